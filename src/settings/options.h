@@ -1,0 +1,108 @@
+// Options: the one table from which HEADWAY_* variables, `mpiexec --set`, MPI_T and the options
+// page of the documentation are made. Thread: written once by parse_environment() at start, then
+// plain reads. Owner: runtime holds the only Settings of a process. Invariant: every field of
+// Settings has exactly one row in option_table, and holds its default until parsed.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace headway::settings {
+
+enum class OptionKind : uint8_t {
+  boolean,       // 0 or 1; spelled 0/1, on/off, yes/no, true/false
+  count,         // a plain number
+  bytes,         // a number with an optional suffix K, M, G (powers of 1024)
+  microseconds,  // a number with an optional suffix us, ms, s
+  choice,        // index into `choices` (names separated by '|')
+  text           // kept as a pointer into the environment
+};
+
+struct Settings {
+  // progress
+  uint64_t progress = 1;
+  uint64_t spin_us = 50;
+  // transports
+  uint64_t shm = 1;
+  uint64_t one_copy = 1;
+  const char* tcp_interface = "";
+  uint64_t connect_timeout_us = 10'000'000;
+  // protocols
+  uint64_t eager_max_shm = 4096;
+  uint64_t eager_max_tcp = 16384;
+  uint64_t unexpected_max = 256ull << 20;
+  // collectives
+  const char* collective_algorithms = "";
+  // reporting
+  const char* counters_file = "";
+  uint64_t verbose = 0;
+};
+
+struct OptionInfo {
+  const char* name;  // without the HEADWAY_ prefix
+  OptionKind kind;
+  const char* default_text;
+  const char* choices;  // for OptionKind::choice, else ""
+  const char* help;
+  uint64_t Settings::* number;     // null for text
+  const char* Settings::* string;  // null unless text
+};
+
+inline constexpr OptionInfo option_table[] = {
+    {"PROGRESS", OptionKind::boolean, "on", "",
+     "let the message thread move messages while the program computes; off is for comparison",
+     &Settings::progress, nullptr},
+    {"SPIN", OptionKind::microseconds, "50us", "",
+     "how long a waiting rank spins before it yields its core, when every rank has a core",
+     &Settings::spin_us, nullptr},
+    {"SHM", OptionKind::boolean, "on", "",
+     "use shared memory between ranks of one host; off sends everything over TCP", &Settings::shm,
+     nullptr},
+    {"ONE_COPY", OptionKind::boolean, "on", "",
+     "let one rank copy straight from or into another's memory (process_vm_readv); off uses the "
+     "shared segment only",
+     &Settings::one_copy, nullptr},
+    {"TCP_INTERFACE", OptionKind::text, "", "",
+     "name of the network interface to use for TCP; empty chooses by the route to each peer",
+     nullptr, &Settings::tcp_interface},
+    {"CONNECT_TIMEOUT", OptionKind::microseconds, "10s", "",
+     "how long a TCP connection may take to come up before the job stops with an error",
+     &Settings::connect_timeout_us, nullptr},
+    {"EAGER_MAX_SHM", OptionKind::bytes, "4K", "",
+     "largest message sent without a handshake to a rank on the same host (at most 4K)",
+     &Settings::eager_max_shm, nullptr},
+    {"EAGER_MAX_TCP", OptionKind::bytes, "16K", "",
+     "largest message sent without a handshake over TCP (at most 64K)", &Settings::eager_max_tcp,
+     nullptr},
+    {"UNEXPECTED_MAX", OptionKind::bytes, "256M", "",
+     "memory for messages that arrived before their receive; beyond it senders are slowed down",
+     &Settings::unexpected_max, nullptr},
+    {"COLL", OptionKind::text, "", "",
+     "force algorithms of collectives, as call=algorithm pairs separated by commas, for example "
+     "allreduce=ring,bcast=binomial",
+     nullptr, &Settings::collective_algorithms},
+    {"COUNTERS", OptionKind::text, "", "",
+     "file that each rank's counters are written to at the end, as JSON; %r is the rank", nullptr,
+     &Settings::counters_file},
+    {"VERBOSE", OptionKind::count, "0", "",
+     "how much to tell on stderr: 0 errors only, 1 decisions at start, 2 connections and protocols",
+     &Settings::verbose, nullptr},
+};
+inline constexpr size_t option_count = sizeof(option_table) / sizeof(option_table[0]);
+
+// Why a value was refused; `option` names the row, `value` is what the user wrote.
+struct OptionError {
+  const OptionInfo* option;
+  const char* value;
+};
+
+// Parses one value of one row into `out`. Returns false if the text does not fit the kind.
+[[nodiscard]] bool parse_option(const OptionInfo& row, const char* text, Settings& out);
+
+// Fills `out` from the HEADWAY_* variables of the environment. Returns the number of refused
+// values (up to `max_errors` are written to `errors`); refused options keep their default.
+[[nodiscard]] size_t parse_environment(Settings& out, OptionError* errors, size_t max_errors);
+
+// The row of that name (without the prefix, case ignored), or null.
+const OptionInfo* find_option(const char* name);
+
+}  // namespace headway::settings
