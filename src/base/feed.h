@@ -1,0 +1,49 @@
+// Feed and Landing: how a transport reaches user memory without knowing it. A Feed hands out the
+// bytes of one frame's body, a Landing takes them. Thread: holder of the engine. Owner: the request
+// behind it; the memory stays valid until the frame is sent or landed. Invariant: offsets count
+// bytes of the packed message, never addresses.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace headway {
+
+struct Feed {
+  const char* flat = nullptr;  // first byte of the body if it is contiguous, else null
+  void (*pack)(const void* memory, uint64_t offset, void* out, size_t n) = nullptr;
+  const void* memory = nullptr;
+  uint64_t offset = 0;  // where the body starts in the packed message (for pack)
+  uint64_t length = 0;  // bytes of the body
+
+  // Copies bytes [from, from + n) of the body to `out`.
+  void copy(uint64_t from, void* out, size_t n) const {
+    if (flat) {
+      memcpy(out, flat + from, n);
+    } else {
+      pack(memory, offset + from, out, n);
+    }
+  }
+};
+
+struct Landing {
+  char* flat = nullptr;  // where the body's first byte goes if the place is contiguous, else null
+  void (*unpack)(void* memory, uint64_t offset, const void* in, size_t n) = nullptr;
+  void* memory = nullptr;
+  uint64_t offset = 0;
+  uint64_t length = 0;  // bytes that are wanted; bytes of the body beyond it are thrown away
+  void* token = nullptr;  // given back to the receiver of the frame when it has landed
+
+  // Stores n bytes as bytes [from, from + n) of the body; what lies beyond `length` is dropped.
+  void store(uint64_t from, const void* in, size_t n) const {
+    if (from >= length) return;
+    if (n > length - from) n = length - from;
+    if (flat) {
+      memcpy(flat + from, in, n);
+    } else {
+      unpack(memory, offset + from, in, n);
+    }
+  }
+};
+
+}  // namespace headway

@@ -1,0 +1,51 @@
+// SpinLock: an exchange lock for a few instructions. Thread: any. Not recursive.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <sched.h>
+
+namespace headway::base {
+
+inline void cpu_relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+class SpinLock {
+ public:
+  bool try_lock() {
+    return !held_.load(std::memory_order_relaxed) &&
+           !held_.exchange(1, std::memory_order_acquire);  // pairs with unlock
+  }
+  void lock() {
+    for (int turns = 0; !try_lock(); ++turns) {
+      // The holder may be on this very core: spinning would only keep it from running.
+      if (turns < 64) {
+        cpu_relax();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+  void unlock() { held_.store(0, std::memory_order_release); }  // pairs with try_lock
+  bool is_held() const { return held_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  std::atomic<uint32_t> held_{0};
+};
+
+class SpinGuard {
+ public:
+  explicit SpinGuard(SpinLock& lock) : lock_(lock) { lock_.lock(); }
+  ~SpinGuard() { lock_.unlock(); }
+  SpinGuard(const SpinGuard&) = delete;
+  SpinGuard& operator=(const SpinGuard&) = delete;
+
+ private:
+  SpinLock& lock_;
+};
+
+}  // namespace headway::base

@@ -1,0 +1,100 @@
+// Tcp: frames to peers on other hosts. One connection a pair, made on first use; both sides may
+// race. Thread: holder of the engine for everything. Owner: the engine; it holds no user pointer
+// beyond the Feed of the one frame a connection is writing and the Landing of the one it reads.
+// Invariant: frames to one peer leave in the order of push(); a frame is never torn.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/feed.h"
+#include "base/frame.h"
+#include "base/outcome.h"
+
+namespace headway::tcp {
+
+struct Config {
+  uint32_t rank = 0;
+  uint32_t size = 1;
+  unsigned char secret[16] = {};  // opens every connection of this job
+  const char* interface = "";     // HEADWAY_TCP_INTERFACE
+  uint64_t connect_timeout_us = 10'000'000;
+  uint32_t max_body = 1u << 20;  // a longer body in a frame is garbage
+  int verbose = 0;
+};
+
+struct Counters {
+  uint64_t frames_out = 0, frames_in = 0, bytes_out = 0, bytes_in = 0;
+  uint64_t connections = 0, rejected = 0, garbage = 0, reads = 0, writes = 0;
+};
+
+// Where frames go. The engine implements it; calls come from inside reap() and submit().
+class Receiver {
+ public:
+  // A whole frame: the body lies in the transport's buffer until the call returns.
+  // False: the frame is garbage; the connection is closed and counted.
+  virtual bool frame(uint32_t peer, const FrameHeader& header, const char* body) = 0;
+  // The head of a frame whose body has not wholly arrived: says where the body goes.
+  virtual bool begin(uint32_t peer, const FrameHeader& header, Landing& landing) = 0;
+  // Some bytes of it are in place (arrived = bytes of the body so far).
+  virtual void landed(uint32_t peer, const FrameHeader& header, const Landing& landing,
+                      uint64_t arrived) = 0;
+  // The body is complete.
+  virtual void end(uint32_t peer, const FrameHeader& header, const Landing& landing) = 0;
+  // A frame whose push() returned `started` has left; `cookie` is what push() was given.
+  virtual void sent(uint32_t peer, uint64_t cookie) = 0;
+  // The connection broke or could not be made (no_route, peer_lost, bad_data). `story` is one line
+  // for the user: both addresses, what was tried, errno in words.
+  virtual void lost(uint32_t peer, Outcome why, const char* story) = 0;
+
+ protected:
+  ~Receiver() = default;
+};
+
+class Tcp {
+ public:
+  // Listens; fills what card() gives. Errors: no_resource, no_route.
+  Outcome start(const Config& config, Receiver* receiver);
+  // Text that other ranks need to reach this one (addresses as numbers and port), NUL-terminated.
+  size_t card(char* out, size_t room) const;
+  // The card of a peer, known before the first push to it. Copied.
+  Outcome set_card(uint32_t peer, const char* card);
+
+  // Sends a frame: header, then header.length bytes of body: first `n` bytes at `head`, then the
+  // Feed's (feed may be null; n + feed->length == header.length). While a connection comes up, or
+  // a frame is half written, answers `full`; submit() or reap() later make room.
+  Push push(uint32_t peer, const FrameHeader& header, const void* head, size_t n, const Feed* feed,
+            uint64_t cookie);
+  // True if push() to that peer may succeed now.
+  bool writable(uint32_t peer) const;
+
+  // Reads what has arrived on all connections (at most `budget` bytes) and hands it on; accepts
+  // and completes connections; goes on with half-written frames. True if anything moved.
+  bool reap(uint64_t budget);
+  // The same for one peer only, without epoll: for a rank that waits for this peer.
+  bool reap_peer(uint32_t peer, uint64_t budget);
+  // True when a call to reap() makes sense at all (a connection or a listener exists).
+  bool active() const;
+  // True while something is half done that a sleeper must wake for being writable.
+  bool writing() const;
+
+  // Before a long sleep: the peer's next `rest` bytes are all awaited; wake when min(rest, 256 KB)
+  // are there (SO_RCVLOWAT). Reset by the next read.
+  void expect(uint32_t peer, uint64_t rest);
+
+  // Readable when reap() has something to do. Level-triggered.
+  int epoll_fd() const;
+
+  // Half-closes every connection after its last frame, reads to the end of each, then closes.
+  // At most `timeout_us`. The caller has fenced, so no new frames come.
+  void finish(uint64_t timeout_us);
+  // In a forked child: close descriptors without saying anything to peers.
+  void abandon();
+
+  const Counters& counters() const;
+
+ private:
+  struct Impl;
+  Impl* impl_ = nullptr;
+};
+
+}  // namespace headway::tcp
