@@ -1,0 +1,28 @@
+// HEADWAY_ENTRY: opens the body of an MPI function, once, under both of its names.
+// Thread: none of its own. Owner: none. Invariant: MPI_x is a weak alias of PMPI_x in the same
+// object, so a tool may replace MPI_x and still reach us as PMPI_x; the types of both come from
+// mpi.h, so a body that does not fit its prototype does not compile.
+//
+//   HEADWAY_ENTRY(MPI_Send)(const void* buf, int count, ...) { return ...; }
+//   HEADWAY_ENTRY_R(double, MPI_Wtime)() { return ...; }
+//
+// abi/generate.py finds these lines by their text: write the name out, do not build it by a macro.
+#pragma once
+#include <mpi.h>
+
+// The alias needs its target in the same object, also when LTO moves functions around: `used`
+// keeps both where they are.
+#define HEADWAY_ENTRY_R(result, name)                                                         \
+  extern "C" __attribute__((weak, used, alias("P" #name), visibility("default"))) decltype(name) \
+      name;                                                                                   \
+  extern "C" __attribute__((used, visibility("default"))) result P##name
+
+#define HEADWAY_ENTRY(name) HEADWAY_ENTRY_R(int, name)
+
+namespace headway::api {
+
+// Raises MPI_ERR_UNSUPPORTED_OPERATION for the function of that name through the error handler
+// that applies, and returns the error code if that returns.
+int unsupported(const char* function);
+
+}  // namespace headway::api
