@@ -1,0 +1,66 @@
+# A thin front of CMake and Ninja. `make help` lists what there is.
+PREFIX ?= /usr/local
+DESTDIR ?=
+# Two jobs a core would not help a link; the machine's own count is the default.
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+BUILD := build
+CACHE := $(or $(HEADWAY_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/headway)
+PYTHON := $(CACHE)/python/bin/python
+# CMAKE_ARGS goes to the first configuration, for example CMAKE_ARGS=-DHEADWAY_WERROR=ON
+CMAKE_ARGS ?=
+# The slow tests have these labels; make test-all runs them too.
+SLOW := slow|stress
+CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j1
+
+.DEFAULT_GOAL := all
+.PHONY: all help deps python configure demo test test-all bench install uninstall format check clean
+
+all: configure ## build the library, the launcher and the tools (release, in build/)
+	@cmake --build $(BUILD) -j $(JOBS)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
+
+deps: ## install missing system packages (as root or through sudo)
+	@scripts/install-deps.sh
+
+python: deps ## make the Python environment
+	@scripts/python-env.sh >/dev/null
+
+configure: deps
+	@test -f $(BUILD)/build.ninja -a -z "$(CMAKE_ARGS)" || \
+	  cmake --preset release $(CMAKE_ARGS)
+
+demo: all python ## run the main job: apps/pes on 2 and 4 ranks
+	@$(PYTHON) apps/pes/demo.py --build $(BUILD)
+
+test: all python ## build and run all tests but the slow ones
+	@PATH="$(dir $(PYTHON)):$$PATH" $(CTEST) -LE '^($(SLOW))$$'
+
+test-all: all python ## run all tests, the slow ones too
+	@PATH="$(dir $(PYTHON)):$$PATH" $(CTEST)
+
+bench: all python ## compare with MPICH and Open MPI
+	@scripts/peers.sh >/dev/null
+	@$(PYTHON) bench/run.py --build $(BUILD)
+
+install: all ## install below PREFIX (default /usr/local); DESTDIR is honoured
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(abspath $(PREFIX))"
+
+uninstall: ## remove what the last `make install` put in place
+	@cmake -DMANIFEST=$(BUILD)/install_manifest.txt -P cmake/uninstall.cmake
+
+format: ## format all C and C++ files in place
+	@scripts/python-env.sh --dev >/dev/null
+	@scripts/check-format.sh --fix
+
+check: configure ## format check, wall check, static analysis
+	@scripts/python-env.sh --dev >/dev/null
+	@scripts/check-format.sh
+	@$(PYTHON) scripts/check-walls.py --self-test
+	@$(PYTHON) scripts/check-walls.py
+	@cmake --build $(BUILD) --target headway_generate
+	@$(PYTHON) scripts/check-tidy.py --build $(BUILD)
+
+clean: ## remove the build folders
+	@cmake -E rm -rf build build-debug build-asan build-tsan

@@ -1,0 +1,11 @@
+# Removes the files that the last installation wrote (its manifest names them), honouring DESTDIR.
+if(NOT EXISTS "${MANIFEST}")
+  message(FATAL_ERROR "nothing to uninstall: there is no ${MANIFEST}")
+endif()
+file(STRINGS "${MANIFEST}" installed)
+foreach(path IN LISTS installed)
+  if(EXISTS "$ENV{DESTDIR}${path}" OR IS_SYMLINK "$ENV{DESTDIR}${path}")
+    message(STATUS "removing $ENV{DESTDIR}${path}")
+    file(REMOVE "$ENV{DESTDIR}${path}")
+  endif()
+endforeach()
