@@ -1,0 +1,67 @@
+#include "bootstrap/node_map.h"
+
+namespace headway::bootstrap {
+namespace {
+
+// The launcher's text is at most 1,024 bytes, so numbers beyond this are nonsense.
+constexpr int number_max = 100'000'000;
+
+bool take(std::string_view& text, char c) {
+  if (text.empty() || text[0] != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+bool take_number(std::string_view& text, int& number) {
+  int value = 0;
+  size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') {
+    value = value * 10 + (text[digits++] - '0');
+    if (value > number_max) return false;
+  }
+  if (digits == 0) return false;
+  text.remove_prefix(digits);
+  number = value;
+  return true;
+}
+
+}  // namespace
+
+bool NodeMap::parse(std::string_view text) {
+  count_ = 0;
+  ranks_per_round_ = 0;
+  for (const char c : std::string_view("(vector")) {
+    if (!take(text, c)) return false;
+  }
+  size_t count = 0;
+  long total = 0;
+  while (take(text, ',')) {
+    if (count == block_max) return false;
+    Block& block = blocks_[count];
+    if (!take(text, '(') || !take_number(text, block.first_node) || !take(text, ',') ||
+        !take_number(text, block.nodes) || !take(text, ',') ||
+        !take_number(text, block.ranks_per_node) || !take(text, ')')) {
+      return false;
+    }
+    total += static_cast<long>(block.nodes) * block.ranks_per_node;
+    ++count;
+  }
+  if (!take(text, ')') || !text.empty() || total == 0) return false;
+  count_ = count;
+  ranks_per_round_ = total;
+  return true;
+}
+
+int NodeMap::node_of(int rank) const {
+  if (count_ == 0 || rank < 0) return -1;
+  long left = rank % ranks_per_round_;
+  for (size_t i = 0; i < count_; ++i) {
+    const Block& block = blocks_[i];
+    const long in_block = static_cast<long>(block.nodes) * block.ranks_per_node;
+    if (left < in_block) return block.first_node + static_cast<int>(left / block.ranks_per_node);
+    left -= in_block;
+  }
+  return -1;
+}
+
+}  // namespace headway::bootstrap
