@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# The compiler wrappers and headway.pc: in the build tree, and installed below DESTDIR and a prefix
+# with odd names. usage: wrappers_test.sh BUILD
+set -euo pipefail
+build=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+failures=0
+
+fail() {
+  echo "FAILED: $*" >&2
+  failures=$((failures + 1))
+}
+expect() {  # expect WHAT TEXT PATTERN: TEXT must match the extended regular expression
+  [[ $2 =~ $3 ]] || fail "$1: expected /$3/, got: $2"
+}
+refuse() {  # refuse WHAT TEXT PATTERN
+  [[ ! $2 =~ $3 ]] || fail "$1: must not match /$3/: $2"
+}
+
+cat >hello.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  int rank = -1, size = -1;
+  if (MPI_Init(&argc, &argv) != MPI_SUCCESS) return 2;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  printf("hello from %d of %d\n", rank, size);
+  return MPI_Finalize() == MPI_SUCCESS ? 0 : 3;
+}
+END
+cp hello.c hello.cc
+cat >version.c <<'END'
+#include <mpi.h>
+int main(void) { return MPI_Aint_add == PMPI_Aint_add ? 0 : 0; }
+END
+
+runpath_of() { readelf -dW "$1" | sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p'; }
+
+check_place() {  # check_place NAME BIN LIB INCLUDE: everything must lead to these folders
+  local name=$1 bin=$2 lib=$3 include=$4 text program
+  text=$("$bin/mpicc" -show hello.c -o hello)
+  expect "$name -show" "$text" "-I'?$include'? hello.c -o hello '?-L$lib'? .*-lmpi_abi$"
+  text=$("$bin/mpicc" -show -c hello.c)
+  refuse "$name -show -c" "$text" '-lmpi_abi|-L'
+  text=$("$bin/mpicc" -show -v)
+  refuse "$name -show -v" "$text" '-lmpi_abi'
+  expect "$name -showme:compile" "$("$bin/mpicc" -showme:compile)" "-I'?$include"
+  refuse "$name -showme:compile" "$("$bin/mpicc" -showme:compile)" '-lmpi_abi'
+  expect "$name -showme:link" "$("$bin/mpicxx" -showme:link)" "-L'?$lib.*-lmpi_abi$"
+  expect "$name -showme:incdirs" "$("$bin/mpic++" -showme:incdirs)" "^$include$"
+  expect "$name HEADWAY_CC" "$(HEADWAY_CC='ccache gcc' "$bin/mpicc" -show x.o)" '^ccache gcc '
+  expect "$name HEADWAY_CXX" "$(HEADWAY_CXX=clang++ "$bin/mpicxx" -show x.o)" '^clang\+\+ '
+  if "$bin/mpicc" -showme:nonsense 2>/dev/null; then fail "$name: -showme:nonsense succeeds"; fi
+
+  "$bin/mpicc" -Wall -Wextra -Werror hello.c -o hello_c || fail "$name: mpicc"
+  "$bin/mpicxx" -Wall -Wextra -Werror hello.cc -o hello_cxx || fail "$name: mpicxx"
+  "$bin/mpicc" -c hello.c -o hello.o && "$bin/mpicc" hello.o -o hello_o || fail "$name: two steps"
+  for program in hello_c hello_cxx hello_o; do
+    expect "$name: RUNPATH of $program" "$(runpath_of $program)" "^$lib$"
+    expect "$name: needs of $program" "$(readelf -dW $program)" 'NEEDED.*\[libmpi_abi\.so\.1\]'
+  done
+  HEADWAY_NO_RUNPATH=1 "$bin/mpicc" hello.c -o hello_plain
+  expect "$name: no RUNPATH" "<$(runpath_of hello_plain)>" '^<>$'
+  # The loader must find every symbol: this runs code of ours, no MPI_Init.
+  "$bin/mpicc" version.c -o version && ./version || fail "$name: a program does not load"
+  if [ -x "$bin/mpiexec" ]; then
+    text=$(timeout 60 "$bin/mpiexec" -n 2 ./hello_c | sort) || fail "$name: mpiexec hello_c"
+    expect "$name: hello_c" "$text" $'^hello from 0 of 2\nhello from 1 of 2$'
+    text=$(timeout 60 "$bin/mpiexec" -n 2 ./hello_cxx | sort) || fail "$name: mpiexec hello_cxx"
+    expect "$name: hello_cxx" "$text" $'^hello from 0 of 2\nhello from 1 of 2$'
+  else
+    echo "note: there is no $bin/mpiexec, so the programs were linked and not run"
+  fi
+}
+
+check_place "build tree" "$build/bin" "$build/lib" "$build/include"
+
+# Through a link in another folder, as /usr/local/bin often has them.
+mkdir links
+ln -s "$build/bin/mpicc" links/mpicc
+ln -s mpicc links/mpicc-other
+expect "link to mpicc" "$(links/mpicc-other -showme:libdirs)" "^$build/lib$"
+expect "found in PATH" "$(PATH=$work/links:$PATH; mpicc -showme:libdirs)" "^$build/lib$"
+
+# Installed, then moved as a whole: nothing may remember where it was.
+DESTDIR="$work/stage" cmake --install "$build" --prefix /opt/headway >install.log ||
+  { cat install.log >&2; fail "cmake --install"; }
+mkdir -p "$work/other place"
+mv "$work/stage/opt/headway" "$work/other place/head way"
+prefix="$work/other place/head way"
+check_place "installed" "$prefix/bin" "$prefix/lib" "$prefix/include"
+[ "$(readlink "$prefix/lib/libmpi_abi.so")" = libmpi_abi.so.1 ] || fail "libmpi_abi.so is no link"
+# (pkg-config itself splits a prefix with blanks, so it gets one without.)
+mv "$prefix" "$work/moved"
+if command -v pkg-config >/dev/null; then
+  flags=$(PKG_CONFIG_PATH=$work/moved/lib/pkgconfig pkg-config --cflags --libs headway)
+  # shellcheck disable=SC2086
+  cc ${HEADWAY_SANITIZE:+-fsanitize=$HEADWAY_SANITIZE} hello.c $flags -o hello_pc ||
+    fail "compile with pkg-config's flags: $flags"
+else
+  fail "pkg-config is missing"
+fi
+
+# CMake's own module, as users call it.
+mkdir find && cat >find/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.18)
+project(find LANGUAGES C CXX)
+find_package(MPI REQUIRED COMPONENTS C CXX)
+if(NOT MPI_C_VERSION VERSION_EQUAL 5.0)
+  message(FATAL_ERROR "MPI_C_VERSION is ${MPI_C_VERSION}")
+endif()
+add_executable(hello ../hello.c)
+target_link_libraries(hello MPI::MPI_C)
+END
+if PATH=$work/moved/bin:$PATH cmake -S find -B find/build >find.log 2>&1 &&
+  cmake --build find/build >>find.log 2>&1; then
+  expect "find_package(MPI)" "$(readelf -dW find/build/hello)" 'NEEDED.*\[libmpi_abi\.so\.1\]'
+else
+  cat find.log >&2
+  fail "find_package(MPI)"
+fi
+
+[ $failures -eq 0 ] || { echo "$failures checks failed" >&2; exit 1; }
+echo "all checks of the wrappers passed"
