@@ -1,0 +1,170 @@
+// Bandwidth and message rate between two ranks.
+//   --mode window   64 non-blocking sends against 64 receives, then a short answer
+//          stream   blocking sends one after the other against blocking receives
+//          bidir    both ranks send and receive a window at once (bytes of both directions count)
+//   --sizes LIST  --buffers hot,dirty  --batches N  --batch-us T  --window 64
+//   --most-bytes N  a window holds no more than that (but two messages); for slow wires
+// hot: one buffer for all messages, never written, as widely used tests do. dirty: each message of
+// the window has its own buffer; the sender writes a byte of each line of it just before the send,
+// the receiver reads each line after the window's wait; both are inside the time. There the window
+// holds at most 4 MB (but two messages), or the buffers would fall out of the cache.
+#include "common.h"
+
+enum { max_window = 64 };
+
+struct Setup {
+  int rank, batches, window;
+  size_t most_bytes;
+  double batch_us;
+  const char* mode;
+  char *out, *in;
+};
+
+static size_t slot(size_t bytes, int dirty, int i) {
+  // An odd number of lines between slots keeps them from sharing sets of the cache.
+  return dirty ? (size_t)i * (bytes + cache_line) : 0;
+}
+
+static int window_for(const struct Setup* s, size_t bytes, int dirty) {
+  size_t fit = dirty ? (4u << 20) / (bytes ? bytes : 1) : s->most_bytes / (bytes ? bytes : 1);
+  if (fit < 2) fit = 2;
+  return fit < (size_t)s->window ? (int)fit : s->window;
+}
+
+static void post_sends(const struct Setup* s, size_t bytes, int dirty, int window, unsigned turn,
+                       MPI_Request* r) {
+  for (int i = 0; i < window; i++) {
+    char* p = s->out + slot(bytes, dirty, i);
+    if (dirty) write_lines(p, bytes, turn);
+    MPI_Isend(p, (int)bytes, MPI_BYTE, 1 - s->rank, 2, MPI_COMM_WORLD, &r[i]);
+  }
+}
+
+static void post_receives(const struct Setup* s, size_t bytes, int dirty, int window,
+                          MPI_Request* r) {
+  for (int i = 0; i < window; i++)
+    MPI_Irecv(s->in + slot(bytes, dirty, i), (int)bytes, MPI_BYTE, 1 - s->rank, 2, MPI_COMM_WORLD,
+              &r[i]);
+}
+
+static void read_window(const struct Setup* s, size_t bytes, int window) {
+  for (int i = 0; i < window; i++) read_lines(s->in + slot(bytes, 1, i), bytes);
+}
+
+static void exchange_end(const struct Setup* s) {
+  char c = 0;
+  if (s->rank == 0)
+    MPI_Recv(&c, 1, MPI_BYTE, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  else
+    MPI_Send(&c, 1, MPI_BYTE, 0, 3, MPI_COMM_WORLD);
+}
+
+static void one_window(const struct Setup* s, size_t bytes, int dirty, int window, unsigned turn) {
+  MPI_Request sends[max_window], receives[max_window];
+  if (s->rank == 0) {
+    post_sends(s, bytes, dirty, window, turn, sends);
+    MPI_Waitall(window, sends, MPI_STATUSES_IGNORE);
+  } else {
+    post_receives(s, bytes, dirty, window, receives);
+    MPI_Waitall(window, receives, MPI_STATUSES_IGNORE);
+    if (dirty) read_window(s, bytes, window);
+  }
+  exchange_end(s);
+}
+
+static void both_ways(const struct Setup* s, size_t bytes, int dirty, int window, unsigned turn) {
+  MPI_Request r[2 * max_window];
+  post_receives(s, bytes, dirty, window, r);
+  post_sends(s, bytes, dirty, window, turn, r + window);
+  MPI_Waitall(2 * window, r, MPI_STATUSES_IGNORE);
+  if (dirty) read_window(s, bytes, window);
+  exchange_end(s);
+}
+
+static void one_stream(const struct Setup* s, size_t bytes, int dirty, int window, unsigned turn) {
+  for (int i = 0; i < window; i++) {
+    if (s->rank == 0) {
+      char* p = s->out + slot(bytes, dirty, i);
+      if (dirty) write_lines(p, bytes, turn);
+      MPI_Send(p, (int)bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
+    } else {
+      char* p = s->in + slot(bytes, dirty, i);
+      MPI_Recv(p, (int)bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (dirty) read_lines(p, bytes);
+    }
+  }
+  exchange_end(s);
+}
+
+static void run_windows(const struct Setup* s, size_t bytes, int dirty, int windows) {
+  int window = window_for(s, bytes, dirty);
+  for (int i = 0; i < windows; i++) {
+    if (strcmp(s->mode, "bidir") == 0)
+      both_ways(s, bytes, dirty, window, (unsigned)i);
+    else if (strcmp(s->mode, "stream") == 0)
+      one_stream(s, bytes, dirty, window, (unsigned)i);
+    else
+      one_window(s, bytes, dirty, window, (unsigned)i);
+  }
+}
+
+static void measure(const struct Setup* s, size_t bytes, int dirty, const char* name) {
+  int per_message = strcmp(name, "rate") == 0;
+  double directions = strcmp(s->mode, "bidir") == 0 ? 2 : 1;
+  double messages = window_for(s, bytes, dirty) * directions;
+  run_windows(s, bytes, dirty, 1);
+  double start = now_us();
+  run_windows(s, bytes, dirty, 1);
+  double each = now_us() - start;
+  int windows = (int)(s->batch_us / (each > 1 ? each : 1));
+  if (windows < 1) windows = 1;
+  MPI_Bcast(&windows, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  run_windows(s, bytes, dirty, windows / 4 + 1);
+  double before = probe_line(s->rank);
+  for (int b = 0; b < s->batches; b++) {
+    start = now_us();
+    run_windows(s, bytes, dirty, windows);
+    double us = (now_us() - start) / windows;
+    double after = probe_line(s->rank);
+    // MB/s (10^6 bytes), or million messages a second.
+    double sample = per_message ? messages / us : messages * (double)bytes / us;
+    if (s->rank == 0)
+      print_samples(name, bytes, dirty ? "dirty" : "hot", per_message ? "M/s" : "MB/s", before,
+                    after, &sample, 1);
+    before = after;
+  }
+}
+
+int main(int argc, char** argv) {
+  struct Setup s;
+  size_t sizes[max_sizes], largest = 0;
+  int ranks, n = arg_sizes(argc, argv, "65536", sizes);
+  pin_before_init();
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &s.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks != 2) fail("bandwidth wants two ranks");
+  pin_to_core(s.rank);
+  probe_open(ranks, arg_text(argc, argv, "--page", NULL));
+  s.mode = arg_text(argc, argv, "--mode", "window");
+  s.batches = (int)arg_number(argc, argv, "--batches", 8);
+  s.batch_us = arg_number(argc, argv, "--batch-us", 4000);
+  s.window = (int)arg_number(argc, argv, "--window", max_window);
+  if (s.window < 1 || s.window > max_window) fail("--window must be 1 to 64");
+  s.most_bytes = (size_t)arg_number(argc, argv, "--most-bytes", 256 << 20);
+  const char* buffers = arg_text(argc, argv, "--buffers", "hot,dirty");
+  const char* name = arg_text(argc, argv, "--name", s.mode);
+  for (int i = 0; i < n; i++) {
+    size_t hot = sizes[i], dirty = slot(sizes[i], 1, window_for(&s, sizes[i], 1));
+    if (hot > largest) largest = hot;
+    if (dirty > largest) largest = dirty;
+  }
+  s.out = new_buffer(largest);
+  s.in = new_buffer(largest);
+  for (int i = 0; i < n; i++) {
+    if (strstr(buffers, "hot")) measure(&s, sizes[i], 0, name);
+    if (strstr(buffers, "dirty")) measure(&s, sizes[i], 1, name);
+  }
+  MPI_Finalize();
+  return 0;
+}

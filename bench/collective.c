@@ -1,0 +1,95 @@
+// Time of one collective call, any number of ranks: batches of calls back to back, rank 0's time.
+//   --call allreduce|alltoall|barrier  --sizes LIST (bytes: of the vector, or to each rank)
+//   --batches N  --batch-us T  --pin 1 (rank r to core r; else the system places the ranks)
+// Each batch ends with the calls themselves: every rank needs every other in each of them.
+#include "common.h"
+
+struct Setup {
+  int rank, ranks, batches;
+  double batch_us;
+  const char* call;
+  char *out, *in;
+};
+
+static void calls(const struct Setup* s, size_t bytes, int n) {
+  int doubles = (int)(bytes / sizeof(double));
+  for (int i = 0; i < n; i++) {
+    if (strcmp(s->call, "allreduce") == 0)
+      MPI_Allreduce(s->out, s->in, doubles, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    else if (strcmp(s->call, "alltoall") == 0)
+      MPI_Alltoall(s->out, (int)bytes, MPI_BYTE, s->in, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
+    else
+      MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+// The answer must be right, or its time means nothing.
+static void check(const struct Setup* s, size_t bytes) {
+  int doubles = (int)(bytes / sizeof(double));
+  if (strcmp(s->call, "allreduce") == 0) {
+    for (int i = 0; i < doubles; i++) ((double*)s->out)[i] = s->rank + i % 5;
+    calls(s, bytes, 1);
+    for (int i = 0; i < doubles; i++)
+      if (((double*)s->in)[i] != s->ranks * (s->ranks - 1) / 2 + s->ranks * (i % 5))
+        fail("allreduce gave a wrong sum");
+  } else if (strcmp(s->call, "alltoall") == 0) {
+    for (int r = 0; r < s->ranks; r++)
+      memset(s->out + (size_t)r * bytes, 1 + (s->rank * s->ranks + r) % 100, bytes);
+    calls(s, bytes, 1);
+    for (int r = 0; r < s->ranks; r++)
+      for (size_t i = 0; i < bytes; i++)
+        if (s->in[(size_t)r * bytes + i] != 1 + (r * s->ranks + s->rank) % 100)
+          fail("alltoall gave a wrong block");
+  }
+}
+
+static void measure(const struct Setup* s, size_t bytes) {
+  check(s, bytes);
+  calls(s, bytes, 1);
+  double start = now_us();
+  calls(s, bytes, 2);
+  double each = (now_us() - start) / 2;
+  int n = (int)(s->batch_us / (each > 0.1 ? each : 0.1));
+  n = n < 2 ? 2 : n > 20000 ? 20000 : n;
+  MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  double before = probe_line(s->rank);
+  for (int b = 0; b < s->batches; b++) {
+    calls(s, bytes, 1);
+    start = now_us();
+    calls(s, bytes, n);
+    double sample = (now_us() - start) / n;
+    double after = probe_line(s->rank);
+    if (s->rank == 0) {
+      char name[64];
+      snprintf(name, sizeof name, "%s_%d", s->call, s->ranks);
+      print_samples(name, bytes, "hot", "us", before, after, &sample, 1);
+    }
+    before = after;
+  }
+}
+
+int main(int argc, char** argv) {
+  struct Setup s;
+  size_t sizes[max_sizes], largest = 8;
+  int n = arg_sizes(argc, argv, "8", sizes);
+  int pin = arg_number(argc, argv, "--pin", 0) > 0;
+  if (pin) pin_before_init();
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &s.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &s.ranks);
+  if (pin) {
+    pin_to_core(s.rank);
+    probe_open(s.ranks, arg_text(argc, argv, "--page", NULL));
+  }
+  s.call = arg_text(argc, argv, "--call", "allreduce");
+  s.batches = (int)arg_number(argc, argv, "--batches", 5);
+  s.batch_us = arg_number(argc, argv, "--batch-us", 10000);
+  for (int i = 0; i < n; i++)
+    if (sizes[i] > largest) largest = sizes[i];
+  int blocks = strcmp(s.call, "alltoall") == 0 ? s.ranks : 1;
+  s.out = new_buffer(largest * (size_t)blocks);
+  s.in = new_buffer(largest * (size_t)blocks);
+  for (int i = 0; i < n; i++) measure(&s, sizes[i]);
+  MPI_Finalize();
+  return 0;
+}

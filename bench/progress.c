@@ -1,0 +1,165 @@
+// Independent progress, section 7 of the overlap and progress paper.
+// After a barrier, one side puts a delay longer than l0 between its non-blocking call and its wait;
+// the latency is recorded at the receiver for both sides' tests; l0 is that latency without a
+// delay. What is left after the delay, divided by l0, is the post-delay work;
+//   progress = 1 - post-delay work.
+// send: rank 0 does Isend, delays, waits; rank 1 blocks in Recv. Left: latency - delay.
+// recv: rank 1 does Irecv, delays, waits; rank 0 blocks in Send. Left: the time of the wait. The
+//       delay loop also looks at the buffer's last byte, so that data that arrived without being
+//       completed is told apart from data that never moved.
+//   --sizes LIST  --delays 1.5,2,4 (times l0)  --step-us T  --searches N
+#include "common.h"
+
+enum { tag_data = 5, fewest = 3, most = 400, max_delays = 8 };
+
+struct Setup {
+  int rank, send_side;
+  size_t bytes;
+  char* buffer;
+  double step_us;
+  unsigned turn;
+};
+
+// What a step saw at the receiver.
+struct Step {
+  double latency, left, arrived_share, arrived_us;
+};
+
+// Looks at the last byte all the time; returns when it had the awaited value, or -1.
+static double delay_and_look(double from, double us, const char* last, char awaited) {
+  double seen = -1, t;
+  while ((t = now_us()) - from < us)
+    if (seen < 0 && *(const volatile char*)last == awaited) seen = t - from;
+  return seen;
+}
+
+static void send_once(const struct Setup* s, double delay) {
+  MPI_Request r;
+  if (s->send_side) {
+    MPI_Isend(s->buffer, (int)s->bytes, MPI_BYTE, 1, tag_data, MPI_COMM_WORLD, &r);
+    double from = now_us();
+    while (now_us() - from < delay) continue;
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Send(s->buffer, (int)s->bytes, MPI_BYTE, 1, tag_data, MPI_COMM_WORLD);
+  }
+}
+
+static void receive_once(const struct Setup* s, double delay, char awaited, struct Step* out) {
+  MPI_Request r;
+  double start = now_us();
+  if (s->send_side) {
+    MPI_Recv(s->buffer, (int)s->bytes, MPI_BYTE, 0, tag_data, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    out->latency = now_us() - start;
+    out->left = out->latency > delay ? out->latency - delay : 0;
+    out->arrived_us = -1;
+  } else {
+    MPI_Irecv(s->buffer, (int)s->bytes, MPI_BYTE, 0, tag_data, MPI_COMM_WORLD, &r);
+    out->arrived_us = delay_and_look(start, delay, s->buffer + s->bytes - 1, awaited);
+    double from = now_us();
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+    double end = now_us();
+    out->latency = end - start;
+    out->left = delay > 0 ? end - from : out->latency;
+  }
+  if (s->buffer[s->bytes - 1] != awaited) fail("progress: the wrong message arrived");
+}
+
+static struct Step run_step(struct Setup* s, double delay, int reps) {
+  static double latency[most + 1], left[most + 1], arrived[most + 1];
+  struct Step one, all = {0, 0, 0, -1};
+  double words[2] = {delay, reps};
+  int seen = 0;
+  MPI_Bcast(words, 2, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+  delay = words[0];
+  reps = (int)words[1];
+  for (int i = 0; i < reps + 1; i++) {
+    s->turn++;
+    char value = (char)(s->turn % 100 + 1);
+    if (s->rank == 0) s->buffer[s->bytes - 1] = value;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (s->rank == 0) {
+      send_once(s, delay);
+      continue;
+    }
+    receive_once(s, delay, value, &one);
+    if (i == 0) continue;  // warm-up of the step
+    latency[i - 1] = one.latency;
+    left[i - 1] = one.left;
+    if (one.arrived_us >= 0) arrived[seen++] = one.arrived_us;
+  }
+  if (s->rank == 1) {
+    all.latency = median(latency, reps);
+    all.left = median(left, reps);
+    all.arrived_share = (double)seen / reps;
+    if (seen) all.arrived_us = median(arrived, seen);
+  }
+  return all;
+}
+
+static void report(const struct Setup* s, const double* before_after, double l0, double factor,
+                   const struct Step* step) {
+  printf(
+      "@@{\"measure\":\"progress_%s\",\"size\":%zu,\"buffers\":\"hot\",\"unit\":\"share\","
+      "\"probe\":[%.1f,%.1f],\"samples\":[%.4f],\"extra\":{\"delay\":%.2f,\"l0_us\":%.3f,"
+      "\"latency_us\":%.3f,\"left_us\":%.3f,\"arrived_share\":%.3f,\"arrived_us\":%.3f}}\n",
+      s->send_side ? "send" : "recv", s->bytes, before_after[0], before_after[1],
+      1 - step->left / l0, factor, l0, step->latency, step->left, step->arrived_share,
+      step->arrived_us);
+  fflush(stdout);
+}
+
+// One size, one side: l0, then each delay. Results are the receiver's (rank 1), the probe's rank
+// 0's, so they travel to rank 0.
+static void measure(struct Setup* s, const double* factors, int n) {
+  struct Step steps[max_delays];
+  double probes[2], l0;
+  probes[0] = probe_line(s->rank);
+  l0 = run_step(s, 0, fewest).latency;
+  int reps = (int)(s->step_us / (l0 > 0.05 ? l0 : 0.05));
+  reps = reps < fewest ? fewest : reps > most ? most : reps;
+  l0 = run_step(s, 0, reps).latency;
+  for (int i = 0; i < n; i++) steps[i] = run_step(s, factors[i] * l0, reps);
+  probes[1] = probe_line(s->rank);
+  if (s->rank == 1) {
+    MPI_Send(&l0, 1, MPI_DOUBLE, 0, 6, MPI_COMM_WORLD);
+    MPI_Send(steps, (int)(sizeof *steps * (size_t)n), MPI_BYTE, 0, 6, MPI_COMM_WORLD);
+    return;
+  }
+  MPI_Recv(&l0, 1, MPI_DOUBLE, 1, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Recv(steps, (int)(sizeof *steps * (size_t)n), MPI_BYTE, 1, 6, MPI_COMM_WORLD,
+           MPI_STATUS_IGNORE);
+  for (int i = 0; i < n; i++) report(s, probes, l0, factors[i], &steps[i]);
+}
+
+int main(int argc, char** argv) {
+  struct Setup s = {0};
+  size_t sizes[max_sizes];
+  double factors[max_delays];
+  int ranks, delays = 0, n = arg_sizes(argc, argv, "1048576", sizes);
+  pin_before_init();
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &s.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks != 2) fail("progress wants two ranks");
+  pin_to_core(s.rank);
+  probe_open(ranks, arg_text(argc, argv, "--page", NULL));
+  s.step_us = arg_number(argc, argv, "--step-us", 4000);
+  int searches = (int)arg_number(argc, argv, "--searches", 2);
+  const char* text = arg_text(argc, argv, "--delays", "1.5,2,4");
+  for (char* end; *text && delays < max_delays; text = *end == ',' ? end + 1 : end) {
+    factors[delays++] = strtod(text, &end);
+    if (end == text || factors[delays - 1] <= 1) fail("--delays wants numbers above 1");
+  }
+  for (int i = 0; i < n; i++) {
+    s.bytes = sizes[i];
+    s.buffer = new_buffer(s.bytes);
+    for (int k = 0; k < 2 * searches; k++) {
+      s.send_side = k % 2;
+      measure(&s, factors, delays);
+    }
+    free(s.buffer);
+  }
+  MPI_Finalize();
+  return 0;
+}
