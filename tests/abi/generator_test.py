@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""The generator's reading of src/api: which stubs disappear, what it refuses, when it rewrites.
+
+usage: generator_test.py REPOSITORY
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
+STUB = re.compile(r"HEADWAY_ENTRY(?:_R)?\((?:[^,()]*, )?(\w+)\)")
+
+
+class Generator(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.out = Path(self.folder.name)
+        self.api = self.out / "api"
+        (self.api / "detail").mkdir(parents=True)
+
+    def generate(self):
+        return subprocess.run(
+            [sys.executable, ROOT / "abi/generate.py", "--api", self.api, "--include", self.out / "i",
+             "--generated", self.out / "g"],
+            capture_output=True, text=True,
+        )
+
+    def unsupported(self) -> str:
+        result = self.generate()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return (self.out / "g/unsupported_entries.cc").read_text()
+
+    def stubs(self) -> set[str]:
+        return set(STUB.findall(self.unsupported()))
+
+    def test_every_function_has_a_stub_at_first(self):
+        names = {f["name"] for f in json.loads((ROOT / "abi/mpi-5.0-abi.json").read_text())["functions"]}
+        self.assertEqual(self.stubs(), names)
+        self.assertEqual(len(names), 664)
+
+    def test_a_body_replaces_its_stub(self):
+        before = self.stubs()
+        (self.api / "a.cc").write_text("HEADWAY_ENTRY(MPI_Send)(const void* buf) { return 0; }\n")
+        (self.api / "detail/b.cc").write_text(
+            "HEADWAY_ENTRY_R(double, MPI_Wtime)() { return 0; }\nHEADWAY_ENTRY( MPI_Recv )();\n"
+        )
+        self.assertEqual(before - self.stubs(), {"MPI_Send", "MPI_Wtime", "MPI_Recv"})
+
+    def test_comments_and_tests_define_nothing(self):
+        before = self.stubs()
+        (self.api / "a.cc").write_text("// HEADWAY_ENTRY(MPI_Send)\n/* HEADWAY_ENTRY(MPI_Recv)\n */\n")
+        (self.api / "a_test.cc").write_text("HEADWAY_ENTRY(MPI_Ssend)() {}\n")
+        self.assertEqual(self.stubs(), before)
+
+    def test_unknown_and_double_names_are_refused(self):
+        (self.api / "a.cc").write_text("HEADWAY_ENTRY(MPI_Sendd)() {}\n")
+        result = self.generate()
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("MPI_Sendd", result.stderr)
+        (self.api / "a.cc").write_text("HEADWAY_ENTRY(MPI_Send)() {}\n")
+        (self.api / "b.cc").write_text("HEADWAY_ENTRY(MPI_Send)() {}\n")
+        result = self.generate()
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("already defined", result.stderr)
+
+    def test_the_fallback_leaves_when_the_real_one_comes(self):
+        self.assertIn("int headway::api::unsupported", self.unsupported())
+        (self.api / "e.cc").write_text("int unsupported(const char* function) { return raise(); }\n")
+        self.assertNotIn("int headway::api::unsupported", self.unsupported())
+
+    def test_a_second_run_touches_nothing(self):
+        self.stubs()
+        files = [p for folder in ("i", "g") for p in (self.out / folder).rglob("*") if p.is_file()]
+        self.assertEqual(len(files), 4)
+        before = {p: p.stat().st_mtime_ns for p in files}
+        self.stubs()
+        self.assertEqual({p: p.stat().st_mtime_ns for p in files}, before)
+
+    def test_results_of_other_types(self):
+        text = self.unsupported()
+        self.assertIn("HEADWAY_ENTRY_R(double, MPI_Wtime)", text)
+        self.assertRegex(text, r"HEADWAY_ENTRY_R\(MPI_Comm, MPI_Comm_fromint\)[^}]*return MPI_COMM_NULL;")
+        self.assertRegex(
+            text, r"HEADWAY_ENTRY_R\(MPI_Datatype, MPI_Type_fromint\)[^}]*return MPI_DATATYPE_NULL;"
+        )
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
