@@ -96,8 +96,10 @@ def build_and_run(folder: Path, source: str, name: str, *command: str) -> dict[s
     program = folder / (name + ".out")
     # What is undefined stays so: types are asked for, nothing is called.
     subprocess.run([*command, str(path), "-o", str(program)], check=True)
-    text = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
-    return dict(line.rsplit(" ", 1) for line in text.splitlines())
+    result = subprocess.run([str(program)], capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{name} says: {result.stdout}{result.stderr}")
+    return dict(line.rsplit(" ", 1) for line in result.stdout.splitlines())
 
 
 def differences(what: str, ours: dict[str, str], theirs: dict[str, str]) -> list[str]:
@@ -111,7 +113,7 @@ def differences(what: str, ours: dict[str, str], theirs: dict[str, str]) -> list
 def untagged(types: dict[str, str]) -> dict[str, str]:
     """Struct tags are no part of the ABI, and MPI_T's differ: MPI_ABI_T_enum, MPI_T_enum_t."""
     return {
-        name: re.sub(r"\bMPI_(?:ABI_)?T_(\w+?)(?:_t)?\*", r"MPI_T_\1*", text)
+        name: re.sub(r"MPI_(?:ABI_)?T_(\w+?)(?:_t)?\*", r"MPI_T_\1*", text)
         for name, text in types.items()
     }
 
