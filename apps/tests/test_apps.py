@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Runs the example programs under build/bin/mpiexec and judges what they print and write.
+
+--launcher replaces the launcher, so that the same tests run on another MPI library:
+    LD_LIBRARY_PATH=<mpich>/lib test_apps.py --launcher <mpich>/bin/mpiexec --build build
+"""
+import argparse
+import json
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path("build")
+LAUNCHER = None
+LIMIT = 60  # seconds for one job
+
+
+def run(ranks, program, *arguments):
+    command = [LAUNCHER or BUILD / "bin" / "mpiexec", "-n", str(ranks), BUILD / "apps" / program]
+    return subprocess.run([str(word) for word in [*command, *arguments]], capture_output=True,
+                          text=True, timeout=LIMIT, stdin=subprocess.DEVNULL)
+
+
+def pes(ranks, *arguments):
+    done = run(ranks, "pes", *arguments)
+    if done.returncode != 0:
+        raise AssertionError(f"pes {arguments} on {ranks} ranks ended with {done.returncode}:\n"
+                             f"{done.stdout}{done.stderr}")
+    return json.loads(done.stdout)
+
+
+class Hello(unittest.TestCase):
+    def test_every_rank_speaks_once(self):
+        done = run(3, "hello")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ranks = re.findall(r"^Hello from rank (\d+) of 3 on \S+$", done.stdout, re.M)
+        self.assertEqual(sorted(ranks), ["0", "1", "2"])
+        self.assertEqual(len(done.stdout.splitlines()), 3)
+
+    def test_cpp_form_prints_in_order(self):
+        done = run(4, "hello_cpp")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(re.findall(r"^rank (\d) of 4 on \S+$", done.stdout, re.M), list("0123"))
+
+
+class Ring(unittest.TestCase):
+    def test_token(self):
+        for ranks in (1, 2, 5):
+            with self.subTest(ranks=ranks):
+                done = run(ranks, "ring", 50)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"token {50 * ranks * (ranks + 1) // 2},", done.stdout)
+
+    def test_bad_number(self):
+        done = run(2, "ring", 0)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("ROUNDS", done.stderr)
+
+
+class Pes(unittest.TestCase):
+    def test_same_bits_on_any_number_of_ranks(self):
+        # 67 rows do not divide by any of these; the ranks of the last one own at most 14 rows.
+        for problem in ("corners", "charges"):
+            alone = pes(1, 67, 120, "--problem", problem)["checksum"]
+            for ranks in (2, 3, 5):
+                for order in ("paper", "overlap"):
+                    with self.subTest(problem=problem, ranks=ranks, order=order):
+                        got = pes(ranks, 67, 120, "--problem", problem, "--order", order)
+                        self.assertEqual(got["checksum"], alone)
+                        self.assertEqual(got["ranks"], ranks)
+
+    def test_hash_tells_fields_apart(self):
+        seen = {pes(1, 67, iterations)["checksum"] for iterations in (1, 2, 3)}
+        self.assertEqual(len(seen), 3)
+
+    def test_one_row_a_rank(self):
+        alone = pes(1, 4, 30)["checksum"]
+        for order in ("paper", "overlap"):
+            self.assertEqual(pes(4, 4, 30, "--order", order)["checksum"], alone)
+
+    def test_reaches_the_exact_solution(self):
+        got = pes(2, 33, 6000, "--check")
+        self.assertEqual(got["check"], "ok")
+        self.assertLess(got["error_last"], 1e-9)
+        self.assertGreater(got["error_first"], 0.5)
+        self.assertLess(got["residual_last"], 1e-9)
+
+    def test_large_rows_and_self_check(self):
+        # Rows of 32 KB take the path of large messages.
+        for order in ("paper", "overlap"):
+            got = pes(2, 4096, 4, "--order", order, "--check")
+            self.assertEqual(got["check"], "ok")
+            self.assertIsNotNone(got["hidden"])
+            self.assertGreater(got["communication_alone"], 0)
+            self.assertAlmostEqual(got["computing"] + got["waiting"], got["seconds"],
+                                   delta=0.2 * got["seconds"] + 0.05)
+
+    def test_pace(self):
+        # 40 iterations of 256 x 256 points, 81 cycles each, on two ranks of 100 MHz: 1.06 s.
+        got = pes(2, 256, 40, "--pace", 100)
+        ideal = 40 * 256 * 256 / 2 * 81 / 100e6
+        self.assertGreaterEqual(got["computing"], 0.98 * ideal)
+        self.assertLess(got["computing"], 1.5 * ideal + 0.5)
+
+    def test_file(self):
+        n = 50
+        with tempfile.TemporaryDirectory() as folder:
+            written = []
+            for ranks in (1, 3):
+                path = pathlib.Path(folder) / f"field{ranks}"
+                pes(ranks, n, 200, "--problem", "charges", "--out", path)
+                written.append(path.read_bytes())
+        self.assertEqual(written[0], written[1])
+        self.assertEqual(len(written[0]), 24 + 8 * n * n)
+        magic, rows, columns = struct.unpack_from("<8sqq", written[0])
+        self.assertEqual((magic, rows, columns), (b"PESFIELD", n, n))
+        field = struct.unpack_from(f"<{n * n}d", written[0], 24)
+        self.assertEqual([field[i] for i in (0, n - 1, n * (n - 1), n * n - 1)],
+                         [1.0, 0.0, 0.0, 1.0])
+
+    def test_bad_arguments(self):
+        for arguments, word in (((2,), "N must be"), (("x",), "N must be"), ((8, 0), "ITERATIONS"),
+                                (("--order", "up"), "--order"), (("--pace", "-3"), "--pace"),
+                                (("--out",), "--out"), (("--what", "1"), "unknown option"),
+                                ((8, 8, 8), "unexpected argument")):
+            with self.subTest(arguments=arguments):
+                done = run(2, "pes", *arguments)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stderr.count("pes: "), 1, done.stderr)
+                self.assertIn(word, done.stderr)
+
+    def test_more_ranks_than_rows(self):
+        done = run(4, "pes", 3)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cannot be split over 4 ranks", done.stderr)
+
+    def test_unwritable_file(self):
+        done = run(2, "pes", 20, 5, "--out", "/nonexistent/field")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/nonexistent/field", done.stderr)
+
+
+def main():
+    global BUILD, LAUNCHER
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default=BUILD)
+    parser.add_argument("--launcher", type=pathlib.Path)
+    known, rest = parser.parse_known_args()
+    BUILD, LAUNCHER = known.build.resolve(), known.launcher
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+
+
+if __name__ == "__main__":
+    main()
