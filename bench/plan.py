@@ -1,0 +1,237 @@
+"""What is run: jobs, each a program with arguments, contestants and rounds.
+
+A job's contestants run one after the other in each round, and the next round begins with the next
+contestant, so that none always has the place behind a slow neighbour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+K, M = 1024, 1024 * 1024
+MAIN = ("headway", "mpich", "openmpi")
+
+
+@dataclass
+class Job:
+    name: str  # what --only selects
+    program: str
+    arguments: list[str]
+    rounds: int
+    title: str
+    transport: str = "shm"
+    ranks: int = 2
+    contestants: tuple[str, ...] = MAIN
+    timeout: float = 60
+    rename: dict[str, str] = field(default_factory=dict)  # measure in the output -> in the results
+    wall_clock: str = ""  # if set, the time of the whole start is a sample of this measure
+    round_limits: dict[str, int] = field(default_factory=dict)  # fewer rounds for slow ones
+    extra_arguments: dict[str, list[str]] = field(default_factory=dict)  # for one contestant
+
+
+def sizes(*values: int) -> list[str]:
+    return ["--sizes", ",".join(str(v) for v in values)]
+
+
+def two_rank_jobs(quick: bool) -> list[Job]:
+    latency = (1, 1 * K, 4 * K, 16 * K, 64 * K)
+    if not quick:
+        latency = (1, 8, 64, 256, 1 * K, 2 * K, 4 * K, 8 * K, 16 * K, 32 * K, 64 * K, 256 * K, 1 * M)
+    band = (64 * K, 1 * M) if quick else (4 * K, 16 * K, 64 * K, 256 * K, 1 * M, 4 * M)
+    batches = ["--batches", "4" if quick else "6"]
+    rounds = 3 if quick else 10
+    return [
+        Job("latency", "latency", [*sizes(*latency), *batches], rounds, "latency, shared memory"),
+        Job("bandwidth", "bandwidth", [*sizes(*band), *batches], rounds, "bandwidth, window of 64"),
+        Job(
+            "stream",
+            "bandwidth",
+            ["--mode", "stream", *sizes(*band), *batches],
+            2 if quick else 6,
+            "bandwidth, single stream",
+        ),
+        Job(
+            "bidir",
+            "bandwidth",
+            ["--mode", "bidir", *sizes(*band), *batches],
+            2 if quick else 6,
+            "bandwidth, both ways",
+        ),
+        Job(
+            "rate",
+            "bandwidth",
+            ["--name", "rate", "--buffers", "hot", *sizes(8), "--batches", "8"],
+            2 if quick else 6,
+            "message rate, 8 B, window of 64",
+        ),
+    ]
+
+
+def tcp_jobs(quick: bool) -> list[Job]:
+    band = (16 * K, 1 * M) if quick else (16 * K, 64 * K, 256 * K, 1 * M, 4 * M)
+    small = (1, 1 * K) if quick else (1, 64, 1 * K, 4 * K, 16 * K)
+    wire = ["--buffers", "hot", "--batches", "3", "--batch-us", "30000", "--most-bytes", str(8 * M)]
+    return [
+        Job(
+            "tcp-latency",
+            "latency",
+            [*sizes(*small), "--buffers", "hot", "--batches", "6", "--batch-us", "4000"],
+            3 if quick else 10,
+            "latency, TCP at 1 Gbit/s",
+            transport="tcp",
+        ),
+        Job(
+            "tcp-bandwidth",
+            "bandwidth",
+            [*sizes(*band), *wire],
+            2 if quick else 5,
+            "bandwidth, TCP at 1 Gbit/s",
+            transport="tcp",
+        ),
+    ]
+
+
+def overlap_jobs(quick: bool) -> list[Job]:
+    shm = (64 * K, 256 * K, 1 * M) if quick else (1 * K, 4 * K, 16 * K, 64 * K, 256 * K, 1 * M, 4 * M, 16 * M)
+    tcp = (16 * K, 256 * K, 1 * M) if quick else (16 * K, 64 * K, 256 * K, 1 * M, 4 * M, 16 * M)
+    jobs = []
+    for program in ("overlap", "progress"):
+        step = ["--step-us", "3000", "--searches", "1" if quick else "2"]
+        tcp_step = ["--step-us", "30000", "--searches", "1"]
+        # Over the wire 16 MB takes 0.14 s, and one search 30 of them.
+        jobs += [
+            Job(
+                program,
+                program,
+                [*sizes(*shm), *step],
+                3 if quick else 8,
+                f"{program}, shared memory",
+                timeout=90,
+            ),
+            Job(
+                f"tcp-{program}",
+                program,
+                [*sizes(*tcp), *tcp_step],
+                2 if quick else 3,
+                f"{program}, TCP at 1 Gbit/s",
+                transport="tcp",
+                timeout=120,
+            ),
+        ]
+    return jobs
+
+
+def slowdown_jobs(quick: bool) -> list[Job]:
+    return [
+        Job(
+            "slowdown",
+            "slowdown",
+            [*sizes(1 * M), "--work-us", "1000", "--reps", "40"],
+            2 if quick else 8,
+            "computation beside 1 MB, shared memory",
+        ),
+        Job(
+            "tcp-slowdown",
+            "slowdown",
+            [*sizes(1 * M), "--work-us", "20000", "--reps", "7" if quick else "11"],
+            2 if quick else 5,
+            "computation beside 1 MB, TCP",
+            transport="tcp",
+        ),
+    ]
+
+
+def progress_switch_jobs(quick: bool) -> list[Job]:
+    """1 KB latency with the progress thread and without, pairs in one round."""
+    jobs = []
+    for name, pending in (("onoff", "0"), ("onoff-pending", "1")):
+        measure = "latency_pending" if pending == "1" else "latency_onoff"
+        arguments = [*sizes(1 * K), "--buffers", "hot", "--pending", pending]
+        jobs.append(
+            Job(
+                name,
+                "latency",
+                [*arguments, "--batches", "10"],
+                3 if quick else 14,
+                "1 KB latency, progress on and off" + (", a receive pending" if pending == "1" else ""),
+                contestants=("headway", "headway-off", "mpich", "mpich-async", "openmpi"),
+                rename={"latency": measure},
+                round_limits={"mpich": 3, "openmpi": 3, "mpich-async": 2},
+                extra_arguments={"mpich-async": ["--batches", "2", "--batch-us", "1"]},
+            )
+        )
+    return jobs
+
+
+def collective_jobs(quick: bool) -> list[Job]:
+    few = {"mpich": 1 if quick else 2}  # a call of its spinning ranks takes 20 ms
+    gently = {"mpich": ["--batches", "3", "--batch-us", "1"]}
+    eight = {"ranks": 8, "round_limits": few, "extra_arguments": gently, "timeout": 120}
+    many = (8,) if quick else (8, 1 * K, 64 * K)
+    pair = (8, 1 * M) if quick else (8, 1 * K, 64 * K, 1 * M)
+    blocks = (8,) if quick else (8, 1 * K, 16 * K)
+    rounds = 3 if quick else 8
+    return [
+        Job(
+            "allreduce",
+            "collective",
+            ["--call", "allreduce", *sizes(*many)],
+            rounds,
+            "allreduce, 8 ranks on 2 cores",
+            **eight,
+        ),
+        Job(
+            "alltoall",
+            "collective",
+            ["--call", "alltoall", *sizes(*blocks)],
+            2 if quick else 5,
+            "alltoall, 8 ranks on 2 cores",
+            **eight,
+        ),
+        Job(
+            "allreduce2",
+            "collective",
+            ["--call", "allreduce", "--pin", "1", *sizes(*pair), "--batch-us", "3000"],
+            2 if quick else 6,
+            "allreduce, 2 ranks",
+        ),
+    ]
+
+
+def start_jobs(quick: bool) -> list[Job]:
+    return [
+        Job(
+            "start",
+            "start",
+            [],
+            1 if quick else 3,
+            "start and end of 64 ranks",
+            ranks=64,
+            wall_clock="start_64",
+        )
+    ]
+
+
+def all_jobs(quick: bool) -> list[Job]:
+    return [
+        *two_rank_jobs(quick),
+        *tcp_jobs(quick),
+        *overlap_jobs(quick),
+        *slowdown_jobs(quick),
+        *progress_switch_jobs(quick),
+        *collective_jobs(quick),
+        *start_jobs(quick),
+    ]
+
+
+def select(jobs: list[Job], only: list[str]) -> list[Job]:
+    """Names separated by commas; `tcp` stands for all tcp-* and `onoff` for both of its kind."""
+    wanted = [w for text in only for w in text.split(",") if w]
+    if not wanted:
+        return jobs
+    chosen = [j for j in jobs if any(j.name == w or j.name.startswith(w + "-") for w in wanted)]
+    known = {j.name for j in jobs} | {"tcp"}
+    unknown = [w for w in wanted if w not in known]
+    if unknown:
+        raise ValueError(f"no such measure: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    return chosen

@@ -1,0 +1,240 @@
+"""Pictures of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: E402
+
+from results import Key, Results, human_size  # noqa: E402
+from targets import Verdict, describe  # noqa: E402
+
+COLOURS = {
+    "headway": "#1763c6",
+    "headway-off": "#7fb0ea",
+    "mpich": "#e07b00",
+    "mpich-async": "#f2bd7a",
+    "openmpi": "#3c8d40",
+}
+MARKERS = {"headway": "o", "headway-off": "o", "mpich": "s", "mpich-async": "s", "openmpi": "^"}
+STYLE = {
+    "figure.dpi": 130,
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.grid": True,
+    "grid.color": "#e3e3e3",
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+
+def size_axis(axis, sizes: list[int]) -> None:
+    axis.set_xscale("log", base=2)
+    low, high = min(sizes), max(sizes)
+    axis.set_xlim(low / 1.5, high * 1.5)
+    every = 1 if len(sizes) <= 7 else 2
+    axis.set_xticks(sizes[::every])
+    axis.get_xaxis().set_minor_formatter(NullFormatter())
+    axis.get_xaxis().set_minor_locator(LogLocator(base=2, subs=(), numticks=1))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda v, _: human_size(int(v))))
+    axis.tick_params(axis="x", labelrotation=40, labelsize=8)
+
+
+def draw_series(axis, results: Results, names: list[str], labels, keys: list[Key]) -> bool:
+    drawn = False
+    for name in names:
+        points = [(k.size, s) for k in keys if (s := results.get(k, name))]
+        if not points:
+            continue
+        x = [p[0] for p in points]
+        y = [p[1].median for p in points]
+        colour = COLOURS.get(name, "#555555")
+        axis.plot(x, y, marker=MARKERS.get(name, "d"), ms=4, lw=1.6, color=colour, label=labels[name])
+        axis.fill_between(
+            x, [p[1].q25 for p in points], [p[1].q75 for p in points], color=colour, alpha=0.15, lw=0
+        )
+        drawn = True
+    return drawn
+
+
+def keys_of(results: Results, transport: str, measure: str, buffers: str, placement: str) -> list[Key]:
+    return sorted(
+        k
+        for k in results.table()
+        if (k.transport, k.measure, k.buffers, k.placement) == (transport, measure, buffers, placement)
+    )
+
+
+def grid_plot(
+    path: Path,
+    results: Results,
+    names: list[str],
+    labels: dict[str, str],
+    panels: list[tuple[str, list[Key]]],
+    title: str,
+    ylabel: str,
+    log: bool,
+    shares: bool = False,
+    columns: int = 4,
+) -> Path | None:
+    panels = [(t, k) for t, k in panels if k]
+    if not panels:
+        return None
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(3.4 * columns + 0.6, 3.1 * rows + 0.7), squeeze=False, sharey=True
+    )
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for (text, keys), axis in zip(panels, axes.flat):
+        draw_series(axis, results, names, labels, keys)
+        size_axis(axis, sorted({k.size for k in keys}))
+        axis.set_title(text)
+        if log:
+            axis.set_yscale("log")
+            axis.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+        if shares:
+            axis.set_ylim(-0.05, 1.07)
+    for row in axes:
+        row[0].set_ylabel(ylabel)
+    # One legend for all: the contestants are the same in each panel.
+    handles, texts = {}, []
+    for axis in axes.flat:
+        for handle, text in zip(*axis.get_legend_handles_labels()):
+            if text not in handles:
+                handles[text] = handle
+                texts.append(text)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    figure.legend([handles[t] for t in texts], texts, loc="upper right", ncols=len(texts))
+    figure.tight_layout(rect=(0, 0, 1, 0.96))
+    figure.savefig(path)
+    plt.close(figure)
+    return path
+
+
+def placements_panels(results: Results, transport: str, measure: str) -> list[tuple[str, list[Key]]]:
+    panels = []
+    for placement in ("near", "far", "any"):
+        for buffers, text in (("hot", "buffers untouched"), ("dirty", "freshly written")):
+            where = f", cores {placement}" if placement != "any" else ""
+            words = f"{text}{where}" if transport == "shm" else f"TCP{where}"
+            panels.append((words, keys_of(results, transport, measure, buffers, placement)))
+    return panels
+
+
+def scoreboard(path: Path, verdicts: list[Verdict]) -> Path | None:
+    """How far above or below the asked figure each one is: 1 = exactly as asked."""
+    judged = [v for v in verdicts if v.score is not None]
+    if not judged:
+        return None
+    judged.reverse()
+    figure, axis = plt.subplots(figsize=(9.5, 0.22 * len(judged) + 1.4))
+    for y, v in enumerate(judged):
+        score = min(max(v.score or 0, 0.1), 10)
+        good = v.state == "pass"
+        colour = "#2e8b57" if good else "#c0392b"
+        axis.plot([1, score], [y, y], color=colour, lw=2, solid_capstyle="round")
+        axis.plot(score, y, "o", color=colour, ms=5)
+    axis.axvline(1, color="#333333", lw=1)
+    axis.set_xscale("log")
+    axis.set_xlim(min(0.3, min(max(v.score or 0, 0.1) for v in judged) * 0.9), None)
+    ticks = [t for t in (0.1, 0.2, 0.5, 1, 2, 5, 10) if axis.get_xlim()[0] <= t <= axis.get_xlim()[1]]
+    axis.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    names = [f"{v.key.transport}  {v.what}, {describe(v.key)}".rstrip(", ") for v in judged]
+    axis.set_yticks(range(len(judged)), names, fontsize=7)
+    axis.set_ylim(-0.8, len(judged) - 0.2)
+    axis.set_xlabel("reached / asked (right of 1 is better than asked)")
+    met = sum(v.state == "pass" for v in judged)
+    axis.set_title(f"Asked figures: {met} of {len(judged)} met", loc="left", fontweight="bold")
+    axis.grid(axis="y", visible=False)
+    figure.tight_layout()
+    figure.savefig(path)
+    plt.close(figure)
+    return path
+
+
+def slowdown_plot(path: Path, results: Results, names: list[str], labels: dict[str, str]) -> Path | None:
+    groups = [
+        (f"{'shared memory' if t == 'shm' else 'TCP'}\n{words}", Key(t, f"slowdown_{side}", size, "hot", "any"))
+        for t in ("shm", "tcp")
+        for side, words in (("recv", "receiver"), ("send", "sender"), ("both", "both"))
+        for size in (1 << 20,)
+    ]
+    groups = [g for g in groups if g[1] in results.table()]
+    names = [n for n in names if any(results.get(k, n) for _, k in groups)]
+    if not groups or not names:
+        return None
+    figure, axis = plt.subplots(figsize=(1.6 * len(groups) + 1.5, 3.6))
+    width = 0.8 / len(names)
+    for i, name in enumerate(names):
+        for x, (_, key) in enumerate(groups):
+            stats = results.get(key, name)
+            if not stats:
+                continue
+            at = x - 0.4 + width * (i + 0.5)
+            value = stats.median * 100
+            error = [[max(0, value - stats.q25 * 100)], [max(0, stats.q75 * 100 - value)]]
+            axis.bar(at, value, width * 0.92, color=COLOURS.get(name, "#555555"), label=labels[name] if x == 0 else None)
+            axis.errorbar(at, value, error, color="#333333", lw=1, capsize=2)
+    axis.axhline(0, color="#333333", lw=0.8)
+    axis.set_xticks(range(len(groups)), [g[0] for g in groups])
+    axis.set_ylabel("time added to a fixed computation, %")
+    axis.set_title("Computation with a 1 MB transfer beside it: who computes", loc="left", fontweight="bold")
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+    plt.close(figure)
+    return path
+
+
+def draw_all(
+    folder: Path, results: Results, verdicts: list[Verdict], names: list[str], labels: dict[str, str]
+) -> list[Path]:
+    plt.rcParams.update(STYLE)
+    shares = [
+        (f"{'shared memory' if t == 'shm' else 'TCP'}: {words}", keys_of(results, t, m, "hot", "any"))
+        for t in ("shm", "tcp")
+        for m, words in (
+            ("overlap_recv", "receive overlap"),
+            ("progress_recv", "receive progress"),
+            ("overlap_send", "send overlap"),
+            ("progress_send", "send progress"),
+        )
+    ]
+    both = [(m, t) for m in ("window", "stream", "bidir") for t in ("shm",)]
+    bandwidth = [
+        (f"{'window of 64' if m == 'window' else 'single stream' if m == 'stream' else 'both ways'}\n{words}", keys)
+        for m, t in both
+        for words, keys in placements_panels(results, t, m)
+    ]
+    main = [n for n in names if n in ("headway", "mpich", "openmpi")]
+    made = [
+        scoreboard(folder / "scoreboard.png", verdicts),
+        grid_plot(
+            folder / "latency.png", results, main, labels, placements_panels(results, "shm", "latency"),
+            "One-way latency, shared memory", "µs", log=True,
+        ),
+        grid_plot(
+            folder / "bandwidth.png", results, main, labels, bandwidth,
+            "Bandwidth, shared memory", "MB/s", log=False,
+        ),
+        grid_plot(
+            folder / "tcp.png", results, main, labels,
+            [(f"latency {w}", k) for w, k in placements_panels(results, "tcp", "latency")],
+            "TCP between simulated hosts, 1 Gbit/s", "µs", log=True,
+        ),
+        grid_plot(
+            folder / "overlap.png", results, main, labels, shares,
+            "Overlap and independent progress", "share", log=False, shares=True,
+        ),
+        slowdown_plot(folder / "slowdown.png", results, main, labels),
+    ]
+    return [p for p in made if p]

@@ -1,0 +1,302 @@
+"""make bench: Headway MPI beside MPICH and Open MPI, in one run.
+
+Runs the jobs of plan.py round by round with the contestants taking turns, tags every sample by the
+cache-line probe, and writes results.json, results.md and pictures into --out. A contestant or a
+cluster that is not there is reported and left out; every start has a time limit.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import plan
+import plots
+import report
+from contestants import Contestant, Outcome, all_contestants, compile_programs, execute
+from results import Results, Sample, parse_lines, placement_of
+from targets import Verdict, describe, judge_all
+
+SOURCES = Path(__file__).resolve().parent
+GIVE_UP_AFTER = 2  # failed starts of one contestant in one job
+# In a log there is no width to ask for; the table wants some.
+console = Console() if Console().is_terminal else Console(width=150)
+
+
+class Cluster:
+    """The two simulated hosts, up while TCP jobs run."""
+
+    def __init__(self, build: Path) -> None:
+        self.tool = build / "bin" / "cluster"
+        self.is_up = False
+
+    def up(self) -> str:
+        """Returns why there is no cluster, or an empty text."""
+        if not self.tool.exists():
+            return f"{self.tool} does not exist"
+        done = execute([str(self.tool), "up", "--hosts", "2", "--rate", "1gbit"], dict(os.environ), 60)
+        self.is_up = not done.failure
+        return done.failure
+
+    def command(self, contestant: Contestant, ranks: int, program: Path, arguments: list[str]) -> list[str]:
+        where = ["-n", str(ranks), "--ranks-per-host", "1", "--mpi", contestant.library]
+        return [str(self.tool), "run", *where, str(program), *arguments]
+
+    def down(self) -> None:
+        if self.is_up:
+            done = execute([str(self.tool), "down"], dict(os.environ), 60)
+            self.is_up = False
+            if done.failure:
+                console.print(f"[yellow]cluster down: {done.failure}[/]")
+
+
+class Runner:
+    def __init__(self, build: Path, out: Path, quick: bool) -> None:
+        self.build, self.out, self.quick = build, out, quick
+        self.results = Results()
+        self.notes: list[str] = []
+        self.cluster = Cluster(build)
+        self.page = out / "probe.page"
+        self.usable: dict[str, Contestant] = {}
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+        console.print(f"[yellow]{text}[/]")
+
+    # -- preparation ---------------------------------------------------------------------------
+    def prepare(self, wanted: set[str]) -> None:
+        self.out.mkdir(parents=True, exist_ok=True)
+        probe = ["cc", "-O2", "-pthread", str(SOURCES / "probe.c"), "-o", str(self.out / "probe")]
+        done = execute(probe, dict(os.environ), 60)
+        if done.failure:
+            raise typer.BadParameter(f"the probe does not compile: {done.failure}")
+        compiled: dict[str, str] = {}
+        for name, contestant in all_contestants(self.build).items():
+            if name not in wanted:
+                continue
+            problem = contestant.missing()
+            if not problem:
+                library = contestant.library
+                if library not in compiled:
+                    compiled[library] = compile_programs(contestant, SOURCES, self.programs(contestant))
+                problem = compiled[library]
+            if problem:
+                self.note(f"{contestant.label} is left out: {problem}")
+            else:
+                self.usable[name] = contestant
+
+    def programs(self, contestant: Contestant) -> Path:
+        return self.out / "programs" / contestant.library
+
+    # -- running -------------------------------------------------------------------------------
+    def probe(self) -> float:
+        done = execute([str(self.out / "probe")], dict(os.environ), 20)
+        try:
+            return float(done.out)
+        except ValueError:
+            return 0.0
+
+    def start(self, job: plan.Job, contestant: Contestant) -> tuple[Outcome, float]:
+        self.page.write_bytes(bytes(4096))
+        arguments = [*job.extra_arguments.get(contestant.name, []), *job.arguments]
+        if job.ranks == 2:
+            arguments += ["--page", str(self.page)]
+        program = self.programs(contestant) / job.program
+        if job.transport == "tcp":
+            command = self.cluster.command(contestant, job.ranks, program, arguments)
+        else:
+            command = contestant.local_command(job.ranks, program, arguments)
+        began = time.monotonic()
+        outcome = execute(command, contestant.full_environment(), job.timeout)
+        return outcome, time.monotonic() - began
+
+    def take(self, job: plan.Job, contestant: Contestant, turn: int) -> str:
+        """One start of one contestant, with a probe before and after. Returns its failure."""
+        before = self.probe()
+        outcome, seconds = self.start(job, contestant)
+        after = self.probe()
+        lines = parse_lines(outcome.out)
+        failure = outcome.failure or ("" if lines else "no result in its output")
+        if failure:
+            self.results.failures.append(
+                {"job": job.name, "contestant": contestant.name, "round": turn, "why": failure}
+            )
+            return failure
+        if job.wall_clock:
+            wall = {"measure": job.wall_clock, "size": 0, "buffers": "hot", "unit": "s"}
+            lines.append({**wall, "probe": [0, 0], "samples": [seconds]})
+        for line in lines:
+            # The program's own probes stand closer to the sample than the ones around its run.
+            probes = line["probe"] if min(line["probe"]) > 0 else [before, after]
+            self.results.add(
+                Sample(
+                    job=job.name,
+                    contestant=contestant.name,
+                    transport=job.transport,
+                    measure=job.rename.get(line["measure"], line["measure"]),
+                    size=line["size"],
+                    buffers=line["buffers"],
+                    unit=line["unit"],
+                    round=turn,
+                    placement=placement_of(probes),
+                    probe=probes,
+                    values=line["samples"],
+                    extra=line.get("extra", {}),
+                )
+            )
+        return ""
+
+    def run_job(self, job: plan.Job, step) -> None:
+        failed: dict[str, int] = {}
+        present = [self.usable[n] for n in job.contestants if n in self.usable]
+        for turn in range(job.rounds):
+            shift = turn % max(1, len(present))
+            for contestant in present[shift:] + present[:shift]:
+                limit = job.round_limits.get(contestant.name, job.rounds)
+                if turn < limit and failed.get(contestant.name, 0) < GIVE_UP_AFTER:
+                    step(f"{job.title}: {contestant.label}", 0)
+                    failure = self.take(job, contestant, turn)
+                    if failure:
+                        failed[contestant.name] = failed.get(contestant.name, 0) + 1
+                        if failed[contestant.name] == GIVE_UP_AFTER:
+                            self.note(f"{contestant.label} gave up in {job.name}: {failure}")
+            step(job.title, 1)
+
+    def run_all(self, jobs: list[plan.Job]) -> None:
+        if any(j.transport == "tcp" for j in jobs):
+            problem = self.cluster.up()
+            if problem:
+                self.note(f"TCP measures are left out, the simulated hosts do not come up: {problem}")
+                jobs = [j for j in jobs if j.transport != "tcp"]
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        )
+        try:
+            with Progress(*columns, console=console) as bar:
+                task = bar.add_task("", total=sum(j.rounds for j in jobs))
+
+                def step(text: str, done: int) -> None:
+                    bar.update(task, description=f"{text:<58.58}", advance=done)
+
+                for job in jobs:
+                    self.run_job(job, step)
+        finally:
+            self.cluster.down()
+            self.page.unlink(missing_ok=True)
+
+
+# ---- about the machine ------------------------------------------------------------------------
+def first_line(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return (done.stdout.strip().splitlines() or ["unknown"])[0]
+
+
+def about_machine(quick: bool, usable: dict[str, Contestant]) -> dict:
+    models = [
+        line.split(":", 1)[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
+    commit = first_line(["git", "-C", str(SOURCES), "describe", "--always", "--dirty"])
+    about = {
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+        "cpu": models[0] if models else platform.processor(),
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "commit": commit,
+        "quick": quick,
+        "load_before": os.getloadavg()[0],
+    }
+    for name, contestant in usable.items():
+        if contestant.library != "headway":
+            about[name] = first_line([str(contestant.launcher), "--version"])
+    return about
+
+
+# ---- what is shown at the end -----------------------------------------------------------------
+def print_verdicts(verdicts: list[Verdict]) -> None:
+    table = Table(title="Asked and reached", title_justify="left")
+    for name in ("", "measure", "of what", "asked", "ours", "best peer", "ratio"):
+        table.add_column(name, justify="right" if name in ("ours", "ratio") else "left")
+    colours = {"pass": "green", "fail": "red", "no data": "dim"}
+    for v in verdicts:
+        where = f"{v.key.transport}, {describe(v.key)}".rstrip(", ")
+        row = (report.MARKS[v.state], v.what, where, v.asked, v.ours, v.against, v.ratio)
+        table.add_row(*row, style=colours[v.state])
+    console.print(table)
+
+
+def finish(runner: Runner, about: dict) -> list[Verdict]:
+    everyone = all_contestants(runner.build)
+    labels = {n: c.label for n, c in everyone.items()}
+    peers = [n for n, c in everyone.items() if c.peer]
+    verdicts = judge_all(runner.results, peers, labels)
+    about["load_after"] = os.getloadavg()[0]
+    about["minutes"] = round((time.time() - about.pop("began")) / 60, 1)
+    order = list(everyone)
+    pictures = plots.draw_all(runner.out, runner.results, verdicts, order, labels)
+    report.write_json(runner.out / "results.json", runner.results, verdicts, about, runner.notes)
+    report.write_markdown(
+        runner.out / "results.md", runner.results, verdicts, order, labels, about, runner.notes, pictures
+    )
+    return verdicts
+
+
+def main(
+    build: Annotated[Path, typer.Option(help="build folder of Headway MPI")] = Path("build"),
+    out: Annotated[Path | None, typer.Option(help="where results go; default BUILD/bench")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="measures to run, separated by commas")] = None,
+    contestants: Annotated[str, typer.Option(help="contestants, separated by commas")] = "",
+    quick: Annotated[bool, typer.Option(help="few sizes and rounds, under four minutes")] = False,
+    rounds: Annotated[int, typer.Option(help="rounds of each measure; 0 keeps the plan's")] = 0,
+    list_measures: Annotated[bool, typer.Option("--list", help="list the measures and stop")] = False,
+) -> None:
+    """Compare Headway MPI with MPICH and Open MPI."""
+    try:
+        jobs = plan.select(plan.all_jobs(quick), only or [])
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--only") from None
+    if list_measures:
+        for job in plan.all_jobs(quick):
+            console.print(f"{job.name:<15} {job.title}, {job.ranks} ranks, {job.rounds} rounds")
+        return
+    everyone = set(all_contestants(build))
+    wanted = {c for c in contestants.split(",") if c} or everyone
+    if wanted - everyone:
+        raise typer.BadParameter(f"there are {', '.join(sorted(everyone))}", param_hint="--contestants")
+    if rounds > 0:
+        for job in jobs:
+            job.rounds = rounds
+    build = build.resolve()
+    runner = Runner(build, (out or build / "bench").resolve(), quick)
+    runner.prepare(wanted)
+    if not runner.usable:
+        console.print("[red]nobody to measure[/]: make all, scripts/peers.sh")
+        raise typer.Exit(1)
+    about = about_machine(quick, runner.usable) | {"began": time.time()}
+    if about["load_before"] > 1:
+        runner.note(f"the machine is busy (load {about['load_before']:.1f}): figures will be noisy")
+    try:
+        runner.run_all(jobs)
+    except KeyboardInterrupt:
+        runner.note("interrupted: only what was measured until then")
+    print_verdicts(finish(runner, about))
+    console.print(f"\n{runner.out / 'results.md'}, results.json and pictures beside it")
+    if not runner.results.samples:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

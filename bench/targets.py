@@ -1,0 +1,179 @@
+"""The figures that were asked for, and whether they are met.
+
+Each target names a measure and how ours is judged: as a ratio to the best peer in the same
+placement, as an absolute figure, or against ourselves with progress off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable
+
+from results import Key, Results, Stats, human_size, more_is_better, short
+
+K, M = 1024, 1024 * 1024
+OURS = "headway"
+WIRE_MB_S = 117.0  # what the peers reach at 1 Gbit/s
+
+
+@dataclass
+class Verdict:
+    key: Key
+    what: str  # measure in words
+    asked: str
+    ours: str
+    against: str  # best peer, its figure
+    ratio: str
+    state: str  # pass, fail, no data
+    score: float | None = None  # 1 = exactly as asked, above = better; for the plot
+
+
+NAMES = {
+    "latency": "one-way latency",
+    "latency_onoff": "1 KB latency, progress on / off",
+    "latency_pending": "1 KB latency, on / off, a receive pending",
+    "window": "bandwidth",
+    "overlap_send": "send overlap",
+    "overlap_recv": "receive overlap",
+    "progress_send": "send progress",
+    "progress_recv": "receive progress",
+    "slowdown_send": "computation + transfer, sender computes",
+    "slowdown_recv": "computation + transfer, receiver computes",
+    "slowdown_both": "computation + transfer, both compute",
+    "allreduce_8": "allreduce, 8 ranks on 2 cores",
+    "start_64": "start and end of 64 ranks",
+    "private_memory_64": "private memory a rank (largest of 64)",
+}
+
+
+def unit_text(stats: Stats | None) -> str:
+    return {"us": " µs", "share": "", "KB": " KB", "s": " s"}.get(
+        stats.unit if stats else "", f" {stats.unit}" if stats else ""
+    )
+
+
+def show(stats: Stats | None, value: float | None = None) -> str:
+    if stats is None:
+        return "-"
+    number = stats.median if value is None else value
+    return (f"{number:.3f}" if stats.unit == "share" else short(number)) + unit_text(stats)
+
+
+class Judge:
+    def __init__(self, results: Results, peers: list[str], labels: dict[str, str]) -> None:
+        self.results, self.peers, self.labels = results, peers, labels
+        self.verdicts: list[Verdict] = []
+
+    def add(self, key: Key, asked: str, ours: str, against: str, ratio: str, met, score) -> None:
+        state = "no data" if met is None else "pass" if met else "fail"
+        what = NAMES.get(key.measure, key.measure)
+        self.verdicts.append(Verdict(key, what, asked, ours, against, ratio, state, score))
+
+    def peer(self, key: Key) -> tuple[str, Stats | None]:
+        found = self.results.best_peer(key, self.peers, more_is_better(key.measure))
+        if not found:
+            return "-", None
+        return f"{self.labels[found[0]]} {show(found[1])}", found[1]
+
+    def ratio(self, key: Key, factor: float) -> None:
+        """Ours against the best peer: at most `factor` of it, or at least where more is better."""
+        ours, (peer_text, peer) = self.results.get(key, OURS), self.peer(key)
+        if not ours and not peer:
+            return  # this placement was not seen, or the measure was not chosen
+        more = more_is_better(key.measure)
+        asked = f"{'≥' if more else '≤'} {factor:g} × best peer"
+        if not ours or not peer:
+            self.add(key, asked, show(ours), peer_text, "-", None, None)
+            return
+        r = ours.median / peer.median
+        met = r >= factor if more else r <= factor
+        score = r / factor if more else factor / r
+        self.add(key, asked, show(ours), peer_text, f"{r:.2f}", met, score)
+
+    def absolute(self, key: Key, limit: float, more: bool, asked: str, worst: bool = False) -> None:
+        ours, (peer_text, peer) = self.results.get(key, OURS), self.peer(key)
+        if not ours and not peer:
+            return
+        if not ours:
+            self.add(key, asked, "-", peer_text, "-", None, None)
+            return
+        value = ours.largest if worst else ours.median
+        met = value >= limit if more else value < limit
+        ratio = f"{value / peer.median:.2f}" if peer and peer.median > 0.1 else "-"
+        score = max(value, 0.01) / limit if more else limit / max(value, 1e-9)
+        self.add(key, asked, show(ours, value), peer_text, ratio, met, score)
+
+    def not_worse(self, key: Key, tolerance: float) -> None:
+        """Times that are given as a share over the computation alone."""
+        ours, (peer_text, peer) = self.results.get(key, OURS), self.peer(key)
+        if not ours and not peer:
+            return
+        asked = "no worse than the best peer"
+        if not ours or not peer:
+            self.add(key, asked, show(ours), peer_text, "-", None, None)
+            return
+        r = (1 + ours.median) / (1 + peer.median)
+        self.add(key, asked, show(ours), peer_text, f"{r:.3f}", r <= 1 + tolerance, 1 / r)
+
+    def against_off(self, key: Key, factor: float) -> None:
+        on, off = self.results.get(key, OURS), self.results.get(key, "headway-off")
+        if not on and not off:
+            return
+        asked = f"≤ {factor:g} × progress off"
+        if not on or not off:
+            self.add(key, asked, show(on), show(off), "-", None, None)
+            return
+        r = on.median / off.median
+        self.add(key, asked, show(on), f"off {show(off)}", f"{r:.3f}", r <= factor, factor / r)
+
+
+def in_both(judge: Judge, how: Callable, transport: str, measure: str, size: int, buffers: str, near: float, far: float) -> None:
+    for placement, value in (("near", near), ("far", far), ("any", max(near, far))):
+        how(Key(transport, measure, size, buffers, placement), value)
+
+
+def judge_all(results: Results, peers: list[str], labels: dict[str, str]) -> list[Verdict]:
+    j = Judge(results, peers, labels)
+    in_both(j, j.ratio, "shm", "latency", 1, "hot", 0.8, 0.9)
+    in_both(j, j.ratio, "shm", "latency", 1 * K, "hot", 1.05, 1.15)
+    for size in (4 * K, 16 * K, 64 * K):
+        in_both(j, j.ratio, "shm", "latency", size, "dirty", 0.6, 0.6)
+    for size, factor in ((4 * K, 0.8), (16 * K, 0.8), (64 * K, 1.0)):
+        in_both(j, j.ratio, "shm", "latency", size, "hot", factor, factor)
+    for size in (64 * K, 256 * K, 1 * M, 4 * M):
+        in_both(j, j.ratio, "shm", "window", size, "dirty", 1.2 if size == 1 * M else 1.3, 1.3)
+        in_both(j, j.ratio, "shm", "window", size, "hot", 1.0, 1.0)
+    for size in (1, 1 * K):
+        in_both(j, j.ratio, "tcp", "latency", size, "hot", 0.7, 0.7)
+    for size in (16 * K, 64 * K, 256 * K, 1 * M, 4 * M):
+        for placement in ("near", "far", "any"):
+            key = Key("tcp", "window", size, "hot", placement)
+            j.absolute(key, 0.98 * WIRE_MB_S, True, f"≥ 0.98 × {WIRE_MB_S:g} MB/s")
+    for size in (256 * K, 1 * M, 4 * M, 16 * M):
+        for measure in ("overlap_recv", "progress_recv"):
+            j.absolute(Key("shm", measure, size, "hot", "any"), 0.90, True, "≥ 0.90")
+    for size in (16 * K, 64 * K, 256 * K, 1 * M, 4 * M, 16 * M):
+        limit = 0.85 if size == 16 * K else 0.95
+        for measure in ("overlap_send", "overlap_recv", "progress_send", "progress_recv"):
+            j.absolute(Key("tcp", measure, size, "hot", "any"), limit, True, f"≥ {limit:.2f}")
+    for transport in ("shm", "tcp"):
+        for side in ("recv", "send", "both"):
+            j.not_worse(Key(transport, f"slowdown_{side}", 1 * M, "hot", "any"), 0.01)
+    for measure in ("latency_onoff", "latency_pending"):
+        in_both(j, j.against_off, "shm", measure, 1 * K, "hot", 1.05, 1.05)
+    in_both(j, j.ratio, "shm", "allreduce_8", 8, "hot", 0.9, 0.9)
+    j.absolute(Key("shm", "start_64", 0, "hot", "any"), 2.0, False, "< 2 s")
+    j.absolute(
+        Key("shm", "private_memory_64", 0, "hot", "any"), 12 * 1024, False, "< 12 MB", worst=True
+    )
+    return j.verdicts
+
+
+def describe(key: Key) -> str:
+    """The key's size, buffers and placement in words."""
+    parts = [human_size(key.size)] if key.size else []
+    if key.measure.startswith(("latency", "window", "stream", "bidir")) and key.transport == "shm":
+        parts.append("untouched" if key.buffers == "hot" else "freshly written")
+    if key.placement != "any":
+        parts.append(f"cores {key.placement}")
+    return ", ".join(parts)
