@@ -13,6 +13,9 @@
 
 namespace headway::datatypes {
 
+// size * count, or UINT64_MAX where that does not fit.
+uint64_t packed_size(const Type& type, uint64_t count);
+
 // Copies bytes [offset, offset + n) of the packed string to `out`; returns how many there were.
 size_t pack(const Type& type, const void* base, uint64_t count, uint64_t offset, void* out,
             size_t n);

@@ -138,7 +138,7 @@ class Type {
   std::atomic<bool> committed_{false};
   mutable std::atomic<uint32_t> references_{1};
   Contents contents_;
-  const Type* hidden_ = nullptr;  // intermediate type of subarray and darray
+  mutable const Type* next_dead_ = nullptr;  // used by release() alone
   void* layout_block_ = nullptr;  // entries and nodes of root_
   size_t layout_bytes_ = 0;
   void* contents_block_ = nullptr;

@@ -20,19 +20,19 @@ inline uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 template <class Sink>
 bool walk_passes(const Node& body, uintptr_t at, int64_t stride, uint64_t count, Sink& sink) {
   if (body.kind == Node::Kind::run) {
-    return sink.strided(at + body.offset, body.bytes, stride, count);
+    return sink.strided(at + uintptr_t(body.offset), body.bytes, stride, count);
   }
   if (body.kind == Node::Kind::sequence && body.plain) {
-    at += body.offset;
+    at += uintptr_t(body.offset);
     const Entry* const end = body.entries + body.count;
-    for (uint64_t i = 0; i < count; ++i, at += stride) {
+    for (uint64_t i = 0; i < count; ++i, at += uintptr_t(stride)) {
       for (const Entry* entry = body.entries; entry != end; ++entry) {
-        if (!sink.run(at + entry->offset, entry->bytes)) return false;
+        if (!sink.run(at + uintptr_t(entry->offset), entry->bytes)) return false;
       }
     }
     return true;
   }
-  for (uint64_t i = 0; i < count; ++i, at += stride) {
+  for (uint64_t i = 0; i < count; ++i, at += uintptr_t(stride)) {
     if (!walk(body, at, 0, body.bytes, sink)) return false;
   }
   return true;
@@ -42,19 +42,19 @@ template <class Sink>
 bool walk_loop(const Node& body, uintptr_t at, int64_t stride, uint64_t skip, uint64_t n,
                Sink& sink) {
   if (const uint64_t pass = skip / body.bytes; pass != 0) {
-    at += pass * stride;
+    at += pass * uintptr_t(stride);
     skip -= pass * body.bytes;
   }
   if (skip != 0) {
     const uint64_t part = smaller(body.bytes - skip, n);
     if (!walk(body, at, skip, part, sink)) return false;
-    at += stride;
+    at += uintptr_t(stride);
     n -= part;
   }
   const uint64_t whole = n / body.bytes;
   if (whole != 0 && !walk_passes(body, at, stride, whole, sink)) return false;
   n -= whole * body.bytes;
-  return n == 0 || walk(body, at + whole * stride, 0, n, sink);
+  return n == 0 || walk(body, at + whole * uintptr_t(stride), 0, n, sink);
 }
 
 // The entry that holds byte `skip` of the sequence.
@@ -74,8 +74,8 @@ bool walk_sequence(const Node& node, uintptr_t at, uint64_t skip, uint64_t n, Si
   skip -= entry->before;
   for (; n != 0; ++entry, skip = 0) {
     const uint64_t part = smaller(entry->bytes - skip, n);
-    const bool more = entry->node ? walk(*entry->node, at + entry->offset, skip, part, sink)
-                                  : sink.run(at + entry->offset + skip, part);
+    const bool more = entry->node ? walk(*entry->node, at + uintptr_t(entry->offset), skip, part, sink)
+                                  : sink.run(at + uintptr_t(entry->offset) + skip, part);
     if (!more) return false;
     n -= part;
   }
@@ -84,7 +84,7 @@ bool walk_sequence(const Node& node, uintptr_t at, uint64_t skip, uint64_t n, Si
 
 template <class Sink>
 bool walk(const Node& node, uintptr_t at, uint64_t skip, uint64_t n, Sink& sink) {
-  at += node.offset;
+  at += uintptr_t(node.offset);
   switch (node.kind) {
     case Node::Kind::run: return sink.run(at + skip, n);
     case Node::Kind::loop: return walk_loop(*node.body, at, node.stride, skip, n, sink);
@@ -104,7 +104,7 @@ void walk_message(const Type& type, const void* base, uint64_t count, uint64_t o
   if (n == 0) return;
   const uintptr_t at = reinterpret_cast<uintptr_t>(base);
   if (type.is_contiguous(count)) {
-    sink.run(at + type.true_lb() + offset, n);
+    sink.run(at + uintptr_t(type.true_lb()) + offset, n);
   } else {
     walk_loop(type.layout(), at, type.extent(), offset, n, sink);
   }
@@ -118,7 +118,7 @@ struct RunSink {
     return visit(reinterpret_cast<char*>(at), size_t(bytes));
   }
   bool strided(uintptr_t at, uint64_t bytes, int64_t stride, uint64_t count) {
-    for (uint64_t i = 0; i < count; ++i, at += stride) {
+    for (uint64_t i = 0; i < count; ++i, at += uintptr_t(stride)) {
       if (!run(at, bytes)) return false;
     }
     return true;
