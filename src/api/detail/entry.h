@@ -12,9 +12,9 @@
 
 // The alias needs its target in the same object, also when LTO moves functions around: `used`
 // keeps both where they are.
-#define HEADWAY_ENTRY_R(result, name)                                                         \
-  extern "C" __attribute__((weak, used, alias("P" #name), visibility("default"))) decltype(name) \
-      name;                                                                                   \
+#define HEADWAY_ENTRY_R(result, name)                                                           \
+  extern "C"                                                                                    \
+      __attribute__((weak, used, alias("P" #name), visibility("default"))) decltype(name) name; \
   extern "C" __attribute__((used, visibility("default"))) result P##name
 
 #define HEADWAY_ENTRY(name) HEADWAY_ENTRY_R(int, name)
