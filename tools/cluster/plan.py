@@ -1,0 +1,136 @@
+"""Plan: what a simulated cluster looks like, computed from its options. Pure: touches nothing.
+
+Invariant: everything here follows from the constructor's arguments, so that a plan read back from
+the state file describes the same cluster that `up` made.
+"""
+
+import dataclasses
+import math
+import re
+
+PAYLOAD = 1448  # TCP payload of a full Ethernet frame with time stamps
+IP_FRAME = 1500
+QUEUE_BYTES = 4_000_000
+UNITS = {"": 1, "bit": 1, "k": 1e3, "m": 1e6, "g": 1e9}
+HOSTS_PER_BLOCK = 200  # addresses used of each 10.73.y.0/24
+
+
+class Refused(Exception):
+    """The user asked for something that cannot be done. `code` is the exit code."""
+
+    def __init__(self, sentence, code=2):
+        super().__init__(sentence)
+        self.code = code
+
+
+def parse_rate(text):
+    """Bits a second of '100mbit', '1gbit', '12.5Mbit', '1e8'."""
+    match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmg]?)(?:bit)?(?:/s|ps)?\s*", text.lower())
+    try:
+        rate = float(match.group(1)) * UNITS[match.group(2)] if match else 0.0
+    except ValueError:
+        rate = 0.0
+    if not 1e5 <= rate <= 1e11:
+        raise Refused(f"'{text}' is no rate from 100kbit to 100gbit; say for example 100mbit")
+    return rate
+
+
+def show_rate(rate):
+    for unit, name in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if rate >= unit:
+            return f"{rate / unit:g} {name}"
+    return f"{rate:g} bit/s"
+
+
+def burst_bytes(rate):
+    """Bucket of the shaper: what a message gets free after a pause, so as small as the timers of
+    two cores allow (measured: 6.2 KB is right at 100 Mbit/s and starves a link of 1 Gbit/s)."""
+    if rate <= 200e6:
+        return 6200
+    if rate <= 400e6:
+        return 9200
+    if rate <= 1.5e9:
+        return 16200
+    return min(int(rate / 8 * 130e-6), 65000)
+
+
+def wire_seconds(payload, rate):
+    """Time of a TCP payload on an empty link, its TCP and IP headers included."""
+    return payload * (IP_FRAME / PAYLOAD) * 8 / rate
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    name: str
+    hosts: int
+    rate: float  # of each host's link, before dilation
+    hosts_per_switch: int
+    uplink_rate: float
+    dilation: float
+
+    @staticmethod
+    def make(name, hosts, rate, hosts_per_switch=None, uplink_rate=None, dilation=1.0):
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name):
+            raise Refused(f"'{name}' is no cluster name: use up to 32 of a-z, 0-9, - and _")
+        if not 1 <= hosts <= 512:
+            raise Refused(f"{hosts} hosts: from 1 to 512 are possible")
+        if not 1.0 <= dilation <= 1000.0:
+            raise Refused(f"a dilation of {dilation:g}: from 1 to 1000 is possible")
+        if hosts_per_switch is not None and hosts_per_switch < 1:
+            raise Refused("--hosts-per-switch must be at least 1")
+        if uplink_rate is not None and hosts_per_switch is None:
+            raise Refused("--uplink-rate needs --hosts-per-switch: one switch has no uplink")
+        rate = parse_rate(rate)
+        uplink = parse_rate(uplink_rate) if uplink_rate else rate
+        if min(rate, uplink) / dilation < 1e5:
+            raise Refused(f"a dilation of {dilation:g} leaves less than 100 kbit/s")
+        return Plan(name, hosts, rate, hosts_per_switch or hosts, uplink, float(dilation))
+
+    @property
+    def switches(self):
+        return math.ceil(self.hosts / self.hosts_per_switch)
+
+    @property
+    def link_rate(self):
+        """What the shapers are set to."""
+        return self.rate / self.dilation
+
+    @property
+    def link_uplink_rate(self):
+        return self.uplink_rate / self.dilation
+
+    def host_name(self, host):
+        return f"h{host}"
+
+    def address(self, host):
+        return f"10.73.{host // HOSTS_PER_BLOCK}.{host % HOSTS_PER_BLOCK + 1}"
+
+    def mac(self, host):
+        return f"02:73:00:00:{host >> 8:02x}:{host & 255:02x}"
+
+    def switch_of(self, host):
+        return host // self.hosts_per_switch
+
+    def host_number(self, text):
+        """Host of 'h3', '3' or its address."""
+        for host in range(self.hosts):
+            if text in (self.host_name(host), str(host), self.address(host)):
+                return host
+        raise Refused(f"cluster '{self.name}' has no host '{text}': it has h0 to h{self.hosts - 1}")
+
+    def hosts_file(self):
+        lines = ["127.0.0.1 localhost"]
+        lines += [f"{self.address(h)} {self.host_name(h)}" for h in range(self.hosts)]
+        return "\n".join(lines) + "\n"
+
+    def as_dict(self):
+        return dataclasses.asdict(self)
+
+    def sentence(self):
+        text = f"{self.hosts} hosts at {show_rate(self.rate)}"
+        if self.switches > 1:
+            text += (f", {self.switches} switches of {self.hosts_per_switch} hosts joined by uplinks"
+                     f" of {show_rate(self.uplink_rate)}")
+        if self.dilation != 1:
+            text += f", slowed {self.dilation:g} times (links run at {show_rate(self.link_rate)})"
+        return text
