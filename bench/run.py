@@ -7,6 +7,7 @@ cluster that is not there is reported and left out; every start has a time limit
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -35,25 +36,49 @@ console = Console() if Console().is_terminal else Console(width=150)
 class Cluster:
     """The two simulated hosts, up while TCP jobs run."""
 
-    def __init__(self, build: Path) -> None:
+    NAME = "bench"
+
+    def __init__(self, build: Path, report_file: Path) -> None:
         self.tool = build / "bin" / "cluster"
+        self.report_file = report_file
         self.is_up = False
+        self.lost = 0  # packets, of all runs
+        self.check: dict = {}  # what `cluster check` found: messages take the wire's time
+
+    def call(self, verb: str, *words: str) -> Outcome:
+        return execute([str(self.tool), verb, "--name", self.NAME, *words], dict(os.environ), 90)
 
     def up(self) -> str:
         """Returns why there is no cluster, or an empty text."""
         if not self.tool.exists():
             return f"{self.tool} does not exist"
-        done = execute([str(self.tool), "up", "--hosts", "2", "--rate", "1gbit"], dict(os.environ), 60)
+        self.call("down")  # what a killed run may have left
+        done = self.call("up", "--hosts", "2", "--rate", "1gbit")
         self.is_up = not done.failure
+        if self.is_up:
+            checked = self.call("check", "--quick")
+            self.check = {"true": not checked.failure, "output": checked.out.strip()}
         return done.failure
+
+    def count_losses(self) -> None:
+        """Adds what the last run's report says; spinning ranks make its idle share meaningless."""
+        try:
+            seen = json.loads(self.report_file.read_text())
+        except (OSError, ValueError):
+            return
+        self.lost += sum(seen.get(k, 0) for k in ("backlog_drops", "shaper_drops", "retransmits"))
 
     def command(self, contestant: Contestant, ranks: int, program: Path, arguments: list[str]) -> list[str]:
         where = ["-n", str(ranks), "--ranks-per-host", "1", "--mpi", contestant.library]
-        return [str(self.tool), "run", *where, str(program), *arguments]
+        report_to = ["--quiet", "--report", str(self.report_file)]
+        return [
+            str(self.tool), "run", "--name", self.NAME, *where, *report_to, "--", str(program),
+            *arguments,
+        ]
 
     def down(self) -> None:
         if self.is_up:
-            done = execute([str(self.tool), "down"], dict(os.environ), 60)
+            done = self.call("down")
             self.is_up = False
             if done.failure:
                 console.print(f"[yellow]cluster down: {done.failure}[/]")
@@ -64,7 +89,7 @@ class Runner:
         self.build, self.out, self.quick = build, out, quick
         self.results = Results()
         self.notes: list[str] = []
-        self.cluster = Cluster(build)
+        self.cluster = Cluster(build, out / "cluster-run.json")
         self.page = out / "probe.page"
         self.usable: dict[str, Contestant] = {}
 
@@ -117,7 +142,10 @@ class Runner:
             command = contestant.local_command(job.ranks, program, arguments)
         began = time.monotonic()
         outcome = execute(command, contestant.full_environment(), job.timeout)
-        return outcome, time.monotonic() - began
+        seconds = time.monotonic() - began
+        if job.transport == "tcp":
+            self.cluster.count_losses()
+        return outcome, seconds
 
     def take(self, job: plan.Job, contestant: Contestant, turn: int) -> str:
         """One start of one contestant, with a probe before and after. Returns its failure."""
@@ -177,6 +205,8 @@ class Runner:
             if problem:
                 self.note(f"TCP measures are left out, the simulated hosts do not come up: {problem}")
                 jobs = [j for j in jobs if j.transport != "tcp"]
+            elif not self.cluster.check["true"]:
+                self.note("the simulated wire is not true just now (cluster check), TCP figures are doubtful")
         columns = (
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
         )
@@ -190,6 +220,8 @@ class Runner:
                 for job in jobs:
                     self.run_job(job, step)
         finally:
+            if self.cluster.lost:
+                self.note(f"{self.cluster.lost} packets were lost or sent again in TCP runs")
             self.cluster.down()
             self.page.unlink(missing_ok=True)
 
@@ -243,6 +275,7 @@ def finish(runner: Runner, about: dict) -> list[Verdict]:
     labels = {n: c.label for n, c in everyone.items()}
     peers = [n for n, c in everyone.items() if c.peer]
     verdicts = judge_all(runner.results, peers, labels)
+    about["wire_check"] = runner.cluster.check
     about["load_after"] = os.getloadavg()[0]
     about["minutes"] = round((time.time() - about.pop("began")) / 60, 1)
     order = list(everyone)
