@@ -10,16 +10,16 @@ PYTHON := $(CACHE)/python/bin/python
 CMAKE_ARGS ?=
 # The slow tests have these labels; make test-all runs them too.
 SLOW := slow|stress
-CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j1
+CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --timeout 300 -j1
 
 .DEFAULT_GOAL := all
-.PHONY: all help deps python configure demo test test-all bench install uninstall format check clean
+.PHONY: all help deps python configure demo test test-all test-asan test-tsan bench install uninstall format check clean
 
 all: configure ## build the library, the launcher and the tools (release, in build/)
 	@cmake --build $(BUILD) -j $(JOBS)
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
+	@sed -n 's/^\([a-z -]*\):.*## /  make \1 - /p' Makefile
 
 deps: ## install missing system packages (as root or through sudo)
 	@scripts/install-deps.sh
@@ -34,11 +34,23 @@ configure: deps
 demo: all python ## run the main job: apps/pes on 2 and 4 ranks
 	@$(PYTHON) apps/pes/demo.py --build $(BUILD)
 
-test: all python ## build and run all tests but the slow ones
+# Some tests compare with MPICH; without a network they are skipped and say so.
+.PHONY: peers
+peers: deps
+	@scripts/peers.sh >/dev/null || echo "note: no MPICH, tests that need it will be skipped"
+
+test: all python peers ## build and run all tests but the slow ones
 	@PATH="$(dir $(PYTHON)):$$PATH" $(CTEST) -LE '^($(SLOW))$$'
 
-test-all: all python ## run all tests, the slow ones too
+test-all: all python peers ## run all tests, the slow ones too
 	@PATH="$(dir $(PYTHON)):$$PATH" $(CTEST)
+
+# The rooms and the library's programs under a sanitizer, in a build folder of its own.
+test-asan test-tsan: test-%: python peers ## the same tests under AddressSanitizer, ThreadSanitizer
+	@cmake --preset $*
+	@cmake --build build-$* -j $(JOBS)
+	@PATH="$(dir $(PYTHON)):$$PATH" ctest --test-dir build-$* --output-on-failure \
+	  --no-tests=error --timeout 300 -j1 -LE '^($(SLOW)|install)$$'
 
 bench: all python ## compare with MPICH and Open MPI
 	@scripts/peers.sh >/dev/null
