@@ -1,0 +1,41 @@
+#include "base/doorbell.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+namespace headway::base {
+
+Outcome Doorbell::create() {
+  if (pipe2(fds_, O_CLOEXEC | O_NONBLOCK) != 0) return Outcome::no_resource;
+  return Outcome::ok;
+}
+
+bool Doorbell::drain() const {
+  char rings[64];
+  bool any = false;
+  while (read(fds_[0], rings, sizeof rings) == ssize_t(sizeof rings)) any = true;
+  return any;
+}
+
+void Doorbell::close() {
+  for (int& fd : fds_) {
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+  }
+}
+
+int Doorbell::open_of(int pid, int fd) {
+  Text<64> path;
+  path << "/proc/" << pid << "/fd/" << fd;
+  return open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+void Doorbell::ring_fd(int fd) {
+  // A full pipe means that the sleeper has been rung already; nothing is lost.
+  const char ring = 1;
+  [[maybe_unused]] const ssize_t n = write(fd, &ring, 1);
+}
+
+}  // namespace headway::base

@@ -1,0 +1,48 @@
+// List<T>: intrusive double list through T::list_next and T::list_prev. Thread: that of its owner.
+// Owns nothing. Invariant: an item is in at most one list at a time.
+#pragma once
+#include <cstddef>
+
+namespace headway::base {
+
+template <class T>
+class List {
+ public:
+  bool empty() const { return !first_; }
+  T* first() const { return first_; }
+  T* last() const { return last_; }
+  size_t size() const { return size_; }
+
+  void push_back(T* item) {
+    item->list_next = nullptr;
+    item->list_prev = last_;
+    (last_ ? last_->list_next : first_) = item;
+    last_ = item;
+    ++size_;
+  }
+  void push_front(T* item) {
+    item->list_prev = nullptr;
+    item->list_next = first_;
+    (first_ ? first_->list_prev : last_) = item;
+    first_ = item;
+    ++size_;
+  }
+  void remove(T* item) {
+    (item->list_prev ? item->list_prev->list_next : first_) = item->list_next;
+    (item->list_next ? item->list_next->list_prev : last_) = item->list_prev;
+    item->list_next = item->list_prev = nullptr;
+    --size_;
+  }
+  T* pop_front() {
+    T* item = first_;
+    if (item) remove(item);
+    return item;
+  }
+
+ private:
+  T* first_ = nullptr;
+  T* last_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace headway::base

@@ -1,0 +1,81 @@
+// Pool<T>: fixed-size objects with small numbers. An object keeps its number and its memory for
+// the life of the process; each take raises its generation, so that a stale id is seen.
+// Thread: holder of the engine. Owner: the engine. Invariant: find(id) is null unless the object
+// is taken and its generation is the id's.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "base/heap.h"
+
+namespace headway::base {
+
+// T needs the members `uint32_t pool_index; uint32_t generation; T* pool_next; bool taken`.
+template <class T>
+class Pool {
+ public:
+  static constexpr uint32_t slab_shift = 8;
+  static constexpr uint32_t slab_size = 1u << slab_shift;
+  static constexpr uint32_t max_slabs = 1u << 14;  // four million objects
+
+  [[nodiscard]] T* take() {
+    T* object = free_;
+    if (!object) [[unlikely]] {
+      if (!grow()) return nullptr;
+      object = free_;
+    }
+    free_ = object->pool_next;
+    object->taken = true;
+    ++object->generation;
+    ++in_use_;
+    return object;
+  }
+
+  void give(T* object) {
+    object->taken = false;
+    object->pool_next = free_;
+    free_ = object;
+    --in_use_;
+  }
+
+  T* at(uint32_t index) const {
+    const uint32_t slab = index >> slab_shift;
+    return slab < slab_count_ ? &slabs_[slab][index & (slab_size - 1)] : nullptr;
+  }
+
+  T* find(uint32_t index, uint32_t generation) const {
+    T* object = at(index);
+    return object && object->taken && object->generation == generation ? object : nullptr;
+  }
+
+  uint32_t in_use() const { return in_use_; }
+  uint32_t capacity() const { return slab_count_ * slab_size; }
+
+ private:
+  [[gnu::noinline]] bool grow() {
+    if (!slabs_) {
+      slabs_ = static_cast<T**>(heap_allocate(max_slabs * sizeof(T*)));
+      if (!slabs_) return false;
+    }
+    if (slab_count_ == max_slabs) return false;
+    T* slab = static_cast<T*>(heap_allocate(slab_size * sizeof(T)));
+    if (!slab) return false;
+    // Lowest number first out, so that small programs stay within few cache lines.
+    for (uint32_t i = slab_size; i-- > 0;) {
+      T* object = new (&slab[i]) T{};
+      object->pool_index = slab_count_ * slab_size + i;
+      object->pool_next = free_;
+      free_ = object;
+    }
+    slabs_[slab_count_++] = slab;
+    return true;
+  }
+
+  T** slabs_ = nullptr;
+  uint32_t slab_count_ = 0;
+  T* free_ = nullptr;
+  uint32_t in_use_ = 0;
+};
+
+}  // namespace headway::base

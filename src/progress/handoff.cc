@@ -1,0 +1,303 @@
+#include "progress/handoff.h"
+
+#include <cerrno>
+#include <csignal>
+#include <initializer_list>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+namespace headway::progress {
+namespace {
+
+constexpr uint64_t thread_turn_ns = 200'000;  // the message thread owns the engine no longer
+constexpr int leave_rounds = 4;
+constexpr size_t thread_stack = 256 << 10;
+
+enum Source : uint64_t { source_bell = 1, source_sockets = 2 };
+
+long futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const timespec* timeout) {
+  return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
+}
+
+bool add_to(int epoll, int fd, uint32_t events, uint64_t source) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = source;
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+}  // namespace
+
+Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bool with_thread) {
+  work_ = work;
+  armed_ = armed;
+  if (const Outcome made = bell_.create(); made != Outcome::ok) return made;
+  inner_ = epoll_create1(EPOLL_CLOEXEC);
+  outer_ = epoll_create1(EPOLL_CLOEXEC);
+  if (inner_ < 0 || outer_ < 0) return Outcome::no_resource;
+  if (!add_to(inner_, bell_.read_fd(), EPOLLIN, source_bell) ||
+      !add_to(outer_, inner_, EPOLLONESHOT, 0)) {
+    return Outcome::no_resource;
+  }
+  if (const Outcome watched = watch(sockets); watched != Outcome::ok) return watched;
+  if (!with_thread) return Outcome::ok;
+  // All signals are the program's: none may be delivered on our thread.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, thread_stack);
+  with_thread_ = true;
+  const int failed = pthread_create(&thread_, &attributes, thread_main, this);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed) with_thread_ = false;
+  return failed ? Outcome::no_resource : Outcome::ok;
+}
+
+Outcome Handoff::watch(int sockets) {
+  if (sockets < 0) return Outcome::ok;
+  return add_to(inner_, sockets, EPOLLIN, source_sockets) ? Outcome::ok : Outcome::no_resource;
+}
+
+void Handoff::stop() {
+  if (with_thread_) {
+    stop_.store(true, std::memory_order_release);
+    set_sockets_armed(true);
+    bell_.ring();
+    pthread_join(thread_, nullptr);
+    with_thread_ = false;
+  }
+  for (int* fd : {&inner_, &outer_}) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+  }
+  bell_.close();
+}
+
+void Handoff::abandon() {
+  with_thread_ = false;
+  for (int* fd : {&inner_, &outer_}) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+  }
+  bell_.close();
+}
+
+void Handoff::enter_contended() {
+  contenders_.fetch_add(1, std::memory_order_relaxed);
+  lock_.lock();
+  contenders_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// The spinning side of enter_contended() yields after a few turns, so a short pause is enough
+// where it has a core of its own, and a yield where it has not.
+void Handoff::give_way() {
+  const Driver mine = driver;
+  lock_.unlock();
+  for (int turn = 0; turn < 64 && contenders_.load(std::memory_order_relaxed); ++turn) {
+    base::cpu_relax();
+  }
+  if (contenders_.load(std::memory_order_relaxed)) sched_yield();
+  lock_.lock();
+  driver = mine;
+  if (is_armed_) disarm();
+}
+
+void Handoff::disarm() {
+  armed_->store(0, std::memory_order_relaxed);
+  is_armed_ = false;
+}
+
+void Handoff::set_sockets_armed(bool armed) {
+  epoll_event event{};
+  event.events = armed ? uint32_t(EPOLLIN | EPOLLONESHOT) : 0u;
+  epoll_ctl(outer_, EPOLL_CTL_MOD, inner_, &event);
+  sockets_armed_ = armed;
+}
+
+// Sets the armed word, looks once more, lets go. False: somebody kicked while we held the engine,
+// and it is owned again.
+bool Handoff::arm_and_unlock() {
+  ++counters.arms;
+  for (int round = 0;; ++round) {
+    armed_->store(work_->wanted(), std::memory_order_relaxed);
+    is_armed_ = true;
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with shm::Node::wake
+    if (!work_->advance()) break;
+    disarm();
+    work_->settle();
+    if (pending == 0) {
+      lock_.unlock();
+      return true;
+    }
+    if (round == leave_rounds) {
+      // Data keeps coming: the program must not be held here for it. Our own thread goes on.
+      armed_->store(work_->wanted(), std::memory_order_relaxed);
+      is_armed_ = true;
+      ++counters.self_rings;
+      bell_.ring();
+      break;
+    }
+  }
+  // MOD looks at the readiness again, so what came before it still fires.
+  if (!sockets_armed_) set_sockets_armed(true);
+  lock_.unlock();
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with kick_ in work_as_thread
+  if (!kick_.load(std::memory_order_relaxed) || !kick_.exchange(0, std::memory_order_acq_rel)) {
+    return true;
+  }
+  // The thread took the one shot while we still held the engine: the sockets are not armed.
+  enter_contended();
+  disarm();
+  sockets_armed_ = false;
+  return false;
+}
+
+void Handoff::leave_slowly() {
+  if (parked_ && poller_ == 0) wake_parked();
+  if (sleepers_) bell_.ring();  // we cleared its armed word: it must arm again
+  if (pending == 0 || !with_thread_) {
+    lock_.unlock();
+    return;
+  }
+  work_->settle();
+  if (pending == 0) {
+    lock_.unlock();
+    return;
+  }
+  while (!arm_and_unlock()) {
+  }
+}
+
+void Handoff::wake_parked() {
+  epoch_.fetch_add(1, std::memory_order_release);  // pairs with park
+  futex(&epoch_, FUTEX_WAKE, INT32_MAX, nullptr);
+}
+
+void Handoff::park() {
+  const uint32_t seen = epoch_.load(std::memory_order_acquire);  // pairs with wake_parked
+  ++parked_;
+  refresh_quiet();
+  lock_.unlock();
+  const timespec at_most{0, 100'000'000};
+  futex(&epoch_, FUTEX_WAIT, seen, &at_most);
+  enter_contended();
+  driver = Driver::waiting;
+  --parked_;
+  refresh_quiet();
+  if (is_armed_) disarm();
+}
+
+void Handoff::sleep(int timeout_ms) {
+  ++counters.sleeps;
+  armed_->store(~0u, std::memory_order_relaxed);
+  is_armed_ = true;
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with shm::Node::wake
+  if (work_->advance()) {
+    disarm();
+    return;
+  }
+  // Disarmed, or the kernel wakes the message thread for what this thread will take.
+  if (sockets_armed_) set_sockets_armed(false);
+  ++sleepers_;
+  refresh_quiet();
+  driver = Driver::nobody;
+  lock_.unlock();
+  epoll_event events[2];
+  const int count = epoll_wait(inner_, events, 2, timeout_ms);
+  enter_contended();
+  driver = Driver::waiting;
+  --sleepers_;
+  refresh_quiet();
+  if (is_armed_) disarm();
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.u64 == source_bell) bell_.drain();
+  }
+  if (count == 0 && work_->advance()) ++counters.late_wakes;
+}
+
+bool Handoff::run_user_calls_slowly() {
+  const Driver mine = driver;
+  while (UserCall* call = user_calls.pop_front()) {
+    lock_.unlock();
+    call->run(call);
+    enter_contended();
+    driver = mine;
+    if (is_armed_) disarm();
+    call->finished(call);
+  }
+  return true;
+}
+
+void* Handoff::thread_main(void* self) {
+  pthread_setname_np(pthread_self(), "headway");
+  static_cast<Handoff*>(self)->run_thread();
+  return nullptr;
+}
+
+void Handoff::run_thread() {
+  while (!stop_.load(std::memory_order_acquire)) {
+    epoll_event event;
+    const int count = epoll_wait(outer_, &event, 1, -1);
+    if (count < 0 && errno != EINTR) return;
+    if (count <= 0 || stop_.load(std::memory_order_acquire)) continue;
+    ++counters.thread_wakes;
+    work_as_thread();
+  }
+}
+
+void Handoff::work_as_thread() {
+  bell_.drain();
+  if (!lock_.try_lock()) {
+    kick_.store(1, std::memory_order_seq_cst);  // pairs with arm_and_unlock
+    if (!lock_.try_lock()) {
+      ++counters.thread_busy;
+      return;  // the owner sees the kick when it leaves
+    }
+  }
+  kick_.store(0, std::memory_order_relaxed);
+  sockets_armed_ = false;
+  if (sleepers_) {
+    // An application thread sleeps on the same descriptors: what came is its own.
+    lock_.unlock();
+    bell_.ring();
+    return;
+  }
+  if (is_armed_) disarm();
+  driver = Driver::thread;
+  bool useful = false;
+  do {
+    const uint64_t start = base::now_ns();
+    bool moved = true;
+    while (moved && base::now_ns() - start < thread_turn_ns) {
+      moved = work_->advance();
+      useful |= moved;
+    }
+    if (!moved) break;
+    lock_.unlock();
+    sched_yield();
+    enter_contended();
+    driver = Driver::thread;
+    if (is_armed_) disarm();
+  } while (!sleepers_);
+  counters.thread_useful += useful;
+  driver = Driver::nobody;
+  if (parked_) wake_parked();
+  if (sleepers_) bell_.ring();
+  if (pending == 0) {
+    lock_.unlock();
+    return;
+  }
+  while (!arm_and_unlock()) {
+    driver = Driver::nobody;
+  }
+}
+
+}  // namespace headway::progress

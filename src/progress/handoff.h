@@ -1,0 +1,143 @@
+// Handoff: who owns the engine. A rank inside MPI owns it and polls; a rank that leaves with work
+// pending arms the doorbell, and the message thread sleeps until somebody rings or a socket is
+// readable. Thread: any application thread, and the message thread. Owner: the engine.
+// Invariants: one owner at a time (the lock); `armed` is only set by the owner, after which it
+// looks once more; the message thread allocates nothing and runs no user code.
+// The state machine and its races: measurements/transport-and-progress.md, section 9.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <pthread.h>
+
+#include "base/doorbell.h"
+#include "base/outcome.h"
+#include "base/spin_lock.h"
+#include "progress/user_calls.h"
+
+namespace headway::progress {
+
+// Who drives the engine at this moment; rendezvous chooses by it which side copies.
+enum class Driver : uint8_t {
+  nobody,
+  passing,  // an application thread in a call that does not wait
+  waiting,  // an application thread that waits
+  thread    // the message thread
+};
+
+// What is moved. The engine implements it; all calls come with the engine owned.
+class Work {
+ public:
+  // One round over everything that can move. True if something did.
+  virtual bool advance() = 0;
+  // Finishes what must not be left lying when a rank leaves MPI (copies it has begun).
+  virtual void settle() = 0;
+  // Events that a sleeper has to wake for (a mask that peers compare with what they publish).
+  virtual uint32_t wanted() = 0;
+
+ protected:
+  ~Work() = default;
+};
+
+struct Counters {
+  uint64_t thread_wakes = 0;
+  uint64_t thread_useful = 0;  // wakes that moved something
+  uint64_t thread_busy = 0;    // found the engine taken
+  uint64_t arms = 0;
+  uint64_t self_rings = 0;
+  uint64_t sleeps = 0;
+  uint64_t late_wakes = 0;  // sleeps that a time-out ended although work had come: must stay 0
+};
+
+class Handoff {
+ public:
+  // `armed`: the word that peers look at. `sockets`: an epoll to sleep on beside the bell, or -1.
+  Outcome start(Work* work, std::atomic<uint32_t>* armed, int sockets, bool with_thread);
+  void stop();
+  // Sockets that came later than start().
+  Outcome watch(int sockets);
+  // The armed word moves when the shared segment is mapped.
+  void move_armed(std::atomic<uint32_t>* armed) { armed_ = armed; }
+  // In a forked child: the thread does not exist there.
+  void abandon();
+
+  void enter() {
+    if (!lock_.try_lock()) [[unlikely]] enter_contended();
+    driver = Driver::passing;
+    if (is_armed_) [[unlikely]] disarm();
+  }
+  void leave() {
+    driver = Driver::nobody;
+    if ((pending == 0 || !with_thread_) && quiet_) [[likely]] {
+      lock_.unlock();
+      return;
+    }
+    leave_slowly();
+  }
+
+  // In a wait loop. Gives the engine to other threads that want it. Call often.
+  void breathe() {
+    if (contenders_.load(std::memory_order_relaxed)) [[unlikely]] give_way();
+  }
+  // True if another application thread already polls: the caller should park().
+  bool is_polled() const { return poller_ != 0; }
+  void set_poller(bool here) {
+    poller_ += here ? 1 : -1;
+    refresh_quiet();
+  }
+  // Waits (engine not owned meanwhile) until some request completes or the poller leaves.
+  void park();
+  // Something completed that a parked thread may wait for.
+  void completed() {
+    if (parked_) [[unlikely]] wake_parked();
+  }
+  // Sleeps (engine not owned meanwhile) until rung, a socket is readable, or the time is up.
+  void sleep(int timeout_ms);
+
+  // Runs what waits in user_calls, one after the other, without the engine. True if any ran.
+  bool run_user_calls() { return user_calls.empty() ? false : run_user_calls_slowly(); }
+
+  const base::Doorbell& bell() const { return bell_; }
+  bool has_thread() const { return with_thread_; }
+  bool is_held() const { return lock_.is_held(); }
+
+  Driver driver = Driver::nobody;
+  // Operations that go on without their user; maintained by the engine.
+  int64_t pending = 0;
+  UserCalls user_calls;
+  Counters counters;
+
+ private:
+  bool run_user_calls_slowly();
+  void enter_contended();
+  void give_way();
+  void disarm();
+  void leave_slowly();
+  bool arm_and_unlock();
+  void set_sockets_armed(bool armed);
+  void wake_parked();
+  void refresh_quiet() { quiet_ = parked_ == 0 && sleepers_ == 0; }
+  void run_thread();
+  void work_as_thread();
+  static void* thread_main(void* self);
+
+  base::SpinLock lock_;
+  bool is_armed_ = false;       // our armed word may be set
+  bool sockets_armed_ = false;  // the outer epoll will fire once
+  bool with_thread_ = false;
+  bool quiet_ = true;           // nobody parks or sleeps
+  int poller_ = 0;
+  int parked_ = 0;
+  int sleepers_ = 0;
+  std::atomic<uint32_t>* armed_ = nullptr;
+  Work* work_ = nullptr;
+  alignas(64) std::atomic<uint32_t> contenders_{0};
+  std::atomic<uint32_t> kick_{0};
+  std::atomic<uint32_t> epoch_{0};  // futex of the parked threads
+  std::atomic<bool> stop_{false};
+  base::Doorbell bell_;
+  int inner_ = -1;  // bell and sockets, level-triggered: an application thread sleeps on it
+  int outer_ = -1;  // inner_, one shot: the message thread sleeps on it
+  pthread_t thread_{};
+};
+
+}  // namespace headway::progress

@@ -1,0 +1,36 @@
+// Arrived: an unexpected message: one that no receive waited for. Thread: holder of the engine.
+// Owner: the engine's pool, until a receive takes it. Invariant: `data` holds `have` of `size`
+// bytes of an eager message; a message that is asked for by handshake holds none.
+#pragma once
+#include <cstdint>
+
+#include "matching/matcher.h"
+#include "protocols/request.h"
+#include "transports/shm/ring.h"
+
+namespace headway::protocols {
+
+struct Peer;
+
+struct Arrived : matching::Hook {
+  uint32_t pool_index = 0;
+  uint32_t generation = 0;
+  Arrived* pool_next = nullptr;
+  bool taken = false;
+
+  bool synchronous = false;
+  bool handshake = false;
+  uint8_t collective = 0;
+  uint8_t size_class = 0;
+  Peer* peer = nullptr;
+  uint64_t size = 0;
+  uint64_t have = 0;
+  uint32_t remote = 0;        // id of the send
+  uint64_t address = 0;       // where it may be pulled from, or 0
+  Request* own_send = nullptr;  // sent by this process to itself, still in its buffer
+  Request* claimed = nullptr;   // receive that waits for the rest of the bytes
+  char* data = nullptr;         // in_place, or from the heap
+  char in_place[shm::inline_max];
+};
+
+}  // namespace headway::protocols

@@ -1,0 +1,241 @@
+#include "protocols/engine.h"
+
+#include <new>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/text.h"
+
+namespace headway::protocols {
+namespace {
+
+constexpr int frames_a_turn = 32;     // from one ring before the others get theirs
+constexpr uint32_t tcp_every = 16;    // turns of a waiting rank between two looks at all sockets
+constexpr uint64_t tcp_budget = 1 << 20;
+
+}  // namespace
+
+Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint32_t size,
+                        FatalHandler fatal) {
+  settings_ = settings;
+  rank_ = rank;
+  size_ = size;
+  fatal_ = fatal;
+  may_pull_ = settings.one_copy != 0;
+  peers_ = static_cast<Peer*>(base::heap_allocate(size * sizeof(Peer)));
+  if (!peers_ || !posted.prepare() || !unexpected.prepare()) return Outcome::no_memory;
+  for (uint32_t i = 0; i < size; ++i) {
+    Peer* peer = new (&peers_[i]) Peer{};
+    peer->rank = i;
+    peer->via = i == rank ? Via::self : Via::tcp;
+  }
+  return handoff.start(this, &own_armed_, -1, settings.progress != 0);
+}
+
+void Engine::use_node(const uint32_t* local_ranks, uint32_t count) {
+  if (!local_to_rank_.resize(count)) return;
+  for (uint32_t i = 0; i < count; ++i) {
+    local_to_rank_[i] = local_ranks[i];
+    Peer& peer = peers_[local_ranks[i]];
+    peer.local = i;
+    if (peer.via != Via::self) peer.via = Via::shm;
+  }
+  handoff.move_armed(&node.own().armed);
+}
+
+Outcome Engine::use_tcp(const tcp::Config& config) {
+  if (const Outcome started = tcp.start(config, this); started != Outcome::ok) return started;
+  uses_tcp = true;
+  return handoff.watch(tcp.epoll_fd());
+}
+
+void Engine::connect(Peer& peer) {
+  peer.connected = true;
+  if (peer.via == Via::shm) {
+    if (node.open_to(peer.local, peer.out) != Outcome::ok) {
+      fail(Outcome::no_memory, peer, "no shared memory left for a ring to this rank");
+      return;
+    }
+    const uint32_t frame_max = peer.out.shape().frame_max();
+    peer.chunk = frame_max;
+    peer.eager_max = settings_.eager_max_shm < frame_max ? settings_.eager_max_shm : frame_max;
+  } else if (peer.via == Via::tcp) {
+    peer.chunk = 64 << 10;
+    peer.eager_max = settings_.eager_max_tcp < (64 << 10) ? settings_.eager_max_tcp : (64 << 10);
+  }
+}
+
+void Engine::give_request(Request* request) {
+  if (request->on_release) request->on_release(request);
+  request->on_release = nullptr;
+  request->kind = RequestKind::null;
+  requests_.give(request);
+}
+
+void Engine::complete(Request* request, Outcome outcome) {
+  if (request->outcome == Outcome::ok) request->outcome = outcome;
+  request->stage = Stage::idle;
+  --handoff.pending;
+  request->done.store(1, std::memory_order_release);  // pairs with waiting
+  handoff.completed();
+  if (request->notify) {
+    request->notify(request);
+  } else if (!request->held_by_user) {
+    give_request(request);
+  }
+}
+
+Request* Engine::by_wire_id(uint32_t id) {
+  Request* request = requests_.at(id & ((1u << id_index_bits) - 1));
+  return request && request->taken && id_of(request) == id ? request : nullptr;
+}
+
+void Engine::fail(Outcome why, Peer& peer, const char* story) {
+  if (peer.lost) return;
+  peer.lost = true;
+  fatal_(why, peer.rank, story);
+}
+
+// --- progress ---
+
+void Engine::mark_busy(Peer& peer) {
+  if (peer.busy) return;
+  peer.busy = true;
+  if (!busy_.push(&peer)) fail(Outcome::no_memory, peer, "no memory for the list of busy peers");
+}
+
+bool Engine::flush(Peer& peer) {
+  bool moved = false;
+  while (ControlFrame* frame = peer.controls.first()) {
+    const Push pushed = push_frame(peer, frame->header, frame->body, frame->header.length, nullptr,
+                                   0, 0, shm::event_control);
+    if (pushed == Push::full) return moved;
+    peer.controls.remove(frame);
+    base::heap_free(frame, sizeof *frame);
+    moved = true;
+  }
+  while (Request* request = peer.held.first()) {
+    if (push_envelope(request) == Push::full) return moved;
+    moved = true;
+  }
+  return stream_some(peer) || moved;
+}
+
+bool Engine::flush_busy() {
+  bool moved = false;
+  for (size_t i = 0; i < busy_.size();) {
+    Peer& peer = *busy_[i];
+    moved |= flush(peer);
+    if (peer.controls.empty() && peer.held.empty() && peer.streams.empty()) {
+      peer.busy = false;
+      busy_.remove_unordered(i);
+    } else {
+      ++i;
+    }
+  }
+  return moved;
+}
+
+bool Engine::poll_ring(Peer& peer) {
+  bool moved = false;
+  for (int frames = 0; frames < frames_a_turn; ++frames) {
+    const shm::Cell* cell = peer.in.peek();
+    if (!cell) break;
+    const char* body = peer.in.body(*cell);
+    if (!body || !deliver(peer, cell->header, body)) [[unlikely]] {
+      ++counters.garbage;
+      fail(Outcome::bad_data, peer, "a frame in shared memory makes no sense; was it overwritten?");
+    }
+    if (peer.in.pop(*cell)) node.wake(peer.local, shm::event_credit);
+    moved = true;
+  }
+  return moved;
+}
+
+void Engine::meet_newcomers() {
+  uint64_t fresh[shm::max_ranks / 64] = {};
+  if (!node.take_newcomers(fresh)) return;
+  for (uint32_t i = 0; i < node.ranks(); ++i) {
+    if (!(fresh[i / 64] >> (i % 64) & 1)) continue;
+    Peer& peer = peers_[local_to_rank_[i]];
+    node.attach_from(i, peer.in);
+    if (!rings_.push(&peer)) fail(Outcome::no_memory, peer, "no memory for the list of rings");
+  }
+}
+
+bool Engine::poll_rings() {
+  if (!node.active()) return false;
+  meet_newcomers();
+  bool moved = false;
+  for (size_t i = 0; i < rings_.size(); ++i) moved |= poll_ring(*rings_[i]);
+  return moved;
+}
+
+bool Engine::advance() {
+  bool moved = poll_rings();
+  if (!busy_.empty()) moved |= flush_busy();
+  if (Request* request = pulls_.first()) moved |= pull_some(request);
+  if (Request* request = pushes_.first()) moved |= push_some(request);
+  if (uses_tcp && (handoff.driver != progress::Driver::waiting || ++tcp_turn_ % tcp_every == 0)) {
+    moved |= tcp.reap(tcp_budget);
+  }
+  return moved;
+}
+
+bool Engine::advance_for(Peer* peer) {
+  if (peer && peer->via == Via::shm) {
+    if (peer->in.attached() && poll_ring(*peer)) return true;
+  } else if (peer && peer->via == Via::tcp) {
+    if (tcp.reap_peer(peer->rank, tcp_budget)) return true;
+  } else if (!peer && uses_tcp) {
+    tcp_turn_ = tcp_every - 1;
+  }
+  return advance();
+}
+
+void Engine::settle() {
+  while (has_runnable()) {
+    if (Request* request = pulls_.first()) pull_some(request);
+    if (Request* request = pushes_.first()) push_some(request);
+  }
+}
+
+uint32_t Engine::wanted() {
+  if (schedules) return shm::event_any;
+  uint32_t events = shm::event_control;
+  if (receives_posted_) events |= shm::event_rendezvous;
+  if (!busy_.empty()) events |= shm::event_credit;
+  return events;
+}
+
+bool Engine::is_idle() const {
+  return handoff.pending == 0 && busy_.empty() && pulls_.empty() && pushes_.empty();
+}
+
+void Engine::finish(uint64_t timeout_us) {
+  if (uses_tcp) tcp.finish(timeout_us);
+}
+
+// --- tcp::Receiver ---
+
+bool Engine::frame(uint32_t from, const FrameHeader& header, const char* body) {
+  const bool sense = deliver(peers_[from], header, body);
+  if (!sense) ++counters.garbage;
+  return sense;
+}
+
+void Engine::sent(uint32_t, uint64_t cookie) {
+  Request* request = requests_.find(uint32_t(cookie), uint32_t(cookie >> 32));
+  if (!request) return;
+  --request->in_flight;
+  if (request->stage == Stage::leaving) {
+    retire_send(request);
+  } else if (request->stage == Stage::streaming && request->moved == request->total &&
+             request->in_flight == 0) {
+    complete(request, Outcome::ok);
+  }
+}
+
+void Engine::lost(uint32_t from, Outcome why, const char* story) { fail(why, peers_[from], story); }
+
+}  // namespace headway::protocols

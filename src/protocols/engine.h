@@ -1,0 +1,189 @@
+// Engine: moves messages between this process and its peers: matching, eager messages, handshakes,
+// streams and one-copy transfers. Thread: every member needs the engine (Handoff::enter), except
+// where it says otherwise. Owner: runtime. Invariants: envelopes to one peer leave in the order of
+// start_send(); a request is in at most one of the lists below; nothing here calls malloc, stdio
+// or user code.
+#pragma once
+#include <cstdint>
+
+#include "base/list.h"
+#include "base/pool.h"
+#include "base/vec.h"
+#include "matching/matcher.h"
+#include "progress/handoff.h"
+#include "protocols/arrived.h"
+#include "protocols/peer.h"
+#include "protocols/request.h"
+#include "protocols/wire.h"
+#include "settings/options.h"
+#include "transports/shm/node.h"
+#include "transports/tcp/tcp.h"
+
+namespace headway::protocols {
+
+struct EngineCounters {
+  uint64_t eager_sent = 0, handshakes = 0;
+  uint64_t bytes_sent = 0, bytes_received = 0;
+  uint64_t unexpected = 0;
+  uint64_t unexpected_bytes_most = 0;
+  uint64_t pulls = 0, pushes = 0, streams = 0;
+  uint64_t garbage = 0;
+};
+
+// Told when a peer is gone for good or the engine cannot go on; does not return to the engine's
+// work (runtime ends the process with the story).
+using FatalHandler = void (*)(Outcome why, uint32_t peer, const char* story);
+
+class Engine final : public progress::Work, public tcp::Receiver {
+ public:
+  Outcome prepare(const settings::Settings& settings, uint32_t rank, uint32_t size,
+                  FatalHandler fatal);
+  // Ranks of this node share memory from now on: peers[local_ranks[i]] is number i there.
+  void use_node(const uint32_t* local_ranks, uint32_t count);
+  Outcome use_tcp(const tcp::Config& config);
+
+  Peer& peer(uint32_t rank) { return peers_[rank]; }
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return size_; }
+
+  // Requests. take() is null without memory.
+  Request* take_request() { return requests_.take(); }
+  void give_request(Request* request);
+  Request* find_request(uint32_t index, uint32_t generation) {
+    return requests_.find(index, generation);
+  }
+
+  // --- sending ---
+  // The whole message in one frame, now, without a request. False: not possible, nothing was done.
+  bool send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory);
+  // Starts request->memory as a message with request->key (source: own rank in the communicator).
+  void start_send(Request* request);
+  // --- receiving ---
+  // Starts a receive for request->key into request->memory.
+  void start_receive(Request* request);
+  // The receive of a message that a matched probe took out of the queue.
+  void start_matched_receive(Request* request, Arrived* message);
+  // The oldest unexpected message with that (maybe wild) key; stays in the queue.
+  Arrived* probe(const matching::Key& key);
+  // The same, taken out of the queue for a later start_matched_receive().
+  Arrived* take_message(const matching::Key& key);
+  Arrived* find_message(uint32_t index, uint32_t generation) {
+    return arrived_.find(index, generation);
+  }
+  // Takes a receive or send back if it still can; it is complete then, and marked cancelled. A send
+  // may first ask its peer: its request completes either way.
+  void cancel(Request* request);
+
+  // A request whose user waits no more for it by itself (non-blocking): its work goes on without.
+  void count_pending(int by) { handoff.pending += by; }
+  void complete(Request* request, Outcome outcome);
+
+  // --- progress ---
+  bool advance() override;
+  void settle() override;
+  uint32_t wanted() override;
+  // The same as advance(), but looks at one peer's ring or socket first (null: all).
+  bool advance_for(Peer* peer);
+  // True when something could be moved by this thread without waiting for anybody.
+  bool has_runnable() const { return !pulls_.empty() || !pushes_.empty(); }
+
+  // What is not finished, for MPI_Finalize and the state dump.
+  bool is_idle() const;
+  size_t posted_count() const { return posted.size(); }
+  size_t unexpected_count() const { return unexpected.size(); }
+
+  void finish(uint64_t timeout_us);
+
+  progress::Handoff handoff;
+  shm::Node node;
+  tcp::Tcp tcp;
+  matching::PostedQueue posted;
+  matching::UnexpectedQueue unexpected;
+  EngineCounters counters;
+  bool uses_tcp = false;
+  // Schedules that want every message to wake the message thread.
+  uint32_t schedules = 0;
+
+  // tcp::Receiver
+  bool frame(uint32_t peer, const FrameHeader& header, const char* body) override;
+  bool begin(uint32_t peer, const FrameHeader& header, Landing& landing) override;
+  void landed(uint32_t peer, const FrameHeader& header, const Landing& landing,
+              uint64_t arrived) override;
+  void end(uint32_t peer, const FrameHeader& header, const Landing& landing) override;
+  void sent(uint32_t peer, uint64_t cookie) override;
+  void lost(uint32_t peer, Outcome why, const char* story) override;
+
+ private:
+  // engine.cc
+  void connect(Peer& peer);
+  bool ready(Peer& peer) {
+    if (!peer.connected) [[unlikely]] connect(peer);
+    return peer.controls.empty() && peer.held.empty();
+  }
+  void mark_busy(Peer& peer);
+  bool flush_busy();
+  bool flush(Peer& peer);
+  bool poll_rings();
+  bool poll_ring(Peer& peer);
+  void meet_newcomers();
+  void give_arrived(Arrived* message);
+  void fail(Outcome why, Peer& peer, const char* story);
+  Request* by_wire_id(uint32_t id);
+  static uint32_t id_of(const Request* request) {
+    return wire_id(request->pool_index, request->generation);
+  }
+
+  // send.cc
+  Push push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
+                  const Feed* feed, uint64_t cookie, uint32_t reserve, uint32_t event);
+  void control(Peer& peer, const FrameHeader& header, const void* body);
+  Push push_envelope(Request* request);
+  bool wants_handshake(const Peer& peer, const Request* request) const;
+  bool stream_some(Peer& peer);
+  void start_send_to_self(Request* request);
+  void got_clear_send(Peer& peer, const FrameHeader& header, const char* body);
+  bool push_some(Request* request);
+  void finish_push(Request* request);
+  void retire_send(Request* request);
+
+  // receive.cc
+  bool deliver(Peer& peer, const FrameHeader& header, const char* body);
+  bool deliver_eager(Peer& peer, const FrameHeader& header, const char* body);
+  bool deliver_request_send(Peer& peer, const FrameHeader& header, const char* body);
+  bool deliver_data(Peer& peer, const FrameHeader& header, const char* body);
+  bool deliver_finished(Peer& peer, const FrameHeader& header);
+  bool deliver_cancel(Peer& peer, const FrameHeader& header);
+  bool deliver_cancel_answer(const FrameHeader& header);
+  void describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer);
+  void accept(Request* receive, Arrived* message);
+  void finish_eager(Request* receive, Arrived* message);
+  void answer_request(Request* receive, Peer& peer, uint64_t size, uint32_t send, uint64_t address);
+  void clear_to_send(Request* receive, Way way);
+  bool pull_some(Request* receive);
+  Outcome pull_piece(Request* receive, uint64_t n, uint64_t& done);
+  Arrived* make_arrived(Peer& peer, const FrameHeader& header, uint64_t size, bool with_data);
+  void note_unexpected(int64_t bytes);
+
+  settings::Settings settings_;
+  uint32_t rank_ = 0;
+  uint32_t size_ = 1;
+  Peer* peers_ = nullptr;
+  FatalHandler fatal_ = nullptr;
+  std::atomic<uint32_t> own_armed_{0};  // stands in until the segment is there
+
+  base::Pool<Request> requests_;
+  base::Pool<Arrived> arrived_;
+  base::Vec<Peer*> rings_;  // peers that have opened a ring to us
+  base::Vec<Peer*> busy_;   // peers with something to flush
+  base::Vec<uint32_t> local_to_rank_;
+  base::List<Request> pulls_;
+  base::List<Request> pushes_;
+  uint64_t unexpected_bytes_ = 0;
+  uint32_t receives_posted_ = 0;  // kinds of work, for wanted()
+  uint32_t controls_awaited_ = 0;
+  uint32_t tcp_turn_ = 0;
+  bool may_pull_ = true;
+  bool pressure_ = false;
+};
+
+}  // namespace headway::protocols

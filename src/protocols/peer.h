@@ -1,0 +1,42 @@
+// Peer: another process as the engine sees it, interned once per (job, rank). Thread: holder of
+// the engine. Owner: the engine. Invariant: what stands in `controls` and `held` has not left and
+// keeps its order; while either is not empty nothing overtakes it.
+#pragma once
+#include <cstdint>
+
+#include "base/frame.h"
+#include "base/list.h"
+#include "protocols/request.h"
+#include "transports/shm/ring.h"
+
+namespace headway::protocols {
+
+enum class Via : uint8_t { self, shm, tcp };
+
+// A control frame that found no room.
+struct ControlFrame {
+  ControlFrame* list_next = nullptr;
+  ControlFrame* list_prev = nullptr;
+  FrameHeader header;
+  char body[32];
+};
+
+struct Peer {
+  uint32_t rank = 0;   // in the job
+  uint32_t local = 0;  // number on the node, for shm
+  Via via = Via::tcp;
+  bool busy = false;      // stands in the engine's list of peers with something to flush
+  bool connected = false;  // its ring is open, or its card is set
+  bool lost = false;
+  bool pressed = false;   // tcp: asked for handshakes
+  uint64_t eager_max = 0;  // decided at connect
+  uint32_t chunk = 0;      // bytes of a data frame
+  uint32_t sequence = 0;   // envelopes that have left
+  shm::Producer out;
+  shm::Consumer in;
+  base::List<ControlFrame> controls;
+  base::List<Request> held;
+  base::List<Request> streams;
+};
+
+}  // namespace headway::protocols

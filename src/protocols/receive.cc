@@ -1,0 +1,473 @@
+// Receive side of the engine: what each frame means, and what a receive takes.
+#include "base/heap.h"
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+constexpr uint64_t pull_piece_bytes = 256 << 10;
+constexpr size_t most_vectors = 64;
+
+// Landing::token tells a receive from an unexpected message by its lowest bit.
+void* token_of(Arrived* message) {
+  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(message) | 1);
+}
+bool is_arrived(const void* token) { return reinterpret_cast<uintptr_t>(token) & 1; }
+Arrived* arrived_of(void* token) {
+  return reinterpret_cast<Arrived*>(reinterpret_cast<uintptr_t>(token) & ~uintptr_t(1));
+}
+
+matching::Key key_of(const FrameHeader& header) {
+  return {header.context, header.source, header.tag};
+}
+
+}  // namespace
+
+// --- frames ---
+
+bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
+  switch (Kind(header.kind)) {
+    case Kind::eager: return deliver_eager(peer, header, body);
+    case Kind::request_send: return deliver_request_send(peer, header, body);
+    case Kind::clear_send:
+      if (header.length != sizeof(ClearSend)) return false;
+      got_clear_send(peer, header, body);
+      return true;
+    case Kind::data: return deliver_data(peer, header, body);
+    case Kind::finished: return deliver_finished(peer, header);
+    case Kind::acknowledge: {
+      Request* request = by_wire_id(header.word);
+      if (request && request->kind == RequestKind::send && request->peer == &peer &&
+          request->stage == Stage::requested) {
+        --controls_awaited_;
+        complete(request, Outcome::ok);
+      }
+      return true;
+    }
+    case Kind::cancel: return deliver_cancel(peer, header);
+    case Kind::cancel_answer: return deliver_cancel_answer(header);
+    case Kind::pressure: peer.pressed = header.flags & flag_yes; return true;
+    default: return false;
+  }
+}
+
+bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* body) {
+  const matching::Key key = key_of(header);
+  if (auto* receive = static_cast<Request*>(posted.match(key))) [[likely]] {
+    --receives_posted_;
+    describe(receive, key, header.length, peer);
+    receive->memory.write(0, body, receive->status_bytes);
+    counters.bytes_received += receive->status_bytes;
+    if (header.flags & flag_synchronous) [[unlikely]] {
+      FrameHeader answer;
+      answer.kind = uint8_t(Kind::acknowledge);
+      answer.word = header.word;
+      control(peer, answer, nullptr);
+    }
+    complete(receive, Outcome::ok);
+    return true;
+  }
+  Arrived* message = make_arrived(peer, header, header.length, true);
+  if (!message) return true;
+  memcpy(message->data, body, header.length);
+  message->have = header.length;
+  return true;
+}
+
+bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const char* body) {
+  if (header.length != sizeof(RequestSend)) return false;
+  RequestSend request;
+  memcpy(&request, body, sizeof request);
+  const matching::Key key = key_of(header);
+  if (auto* receive = static_cast<Request*>(posted.match(key))) {
+    --receives_posted_;
+    describe(receive, key, request.size, peer);
+    answer_request(receive, peer, request.size, header.word, request.address);
+    return true;
+  }
+  Arrived* message = make_arrived(peer, header, request.size, false);
+  if (!message) return true;
+  message->handshake = true;
+  message->remote = header.word;
+  message->address = request.address;
+  return true;
+}
+
+bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* body) {
+  Request* receive = by_wire_id(header.word);
+  if (!receive || receive->kind != RequestKind::receive || receive->stage != Stage::landing ||
+      receive->peer != &peer || header.context > receive->total ||
+      header.length > receive->total - header.context) {
+    return false;
+  }
+  receive->memory.write(header.context, body, header.length);
+  receive->moved += header.length;
+  if (receive->moved == receive->total) {
+    counters.bytes_received += receive->total;
+    complete(receive, Outcome::ok);
+  }
+  return true;
+}
+
+bool Engine::deliver_finished(Peer& peer, const FrameHeader& header) {
+  Request* request = by_wire_id(header.word);
+  if (!request || request->peer != &peer) return false;
+  if (header.flags & flag_to_receive) {
+    if (request->kind != RequestKind::receive || request->stage != Stage::landing) return false;
+    request->moved = request->total;
+    counters.bytes_received += request->total;
+  } else {
+    if (request->kind != RequestKind::send || request->stage != Stage::requested) return false;
+    --controls_awaited_;
+  }
+  complete(request, Outcome::ok);
+  return true;
+}
+
+// --- frames whose body is still coming (TCP) ---
+
+bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
+  Peer& peer = peers_[from];
+  const matching::Key key = key_of(header);
+  if (Kind(header.kind) == Kind::data) {
+    Request* receive = by_wire_id(header.word);
+    if (!receive || receive->kind != RequestKind::receive || receive->stage != Stage::landing ||
+        receive->peer != &peer || header.context > receive->total ||
+        header.length > receive->total - header.context) {
+      ++counters.garbage;
+      return false;
+    }
+    landing = receive->memory.landing(header.context, header.length);
+    landing.token = receive;
+    return true;
+  }
+  if (Kind(header.kind) != Kind::eager) {
+    ++counters.garbage;
+    return false;  // all other kinds are short: they come whole
+  }
+  if (auto* receive = static_cast<Request*>(posted.match(key))) {
+    --receives_posted_;
+    describe(receive, key, header.length, peer);
+    receive->stage = Stage::landing;
+    receive->peer = &peer;
+    receive->total = receive->status_bytes;
+    landing = receive->memory.landing(0, receive->status_bytes);
+    landing.token = receive;
+    return true;
+  }
+  Arrived* message = make_arrived(peer, header, header.length, true);
+  if (!message) return false;
+  landing.flat = message->data;
+  landing.length = header.length;
+  landing.token = token_of(message);
+  return true;
+}
+
+void Engine::landed(uint32_t, const FrameHeader&, const Landing&, uint64_t) {}
+
+void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landing) {
+  if (is_arrived(landing.token)) {
+    Arrived* message = arrived_of(landing.token);
+    message->have = message->size;
+    if (Request* receive = message->claimed) finish_eager(receive, message);
+    return;
+  }
+  auto* receive = static_cast<Request*>(landing.token);
+  if (Kind(header.kind) == Kind::data) {
+    receive->moved += header.length;
+    if (receive->moved < receive->total) return;
+  } else if (header.flags & flag_synchronous) {
+    FrameHeader answer;
+    answer.kind = uint8_t(Kind::acknowledge);
+    answer.word = header.word;
+    control(peers_[from], answer, nullptr);
+  }
+  counters.bytes_received += receive->total;
+  complete(receive, Outcome::ok);
+}
+
+// --- receives ---
+
+void Engine::describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer) {
+  const uint64_t room = receive->memory.bytes();
+  receive->peer = &peer;
+  receive->status_source = key.source;
+  receive->status_tag = key.tag;
+  receive->sent_bytes = size;
+  receive->status_bytes = size < room ? size : room;
+  if (size > room) receive->outcome = Outcome::truncated;
+}
+
+void Engine::start_receive(Request* request) {
+  ++handoff.pending;
+  request->done.store(0, std::memory_order_relaxed);
+  request->outcome = Outcome::ok;
+  request->moved = 0;
+  request->cancelled = request->cancelling = false;
+  if (auto* message = static_cast<Arrived*>(unexpected.find(request->key))) [[unlikely]] {
+    unexpected.remove(message);
+    accept(request, message);
+    return;
+  }
+  request->stage = Stage::posted;
+  ++receives_posted_;
+  posted.post(request);
+}
+
+void Engine::start_matched_receive(Request* request, Arrived* message) {
+  ++handoff.pending;
+  request->done.store(0, std::memory_order_relaxed);
+  request->outcome = Outcome::ok;
+  request->moved = 0;
+  request->cancelled = request->cancelling = false;
+  accept(request, message);
+}
+
+// Gives an unexpected message, already out of the queue, to a receive.
+void Engine::accept(Request* receive, Arrived* message) {
+  describe(receive, message->key, message->size, *message->peer);
+  if (Request* send = message->own_send) {
+    UserMemory::copy(send->memory, receive->memory, receive->status_bytes);
+    give_arrived(message);
+    --controls_awaited_;
+    complete(receive, Outcome::ok);
+    complete(send, Outcome::ok);
+  } else if (message->handshake) {
+    Peer& peer = *message->peer;
+    const uint64_t size = message->size, address = message->address;
+    const uint32_t send = message->remote;
+    give_arrived(message);
+    answer_request(receive, peer, size, send, address);
+  } else if (message->have == message->size) {
+    finish_eager(receive, message);
+  } else {
+    message->claimed = receive;
+    receive->stage = Stage::claimed;
+  }
+}
+
+void Engine::finish_eager(Request* receive, Arrived* message) {
+  if (receive->status_bytes) receive->memory.write(0, message->data, receive->status_bytes);
+  counters.bytes_received += receive->status_bytes;
+  if (message->synchronous) {
+    FrameHeader answer;
+    answer.kind = uint8_t(Kind::acknowledge);
+    answer.word = message->remote;
+    control(*message->peer, answer, nullptr);
+  }
+  give_arrived(message);
+  complete(receive, Outcome::ok);
+}
+
+// Chooses how a message that was announced comes over: by whoever has time to copy.
+void Engine::answer_request(Request* receive, Peer& peer, uint64_t size, uint32_t send,
+                            uint64_t address) {
+  const uint64_t room = receive->memory.bytes();
+  receive->total = size < room ? size : room;
+  receive->moved = 0;
+  receive->remote = send;
+  receive->remote_address = address;
+  if (receive->total == 0) {
+    FrameHeader header;
+    header.kind = uint8_t(Kind::finished);
+    header.word = send;
+    control(peer, header, nullptr);
+    complete(receive, Outcome::ok);
+    return;
+  }
+  if (peer.via == Via::shm && may_pull_ && address != 0) {
+    if (node.is_away(peer.local)) {
+      receive->stage = Stage::pulling;
+      pulls_.push_back(receive);
+      ++counters.pulls;
+      return;
+    }
+    if (handoff.driver != progress::Driver::waiting && receive->memory.is_flat()) {
+      clear_to_send(receive, Way::push);
+      return;
+    }
+  }
+  clear_to_send(receive, Way::stream);
+}
+
+void Engine::clear_to_send(Request* receive, Way way) {
+  receive->stage = Stage::landing;
+  ClearSend body{receive->moved, receive->total, 0, id_of(receive), way};
+  if (way == Way::push) body.address = reinterpret_cast<uint64_t>(receive->memory.flat());
+  FrameHeader header;
+  header.kind = uint8_t(Kind::clear_send);
+  header.word = receive->remote;
+  header.length = sizeof body;
+  control(*receive->peer, header, &body);
+}
+
+// Copies the next piece from the sender's buffer, which lies still while its rank computes.
+bool Engine::pull_some(Request* receive) {
+  const uint64_t rest = receive->total - receive->moved;
+  iovec vectors[most_vectors];
+  uint64_t covered = 0, done = 0;
+  const size_t count =
+      receive->memory.vectors(receive->moved, rest < pull_piece_bytes ? rest : pull_piece_bytes,
+                              vectors, most_vectors, covered);
+  const Outcome outcome = node.pull(receive->peer->local, receive->remote_address + receive->moved,
+                                    vectors, count, done);
+  receive->moved += done;
+  pulls_.remove(receive);
+  if (outcome != Outcome::ok) {
+    may_pull_ = false;  // not allowed here: the rest comes through the segment
+    clear_to_send(receive, Way::stream);
+    return true;
+  }
+  if (receive->moved < receive->total) {
+    pulls_.push_back(receive);
+    return true;
+  }
+  FrameHeader header;
+  header.kind = uint8_t(Kind::finished);
+  header.word = receive->remote;
+  control(*receive->peer, header, nullptr);
+  counters.bytes_received += receive->total;
+  complete(receive, Outcome::ok);
+  return true;
+}
+
+// --- unexpected messages ---
+
+Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t size,
+                              bool with_data) {
+  Arrived* message = arrived_.take();
+  char* data = nullptr;
+  if (message && with_data) {
+    data = size <= sizeof message->in_place ? message->in_place
+                                            : static_cast<char*>(base::heap_allocate(size));
+  }
+  if (!message || (with_data && !data)) {
+    if (message) arrived_.give(message);
+    fail(Outcome::no_memory, peer, "no memory for a message that no receive waits for");
+    return nullptr;
+  }
+  message->key = key_of(header);
+  message->synchronous = header.flags & flag_synchronous;
+  message->handshake = false;
+  message->collective = header.collective;
+  message->size_class = header.size_class;
+  message->peer = &peer;
+  message->size = size;
+  message->have = 0;
+  message->remote = header.word;
+  message->address = 0;
+  message->own_send = nullptr;
+  message->claimed = nullptr;
+  message->data = data;
+  unexpected.add(message);
+  ++counters.unexpected;
+  if (data && data != message->in_place) note_unexpected(int64_t(size));
+  return message;
+}
+
+void Engine::give_arrived(Arrived* message) {
+  if (message->data && message->data != message->in_place) {
+    base::heap_free(message->data, message->size);
+    note_unexpected(-int64_t(message->size));
+  }
+  arrived_.give(message);
+}
+
+// Memory of unexpected messages has a limit; near it, senders are asked for handshakes.
+void Engine::note_unexpected(int64_t bytes) {
+  unexpected_bytes_ += uint64_t(bytes);
+  if (unexpected_bytes_ > counters.unexpected_bytes_most) {
+    counters.unexpected_bytes_most = unexpected_bytes_;
+  }
+  const bool pressure = pressure_ ? unexpected_bytes_ > settings_.unexpected_max / 2
+                                  : unexpected_bytes_ > settings_.unexpected_max;
+  if (pressure == pressure_) return;
+  pressure_ = pressure;
+  if (node.active()) node.own().pressure.store(pressure, std::memory_order_relaxed);
+  FrameHeader header;
+  header.kind = uint8_t(Kind::pressure);
+  header.flags = pressure ? flag_yes : 0;
+  for (uint32_t i = 0; uses_tcp && i < size_; ++i) {
+    if (peers_[i].via == Via::tcp && peers_[i].connected) control(peers_[i], header, nullptr);
+  }
+}
+
+Arrived* Engine::probe(const matching::Key& key) {
+  return static_cast<Arrived*>(unexpected.find(key));
+}
+
+Arrived* Engine::take_message(const matching::Key& key) {
+  Arrived* message = probe(key);
+  if (message) unexpected.remove(message);
+  return message;
+}
+
+// --- cancel ---
+
+void Engine::cancel(Request* request) {
+  if (request->done.load(std::memory_order_relaxed) || request->cancelling) return;
+  switch (request->stage) {
+    case Stage::posted:
+      posted.remove(request);
+      --receives_posted_;
+      break;
+    case Stage::held: request->peer->held.remove(request); break;
+    case Stage::requested:
+      if (request->peer->via == Via::self) {
+        for (auto* hook = unexpected.first(); hook; hook = hook->line_next) {
+          auto* message = static_cast<Arrived*>(hook);
+          if (message->own_send != request) continue;
+          unexpected.remove(message);
+          give_arrived(message);
+          --controls_awaited_;
+          request->cancelled = true;
+          complete(request, Outcome::ok);
+          return;
+        }
+        return;  // a matched probe holds it: it will be received
+      } else {
+        request->cancelling = true;
+        FrameHeader header;
+        header.kind = uint8_t(Kind::cancel);
+        header.word = id_of(request);
+        header.context = request->key.context;
+        control(*request->peer, header, nullptr);
+        return;
+      }
+    default: return;  // too late: it completes as if nothing had been asked
+  }
+  request->cancelled = true;
+  complete(request, Outcome::ok);
+}
+
+bool Engine::deliver_cancel(Peer& peer, const FrameHeader& header) {
+  FrameHeader answer;
+  answer.kind = uint8_t(Kind::cancel_answer);
+  answer.word = header.word;
+  for (auto* hook = unexpected.first(); hook; hook = hook->line_next) {
+    auto* message = static_cast<Arrived*>(hook);
+    if (message->peer != &peer || message->remote != header.word ||
+        !(message->handshake || message->synchronous) || message->have != (message->handshake ? 0 : message->size)) {
+      continue;
+    }
+    unexpected.remove(message);
+    give_arrived(message);
+    answer.flags = flag_yes;
+    break;
+  }
+  control(peer, answer, nullptr);
+  return true;
+}
+
+bool Engine::deliver_cancel_answer(const FrameHeader& header) {
+  Request* request = by_wire_id(header.word);
+  if (!request || !request->cancelling) return true;  // it completed in the meantime
+  request->cancelling = false;
+  if (!(header.flags & flag_yes) || request->stage != Stage::requested) return true;
+  --controls_awaited_;
+  request->cancelled = true;
+  complete(request, Outcome::ok);
+  return true;
+}
+
+}  // namespace headway::protocols

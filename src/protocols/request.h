@@ -1,0 +1,84 @@
+// Request: one operation in flight: a send, a receive, a schedule. Thread: holder of the engine;
+// only `done` is read without it. Owner: the engine's pool; it lives while its user holds a handle
+// or the engine works on it. Invariant: after `done` is set the engine does not touch it again.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "base/outcome.h"
+#include "matching/matcher.h"
+#include "protocols/user_memory.h"
+
+namespace headway::protocols {
+
+struct Peer;
+struct Arrived;
+
+enum class RequestKind : uint8_t { send, receive, schedule, generalized, null };
+enum class Mode : uint8_t { standard, synchronous, buffered, ready };
+
+enum class Stage : uint8_t {
+  idle,       // not started, or complete
+  posted,     // receive: in the posted queue
+  held,       // send: waits for room, in order, at its peer
+  leaving,    // send: the transport holds its bytes
+  requested,  // send: waits for clear-to-send, an acknowledgement or the end of a pull
+  streaming,  // send: its data goes out in chunks
+  landing,    // receive: data comes in
+  claimed,    // receive: took an unexpected message that is still arriving
+  pulling,    // receive: this side copies from the sender's memory
+  pushing,    // send: this side copies into the receiver's memory
+  running     // schedule
+};
+
+struct Request : matching::Hook {
+  // pool
+  uint32_t pool_index = 0;
+  uint32_t generation = 0;
+  Request* pool_next = nullptr;
+  bool taken = false;
+
+  RequestKind kind = RequestKind::null;
+  Mode mode = Mode::standard;
+  Stage stage = Stage::idle;
+  Outcome outcome = Outcome::ok;
+  bool held_by_user = false;   // a handle exists
+  bool persistent = false;
+  bool started = false;        // persistent: between start and completion seen by the user
+  bool cancelled = false;
+  bool cancelling = false;
+  bool late_by_design = false;  // has been counted as work that goes on without its user
+  uint8_t collective = 0;
+  uint8_t size_class = 0;
+  std::atomic<uint8_t> done{0};
+
+  Request* list_next = nullptr;  // held, streaming, pulling and pushing lists
+  Request* list_prev = nullptr;
+
+  Peer* peer = nullptr;  // receive: null for any source until matched
+  UserMemory memory;
+  uint64_t total = 0;   // bytes that will move
+  uint64_t moved = 0;   // bytes pushed out, or arrived
+  uint32_t in_flight = 0;  // frames that the transport holds
+  uint32_t remote = 0;     // the other side's id
+  uint64_t remote_address = 0;
+
+  // what the user's status gets
+  int32_t status_source = 0;
+  int32_t status_tag = 0;
+  uint64_t status_bytes = 0;
+  uint64_t sent_bytes = 0;  // receive: the message's size, also if truncated
+
+  // called once when the request completes, with the engine held (steps of schedules)
+  void (*notify)(Request*) = nullptr;
+  void* owner = nullptr;
+
+  // what belongs to higher rooms and goes with the request
+  void* communicator = nullptr;
+  const void* types[2] = {};
+  void (*on_release)(Request*) = nullptr;
+  void* extra = nullptr;
+  uint64_t extra_size = 0;
+};
+
+}  // namespace headway::protocols

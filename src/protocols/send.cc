@@ -1,0 +1,308 @@
+// Send side of the engine: eager frames, handshakes, streams, and copies into a peer's memory.
+#include "base/heap.h"
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+constexpr uint64_t push_piece = 256 << 10;
+constexpr size_t most_vectors = 64;
+// A message to oneself up to this size is copied aside; a longer one waits in its buffer.
+constexpr uint64_t self_copy_max = 64 << 10;
+
+FrameHeader envelope_of(const Request& request, Kind kind) {
+  FrameHeader header;
+  header.kind = uint8_t(kind);
+  header.collective = request.collective;
+  header.size_class = request.size_class;
+  header.tag = request.key.tag;
+  header.source = request.key.source;
+  header.context = request.key.context;
+  return header;
+}
+
+uint64_t cookie_of(const Request& request) {
+  return uint64_t(request.generation) << 32 | request.pool_index;
+}
+
+}  // namespace
+
+Push Engine::push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
+                        const Feed* feed, uint64_t cookie, uint32_t reserve, uint32_t event) {
+  if (peer.via == Via::tcp) return tcp.push(peer.rank, header, head, n, feed, cookie);
+  Push pushed;
+  if (header.length > shm::inline_max) {
+    pushed = peer.out.push_payload(header, head, n, *feed, reserve,
+                                   header.kind == uint8_t(Kind::data));
+  } else if (!feed) {
+    pushed = peer.out.push_inline(header, head, reserve);
+  } else if (n == 0 && feed->flat) {
+    pushed = peer.out.push_inline(header, feed->flat, reserve);
+  } else {
+    char body[shm::inline_max];
+    if (n) memcpy(body, head, n);
+    feed->copy(0, body + n, feed->length);
+    pushed = peer.out.push_inline(header, body, reserve);
+  }
+  // A receiver that is away is woken by a full ring whatever it waits for.
+  node.wake(peer.local, pushed == Push::full ? uint32_t(shm::event_any) : event);
+  return pushed;
+}
+
+void Engine::control(Peer& peer, const FrameHeader& header, const void* body) {
+  if (!peer.connected) connect(peer);
+  if (peer.controls.empty() && push_frame(peer, header, body, header.length, nullptr, 0, 0,
+                                          shm::event_control) != Push::full) {
+    return;
+  }
+  auto* frame = static_cast<ControlFrame*>(base::heap_allocate(sizeof(ControlFrame)));
+  if (!frame) {
+    fail(Outcome::no_memory, peer, "no memory for a control frame");
+    return;
+  }
+  frame->header = header;
+  if (header.length) memcpy(frame->body, body, header.length);
+  peer.controls.push_back(frame);
+  mark_busy(peer);
+}
+
+bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory) {
+  const uint64_t bytes = memory.bytes();
+  if (!ready(peer) || bytes > peer.eager_max || peer.via == Via::self) [[unlikely]] return false;
+  FrameHeader header = envelope;
+  header.kind = uint8_t(Kind::eager);
+  header.length = uint32_t(bytes);
+  header.sequence = peer.sequence;
+  if (peer.via == Via::shm) {
+    if (node.page(peer.local).pressure.load(std::memory_order_relaxed)) return false;
+    if (bytes <= shm::inline_max && memory.is_flat()) [[likely]] {
+      if (peer.out.push_inline(header, memory.flat(), shm::reserved_cells) == Push::full) {
+        return false;
+      }
+      node.wake(peer.local, shm::event_envelope);
+      ++peer.sequence;
+      return true;
+    }
+  } else if (peer.pressed) {
+    return false;
+  }
+  const Feed feed = memory.feed(0, bytes);
+  if (push_frame(peer, header, nullptr, 0, &feed, 0, shm::reserved_cells, shm::event_envelope) !=
+      Push::done) {
+    return false;
+  }
+  ++peer.sequence;
+  return true;
+}
+
+bool Engine::wants_handshake(const Peer& peer, const Request* request) const {
+  if (request->memory.bytes() > peer.eager_max) return true;
+  if (peer.via == Via::shm) {
+    return const_cast<shm::Node&>(node).page(peer.local).pressure.load(
+               std::memory_order_relaxed) != 0;
+  }
+  return peer.pressed;
+}
+
+void Engine::start_send(Request* request) {
+  ++handoff.pending;
+  request->done.store(0, std::memory_order_relaxed);
+  request->outcome = Outcome::ok;
+  request->total = request->memory.bytes();
+  request->moved = 0;
+  request->in_flight = 0;
+  request->cancelled = request->cancelling = false;
+  Peer& peer = *request->peer;
+  counters.bytes_sent += request->total;
+  if (peer.via == Via::self) {
+    start_send_to_self(request);
+    return;
+  }
+  request->stage = Stage::idle;
+  if (ready(peer) && push_envelope(request) != Push::full) return;
+  request->stage = Stage::held;
+  peer.held.push_back(request);
+  mark_busy(peer);
+}
+
+// Sends the envelope, with the message if it is small. Takes the request out of the held list.
+Push Engine::push_envelope(Request* request) {
+  Peer& peer = *request->peer;
+  const bool handshake = wants_handshake(peer, request);
+  const bool was_held = request->stage == Stage::held;
+  FrameHeader header = envelope_of(*request, handshake ? Kind::request_send : Kind::eager);
+  header.sequence = peer.sequence;
+  Push pushed;
+  if (handshake) {
+    const bool may_pull = request->memory.is_flat() && peer.via == Via::shm;
+    const RequestSend body{request->total,
+                           may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0};
+    header.word = id_of(request);
+    header.length = sizeof body;
+    pushed = push_frame(peer, header, &body, sizeof body, nullptr, 0, shm::reserved_cells,
+                        shm::event_rendezvous | shm::event_envelope);
+    if (pushed != Push::full) ++counters.handshakes;
+  } else {
+    if (request->mode == Mode::synchronous) {
+      header.flags = flag_synchronous;
+      header.word = id_of(request);
+    }
+    header.length = uint32_t(request->total);
+    const Feed feed = request->memory.feed(0, request->total);
+    pushed = push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request), shm::reserved_cells,
+                        shm::event_envelope);
+    if (pushed != Push::full) ++counters.eager_sent;
+  }
+  if (pushed == Push::full) return pushed;
+  ++peer.sequence;
+  if (was_held) peer.held.remove(request);
+  if (handshake) {
+    request->stage = Stage::requested;
+    ++controls_awaited_;
+  } else if (pushed == Push::started) {
+    request->stage = Stage::leaving;
+    ++request->in_flight;
+  } else {
+    retire_send(request);
+  }
+  return pushed;
+}
+
+// The bytes of an eager message have left.
+void Engine::retire_send(Request* request) {
+  request->moved = request->total;
+  if (request->mode == Mode::synchronous) {
+    request->stage = Stage::requested;
+    ++controls_awaited_;
+  } else {
+    complete(request, Outcome::ok);
+  }
+}
+
+void Engine::start_send_to_self(Request* request) {
+  if (auto* receive = static_cast<Request*>(posted.match(request->key))) {
+    --receives_posted_;
+    describe(receive, request->key, request->total, *request->peer);
+    UserMemory::copy(request->memory, receive->memory, receive->status_bytes);
+    complete(receive, Outcome::ok);
+    complete(request, Outcome::ok);
+    return;
+  }
+  const bool copied = request->mode != Mode::synchronous && request->total <= self_copy_max;
+  FrameHeader header = envelope_of(*request, Kind::eager);
+  Arrived* message = make_arrived(*request->peer, header, request->total, copied);
+  if (!message) {
+    complete(request, Outcome::no_memory);
+    return;
+  }
+  message->have = message->size;
+  if (copied) {
+    request->memory.read(0, message->data, request->total);
+    complete(request, Outcome::ok);
+  } else {
+    message->own_send = request;
+    request->stage = Stage::requested;
+    ++controls_awaited_;
+  }
+}
+
+void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* body) {
+  ClearSend clear;
+  memcpy(&clear, body, sizeof clear);
+  Request* request = by_wire_id(header.word);
+  if (!request || request->kind != RequestKind::send || request->stage != Stage::requested ||
+      request->peer != &peer || clear.start > clear.length || clear.length > request->total) {
+    ++counters.garbage;
+    return;
+  }
+  --controls_awaited_;
+  request->cancelling = false;
+  request->remote = clear.receive;
+  request->moved = clear.start;
+  request->total = clear.length;
+  if (clear.way == Way::push && request->memory.is_flat()) {
+    request->remote_address = clear.address;
+    request->stage = Stage::pushing;
+    pushes_.push_back(request);
+    ++counters.pushes;
+    return;
+  }
+  request->stage = Stage::streaming;
+  peer.streams.push_back(request);
+  ++counters.streams;
+  mark_busy(peer);
+  stream_some(peer);
+}
+
+// Sends data frames of the messages that were asked for, one of each in turn, while there is room.
+bool Engine::stream_some(Peer& peer) {
+  bool moved = false;
+  while (peer.controls.empty()) {
+    Request* request = peer.streams.first();
+    if (!request) break;
+    const uint64_t rest = request->total - request->moved;
+    uint64_t length = rest < peer.chunk ? rest : peer.chunk;
+    // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
+    if (peer.via == Via::shm && request->total <= peer.chunk && length > peer.chunk / 2) {
+      length = peer.chunk / 2;
+    }
+    FrameHeader header;
+    header.kind = uint8_t(Kind::data);
+    header.word = request->remote;
+    header.context = request->moved;
+    header.length = uint32_t(length);
+    const Feed feed = request->memory.feed(request->moved, length);
+    const Push pushed = push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request),
+                                   shm::reserved_cells, shm::event_control);
+    if (pushed == Push::full) break;
+    moved = true;
+    request->moved += length;
+    if (pushed == Push::started) ++request->in_flight;
+    peer.streams.remove(request);
+    if (request->moved < request->total) {
+      peer.streams.push_back(request);
+    } else if (request->in_flight == 0) {
+      complete(request, Outcome::ok);
+    }
+  }
+  return moved;
+}
+
+// Copies the next piece into the receiver's buffer, which lies still while its rank computes.
+bool Engine::push_some(Request* request) {
+  Peer& peer = *request->peer;
+  const uint64_t rest = request->total - request->moved;
+  iovec vectors[most_vectors];
+  uint64_t covered = 0, done = 0;
+  const size_t count = request->memory.vectors(
+      request->moved, rest < push_piece ? rest : push_piece, vectors, most_vectors, covered);
+  const Outcome outcome =
+      node.push(peer.local, request->remote_address + request->moved, vectors, count, done);
+  request->moved += done;
+  pushes_.remove(request);
+  if (outcome != Outcome::ok) {
+    // Not allowed here: the rest goes through the segment.
+    may_pull_ = false;
+    request->stage = Stage::streaming;
+    peer.streams.push_back(request);
+    mark_busy(peer);
+    return true;
+  }
+  if (request->moved < request->total) {
+    pushes_.push_back(request);
+  } else {
+    finish_push(request);
+  }
+  return true;
+}
+
+void Engine::finish_push(Request* request) {
+  FrameHeader header;
+  header.kind = uint8_t(Kind::finished);
+  header.flags = flag_to_receive;
+  header.word = request->remote;
+  control(*request->peer, header, nullptr);
+  complete(request, Outcome::ok);
+}
+
+}  // namespace headway::protocols

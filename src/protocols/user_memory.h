@@ -1,0 +1,78 @@
+// UserMemory: a user's buffer as one string of packed bytes, contiguous or described by a
+// datatype. Every byte that the engine moves to or from user memory goes through here, so that
+// this is the one place where closed pages will be asked for. Thread: holder of the engine.
+// Owner: the request; the type is kept by whoever made the request. Invariant: flat() is non-null
+// exactly if the bytes lie side by side.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "base/feed.h"
+#include "datatypes/pack.h"
+#include "datatypes/type.h"
+
+namespace headway::protocols {
+
+class UserMemory {
+ public:
+  UserMemory() = default;
+  UserMemory(void* flat, uint64_t bytes) : base_(static_cast<char*>(flat)), bytes_(bytes) {}
+  UserMemory(const void* base, uint64_t count, const datatypes::Type& type)
+      : base_(static_cast<char*>(const_cast<void*>(base))), bytes_(count * type.size()) {
+    if (type.is_contiguous(count) || bytes_ == 0) {
+      base_ += type.true_lb();
+    } else {
+      type_ = &type;
+      count_ = count;
+    }
+  }
+
+  uint64_t bytes() const { return bytes_; }
+  char* flat() const { return type_ ? nullptr : base_; }
+  bool is_flat() const { return !type_; }
+  const datatypes::Type* type() const { return type_; }
+
+  // Bytes [offset, offset + n) of the message to `out`.
+  void read(uint64_t offset, void* out, size_t n) const {
+    if (!type_) {
+      memcpy(out, base_ + offset, n);
+    } else {
+      datatypes::pack(*type_, base_, count_, offset, out, n);
+    }
+  }
+  void write(uint64_t offset, const void* in, size_t n) const {
+    if (!type_) {
+      memcpy(base_ + offset, in, n);
+    } else {
+      datatypes::unpack(*type_, base_, count_, offset, in, n);
+    }
+  }
+  Feed feed(uint64_t offset, uint64_t length) const {
+    if (!type_) return {.flat = base_ + offset, .length = length};
+    return {.pack = pack_out, .memory = this, .offset = offset, .length = length};
+  }
+  Landing landing(uint64_t offset, uint64_t length) {
+    if (!type_) return {.flat = base_ + offset, .length = length};
+    return {.unpack = unpack_in, .memory = this, .offset = offset, .length = length};
+  }
+  // Copies n bytes from one message to another of this process.
+  static void copy(const UserMemory& from, UserMemory& to, uint64_t n);
+
+  // Vectors for a one-copy transfer from `offset` on; returns how many, `covered` bytes in all.
+  size_t vectors(uint64_t offset, uint64_t n, iovec* out, size_t max, uint64_t& covered) const;
+
+ private:
+  static void pack_out(const void* memory, uint64_t offset, void* out, size_t n) {
+    static_cast<const UserMemory*>(memory)->read(offset, out, n);
+  }
+  static void unpack_in(void* memory, uint64_t offset, const void* in, size_t n) {
+    static_cast<const UserMemory*>(memory)->write(offset, in, n);
+  }
+
+  char* base_ = nullptr;
+  uint64_t bytes_ = 0;
+  const datatypes::Type* type_ = nullptr;
+  uint64_t count_ = 0;
+};
+
+}  // namespace headway::protocols

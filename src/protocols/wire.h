@@ -1,0 +1,54 @@
+// Wire: what the frames between engines mean. One place for the kinds and their bodies, shared
+// memory and TCP alike. Ids are a request's pool index and the low bits of its generation, so that
+// a late frame never lands in a request's next life.
+#pragma once
+#include <cstdint>
+
+#include "base/frame.h"
+
+namespace headway::protocols {
+
+enum class Kind : uint8_t {
+  none,
+  eager,         // envelope; body: the message. word: id to acknowledge, if flag_synchronous
+  request_send,  // envelope; word: id of the send; body: RequestSend
+  clear_send,    // word: id of the send; body: ClearSend
+  data,          // word: id of the receive; context: offset; body: bytes of the message
+  finished,      // word: id; flag_to_receive: a pushed message is complete, else a pulled one
+  acknowledge,   // word: id of a synchronous eager send that was matched
+  cancel,        // word: id of a send that its user takes back; context: its envelope's context
+  cancel_answer, // word: id of the send; flag_yes: it was still unexpected and is gone
+  pressure,      // flag_yes: unexpected messages fill the sender's memory; handshakes, please
+  last
+};
+
+enum Flag : uint8_t {
+  flag_synchronous = 1,
+  flag_to_receive = 2,
+  flag_yes = 4,
+};
+
+struct RequestSend {
+  uint64_t size;     // bytes of the message
+  uint64_t address;  // where it lies, if it may be pulled, else 0
+};
+static_assert(sizeof(RequestSend) == 16);
+
+// How the receiver wants the message.
+enum class Way : uint32_t { stream, push };
+
+struct ClearSend {
+  uint64_t start;    // first byte wanted (a pull that failed half-way goes on as a stream)
+  uint64_t length;   // end of what is wanted: less than the message's size if it was truncated
+  uint64_t address;  // for push
+  uint32_t receive;  // id
+  Way way;
+};
+static_assert(sizeof(ClearSend) == 32);
+
+inline constexpr uint32_t id_index_bits = 22;
+constexpr uint32_t wire_id(uint32_t index, uint32_t generation) {
+  return generation << id_index_bits | index;
+}
+
+}  // namespace headway::protocols

@@ -1,0 +1,225 @@
+#include "transports/shm/node.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+namespace headway::shm {
+namespace {
+
+constexpr size_t page_bytes = 4096;
+
+// The segment's first page: proves that what was opened is what was meant.
+struct Head {
+  uint64_t magic;
+  uint64_t cookie;
+  uint32_t ranks;
+};
+constexpr uint64_t head_magic = 0x4865616477617931;  // "Headway1"
+
+Shape shape_for(uint32_t ranks) {
+  // Memory grows with the square of the ranks that talk; many ranks get smaller rings.
+  if (ranks <= 16) return {64, 64 << 10};
+  if (ranks <= 128) return {32, 16 << 10};
+  return {16, 16 << 10};
+}
+
+uint64_t random_cookie() {
+  uint64_t cookie = 0;
+  if (getrandom(&cookie, sizeof cookie, GRND_NONBLOCK) != ssize_t(sizeof cookie)) {
+    cookie = uint64_t(getpid()) << 32 ^ uint64_t(reinterpret_cast<uintptr_t>(&cookie));
+  }
+  return cookie | 1;
+}
+
+}  // namespace
+
+size_t Node::ring_offset(uint32_t from, uint32_t to) const {
+  return page_bytes * (1 + ranks_) + (size_t(from) * ranks_ + to) * shape_.bytes();
+}
+
+Outcome Node::map(uint32_t ranks, int fd) {
+  ranks_ = ranks;
+  shape_ = shape_for(ranks);
+  bytes_ = ring_offset(ranks, 0);
+  void* memory =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (memory == MAP_FAILED) return Outcome::no_memory;
+  memory_ = static_cast<char*>(memory);
+  fd_ = fd;
+  for (uint32_t i = 0; i < ranks; ++i) {
+    pages_[i] = reinterpret_cast<ProcessPage*>(memory_ + page_bytes * (1 + i));
+    bells_[i] = -1;
+  }
+  return Outcome::ok;
+}
+
+Outcome Node::create(uint32_t ranks, char* key, size_t room) {
+  if (ranks > max_ranks) return Outcome::no_resource;
+  const int fd = memfd_create("headway", MFD_CLOEXEC);
+  if (fd < 0) return Outcome::no_resource;
+  ranks_ = ranks;
+  shape_ = shape_for(ranks);
+  const size_t pages = page_bytes * (1 + ranks);
+  if (ftruncate(fd, off_t(ring_offset(ranks, 0))) != 0 || fallocate(fd, 0, 0, off_t(pages)) != 0) {
+    close(fd);
+    return Outcome::no_memory;
+  }
+  if (const Outcome mapped = map(ranks, fd); mapped != Outcome::ok) {
+    close(fd);
+    return mapped;
+  }
+  auto* head = reinterpret_cast<Head*>(memory_);
+  *head = {head_magic, random_cookie(), ranks};
+  base::Text<128> text;
+  text << getpid() << ":" << fd << ":" << head->cookie;
+  if (text.size() + 1 > room) return Outcome::internal;
+  memcpy(key, text.c_str(), text.size() + 1);
+  return Outcome::ok;
+}
+
+Outcome Node::attach(const char* key, uint32_t ranks) {
+  char* rest = nullptr;
+  const long pid = strtol(key, &rest, 10);
+  if (*rest != ':') return Outcome::bad_data;
+  const long number = strtol(rest + 1, &rest, 10);
+  if (*rest != ':') return Outcome::bad_data;
+  const uint64_t cookie = strtoull(rest + 1, nullptr, 10);
+  base::Text<64> path;
+  path << "/proc/" << pid << "/fd/" << number;
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return Outcome::refused;
+  struct stat info {};
+  ranks_ = ranks;
+  shape_ = shape_for(ranks);
+  if (fstat(fd, &info) != 0 || info.st_size != off_t(ring_offset(ranks, 0))) {
+    close(fd);
+    return Outcome::refused;
+  }
+  if (const Outcome mapped = map(ranks, fd); mapped != Outcome::ok) {
+    close(fd);
+    return mapped;
+  }
+  const auto* head = reinterpret_cast<const Head*>(memory_);
+  if (head->magic != head_magic || head->cookie != cookie || head->ranks != ranks) {
+    detach();
+    return Outcome::refused;
+  }
+  return Outcome::ok;
+}
+
+Outcome Node::join(uint32_t local_rank, const base::Doorbell& bell) {
+  self_ = local_rank;
+  // Where Yama restricts tracing, this lets the other ranks of the node copy from our memory.
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  ProcessPage& page = own();
+  page.pid.store(getpid(), std::memory_order_relaxed);
+  page.bell_fd.store(bell.write_fd(), std::memory_order_relaxed);
+  page.ready.store(1, std::memory_order_release);
+  return Outcome::ok;
+}
+
+void Node::detach() {
+  for (uint32_t i = 0; i < ranks_; ++i) {
+    if (bells_[i] >= 0) close(bells_[i]);
+    bells_[i] = -1;
+    pages_[i] = nullptr;
+  }
+  if (memory_) munmap(memory_, bytes_);
+  if (fd_ >= 0) close(fd_);
+  memory_ = nullptr;
+  fd_ = -1;
+}
+
+Outcome Node::open_to(uint32_t local, Producer& producer) {
+  const size_t offset = ring_offset(self_, local);
+  if (fallocate(fd_, 0, off_t(offset), off_t(shape_.bytes())) != 0) return Outcome::no_memory;
+  producer.attach(memory_ + offset, shape_);
+  ProcessPage& page = *pages_[local];
+  page.senders[self_ / 64].fetch_or(uint64_t(1) << (self_ % 64), std::memory_order_release);
+  page.newcomers.fetch_add(1, std::memory_order_release);  // pairs with take_newcomers
+  ++counters.rings;
+  return Outcome::ok;
+}
+
+void Node::attach_from(uint32_t local, Consumer& consumer) {
+  consumer.attach(memory_ + ring_offset(local, self_), shape_);
+}
+
+bool Node::take_newcomers(uint64_t (&fresh)[max_ranks / 64]) {
+  const uint32_t count = own().newcomers.load(std::memory_order_acquire);  // pairs with open_to
+  if (count == newcomers_seen_) return false;
+  newcomers_seen_ = count;
+  for (uint32_t i = 0; i < (ranks_ + 63) / 64; ++i) {
+    const uint64_t senders = own().senders[i].load(std::memory_order_acquire);
+    fresh[i] = senders & ~senders_seen_[i];
+    senders_seen_[i] = senders;
+  }
+  return true;
+}
+
+void Node::ring(uint32_t local) {
+  ProcessPage& page = *pages_[local];
+  // Of several ringers one takes the word and rings.
+  if (page.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+  if (bells_[local] < 0) {
+    bells_[local] = base::Doorbell::open_of(page.pid.load(std::memory_order_relaxed),
+                                            page.bell_fd.load(std::memory_order_relaxed));
+  }
+  if (bells_[local] >= 0) base::Doorbell::ring_fd(bells_[local]);
+  ++counters.bells;
+}
+
+Outcome Node::pull(uint32_t local, uint64_t remote, iovec* vectors, size_t count,
+                   uint64_t& done) {
+  const Outcome outcome = transfer(local, remote, vectors, count, done, process_vm_readv);
+  counters.pulled += done;
+  return outcome;
+}
+
+Outcome Node::push(uint32_t local, uint64_t remote, iovec* vectors, size_t count,
+                   uint64_t& done) {
+  const Outcome outcome = transfer(local, remote, vectors, count, done, process_vm_writev);
+  counters.pushed += done;
+  return outcome;
+}
+
+Outcome Node::transfer(uint32_t local, uint64_t remote, iovec* vectors, size_t count,
+                       uint64_t& done, VmCall call) {
+  const pid_t pid = pages_[local]->pid.load(std::memory_order_relaxed);
+  done = 0;
+  while (count > 0) {
+    uint64_t wanted = 0;
+    for (size_t i = 0; i < count; ++i) wanted += vectors[i].iov_len;
+    const iovec there{reinterpret_cast<void*>(remote + done), wanted};
+    const ssize_t moved = call(pid, vectors, count, &there, 1, 0);
+    if (moved <= 0) {
+      if (moved < 0 && errno == EINTR) continue;
+      return moved < 0 && errno == ESRCH ? Outcome::peer_lost : Outcome::refused;
+    }
+    done += uint64_t(moved);
+    // The system copies at most 2 GiB a call: go on behind what it did.
+    for (uint64_t rest = uint64_t(moved); rest > 0;) {
+      if (rest >= vectors->iov_len) {
+        rest -= vectors->iov_len;
+        ++vectors;
+        --count;
+      } else {
+        vectors->iov_base = static_cast<char*>(vectors->iov_base) + rest;
+        vectors->iov_len -= rest;
+        rest = 0;
+      }
+    }
+  }
+  return Outcome::ok;
+}
+
+}  // namespace headway::shm

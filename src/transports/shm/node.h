@@ -1,0 +1,115 @@
+// Node: the shared segment of the ranks of one host, one page a process and a ring a pair.
+// Thread: holder of the engine. Owner: the first rank of the node makes the memory (a memfd, which
+// the others open through /proc, so nothing is left in /dev/shm by a kill); each process owns its
+// page. Invariant: a ring is used only after its sender reserved the memory and set its bit in the
+// receiver's page.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <sys/uio.h>
+
+#include "base/doorbell.h"
+#include "base/outcome.h"
+#include "transports/shm/ring.h"
+
+namespace headway::shm {
+
+inline constexpr uint32_t max_ranks = 1024;
+
+// What a sleeping process waits for: bits of ProcessPage::armed.
+enum Event : uint32_t {
+  event_envelope = 1,    // any eager message (a schedule, a released receive, a sleeping rank)
+  event_rendezvous = 2,  // a request to send
+  event_control = 4,     // clear-to-send, data, acknowledgements
+  event_credit = 8,      // room in a ring
+  event_any = 15
+};
+
+struct ProcessPage {
+  // Written by the owner when it leaves or sleeps, taken by whoever rings.
+  alignas(64) std::atomic<uint32_t> armed;
+  std::atomic<uint32_t> pressure;  // unexpected messages fill its memory: handshake, please
+  alignas(64) std::atomic<uint32_t> newcomers;  // senders that opened a ring, counted
+  std::atomic<uint32_t> ready;
+  std::atomic<int32_t> pid;
+  std::atomic<int32_t> bell_fd;
+  std::atomic<uint32_t> no_pull;  // nobody may read this process's memory
+  alignas(64) std::atomic<uint64_t> senders[max_ranks / 64];
+};
+static_assert(sizeof(ProcessPage) <= 4096);
+
+struct Counters {
+  uint64_t rings = 0;     // pairs that talk
+  uint64_t bells = 0;     // sleepers woken
+  uint64_t pulled = 0;    // bytes read from a peer's memory
+  uint64_t pushed = 0;    // bytes written into a peer's memory
+};
+
+class Node {
+ public:
+  // The node's first rank: makes the segment. `key` gets text that the others need (128 bytes).
+  Outcome create(uint32_t ranks, char* key, size_t room);
+  // The other ranks. refused: this process may not open it (other user, container).
+  Outcome attach(const char* key, uint32_t ranks);
+  // Every rank, after create or attach: fills its page.
+  Outcome join(uint32_t local_rank, const base::Doorbell& bell);
+  void detach();
+
+  bool active() const { return memory_ != nullptr; }
+  uint32_t ranks() const { return ranks_; }
+  uint32_t self() const { return self_; }
+  ProcessPage& page(uint32_t local) { return *pages_[local]; }
+  ProcessPage& own() { return *pages_[self_]; }
+  Shape shape() const { return shape_; }
+
+  // Opens the ring to a peer: reserves its memory, so that a full machine is an error here and not
+  // a SIGBUS later. no_memory when it is full.
+  Outcome open_to(uint32_t local, Producer& producer);
+  // The ring that `local` opened to us.
+  void attach_from(uint32_t local, Consumer& consumer);
+  // Senders that appeared since the last call: sets their bits in `fresh`. True if there are any.
+  bool take_newcomers(uint64_t (&fresh)[max_ranks / 64]);
+
+  // After a frame of that kind was published to a peer: rings if it sleeps and waits for it.
+  // Both sides need their fence; one missing loses hundreds of rings in a million (measured).
+  void wake(uint32_t local, uint32_t event) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Handoff::arm
+    ProcessPage& page = *pages_[local];
+    if (page.armed.load(std::memory_order_relaxed) & event) [[unlikely]] ring(local);
+  }
+  void ring(uint32_t local);
+  // True while the peer is outside MPI, or asleep.
+  bool is_away(uint32_t local) const {
+    return pages_[local]->armed.load(std::memory_order_relaxed) != 0;
+  }
+
+  // One-copy: reads from (or writes to) another process's contiguous memory at `remote`, through
+  // `vectors` of our own. `done` counts the bytes that were copied, also when it ends early.
+  // refused where the system forbids it or the memory is not there.
+  Outcome pull(uint32_t local, uint64_t remote, iovec* vectors, size_t count, uint64_t& done);
+  Outcome push(uint32_t local, uint64_t remote, iovec* vectors, size_t count, uint64_t& done);
+
+  Counters counters;
+
+ private:
+  using VmCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long,
+                             unsigned long);
+  Outcome transfer(uint32_t local, uint64_t remote, iovec* vectors, size_t count, uint64_t& done,
+                   VmCall call);
+  Outcome map(uint32_t ranks, int fd);
+  size_t ring_offset(uint32_t from, uint32_t to) const;
+
+  char* memory_ = nullptr;
+  size_t bytes_ = 0;
+  int fd_ = -1;
+  uint32_t ranks_ = 0;
+  uint32_t self_ = 0;
+  Shape shape_{64, 65536};
+  uint32_t newcomers_seen_ = 0;
+  uint64_t senders_seen_[max_ranks / 64] = {};
+  ProcessPage* pages_[max_ranks] = {};
+  int bells_[max_ranks] = {};
+};
+
+}  // namespace headway::shm

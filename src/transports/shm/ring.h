@@ -1,0 +1,175 @@
+// Ring: frames from one process to another through the shared segment. One producer, one consumer,
+// each under its own engine's lock. Cells of 192 bytes carry the header and up to 152 bytes of body;
+// longer bodies lie in a payload ring beside them. Owner: the segment owns the memory, Producer and
+// Consumer hold private positions. Invariants: a cell is valid when its `number` is the lap-unique
+// count of the frame; cells are never overwritten by payload (old payload could pass for a number);
+// the producer stays within the credits that the consumer returned, in cells and in bytes.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/feed.h"
+#include "base/frame.h"
+#include "base/outcome.h"
+#include "transports/shm/copy.h"
+
+namespace headway::shm {
+
+inline constexpr uint32_t inline_max = 152;
+// Cells that ordinary envelopes leave free for control frames (clear-to-send, acknowledgements).
+inline constexpr uint32_t reserved_cells = 8;
+
+struct Cell {
+  std::atomic<uint32_t> number;  // count of the frame, from 1; the last thing that is written
+  uint32_t position;             // of the body in the payload ring, counted over all laps
+  FrameHeader header;
+  char body[inline_max];
+};
+static_assert(sizeof(Cell) == 192);
+
+struct Credits {
+  alignas(64) std::atomic<uint32_t> cells;  // frames consumed
+  std::atomic<uint32_t> bytes;              // payload position up to which all is consumed
+  alignas(64) std::atomic<uint32_t> opened;
+};
+
+struct Shape {
+  uint32_t cells;    // power of two
+  uint32_t payload;  // bytes, power of two
+  size_t bytes() const {
+    return (sizeof(Credits) + cells * sizeof(Cell) + payload + 4095) & ~size_t(4095);
+  }
+  // Longest body of one frame: a quarter of the ring, so that four are on their way at once.
+  uint32_t frame_max() const { return payload / 4; }
+};
+
+constexpr uint32_t round_line(uint32_t n) { return (n + 63) & ~63u; }
+
+class Producer {
+ public:
+  void attach(char* memory, Shape shape) {
+    credits_ = reinterpret_cast<Credits*>(memory);
+    cells_ = reinterpret_cast<Cell*>(memory + sizeof(Credits));
+    payload_ = memory + sizeof(Credits) + shape.cells * sizeof(Cell);
+    shape_ = shape;
+    cells_limit_ = shape.cells;
+    bytes_limit_ = shape.payload;
+  }
+  bool attached() const { return credits_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  uint32_t frames() const { return next_; }
+
+  // Sends a frame whose body (header.length bytes) fits a cell. `reserve` cells stay free.
+  Push push_inline(const FrameHeader& header, const void* body, uint32_t reserve) {
+    if (int32_t(cells_limit_ - next_ - reserve) <= 0) [[unlikely]] {
+      if (!refresh_cells(reserve)) return Push::full;
+    }
+    Cell& cell = cells_[next_ & (shape_.cells - 1)];
+    cell.header = header;
+    copy_small(cell.body, body, header.length);
+    publish(cell);
+    return Push::done;
+  }
+
+  // Sends a frame with `n` bytes at `head` and then the Feed as body; streamed copies for data.
+  Push push_payload(const FrameHeader& header, const void* head, uint32_t n, const Feed& feed,
+                    uint32_t reserve, bool streamed);
+
+  // True if a frame of that length would be taken now.
+  bool has_room(uint32_t length, uint32_t reserve) {
+    return (int32_t(cells_limit_ - next_ - reserve) > 0 || refresh_cells(reserve)) &&
+           (length <= inline_max || place(length) != no_place);
+  }
+
+ private:
+  static constexpr uint32_t no_place = ~0u;
+
+  static void copy_small(char* to, const void* from, uint32_t n) {
+    // Most small messages are a few words; a call to memcpy costs more than the copy.
+    if (n == 8) {
+      memcpy(to, from, 8);
+    } else if (n == 4) {
+      memcpy(to, from, 4);
+    } else if (n) {
+      memcpy(to, from, n);
+    }
+  }
+
+  void publish(Cell& cell) {
+    ++next_;
+    cell.number.store(next_, std::memory_order_release);  // pairs with Consumer::peek
+  }
+
+  bool refresh_cells(uint32_t reserve);
+  uint32_t place(uint32_t length);
+
+  Credits* credits_ = nullptr;
+  Cell* cells_ = nullptr;
+  char* payload_ = nullptr;
+  Shape shape_{};
+  uint32_t next_ = 0;         // frames sent
+  uint32_t cells_limit_ = 0;  // next_ may not reach it
+  uint32_t position_ = 0;     // payload bytes used, over all laps
+  uint32_t bytes_limit_ = 0;
+};
+
+class Consumer {
+ public:
+  void attach(char* memory, Shape shape) {
+    credits_ = reinterpret_cast<Credits*>(memory);
+    cells_ = reinterpret_cast<Cell*>(memory + sizeof(Credits));
+    payload_ = memory + sizeof(Credits) + shape.cells * sizeof(Cell);
+    shape_ = shape;
+  }
+  bool attached() const { return credits_ != nullptr; }
+
+  // The next frame's cell, or null. Its body stays until pop().
+  const Cell* peek() const {
+    const Cell& cell = cells_[next_ & (shape_.cells - 1)];
+    return cell.number.load(std::memory_order_acquire) == next_ + 1 ? &cell : nullptr;
+  }
+  // Null if the header's length cannot be true.
+  const char* body(const Cell& cell) const {
+    if (cell.header.length <= inline_max) return cell.body;
+    if (cell.header.length > shape_.payload) return nullptr;
+    const uint32_t at = cell.position & (shape_.payload - 1);
+    return at + cell.header.length <= shape_.payload ? payload_ + at : nullptr;
+  }
+  // Drops the frame. True if credits went back to the producer, who may be waiting for them.
+  bool pop(const Cell& cell) {
+    if (cell.header.length > inline_max) {
+      position_ = cell.position + round_line(cell.header.length);
+    }
+    ++next_;
+    if (next_ - returned_cells_ < shape_.cells / 4 &&
+        position_ - returned_bytes_ < shape_.payload / 4) [[likely]] {
+      return false;
+    }
+    return_credits();
+    return true;
+  }
+  // Frames consumed and not yet told to the producer.
+  bool owes_credits() const {
+    return next_ != returned_cells_ || position_ != returned_bytes_;
+  }
+  void return_credits() {
+    returned_cells_ = next_;
+    returned_bytes_ = position_;
+    credits_->bytes.store(position_, std::memory_order_release);  // pairs with Producer::place
+    credits_->cells.store(next_, std::memory_order_release);  // pairs with Producer::refresh_cells
+  }
+
+ private:
+  Credits* credits_ = nullptr;
+  Cell* cells_ = nullptr;
+  char* payload_ = nullptr;
+  Shape shape_{};
+  uint32_t next_ = 0;  // frames consumed
+  uint32_t returned_cells_ = 0;
+  uint32_t position_ = 0;
+  uint32_t returned_bytes_ = 0;
+};
+
+}  // namespace headway::shm

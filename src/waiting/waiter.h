@@ -1,0 +1,71 @@
+// Waiter: how a rank waits inside MPI: spin, yield, sleep. Thread: any that holds the engine.
+// Owner: runtime. Invariant: the engine is held before and after every call; it is given up while
+// the thread parks, sleeps or runs a user's function.
+// Policy (measurements/transport-and-progress.md, section 8): with a core for every rank, spin a
+// little, then yield; with more ranks than cores, yield at once. A yield that took long means that
+// somebody computes on this core: sleep, also for the next waits.
+#pragma once
+#include <cstdint>
+
+#include "protocols/engine.h"
+
+namespace headway::waiting {
+
+struct Policy {
+  bool crowded = false;  // more ranks than cores on this node
+  uint64_t spin_ns = 50'000;
+};
+
+class Waiter {
+ public:
+  Waiter(protocols::Engine& engine, const Policy& policy) : engine(engine), policy_(policy) {}
+
+  // Waits until done() is true. `hint`: the peer whose message is awaited, or null.
+  template <class Done>
+  void until(Done&& done, protocols::Peer* hint) {
+    if (done()) return;
+    Turn turn;
+    begin(turn);
+    while (!done()) {
+      // The first turns are the hot ones: nothing but the ring, no clock.
+      if (turn.polling && engine.advance_for(hint)) {
+        turn.idle = 0;
+        continue;
+      }
+      idle(turn, hint);
+    }
+    end(turn);
+  }
+  void request(protocols::Request* request) {
+    until([request] { return request->done.load(std::memory_order_relaxed) != 0; }, request->peer);
+  }
+  // One look at everything, for calls that do not wait; also runs user functions that are due.
+  void glance();
+
+  protocols::Engine& engine;
+
+ private:
+  struct Turn {
+    bool polling = false;
+    uint32_t idle = 0;
+    uint64_t since = 0;
+  };
+  void begin(Turn& turn) {
+    engine.handoff.driver = progress::Driver::waiting;
+    if (!engine.handoff.is_polled()) {
+      engine.handoff.set_poller(true);
+      turn.polling = true;
+    }
+  }
+  void end(Turn& turn) {
+    if (turn.polling) engine.handoff.set_poller(false);
+    engine.handoff.driver = progress::Driver::passing;
+  }
+  void idle(Turn& turn, protocols::Peer* hint);
+  void rest(Turn& turn);
+
+  Policy policy_;
+  uint32_t naps_ = 0;  // waits that sleep at once
+};
+
+}  // namespace headway::waiting
