@@ -1,0 +1,43 @@
+// Comm: a communicator: a group and the contexts in which its messages match. Thread: any; what
+// changes after creation (name, handler) is changed by the user's own calls, counters with the
+// engine held. Owner: reference counted: the handle, and every operation in progress on it.
+// Invariant: context is even and unique in the universe of jobs; context + 1 carries collectives.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "objects/errhandler.h"
+#include "objects/group.h"
+
+namespace headway::objects {
+
+inline constexpr size_t max_object_name = 128;
+
+struct Comm {
+  std::atomic<uint32_t> references{1};
+  uintptr_t handle = 0;
+  uint64_t context = 0;
+  Group* group = nullptr;
+  int rank = 0;
+  int size = 1;
+  bool no_any_source = false;  // asserts of the user's info
+  bool no_any_tag = false;
+  Errhandler* errhandler = nullptr;
+  void* info = nullptr;        // Info, or null
+  void* attributes = nullptr;  // for the attribute code to come
+  void* buffer = nullptr;      // buffer of buffered sends attached to it
+  uint32_t collective_count = 0;  // collectives started; gives each its tag. With the engine.
+  uint32_t creation_count = 0;
+  char name[max_object_name] = {};
+
+  uint64_t collective_context() const { return context + 1; }
+  uint32_t job_rank(int comm_rank) const { return group->members[comm_rank]; }
+  void retain() { references.fetch_add(1, std::memory_order_relaxed); }
+};
+
+// Takes a reference away; at the last one frees the communicator and lets go of its parts.
+void release(Comm* comm);
+// Keeps `group` and `errhandler` (takes references). Null without memory.
+Comm* make_comm(uint64_t context, Group* group, Errhandler* errhandler);
+
+}  // namespace headway::objects

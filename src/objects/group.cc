@@ -1,0 +1,41 @@
+#include "objects/group.h"
+
+#include <new>
+
+#include "base/heap.h"
+
+namespace headway::objects {
+
+Group* Group::make(int size) {
+  void* memory = base::heap_allocate(sizeof(Group));
+  if (!memory) return nullptr;
+  auto* group = new (memory) Group{};
+  group->size = size;
+  if (size > 0) {
+    group->members = static_cast<uint32_t*>(base::heap_allocate(size_t(size) * sizeof(uint32_t)));
+    if (!group->members) {
+      base::heap_free(memory, sizeof(Group));
+      return nullptr;
+    }
+  }
+  return group;
+}
+
+void Group::settle(uint32_t own_job_rank) { self = find(own_job_rank); }
+
+int Group::find(uint32_t job_rank) const {
+  // The usual case: a prefix of the world, in order.
+  if (int64_t(job_rank) < size && members[job_rank] == job_rank) return int(job_rank);
+  for (int i = 0; i < size; ++i) {
+    if (members[i] == job_rank) return i;
+  }
+  return undefined_rank;
+}
+
+void Group::release() {
+  if (references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  base::heap_free(members, size_t(size) * sizeof(uint32_t));
+  base::heap_free(this, sizeof(Group));
+}
+
+}  // namespace headway::objects

@@ -1,0 +1,75 @@
+// Registry: all handles of the process and the objects that exist from the start. Thread: any.
+// Owner: runtime. Invariant: a lookup never follows a value that the user could have made up.
+#pragma once
+#include <cstdint>
+
+#include "datatypes/type.h"
+#include "objects/comm.h"
+#include "objects/errhandler.h"
+#include "objects/group.h"
+#include "objects/handle.h"
+#include "objects/info.h"
+#include "objects/op.h"
+#include "settings/abi_constants.h"
+
+namespace headway::objects {
+
+class Registry {
+ public:
+  // Predefined ops, errhandlers, types. Works before MPI_Init.
+  void prepare();
+
+  // Each find_* returns null for the null handle and for what is not valid.
+  Comm* find_comm(uintptr_t handle) const {
+    if (handle == abi::k_COMM_WORLD) [[likely]] return world;
+    if (handle == abi::k_COMM_SELF) return self;
+    return static_cast<Comm*>(comms.find(handle));
+  }
+  datatypes::Type* find_type(uintptr_t handle) const {
+    if (handle >> 8 == 2) [[likely]] return predefined_types_[handle & 255];  // 0x200 to 0x2ff
+    return static_cast<datatypes::Type*>(types.find(handle));
+  }
+  Group* find_group(uintptr_t handle) const {
+    if (handle == abi::k_GROUP_EMPTY) return empty_group;
+    return static_cast<Group*>(groups.find(handle));
+  }
+  Op* find_op(uintptr_t handle) {
+    if (handle < 0x40 && handle > abi::k_OP_NULL) {
+      Op& op = predefined_ops_[handle - abi::k_OP_NULL];
+      return op.builtin == datatypes::ReduceOp::none ? nullptr : &op;
+    }
+    return static_cast<Op*>(ops.find(handle));
+  }
+  Errhandler* find_errhandler(uintptr_t handle) {
+    if (handle == abi::k_ERRORS_ARE_FATAL) return &errors_are_fatal;
+    if (handle == abi::k_ERRORS_ABORT) return &errors_abort;
+    if (handle == abi::k_ERRORS_RETURN) return &errors_return;
+    return static_cast<Errhandler*>(errhandlers.find(handle));
+  }
+  Info* find_info(uintptr_t handle) {
+    if (handle == abi::k_INFO_ENV) return info_env;
+    return static_cast<Info*>(infos.find(handle));
+  }
+
+  Comm* world = nullptr;
+  Comm* self = nullptr;
+  Group* empty_group = nullptr;
+  Info* info_env = nullptr;
+  Errhandler errors_are_fatal;
+  Errhandler errors_abort;
+  Errhandler errors_return;
+
+  HandleTable comms{HandleKind::comm};
+  HandleTable groups{HandleKind::group};
+  HandleTable types{HandleKind::datatype};
+  HandleTable ops{HandleKind::op};
+  HandleTable errhandlers{HandleKind::errhandler};
+  HandleTable infos{HandleKind::info};
+
+ private:
+  datatypes::Type* predefined_types_[256] = {};
+  Op predefined_ops_[32];
+  bool prepared_ = false;
+};
+
+}  // namespace headway::objects
