@@ -27,6 +27,9 @@ struct Counters {
   uint64_t connections = 0, rejected = 0, garbage = 0, reads = 0, writes = 0;
 };
 
+// A body of at most this many bytes always comes whole, by Receiver::frame().
+inline constexpr uint32_t always_whole = 4096;
+
 // Where frames go. The engine implements it; calls come from inside reap() and submit().
 class Receiver {
  public:
@@ -54,8 +57,12 @@ class Tcp {
  public:
   // Listens; fills what card() gives. Errors: no_resource, no_route.
   Outcome start(const Config& config, Receiver* receiver);
+  // Why start() failed: one sentence for the user.
+  const char* explanation() const;
   // Text that other ranks need to reach this one (addresses as numbers and port), NUL-terminated.
   size_t card(char* out, size_t room) const;
+  // The job's secret, if it came after start(); before the first reap() and push().
+  void set_secret(const unsigned char (&secret)[16]);
   // The card of a peer, known before the first push to it. Copied.
   Outcome set_card(uint32_t peer, const char* card);
 
@@ -66,6 +73,9 @@ class Tcp {
             uint64_t cookie);
   // True if push() to that peer may succeed now.
   bool writable(uint32_t peer) const;
+  // Bytes a second that the link to this peer carries, as measured when it last held us up; 0: it
+  // never has. For choosing the length of chunks.
+  uint64_t rate(uint32_t peer) const;
 
   // Reads what has arrived on all connections (at most `budget` bytes) and hands it on; accepts
   // and completes connections; goes on with half-written frames. True if anything moved.

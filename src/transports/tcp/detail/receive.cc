@@ -1,0 +1,179 @@
+// Receiving: one read takes the header and, where it fits, the body and the frames behind it; the
+// rest of a longer body goes straight to its place.
+#include <cerrno>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "transports/tcp/detail/impl.h"
+
+namespace headway::tcp {
+
+// Reads until the socket is empty, the turn is over or the link has ended. True if a byte came.
+bool Tcp::Impl::read_link(Link& link, uint64_t& budget) {
+  if (link.ended) return false;
+  if (link.receive_lowat != 1) reset_lowat(link);
+  uint64_t turn = budget < turn_bytes ? budget : turn_bytes;
+  bool moved = false;
+  while (turn && (link.state == LinkState::open || link.state == LinkState::broken)) {
+    size_t asked;
+    const ssize_t n = read_once(link, asked);
+    ++counters.reads;
+    if (n == 0) {
+      stream_ended(link);
+      return true;
+    }
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN) break;
+      read_failed(link, errno);
+      return true;
+    }
+    moved = true;
+    counters.bytes_in += size_t(n);
+    turn -= turn < size_t(n) ? turn : size_t(n);
+    budget -= budget < size_t(n) ? budget : size_t(n);
+    parse(link);
+    if (size_t(n) < asked) break;  // the socket is empty: level-triggered epoll tells of more
+  }
+  return moved;
+}
+
+// One read. In a contiguous body: to its place first, what follows into the buffer.
+ssize_t Tcp::Impl::read_once(Link& link, size_t& asked) {
+  const Landing& to = link.landing;
+  if (!link.in_body || !to.flat || link.arrived >= to.length) {
+    asked = rx_bytes - link.rx_tail;
+    const ssize_t n = recv(link.fd, link.rx + link.rx_tail, asked, MSG_DONTWAIT);
+    if (n > 0) link.rx_tail += uint32_t(n);
+    return n;
+  }
+  // Invariant: while a body is being read, the buffer is empty.
+  const uint64_t wanted = to.length < link.header.length ? to.length : link.header.length;
+  const size_t rest = size_t(wanted - link.arrived);
+  const size_t direct = rest < turn_bytes ? rest : turn_bytes;
+  const iovec parts[2] = {{to.flat + link.arrived, direct},
+                          {link.rx, direct == rest ? size_t(rx_bytes) : 0}};
+  asked = direct + parts[1].iov_len;
+  const ssize_t n = readv(link.fd, parts, 2);
+  if (n <= 0) return n;
+  const size_t placed = size_t(n) < direct ? size_t(n) : direct;
+  link.rx_head = 0;
+  link.rx_tail = uint32_t(size_t(n) - placed);
+  body_arrived(link, placed);
+  return n;
+}
+
+// `bytes` more of the body are in place.
+void Tcp::Impl::body_arrived(Link& link, uint64_t bytes) {
+  link.arrived += bytes;
+  const bool whole = link.arrived == link.header.length;
+  if (whole) {
+    link.in_body = false;
+    ++counters.frames_in;
+  }
+  // Copies: the receiver may push, and what it hears must not change under it.
+  const FrameHeader header = link.header;
+  const Landing landing = link.landing;
+  receiver->landed(link.peer, header, landing, link.arrived);
+  if (whole) receiver->end(link.peer, header, landing);
+}
+
+// Hands on all that lies in the buffer.
+void Tcp::Impl::parse(Link& link) {
+  while (link.state == LinkState::open || link.state == LinkState::broken) {
+    const uint32_t have = link.rx_tail - link.rx_head;
+    if (link.in_body) {
+      if (!have) break;
+      const uint64_t rest = link.header.length - link.arrived;
+      const uint32_t n = have < rest ? have : uint32_t(rest);
+      link.landing.store(link.arrived, link.rx + link.rx_head, n);
+      link.rx_head += n;
+      body_arrived(link, n);
+      continue;
+    }
+    if (have < sizeof(FrameHeader) || !take_frame(link)) break;
+  }
+  if (link.state == LinkState::closed) return;
+  const uint32_t left = link.rx_tail - link.rx_head;
+  if (left && link.rx_head) memmove(link.rx, link.rx + link.rx_head, left);
+  link.rx_head = 0;
+  link.rx_tail = left;
+}
+
+// A header lies in the buffer. False: more bytes are needed, or the link is closed.
+bool Tcp::Impl::take_frame(Link& link) {
+  FrameHeader header;
+  memcpy(&header, link.rx + link.rx_head, sizeof header);
+  const uint32_t have = link.rx_tail - link.rx_head - uint32_t(sizeof header);
+  if (link.peer_done || header.length > config.max_body ||
+      (header.kind == goodbye_kind && header.length)) {
+    ++counters.garbage;
+    fail_link(link, Outcome::bad_data, "it sent a frame that makes no sense", 0);
+    return false;
+  }
+  if (header.kind == goodbye_kind) {
+    link.rx_head += uint32_t(sizeof header);
+    link.peer_done = true;
+    return true;
+  }
+  if (have >= header.length) {
+    const char* body = link.rx + link.rx_head + sizeof header;
+    link.rx_head += uint32_t(sizeof header) + header.length;
+    ++counters.frames_in;
+    if (receiver->frame(link.peer, header, body)) return true;
+    ++counters.garbage;
+    fail_link(link, Outcome::bad_data, "it sent a frame that makes no sense", 0);
+    return false;
+  }
+  if (header.length <= always_whole) return false;
+  Landing landing;
+  if (!receiver->begin(link.peer, header, landing)) {
+    ++counters.garbage;
+    fail_link(link, Outcome::bad_data, "it sent a frame that makes no sense", 0);
+    return false;
+  }
+  link.rx_head += uint32_t(sizeof header);
+  link.header = header;
+  link.landing = landing;
+  link.arrived = 0;
+  link.in_body = true;
+  return true;
+}
+
+// The peer will send nothing more.
+void Tcp::Impl::stream_ended(Link& link) {
+  const bool orderly = link.peer_done && !link.in_body && link.rx_tail == 0;
+  if (!orderly && !finishing) {
+    fail_link(link, Outcome::peer_lost,
+              "the connection ended in the middle of the job; its process has probably died", 0);
+    return;
+  }
+  if (orderly && !finishing && (link.busy() || link.state == LinkState::broken)) {
+    fail_link(link, Outcome::peer_lost, "it finished while a message to it was under way", 0);
+    return;
+  }
+  link.ended = true;
+  if (!orderly || link.goodbye_sent || link.state == LinkState::broken) {
+    if (peers[link.peer].link == &link) peers[link.peer].lost = true;
+    close_link(link);
+    return;
+  }
+  set_interest(link, link.interest & ~uint32_t(EPOLLIN));
+}
+
+void Tcp::Impl::read_failed(Link& link, int error) {
+  if (error == EFAULT) {
+    fail_link(link, Outcome::bad_argument, "the receive buffer cannot be written", error);
+  } else {
+    fail_link(link, Outcome::peer_lost, "the connection broke", error);
+  }
+}
+
+void Tcp::Impl::reset_lowat(Link& link) {
+  const int one = 1;
+  setsockopt(link.fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
+  link.receive_lowat = 1;
+}
+
+}  // namespace headway::tcp

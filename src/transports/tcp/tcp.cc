@@ -1,0 +1,377 @@
+#include "transports/tcp/tcp.h"
+
+#include <cerrno>
+#include <ctime>
+#include <new>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+#include "transports/tcp/detail/impl.h"
+
+namespace headway::tcp {
+namespace {
+
+// What epoll gives back: these, or the address of a Link.
+constexpr uint64_t listener_mark = 1;
+constexpr uint64_t timer_mark = 2;
+constexpr int events_at_once = 32;
+constexpr uint32_t expect_min = 4096;
+constexpr uint64_t expect_max = 256 << 10;
+
+void close_fd(int& fd) {
+  if (fd >= 0) close(fd);
+  fd = -1;
+}
+
+uint64_t now_us() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return uint64_t(t.tv_sec) * 1'000'000 + uint64_t(t.tv_nsec) / 1000;
+}
+
+bool watch(int epoll, int fd, uint64_t mark) {
+  epoll_event in = {};
+  in.events = EPOLLIN;
+  in.data.u64 = mark;
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &in) == 0;
+}
+
+}  // namespace
+
+Outcome Tcp::Impl::open(const Config& c, Receiver* r) {
+  config = c;
+  receiver = r;
+  if (!list_own(config.interface, own, scope, explanation)) return Outcome::no_route;
+  explanation = Line();
+  own.host = host_identity();
+  const size_t table = sizeof(Peer) * config.size;
+  peers = static_cast<Peer*>(base::heap_allocate(table));
+  if (!peers) return Outcome::no_memory;
+  memset(static_cast<void*>(peers), 0, table);
+  if (const Outcome done = listen_on(); done != Outcome::ok) return done;
+  epoll = epoll_create1(EPOLL_CLOEXEC);
+  timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (epoll < 0 || timer < 0 || !watch(epoll, listener, listener_mark) ||
+      !watch(epoll, timer, timer_mark)) {
+    explanation.add("no descriptors for TCP: ").add(error_words(errno));
+    return Outcome::no_resource;
+  }
+  return Outcome::ok;
+}
+
+// One socket for both families where the system can; bound to the only address if there is one.
+Outcome Tcp::Impl::listen_on() {
+  constexpr int families[] = {AF_INET6, AF_INET};
+  for (const int family : families) {
+    SocketAddress where;
+    if (own.count == 1) {
+      if (own.addresses[0].family != family) continue;
+      where = socket_address(own.addresses[0], 0, scope);
+    } else {
+      Address any;
+      any.family = uint8_t(family);
+      where = socket_address(any, 0, 0);
+    }
+    listener = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    if (listener < 0) continue;
+    const int off = 0;
+    if (family == AF_INET6) setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(listener, where.raw(), where.length) == 0 && listen(listener, 4096) == 0) {
+      SocketAddress bound;
+      bound.length = sizeof bound.storage;
+      if (getsockname(listener, bound.raw(), &bound.length) == 0) {
+        from_socket(bound, &own.port);
+        if (family == AF_INET) {  // no IPv6 here: do not promise it
+          size_t kept = 0;
+          for (size_t i = 0; i < own.count; ++i) {
+            if (own.addresses[i].family == AF_INET) own.addresses[kept++] = own.addresses[i];
+          }
+          own.count = uint8_t(kept);
+        }
+        if (own.count) return Outcome::ok;
+      }
+    }
+    explanation = Line();
+    explanation.add("cannot listen for TCP connections: ").add(error_words(errno));
+    close_fd(listener);
+  }
+  if (!explanation.length) explanation.add("no TCP socket: ").add(error_words(errno));
+  return Outcome::no_resource;
+}
+
+bool Tcp::Impl::reap(uint64_t budget) {
+  bool moved = broken_links && collect_broken();
+  epoll_event events[events_at_once];
+  const int n = epoll_wait(epoll, events, events_at_once, 0);
+  for (int i = 0; i < n; ++i) {
+    const uint64_t mark = events[i].data.u64;
+    if (mark == listener_mark) {
+      moved |= accept_all();
+    } else if (mark == timer_mark) {
+      tick();
+    } else {
+      moved |= serve(*reinterpret_cast<Link*>(mark), events[i].events, budget);
+    }
+  }
+  if (graveyard) bury();
+  return moved;
+}
+
+bool Tcp::Impl::reap_peer(uint32_t peer, uint64_t budget) {
+  Link* link = peer < config.size ? peers[peer].link : nullptr;
+  if (!link || broken_links) return reap(budget);
+  bool moved = link->busy() && flush(*link);
+  if (link->state == LinkState::open) moved |= read_link(*link, budget);
+  if (graveyard) bury();
+  return moved;
+}
+
+bool Tcp::Impl::serve(Link& link, uint32_t events, uint64_t& budget) {
+  switch (link.state) {
+    case LinkState::connecting: return greet(link);
+    case LinkState::answer_wait:
+      if (!hear_answer(link)) return false;
+      break;
+    case LinkState::hello_wait: return hear_hello(link);
+    case LinkState::confirm_wait:
+      if (!hear_confirm(link)) return false;
+      break;
+    case LinkState::open: {
+      bool moved = (events & EPOLLOUT) && flush(link);
+      if (link.state == LinkState::open && (events & ~uint32_t(EPOLLOUT))) {
+        moved |= read_link(link, budget);
+      }
+      return moved;
+    }
+    case LinkState::broken:
+    case LinkState::closed: return false;
+  }
+  // Just made: the first frames may follow closely.
+  if (link.state == LinkState::open) read_link(link, budget);
+  return true;
+}
+
+void Tcp::Impl::set_interest(Link& link, uint32_t events) {
+  if (events == link.interest) return;
+  epoll_event wanted = {};
+  wanted.events = events;
+  wanted.data.u64 = reinterpret_cast<uint64_t>(&link);
+  // Without interest a dead connection would still report itself for ever: take it out.
+  const int change = !events           ? EPOLL_CTL_DEL
+                     : !link.interest ? EPOLL_CTL_ADD
+                                      : EPOLL_CTL_MOD;
+  if (epoll_ctl(epoll, change, link.fd, &wanted) == 0) link.interest = events;
+}
+
+void Tcp::Impl::close_link(Link& link) {
+  if (link.state == LinkState::closed) return;
+  if (link.state == LinkState::broken) --broken_links;
+  if (link.counted_busy) --busy_links;
+  link.counted_busy = false;
+  if ((link.state == LinkState::open || link.state == LinkState::broken) &&
+      peers[link.peer].link == &link) {
+    peers[link.peer].link = nullptr;
+    --open_links;
+  }
+  close_fd(link.fd);
+  link.state = LinkState::closed;
+  base::heap_free(link.rx, rx_bytes);
+  base::heap_free(link.block, link.block_size);
+  link.rx = link.block = nullptr;
+  link.next = graveyard;
+  graveyard = &link;
+}
+
+void Tcp::Impl::bury() {
+  while (Link* link = graveyard) {
+    graveyard = link->next;
+    base::heap_free(link, sizeof(Link));
+  }
+}
+
+// An open connection is over before its time; the Receiver is told once.
+void Tcp::Impl::fail_link(Link& link, Outcome why, const char* what, int error) {
+  const uint32_t peer = link.peer;
+  Line story;
+  story.add("rank ").number(config.rank).add(" (");
+  add_address(story, link.local);
+  story.add(") lost its connection to rank ").number(peer).add(" (");
+  add_address(story, link.remote);
+  story.add(" port ").number(link.remote_port).add("): ").add(what);
+  if (error) story.add(": ").add(error_words(error));
+  peers[peer].lost = true;
+  close_link(link);
+  if (!finishing) receiver->lost(peer, why, story.text);
+}
+
+// Connections on which a write failed. What the peer said before is still read.
+bool Tcp::Impl::collect_broken() {
+  for (uint32_t peer = 0; peer < config.size && broken_links; ++peer) {
+    Link* link = peers[peer].link;
+    if (!link || link->state != LinkState::broken) continue;
+    uint64_t budget;
+    do {
+      budget = turn_bytes;
+    } while (link->state == LinkState::broken && read_link(*link, budget));
+    if (link->state == LinkState::broken) {
+      const bool memory = link->error == ENOMEM;
+      fail_link(*link, memory ? Outcome::no_memory : Outcome::peer_lost, "sending failed",
+                link->error);
+    }
+  }
+  return true;
+}
+
+void Tcp::Impl::finish(uint64_t timeout_us) {
+  finishing = true;
+  close_fd(listener);
+  while (strangers) dismiss(*strangers, false);
+  for (Meeting *meeting = meetings, *next; meeting; meeting = next) {
+    next = meeting->next;
+    drop_outgoing(*meeting);
+    if (!meeting->incoming) end_meeting(*meeting);
+  }
+  for (uint32_t peer = 0; peer < config.size; ++peer) {
+    if (Link* link = peers[peer].link) say_goodbye(*link);
+  }
+  const uint64_t deadline = now_us() + timeout_us;
+  for (uint64_t now = now_us(); open_links || meetings; now = now_us()) {
+    if (broken_links) collect_broken();
+    bury();
+    if (now >= deadline) break;
+    const uint64_t rest_ms = (deadline - now + 999) / 1000;
+    epoll_event events[events_at_once];
+    const int n = epoll_wait(epoll, events, events_at_once, rest_ms < 1000 ? int(rest_ms) : 1000);
+    for (int i = 0; i < n; ++i) {
+      uint64_t budget = turn_bytes;
+      if (events[i].data.u64 == timer_mark) {
+        tick();
+      } else if (events[i].data.u64 != listener_mark) {
+        serve(*reinterpret_cast<Link*>(events[i].data.u64), events[i].events, budget);
+      }
+    }
+  }
+  release_all();
+}
+
+void Tcp::Impl::release_all() {
+  for (Meeting *meeting = meetings, *next; meeting; meeting = next) {
+    next = meeting->next;
+    drop_outgoing(*meeting);
+    if (meeting->incoming) close_link(*meeting->incoming);
+    end_meeting(*meeting);
+  }
+  for (uint32_t peer = 0; peers && peer < config.size; ++peer) {
+    if (peers[peer].link) close_link(*peers[peer].link);
+    base::heap_free(peers[peer].card, peers[peer].card_size);
+  }
+  while (strangers) dismiss(*strangers, false);
+  bury();
+  base::heap_free(peers, sizeof(Peer) * config.size);
+  base::heap_free(scratch, block_bytes);
+  peers = nullptr;
+  scratch = nullptr;
+  config.size = 0;
+  close_fd(listener);
+  close_fd(epoll);
+  close_fd(timer);
+}
+
+Outcome Tcp::start(const Config& config, Receiver* receiver) {
+  if (impl_ && impl_->epoll >= 0) return Outcome::bad_argument;
+  if (!impl_) {
+    void* memory = base::heap_allocate(sizeof(Impl));
+    if (!memory) return Outcome::no_memory;
+    impl_ = static_cast<Impl*>(memory);
+  }
+  new (impl_) Impl();
+  const Outcome done = impl_->open(config, receiver);
+  if (done != Outcome::ok) impl_->release_all();
+  return done;
+}
+
+const char* Tcp::explanation() const { return impl_ ? impl_->explanation.text : ""; }
+
+size_t Tcp::card(char* out, size_t room) const {
+  size_t length = 0;
+  return impl_ && write_card(impl_->own, out, room, length) ? length : 0;
+}
+
+Outcome Tcp::set_card(uint32_t peer, const char* card) {
+  Card read;
+  if (!impl_ || peer >= impl_->config.size || !read_card(card, read)) return Outcome::bad_argument;
+  Peer& each = impl_->peers[peer];
+  const size_t size = strlen(card) + 1;
+  char* copy = static_cast<char*>(base::heap_allocate(size));
+  if (!copy) return Outcome::no_memory;
+  memcpy(copy, card, size);
+  base::heap_free(each.card, each.card_size);
+  each.card = copy;
+  each.card_size = uint16_t(size);
+  return Outcome::ok;
+}
+
+Push Tcp::push(uint32_t peer, const FrameHeader& header, const void* head, size_t n,
+               const Feed* feed, uint64_t cookie) {
+  return impl_->push(peer, header, head, n, feed, cookie);
+}
+
+bool Tcp::writable(uint32_t peer) const {
+  const Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
+  return link && link->state == LinkState::open && !link->busy() && !link->goodbye_sent;
+}
+
+uint64_t Tcp::rate(uint32_t peer) const {
+  const Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
+  return link ? link->rate : 0;
+}
+
+bool Tcp::reap(uint64_t budget) { return active() && impl_->reap(budget); }
+
+bool Tcp::reap_peer(uint32_t peer, uint64_t budget) {
+  return active() && impl_->reap_peer(peer, budget);
+}
+
+bool Tcp::active() const { return impl_ && impl_->epoll >= 0; }
+
+bool Tcp::writing() const { return active() && (impl_->busy_links || impl_->meetings); }
+
+void Tcp::expect(uint32_t peer, uint64_t rest) {
+  Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
+  if (!link || link->state != LinkState::open || link->ended) return;
+  const uint32_t lowat = rest < expect_min ? 1 : uint32_t(rest < expect_max ? rest : expect_max);
+  if (lowat == link->receive_lowat) return;
+  const int value = int(lowat);
+  if (setsockopt(link->fd, SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value) == 0) {
+    link->receive_lowat = lowat;
+  }
+}
+
+int Tcp::epoll_fd() const { return impl_ ? impl_->epoll : -1; }
+
+void Tcp::finish(uint64_t timeout_us) {
+  if (active()) impl_->finish(timeout_us);
+}
+
+void Tcp::abandon() {
+  if (!active()) return;
+  // The epoll instance is the parent's too: nothing may be taken out of it, only closed.
+  for (uint32_t peer = 0; peer < impl_->config.size; ++peer) {
+    const Peer& each = impl_->peers[peer];
+    if (each.link) close_fd(each.link->fd);
+    if (each.meeting && each.meeting->incoming) close_fd(each.meeting->incoming->fd);
+    if (each.meeting && each.meeting->outgoing) close_fd(each.meeting->outgoing->fd);
+  }
+  for (Link* link = impl_->strangers; link; link = link->next) close_fd(link->fd);
+  close_fd(impl_->listener);
+  close_fd(impl_->epoll);
+  close_fd(impl_->timer);
+  impl_->config.size = 0;  // push() and the others find nobody any more
+}
+
+const Counters& Tcp::counters() const { return impl_->counters; }
+
+}  // namespace headway::tcp
