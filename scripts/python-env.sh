@@ -14,7 +14,10 @@ install() {  # install FILE: once for each content of FILE
   local stamp=$prefix/.installed-$(basename "$1")
   cmp -s "$1" "$stamp" && return 0
   echo "installing the packages of $(basename "$1") into $prefix" >&2
-  "$prefix/bin/pip" install -q --disable-pip-version-check -r "$1" >&2
+  if ! "$prefix/bin/pip" install -q --disable-pip-version-check -r "$1" >&2; then
+    echo "pip could not install the packages that $1 lists (pip's reason is above)" >&2
+    exit 1
+  fi
   cp "$1" "$stamp"
 }
 
