@@ -8,7 +8,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: E402
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa: E402
 
 from results import Key, Results, human_size  # noqa: E402
 from targets import Verdict, describe  # noqa: E402
@@ -40,27 +40,42 @@ def size_axis(axis, sizes: list[int]) -> None:
     axis.set_xlim(low / 1.5, high * 1.5)
     every = 1 if len(sizes) <= 7 else 2
     axis.set_xticks(sizes[::every])
-    axis.get_xaxis().set_minor_formatter(NullFormatter())
-    axis.get_xaxis().set_minor_locator(LogLocator(base=2, subs=(), numticks=1))
+    axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_formatter(FuncFormatter(lambda v, _: human_size(int(v))))
     axis.tick_params(axis="x", labelrotation=40, labelsize=8)
 
 
-def draw_series(axis, results: Results, names: list[str], labels, keys: list[Key]) -> bool:
-    drawn = False
+def draw_series(
+    axis, results: Results, names: list[str], labels, keys: list[Key], lowest: float | None
+) -> None:
+    def shown(value: float) -> float:
+        return value if lowest is None else max(value, lowest)
+
     for name in names:
         points = [(k.size, s) for k in keys if (s := results.get(k, name))]
         if not points:
             continue
         x = [p[0] for p in points]
-        y = [p[1].median for p in points]
+        y = [shown(p[1].median) for p in points]
         colour = COLOURS.get(name, "#555555")
         axis.plot(x, y, marker=MARKERS.get(name, "d"), ms=4, lw=1.6, color=colour, label=labels[name])
-        axis.fill_between(
-            x, [p[1].q25 for p in points], [p[1].q75 for p in points], color=colour, alpha=0.15, lw=0
-        )
-        drawn = True
-    return drawn
+        low, high = [shown(p[1].q25) for p in points], [shown(p[1].q75) for p in points]
+        axis.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+
+
+def legend_for_all(figure, axes, title: str) -> None:
+    """Title and one legend above all panels: the contestants are the same in each."""
+    handles: dict[str, object] = {}
+    for axis in axes:
+        for handle, text in zip(*axis.get_legend_handles_labels()):
+            handles.setdefault(text, handle)
+    height = figure.get_figheight()
+    figure.text(0.012, 1 - 0.08 / height, title, va="top", fontsize=12, fontweight="bold")
+    figure.legend(
+        handles.values(), handles.keys(), loc="upper left", ncols=len(handles),
+        bbox_to_anchor=(0.005, 1 - 0.3 / height), columnspacing=1.4, handletextpad=0.5,
+    )
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.55 / height))
 
 
 def keys_of(results: Results, transport: str, measure: str, buffers: str, placement: str) -> list[Key]:
@@ -83,37 +98,29 @@ def grid_plot(
     shares: bool = False,
     columns: int = 4,
 ) -> Path | None:
-    panels = [(t, k) for t, k in panels if k]
+    panels = [(t, k) for t, k in panels if len({key.size for key in k}) > 1]
     if not panels:
         return None
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     figure, axes = plt.subplots(
-        rows, columns, figsize=(3.4 * columns + 0.6, 3.1 * rows + 0.7), squeeze=False, sharey=True
+        rows, columns, figsize=(3.2 * columns + 0.6, 2.8 * rows + 0.8), squeeze=False, sharey=True
     )
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     for (text, keys), axis in zip(panels, axes.flat):
-        draw_series(axis, results, names, labels, keys)
+        draw_series(axis, results, names, labels, keys, -0.03 if shares else None)
         size_axis(axis, sorted({k.size for k in keys}))
         axis.set_title(text)
         if log:
             axis.set_yscale("log")
             axis.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+            axis.yaxis.set_minor_formatter(NullFormatter())
         if shares:
             axis.set_ylim(-0.05, 1.07)
     for row in axes:
         row[0].set_ylabel(ylabel)
-    # One legend for all: the contestants are the same in each panel.
-    handles, texts = {}, []
-    for axis in axes.flat:
-        for handle, text in zip(*axis.get_legend_handles_labels()):
-            if text not in handles:
-                handles[text] = handle
-                texts.append(text)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
-    figure.legend([handles[t] for t in texts], texts, loc="upper right", ncols=len(texts))
-    figure.tight_layout(rect=(0, 0, 1, 0.96))
+    legend_for_all(figure, axes.flat, title)
     figure.savefig(path)
     plt.close(figure)
     return path
@@ -127,6 +134,34 @@ def placements_panels(results: Results, transport: str, measure: str) -> list[tu
             words = f"{text}{where}" if transport == "shm" else f"TCP{where}"
             panels.append((words, keys_of(results, transport, measure, buffers, placement)))
     return panels
+
+
+def wire_plot(path: Path, results: Results, names: list[str], labels: dict[str, str]) -> Path | None:
+    """Latency and bandwidth over TCP, side by side, each with its own scale."""
+    panels = []
+    for measure, words, unit in (("latency", "one-way latency", "µs"), ("window", "bandwidth", "MB/s")):
+        for placement in ("near", "far"):
+            keys = keys_of(results, "tcp", measure, "hot", placement)
+            if len({k.size for k in keys}) > 1:
+                panels.append((f"{words}, cores {placement}", unit, keys))
+    if not panels:
+        return None
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(max(3.4 * len(panels) + 0.4, 4.6), 3.6), squeeze=False
+    )
+    for (text, unit, keys), axis in zip(panels, axes.flat):
+        draw_series(axis, results, names, labels, keys, None)
+        size_axis(axis, sorted({k.size for k in keys}))
+        axis.set_title(text)
+        axis.set_ylabel(unit)
+        axis.set_ylim(0, 140 if unit == "MB/s" else None)
+        if unit == "MB/s":
+            axis.axhline(125, color="#999999", lw=1, ls="--")
+            axis.text(min(k.size for k in keys), 126, "1 Gbit/s", fontsize=7, color="#777777", va="bottom")
+    legend_for_all(figure, axes.flat, "TCP between simulated hosts, 1 Gbit/s")
+    figure.savefig(path)
+    plt.close(figure)
+    return path
 
 
 def scoreboard(path: Path, verdicts: list[Verdict]) -> Path | None:
@@ -226,11 +261,7 @@ def draw_all(
             folder / "bandwidth.png", results, main, labels, bandwidth,
             "Bandwidth, shared memory", "MB/s", log=False,
         ),
-        grid_plot(
-            folder / "tcp.png", results, main, labels,
-            [(f"latency {w}", k) for w, k in placements_panels(results, "tcp", "latency")],
-            "TCP between simulated hosts, 1 Gbit/s", "µs", log=True,
-        ),
+        wire_plot(folder / "tcp.png", results, main, labels),
         grid_plot(
             folder / "overlap.png", results, main, labels, shares,
             "Overlap and independent progress", "share", log=False, shares=True,

@@ -13,6 +13,7 @@ from results import Key, Results, Stats, human_size, more_is_better, short
 
 K, M = 1024, 1024 * 1024
 OURS = "headway"
+ENOUGH = 3  # samples in one placement, or there is no verdict for it
 WIRE_MB_S = 117.0  # what the peers reach at 1 Gbit/s
 
 
@@ -82,7 +83,7 @@ class Judge:
             return  # this placement was not seen, or the measure was not chosen
         more = more_is_better(key.measure)
         asked = f"{'≥' if more else '≤'} {factor:g} × best peer"
-        if not ours or not peer:
+        if not ours or not peer or min(ours.count, peer.count) < ENOUGH:
             self.add(key, asked, show(ours), peer_text, "-", None, None)
             return
         r = ours.median / peer.median
