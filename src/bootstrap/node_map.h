@@ -20,7 +20,7 @@ class NodeMap {
   };
   static constexpr size_t block_max = 128;
 
-  Block blocks_[block_max];
+  Block blocks_[block_max] = {};
   size_t count_ = 0;
   long ranks_per_round_ = 0;  // the blocks are dealt again and again until all ranks are placed
 };

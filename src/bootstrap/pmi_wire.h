@@ -185,7 +185,7 @@ class LineBuffer {
   }
 
  private:
-  char data_[line_max];
+  char data_[line_max] = {};
   size_t start_ = 0;
   size_t end_ = 0;
 };

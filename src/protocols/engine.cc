@@ -43,8 +43,7 @@ void Engine::use_node(const uint32_t* local_ranks, uint32_t count) {
   handoff.move_armed(&node.own().armed);
 }
 
-Outcome Engine::use_tcp(const tcp::Config& config) {
-  if (const Outcome started = tcp.start(config, this); started != Outcome::ok) return started;
+Outcome Engine::use_tcp() {
   uses_tcp = true;
   return handoff.watch(tcp.epoll_fd());
 }

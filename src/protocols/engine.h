@@ -40,7 +40,8 @@ class Engine final : public progress::Work, public tcp::Receiver {
                   FatalHandler fatal);
   // Ranks of this node share memory from now on: peers[local_ranks[i]] is number i there.
   void use_node(const uint32_t* local_ranks, uint32_t count);
-  Outcome use_tcp(const tcp::Config& config);
+  // tcp has been started by runtime; from now on the engine polls it.
+  Outcome use_tcp();
 
   Peer& peer(uint32_t rank) { return peers_[rank]; }
   uint32_t rank() const { return rank_; }
@@ -89,6 +90,10 @@ class Engine final : public progress::Work, public tcp::Receiver {
 
   // What is not finished, for MPI_Finalize and the state dump.
   bool is_idle() const;
+  // Nothing but receives that no message came for.
+  bool only_receives_left() const {
+    return handoff.pending == int64_t(receives_posted_) && busy_.empty();
+  }
   size_t posted_count() const { return posted.size(); }
   size_t unexpected_count() const { return unexpected.size(); }
 

@@ -1,0 +1,221 @@
+#include "runtime/neighbours.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+namespace headway::runtime {
+namespace {
+
+uint64_t mix(uint64_t hash, const void* bytes, size_t n) {
+  const auto* at = static_cast<const unsigned char*>(bytes);
+  for (size_t i = 0; i < n; ++i) hash = (hash ^ at[i]) * 0x100000001b3u;
+  return hash;
+}
+
+uint64_t machine_id() {
+  char boot[64] = {};
+  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    [[maybe_unused]] const ssize_t n = read(fd, boot, sizeof boot - 1);
+    close(fd);
+  }
+  return mix(0xcbf29ce484222325u, boot, strlen(boot)) | 1;
+}
+
+uint64_t namespace_id(const char* path) {
+  struct stat info {};
+  return stat(path, &info) == 0 ? uint64_t(info.st_ino) : 0;
+}
+
+// Ranks that can open each other's /proc/PID/fd, and that the user does not take for two hosts.
+uint64_t node_id(bool shares_memory) {
+  if (!shares_memory) return 0;
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+  const uint64_t ids[] = {namespace_id("/proc/self/ns/pid"), namespace_id("/proc/self/ns/user"),
+                          namespace_id("/proc/self/ns/uts"), uint64_t(geteuid())};
+  return mix(mix(machine_id(), host, strlen(host)), ids, sizeof ids) | 1;
+}
+
+void own_cores(uint64_t (&cores)[mask_words]) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+  for (size_t i = 0; i < mask_words * 64; ++i) {
+    if (CPU_ISSET(i, &set)) cores[i / 64] |= uint64_t(1) << (i % 64);
+  }
+}
+
+template <size_t N>
+void append_hex(base::Text<N>& text, uint64_t value) {
+  char digits[17];
+  size_t at = 16;
+  digits[16] = '\0';
+  do {
+    digits[--at] = "0123456789abcdef"[value % 16];
+    value /= 16;
+  } while (value);
+  text << digits + at;
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+}  // namespace
+
+void write_card(char* out, size_t room, bool shares_memory, const char* network) {
+  uint64_t cores[mask_words] = {};
+  own_cores(cores);
+  base::Text<1000> text;
+  append_hex(text, machine_id());
+  text << ",";
+  append_hex(text, node_id(shares_memory));
+  for (const uint64_t word : cores) {
+    text << ",";
+    append_hex(text, word);
+  }
+  text << "," << network;
+  const size_t n = text.size() < room ? text.size() : room - 1;
+  memcpy(out, text.c_str(), n);
+  out[n] = '\0';
+}
+
+bool read_card(char* text, Card& card) {
+  uint64_t* const fields[] = {&card.machine,  &card.node,     &card.cores[0], &card.cores[1],
+                              &card.cores[2], &card.cores[3], &card.cores[4], &card.cores[5],
+                              &card.cores[6], &card.cores[7]};
+  for (uint64_t* field : fields) {
+    char* rest = nullptr;
+    *field = strtoull(text, &rest, 16);
+    if (rest == text || *rest != ',') return false;
+    text = rest + 1;
+  }
+  card.network = text;
+  return true;
+}
+
+Neighbourhood::Neighbourhood() {
+  own_.machine = machine_id();
+  own_.node = node_id(true);
+}
+
+void Neighbourhood::add(const Card& card) {
+  if (card.machine != own_.machine) return;
+  ++ranks_;
+  for (size_t i = 0; i < mask_words; ++i) cores_[i] |= card.cores[i];
+}
+
+uint32_t Neighbourhood::machine_cores() const {
+  uint32_t cores = 0;
+  for (const uint64_t word : cores_) cores += uint32_t(__builtin_popcountll(word));
+  return cores ? cores : 1;
+}
+
+void make_secret(unsigned char (&secret)[16], char (&text)[33]) {
+  if (getrandom(secret, sizeof secret, 0) != ssize_t(sizeof secret)) {
+    uint64_t weak[2] = {uint64_t(getpid()), reinterpret_cast<uintptr_t>(&secret)};
+    memcpy(secret, weak, sizeof weak);
+  }
+  for (size_t i = 0; i < 16; ++i) {
+    text[2 * i] = "0123456789abcdef"[secret[i] >> 4];
+    text[2 * i + 1] = "0123456789abcdef"[secret[i] & 15];
+  }
+  text[32] = '\0';
+}
+
+bool read_secret(const char* text, unsigned char (&secret)[16]) {
+  if (strlen(text) != 32) return false;
+  for (size_t i = 0; i < 16; ++i) {
+    const int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    secret[i] = static_cast<unsigned char>(high << 4 | low);
+  }
+  return true;
+}
+
+tcp::Config tcp_config(const settings::Settings& settings, uint32_t rank, uint32_t size) {
+  tcp::Config config;
+  config.rank = rank;
+  config.size = size;
+  config.interface = settings.tcp_interface;
+  config.connect_timeout_us = settings.connect_timeout_us;
+  config.verbose = int(settings.verbose);
+  return config;
+}
+
+void write_counters_file(protocols::Engine& engine, int rank, const char* name) {
+  base::Text<1024> path;
+  for (const char* at = name; *at; ++at) {
+    if (at[0] == '%' && at[1] == 'r') {
+      path << rank;
+      ++at;
+    } else {
+      path.append(at, 1);
+    }
+  }
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    base::Text<1200> line;
+    line << "headway: rank " << rank << ": the counters could not be written to " << path.c_str()
+         << "\n";
+    line.write_to(2);
+    return;
+  }
+  const struct {
+    const char* name;
+    uint64_t value;
+  } rows[] = {
+      {"eager_sent", engine.counters.eager_sent},
+      {"handshakes", engine.counters.handshakes},
+      {"bytes_sent", engine.counters.bytes_sent},
+      {"bytes_received", engine.counters.bytes_received},
+      {"unexpected", engine.counters.unexpected},
+      {"unexpected_bytes_most", engine.counters.unexpected_bytes_most},
+      {"pulls", engine.counters.pulls},
+      {"pushes", engine.counters.pushes},
+      {"streams", engine.counters.streams},
+      {"garbage", engine.counters.garbage},
+      {"posted_searches", engine.posted.counters.searches},
+      {"posted_traversed", engine.posted.counters.traversed},
+      {"posted_longest", engine.posted.counters.longest},
+      {"unexpected_searches", engine.unexpected.counters.searches},
+      {"unexpected_traversed", engine.unexpected.counters.traversed},
+      {"unexpected_longest", engine.unexpected.counters.longest},
+      {"shm_rings", engine.node.counters.rings},
+      {"shm_bells", engine.node.counters.bells},
+      {"shm_pulled", engine.node.counters.pulled},
+      {"shm_pushed", engine.node.counters.pushed},
+      {"thread_wakes", engine.handoff.counters.thread_wakes},
+      {"thread_useful", engine.handoff.counters.thread_useful},
+      {"thread_busy", engine.handoff.counters.thread_busy},
+      {"arms", engine.handoff.counters.arms},
+      {"self_rings", engine.handoff.counters.self_rings},
+      {"sleeps", engine.handoff.counters.sleeps},
+      {"late_wakes", engine.handoff.counters.late_wakes},
+  };
+  base::Text<4096> text;
+  text << "{\"rank\": " << rank;
+  for (const auto& row : rows) text << ", \"" << row.name << "\": " << row.value;
+  if (engine.uses_tcp) {
+    const tcp::Counters& tcp = engine.tcp.counters();
+    text << ", \"tcp_frames_out\": " << tcp.frames_out << ", \"tcp_frames_in\": " << tcp.frames_in
+         << ", \"tcp_bytes_out\": " << tcp.bytes_out << ", \"tcp_bytes_in\": " << tcp.bytes_in
+         << ", \"tcp_connections\": " << tcp.connections << ", \"tcp_rejected\": " << tcp.rejected
+         << ", \"tcp_garbage\": " << tcp.garbage << ", \"tcp_reads\": " << tcp.reads
+         << ", \"tcp_writes\": " << tcp.writes;
+  }
+  text << "}\n";
+  text.write_to(fd);
+  close(fd);
+}
+
+}  // namespace headway::runtime

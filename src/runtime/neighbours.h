@@ -1,0 +1,51 @@
+// Neighbours: what a rank tells the others about its place at the start, and what they conclude:
+// who shares memory with it, and how many ranks share the machine's cores. Thread: init.
+// Owns nothing. Invariant: equal host names prove nothing; a node is one boot, one host name, one
+// pid and user namespace. Simulated hosts share the machine but not the node.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/vec.h"
+#include "protocols/engine.h"
+#include "settings/options.h"
+
+namespace headway::runtime {
+
+inline constexpr size_t mask_words = 8;  // 512 cores
+
+struct Card {
+  uint64_t machine = 0;
+  uint64_t node = 0;
+  uint64_t cores[mask_words] = {};
+  const char* network = "";  // into the card's text
+};
+
+// The text of this rank's card.
+void write_card(char* out, size_t room, bool shares_memory, const char* network);
+[[nodiscard]] bool read_card(char* text, Card& card);
+
+class Neighbourhood {
+ public:
+  Neighbourhood();
+  void add(const Card& card);
+  bool is_on_my_node(const Card& card) const { return card.node == own_.node && own_.node != 0; }
+  uint32_t machine_ranks() const { return ranks_; }
+  uint32_t machine_cores() const;
+
+ private:
+  Card own_;
+  uint32_t ranks_ = 0;
+  uint64_t cores_[mask_words] = {};
+};
+
+// 16 random bytes and their text in hex.
+void make_secret(unsigned char (&secret)[16], char (&text)[33]);
+[[nodiscard]] bool read_secret(const char* text, unsigned char (&secret)[16]);
+
+tcp::Config tcp_config(const settings::Settings& settings, uint32_t rank, uint32_t size);
+
+// One JSON object with this rank's counters; "%r" in the name becomes the rank.
+void write_counters_file(protocols::Engine& engine, int rank, const char* name);
+
+}  // namespace headway::runtime

@@ -1,0 +1,336 @@
+#include "runtime/process.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/signals.h"
+#include "base/text.h"
+#include "runtime/neighbours.h"
+
+namespace headway::runtime {
+namespace {
+
+// The process is never torn down: other threads may still be inside when exit() runs.
+union Storage {
+  Process process;
+  constexpr Storage() : process() {}
+  ~Storage() {}
+};
+constinit Storage storage;
+constexpr Process& instance = storage.process;
+alignas(protocols::Engine) char engine_memory[sizeof(protocols::Engine)];
+alignas(waiting::Waiter) char waiter_memory[sizeof(waiting::Waiter)];
+
+// Contexts of the start: the world's messages and collectives, then those of self.
+constexpr uint64_t world_context = 2;
+constexpr uint64_t self_context = 4;
+constexpr uint64_t finish_timeout_us = 5'000'000;
+
+}  // namespace
+
+Process& process() { return instance; }
+
+Outcome Process::fail(Outcome outcome, const char* sentence) {
+  base::Text<sizeof story_> text;
+  text << sentence;
+  memcpy(story_, text.c_str(), text.size() + 1);
+  return outcome;
+}
+
+Outcome Process::read_settings() {
+  settings::OptionError errors[4];
+  const size_t refused = settings::parse_environment(settings, errors, 4);
+  for (size_t i = 0; i < refused && i < 4; ++i) {
+    base::Text<512> line;
+    line << "headway: HEADWAY_" << errors[i].option->name << "=" << errors[i].value
+         << " is not understood; using " << errors[i].option->default_text << " (it means: "
+         << errors[i].option->help << ")\n";
+    line.write_to(2);
+  }
+  return Outcome::ok;
+}
+
+Outcome Process::init(int level) {
+  thread_level = level;
+  main_thread = pthread_self();
+  registry.prepare();
+  if (gethostname(host_, sizeof host_ - 1) != 0) host_[0] = '\0';
+  if (const Outcome read = read_settings(); read != Outcome::ok) return read;
+  if (bootstrap.open() != bootstrap::Outcome::ok) {
+    return fail(Outcome::no_route, bootstrap.explanation());
+  }
+  engine_ = new (engine_memory) protocols::Engine;
+  const Outcome prepared = engine_->prepare(settings, uint32_t(bootstrap.rank()),
+                                            uint32_t(bootstrap.size()), on_fatal);
+  if (prepared != Outcome::ok) {
+    return fail(prepared, "the engine could not start: no memory, descriptors or threads left "
+                          "(see ulimit -n and ulimit -u)");
+  }
+  if (const Outcome found = find_neighbours(); found != Outcome::ok) return found;
+  const bool crowded = machine_ranks_ > machine_cores_;
+  waiter_ = new (waiter_memory)
+      waiting::Waiter(*engine_, {.crowded = crowded, .spin_ns = settings.spin_us * 1000});
+  if (const Outcome made = make_world(); made != Outcome::ok) return made;
+  base::on_fork_in_child(after_fork_in_child);
+  base::on_dump_signal(dump_state);
+  state.store(State::running, std::memory_order_release);
+  if (settings.verbose >= 1) {
+    base::Text<256> line;
+    line << "headway: rank " << rank() << " of " << bootstrap.size() << " on " << host_ << ", "
+         << node_ranks_.size() << " ranks share its memory, " << machine_ranks_
+         << " ranks on this machine, " << machine_cores_ << " cores, waiting "
+         << (crowded ? "yields at once" : "spins first") << "\n";
+    line.write_to(2);
+  }
+  return Outcome::ok;
+}
+
+Outcome Process::find_neighbours() {
+  if (bootstrap.size() == 1) {
+    cpu_set_t cores;
+    machine_cores_ = sched_getaffinity(0, sizeof cores, &cores) == 0
+                         ? uint32_t(CPU_COUNT(&cores)) : 1;
+    return node_ranks_.push(0) ? Outcome::ok : Outcome::no_memory;
+  }
+  if (const Outcome done = publish(); done != Outcome::ok) return done;
+  if (bootstrap.fence() != bootstrap::Outcome::ok) {
+    return fail(Outcome::no_route, bootstrap.explanation());
+  }
+  if (const Outcome done = read_cards(); done != Outcome::ok) return done;
+  if (const Outcome done = share_memory(); done != Outcome::ok) return done;
+  return connect_network();
+}
+
+// Puts this rank's card: machine, node, cores, TCP addresses; rank 0 adds the job's secret.
+Outcome Process::publish() {
+  if (bootstrap.rank() == 0) {
+    char text[2 * sizeof secret_ + 1];
+    make_secret(secret_, text);
+    if (bootstrap.put("headway-secret", text) != bootstrap::Outcome::ok) {
+      return fail(Outcome::no_route, bootstrap.explanation());
+    }
+  }
+  char network[600] = "-";
+  tcp::Config config = tcp_config(settings, uint32_t(bootstrap.rank()), uint32_t(bootstrap.size()));
+  network_ = engine_->tcp.start(config, engine_) == Outcome::ok;
+  if (network_) engine_->tcp.card(network, sizeof network);
+  char card[bootstrap::value_max];
+  write_card(card, sizeof card, settings.shm != 0, network);
+  base::Text<bootstrap::key_max> key;
+  key << "headway-card-" << bootstrap.rank();
+  if (bootstrap.put(key.c_str(), card) != bootstrap::Outcome::ok) {
+    return fail(Outcome::no_route, bootstrap.explanation());
+  }
+  return Outcome::ok;
+}
+
+Outcome Process::read_cards() {
+  Neighbourhood neighbours;
+  char text[bootstrap::value_max];
+  for (int i = 0; i < bootstrap.size(); ++i) {
+    base::Text<bootstrap::key_max> key;
+    key << "headway-card-" << i;
+    if (bootstrap.get(key.c_str(), text, sizeof text, i) != bootstrap::Outcome::ok) {
+      return fail(Outcome::no_route, bootstrap.explanation());
+    }
+    Card card;
+    if (!read_card(text, card)) return fail(Outcome::bad_data, "a rank published a broken card; do "
+                                            "all ranks run the same version of Headway MPI?");
+    neighbours.add(card);
+    if (!neighbours.is_on_my_node(card)) {
+      remote_peers_ = true;
+      if (engine_->tcp.set_card(uint32_t(i), card.network) != Outcome::ok) {
+        return fail(Outcome::no_memory, "no memory for the addresses of the other ranks");
+      }
+    } else {
+      if (i == bootstrap.rank()) node_place_ = uint32_t(node_ranks_.size());
+      if (!node_ranks_.push(uint32_t(i))) return fail(Outcome::no_memory, "no memory at the start");
+    }
+  }
+  machine_ranks_ = neighbours.machine_ranks();
+  machine_cores_ = neighbours.machine_cores();
+  if (bootstrap.get("headway-secret", text, sizeof text, 0) != bootstrap::Outcome::ok ||
+      !read_secret(text, secret_)) {
+    return fail(Outcome::no_route, "the job's secret could not be read from the launcher");
+  }
+  if (network_) engine_->tcp.set_secret(secret_);
+  return Outcome::ok;
+}
+
+Outcome Process::share_memory() {
+  const uint32_t count = uint32_t(node_ranks_.size());
+  base::Text<bootstrap::key_max> key;
+  key << "headway-shm-" << node_ranks_[0];
+  char text[bootstrap::value_max] = "-";
+  Outcome made = Outcome::ok;
+  if (count > 1 && node_place_ == 0) {
+    made = engine_->node.create(count, text, sizeof text);
+    if (made != Outcome::ok) memcpy(text, "-", 2);
+    if (bootstrap.put(key.c_str(), text) != bootstrap::Outcome::ok) {
+      return fail(Outcome::no_route, bootstrap.explanation());
+    }
+  }
+  if (bootstrap.fence() != bootstrap::Outcome::ok) {
+    return fail(Outcome::no_route, bootstrap.explanation());
+  }
+  if (count == 1) return Outcome::ok;
+  if (node_place_ != 0) {
+    if (bootstrap.get(key.c_str(), text, sizeof text, int(node_ranks_[0])) !=
+        bootstrap::Outcome::ok) {
+      return fail(Outcome::no_route, bootstrap.explanation());
+    }
+    made = text[0] == '-' ? Outcome::no_memory : engine_->node.attach(text, count);
+  }
+  if (made != Outcome::ok) {
+    return fail(made, made == Outcome::refused
+                          ? "the shared memory of this host's ranks may not be opened (/proc of "
+                            "another process is closed here); run with HEADWAY_SHM=off to use TCP"
+                          : "no memory for the segment that this host's ranks share (is the "
+                            "machine or the container full?); HEADWAY_SHM=off uses TCP instead");
+  }
+  (void)engine_->node.join(node_place_, engine_->handoff.bell());
+  engine_->use_node(&node_ranks_[0], count);
+  return Outcome::ok;
+}
+
+Outcome Process::connect_network() {
+  if (!remote_peers_) {
+    if (network_) engine_->tcp.abandon();
+    network_ = false;
+    return Outcome::ok;
+  }
+  if (!network_) {
+    return fail(Outcome::no_route, "this rank has peers on other hosts but could not open a "
+                                   "network socket (no interface is up, or no descriptors left)");
+  }
+  return engine_->use_tcp();
+}
+
+Outcome Process::make_world() {
+  const int size = bootstrap.size();
+  objects::Group* everyone = objects::Group::make(size);
+  objects::Group* alone = objects::Group::make(1);
+  registry.empty_group = objects::Group::make(0);
+  if (!everyone || !alone || !registry.empty_group) return Outcome::no_memory;
+  for (int i = 0; i < size; ++i) everyone->members[i] = uint32_t(i);
+  everyone->settle(uint32_t(rank()));
+  alone->members[0] = uint32_t(rank());
+  alone->settle(uint32_t(rank()));
+  registry.empty_group->handle = abi::k_GROUP_EMPTY;
+  registry.world = objects::make_comm(world_context, everyone, &registry.errors_are_fatal);
+  registry.self = objects::make_comm(self_context, alone, &registry.errors_are_fatal);
+  everyone->release();
+  alone->release();
+  if (!registry.world || !registry.self) return Outcome::no_memory;
+  registry.world->handle = abi::k_COMM_WORLD;
+  registry.self->handle = abi::k_COMM_SELF;
+  strcpy(registry.world->name, "MPI_COMM_WORLD");
+  strcpy(registry.self->name, "MPI_COMM_SELF");
+  return Outcome::ok;
+}
+
+uint64_t Process::new_context() {
+  // Bits 24 and up: the creator, from 1; below: its own count.
+  const uint64_t creator = uint64_t(rank()) + 1;
+  const uint64_t number = __atomic_add_fetch(&contexts_, 1, __ATOMIC_RELAXED);
+  return creator << 40 | number << 1;
+}
+
+// Dissemination: after it, every rank is in finalize and has nothing left that needs another.
+void Process::barrier() {
+  const uint32_t size = uint32_t(bootstrap.size());
+  const uint32_t self = uint32_t(rank());
+  for (uint32_t distance = 1; distance < size; distance *= 2) {
+    const uint32_t to = (self + distance) % size;
+    const uint32_t from = (self + size - distance) % size;
+    protocols::Request* send = engine_->take_request();
+    protocols::Request* receive = engine_->take_request();
+    if (!send || !receive) return;
+    const int tag = -1000 - int(distance);
+    send->kind = protocols::RequestKind::send;
+    receive->kind = protocols::RequestKind::receive;
+    send->held_by_user = receive->held_by_user = true;
+    send->memory = receive->memory = protocols::UserMemory(nullptr, 0);
+    send->key = {world_context + 1, int32_t(self), tag};
+    receive->key = {world_context + 1, int32_t(from), tag};
+    send->peer = &engine_->peer(to);
+    receive->peer = &engine_->peer(from);
+    engine_->start_receive(receive);
+    engine_->start_send(send);
+    waiter_->request(receive);
+    waiter_->request(send);
+    engine_->give_request(send);
+    engine_->give_request(receive);
+  }
+}
+
+Outcome Process::finalize() {
+  engine_->handoff.enter();
+  // Sends whose requests were freed, and what buffers still hold, must leave first.
+  waiter_->until([this] { return engine_->is_idle() || engine_->only_receives_left(); }, nullptr);
+  barrier();
+  engine_->finish(finish_timeout_us);
+  engine_->handoff.leave();
+  write_counters();
+  state.store(State::after, std::memory_order_release);
+  engine_->handoff.stop();
+  engine_->node.detach();
+  bootstrap.close();
+  return Outcome::ok;
+}
+
+void Process::abort(int code, const char* story) {
+  if (story) {
+    base::Text<1024> line;
+    line << "headway: rank " << rank() << " on " << host_ << ": " << story << "\n";
+    line.write_to(2);
+  }
+  if (!forked) bootstrap.abort(code, story ? story : "");
+  _exit(code & 255 ? code & 255 : 1);
+}
+
+void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
+  base::Text<512> text;
+  text << (why == Outcome::no_memory ? "out of memory" : "lost contact")
+       << " while talking to rank " << peer << ": " << story << ". The job ends.";
+  instance.abort(1, text.c_str());
+}
+
+void Process::after_fork_in_child() {
+  if (!instance.is_running()) return;
+  instance.forked = true;
+  instance.engine_->handoff.abandon();
+  if (instance.network_) instance.engine_->tcp.abandon();
+  instance.state.store(State::after, std::memory_order_release);
+}
+
+// On SIGUSR1: one line on stderr that says where this rank stands. Signal context: reads only.
+void Process::dump_state(int) {
+  const char* call = instance.whereabouts.call.load(std::memory_order_relaxed);
+  base::Text<512> line;
+  line << "headway: rank " << instance.rank() << " on " << instance.host_ << " pid " << getpid()
+       << ": " << (call ? "in " : "computing") << (call ? call : "");
+  if (call) {
+    line << " (peer " << instance.whereabouts.peer.load(std::memory_order_relaxed) << ", tag "
+         << instance.whereabouts.tag.load(std::memory_order_relaxed) << ")";
+  }
+  if (instance.engine_) {
+    line << "; " << instance.engine_->posted_count() << " receives posted, "
+         << instance.engine_->unexpected_count() << " messages unexpected, "
+         << instance.engine_->handoff.pending << " operations pending\n";
+  }
+  line.write_to(2);
+}
+
+void Process::write_counters() {
+  if (!*settings.counters_file) return;
+  write_counters_file(*engine_, rank(), settings.counters_file);
+}
+
+}  // namespace headway::runtime

@@ -1,0 +1,89 @@
+// Process: this process as an MPI process: builds, lists and owns the rooms; init, finalize, fork,
+// abort, state dump. No message logic. Thread: init and finalize under their lock, the rest any.
+// Owner: itself (one static object without a constructor that runs). Invariant: the engine and the
+// world exist exactly between a successful init and finalize.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "bootstrap/bootstrap.h"
+#include "objects/registry.h"
+#include "protocols/engine.h"
+#include "settings/options.h"
+#include "waiting/waiter.h"
+
+namespace headway::runtime {
+
+enum class State : uint8_t { before, running, after };
+
+// Where this rank is, for the state dump: name of the MPI call that is being waited in.
+struct Whereabouts {
+  std::atomic<const char*> call{nullptr};
+  std::atomic<int> peer{0};
+  std::atomic<int> tag{0};
+  std::atomic<const char*> comm{nullptr};
+};
+
+class Process {
+ public:
+  // Joins the job and builds the rooms. On failure `story` is one sentence for the user.
+  Outcome init(int thread_level);
+  // Finishes what is pending, waits for the other ranks, takes the rooms down.
+  Outcome finalize();
+  // Ends the whole job. Does not return.
+  [[noreturn]] void abort(int code, const char* story);
+
+  bool is_running() const { return state.load(std::memory_order_acquire) == State::running; }
+  protocols::Engine& engine() { return *engine_; }
+  waiting::Waiter& waiter() { return *waiter_; }
+  // Ranks of world that share this node's memory, in order; own place among them.
+  const base::Vec<uint32_t>& node_ranks() const { return node_ranks_; }
+  // A context that no other communicator has or had: twice a number of this process's own.
+  uint64_t new_context();
+  const char* host() const { return host_; }
+  const char* story() const { return story_; }
+  int rank() const { return int(bootstrap.rank()); }
+
+  std::atomic<State> state{State::before};
+  int thread_level = 0;
+  pthread_t main_thread{};
+  bool forked = false;
+  settings::Settings settings;
+  bootstrap::Bootstrap bootstrap;
+  objects::Registry registry;
+  Whereabouts whereabouts;
+  const char* processor_map = "";
+
+ private:
+  Outcome read_settings();
+  Outcome find_neighbours();
+  Outcome publish();
+  Outcome read_cards();
+  Outcome share_memory();
+  Outcome connect_network();
+  Outcome make_world();
+  void barrier();
+  Outcome fail(Outcome outcome, const char* sentence);
+  static void on_fatal(Outcome why, uint32_t peer, const char* story);
+  static void after_fork_in_child();
+  static void dump_state(int signal);
+  void write_counters();
+
+  protocols::Engine* engine_ = nullptr;
+  waiting::Waiter* waiter_ = nullptr;
+  base::Vec<uint32_t> node_ranks_;
+  uint32_t node_place_ = 0;
+  uint32_t machine_ranks_ = 1;  // ranks on this machine, all simulated hosts together
+  uint32_t machine_cores_ = 1;
+  bool network_ = false;        // the listener is up
+  bool remote_peers_ = false;
+  unsigned char secret_[16] = {};
+  uint64_t contexts_ = 0;
+  char host_[256] = {};
+  char story_[512] = {};
+};
+
+// The one process object. Usable at any time; look at is_running() first.
+Process& process();
+
+}  // namespace headway::runtime
