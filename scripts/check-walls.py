@@ -72,6 +72,8 @@ BANNED_HEADERS = {
 ALLOWED: dict[tuple[str, str], str] = {}
 
 MAX_LINES = 600
+# Unit tests and what they share; the library must not include the latter.
+TEST_FILE = re.compile(r"_test(?:_\w+)?\.(?:cc|h)$")
 SOURCES = {".h", ".cc", ".inl"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 # Comments and literals, in one pass, so that a quote in a comment confuses nobody.
@@ -159,7 +161,7 @@ def check_source(report: Report, root: Path, path: Path) -> None:
     shown = path.relative_to(root)
     text = path.read_text()
     room = inner.parts[0]
-    test = path.name.endswith("_test.cc")
+    test = bool(TEST_FILE.search(path.name))
     if room not in ROWS:
         report.problem(shown, 1, f"src/{room} is no room of the plan")
         return
@@ -167,6 +169,8 @@ def check_source(report: Report, root: Path, path: Path) -> None:
         if "mpi.h" in (quoted, angled):
             if room != "api":
                 report.problem(shown, line, "mpi.h is included by api alone (abi_constants.h is for you)")
+        elif quoted and TEST_FILE.search(quoted) and not test:
+            report.problem(shown, line, f'"{quoted}" is for tests only')
         elif quoted:
             check_quoted(report, shown, inner, line, quoted)
         elif angled in BANNED_HEADERS and not test:
@@ -224,6 +228,8 @@ GOOD = {
         "void operator delete(void*) noexcept;\n"
     ),
     "src/p2p/send_test.cc": "#include <vector>\n#include <gtest/gtest.h>\nstd::vector<int> v;\n",
+    "src/p2p/send_test_node.h": HEAD + "#include <vector>\nstd::vector<int> f();\n",
+    "src/p2p/wait_test.cc": '#include "p2p/send_test_node.h"\n',
     "launcher/main.cc": '#include "bootstrap/pmi_wire.h"\n#include <string>\n#include "base/ring.h"\n',
     "apps/pes/pes.c": "#include <mpi.h>\n#include <stdio.h>\n",
 }
@@ -253,6 +259,7 @@ BAD = [  # path, text, what the report must say
     ("src/base/a.cc", "std::vector<int>* v;\n", "standard library"),
     ("src/base/a.cc", "std::string f();\n", "standard library"),
     ("src/base/a.cc", "#include <iostream>\n", "libstdc++"),
+    ("src/p2p/a.cc", '#include "p2p/send_test_node.h"\n', "tests only"),
     ("src/attic/a.cc", "int x;\n", "no room of the plan"),
     ("launcher/a.cc", '#include "protocols/engine.h"\n', "does not see"),
     ("tools/info/a.cc", '#include "p2p/send.h"\n', "does not see"),
