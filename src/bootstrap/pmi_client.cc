@@ -129,8 +129,9 @@ Outcome PmiClient::greet(PmiHello& hello) {
   if (outcome == Outcome::ok && !answer.get_number("appnum", hello.appnum)) hello.appnum = 0;
   if (outcome != Outcome::ok && outcome != Outcome::refused) return outcome;
   outcome = ask_plain("cmd=get_universe_size\n", "universe_size", answer);
-  if (outcome == Outcome::ok && !answer.get_number("size", hello.universe_size)) {
-    hello.universe_size = hello.size;
+  hello.universe_size = hello.size;  // also where the launcher says -1, "not known"
+  if (outcome == Outcome::ok && answer.get_number("size", limit) && limit > 0) {
+    hello.universe_size = limit;
   }
   return outcome == Outcome::refused ? Outcome::ok : outcome;
 }

@@ -90,9 +90,10 @@ class Line {
   }
 
  private:
-  // Free text for people may hold spaces, so it is always the last field.
+  // Free text for people may hold spaces, so it is always the last field. (`msg` is not: launchers
+  // put it in the middle and write underscores.)
   static bool runs_to_end(std::string_view key) {
-    return same_text(key, "msg") || same_text(key, "message") || same_text(key, "error_msg");
+    return same_text(key, "message") || same_text(key, "error_msg");
   }
 
   Field fields_[field_max];
@@ -137,7 +138,7 @@ class LineWriter {
 
  private:
   static bool free_text(std::string_view key) {
-    return same_text(key, "msg") || same_text(key, "message") || same_text(key, "error_msg");
+    return same_text(key, "message") || same_text(key, "error_msg");
   }
 
   void append(std::string_view text) {

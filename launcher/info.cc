@@ -1,0 +1,87 @@
+#include "info.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "binding.h"
+#include "program.h"
+#include "settings/options.h"
+
+#ifndef HEADWAY_VERSION
+#define HEADWAY_VERSION "0"
+#endif
+
+namespace headway::launcher {
+namespace {
+
+// What the ranks of a job started here would get: --set, else the environment, else the default.
+std::string value_of(const Plan& plan, const settings::OptionInfo& row, std::string& origin) {
+  const std::string variable = std::string("HEADWAY_") + row.name;
+  std::string value = row.default_text;
+  origin = "default";
+  if (const char* text = getenv(variable.c_str()); text && *text) {
+    value = text;
+    settings::Settings scratch;
+    origin = settings::parse_option(row, text, scratch) ? "environment" : "environment, NOT VALID";
+  }
+  for (const Assignment& setting : plan.environment) {
+    if (setting.first != variable) continue;
+    value = setting.second;
+    origin = "--set";
+  }
+  return value.empty() ? "(empty)" : value;
+}
+
+// Prints `text` behind an indentation, in lines that fit.
+void print_wrapped(const std::string& text, size_t indentation, size_t width) {
+  size_t at = 0;
+  while (at < text.size()) {
+    size_t end = std::min(text.size(), at + width - indentation);
+    if (end < text.size()) {
+      const size_t blank = text.rfind(' ', end);
+      if (blank != std::string::npos && blank > at) end = blank;
+    }
+    printf("%*s%s\n", static_cast<int>(indentation), "", text.substr(at, end - at).c_str());
+    at = end + (end < text.size());
+  }
+}
+
+}  // namespace
+
+void print_version() { printf("mpiexec (Headway MPI) %s\n", HEADWAY_VERSION); }
+
+void print_info(const Plan& plan) {
+  print_version();
+  const std::string folder = library_folder();
+  printf("MPI standard   5.0, ABI 1.0\n");
+  if (folder.empty()) {
+    printf("library        none found beside this mpiexec\n");
+  } else {
+    printf("library        %s/libmpi_abi.so.1\n", folder.c_str());
+  }
+  const Binding binding = plan_binding(plan.bind, std::max(1, plan.ranks()), true);
+  printf("\ncores\n");
+  std::string picture = binding.picture;
+  for (size_t at = 0; at < picture.size();) {
+    const size_t end = picture.find('\n', at);
+    printf("  %s\n", picture.substr(at, end - at).c_str());
+    at = end == std::string::npos ? picture.size() : end + 1;
+  }
+  printf("\noptions of the library: mpiexec --set NAME=VALUE, or the variable HEADWAY_NAME\n");
+  for (const settings::OptionInfo& row : settings::option_table) {
+    std::string origin;
+    const std::string value = value_of(plan, row, origin);
+    printf("  %-16s %s", row.name, value.c_str());
+    if (origin != "default") {
+      printf("  (%s; default %s)", origin.c_str(), *row.default_text ? row.default_text : "empty");
+    }
+    if (*row.choices) printf("  one of %s", row.choices);
+    printf("\n");
+    print_wrapped(row.help, 6, 90);
+  }
+}
+
+}  // namespace headway::launcher

@@ -1,0 +1,71 @@
+// mpiexec: starts the ranks of a job on this machine. See docs/launcher.md.
+#include <cerrno>
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "binding.h"
+#include "command_line.h"
+#include "info.h"
+#include "job.h"
+#include "program.h"
+#include "say.h"
+
+namespace {
+
+using namespace headway::launcher;
+
+// A program started with closed stdin, stdout or stderr would get other files in their place.
+void fill_standard_streams() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) < 0) return;
+  }
+}
+
+int run(const Plan& plan) {
+  std::vector<std::string> paths;
+  for (const Section& section : plan.sections) {
+    const Program program = find_program(section);
+    if (program.exit_code != 0) {
+      say(program.explanation);
+      return program.exit_code;
+    }
+    paths.push_back(program.path);
+  }
+  if (plan.library == Library::ours) {
+    const std::string folder = library_folder();
+    for (size_t i = 0; i < paths.size(); ++i) {
+      const std::string& directory = plan.sections[i].directory;
+      const bool relative = !directory.empty() && !paths[i].starts_with("/");
+      const std::string warning =
+          library_warning(relative ? directory + "/" + paths[i] : paths[i], folder);
+      if (!warning.empty()) say(warning);
+    }
+  }
+  Job job(plan, paths, [&] {
+    Binding binding = plan_binding(plan.bind, plan.ranks(), plan.show_binding);
+    for (size_t at = 0; at < binding.picture.size();) {
+      const size_t end = binding.picture.find('\n', at);
+      say(binding.picture.substr(at, end - at));
+      at = end == std::string::npos ? binding.picture.size() : end + 1;
+    }
+    if (plan.bind == Bind::core && !binding.note.empty() && !plan.show_binding) say(binding.note);
+    return binding;
+  }());
+  return job.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  fill_standard_streams();
+  const CommandLine line = parse_command_line(std::vector<std::string>(argv + 1, argv + argc));
+  if (line.exit_code >= 0) return line.exit_code;
+  if (line.plan.show_info) {
+    print_info(line.plan);
+    return 0;
+  }
+  return run(line.plan);
+}

@@ -1,0 +1,53 @@
+// Plan: what the command line asks for, after parsing and before anything is started. Plain data.
+// Owner: main. Invariant: after parse_command_line every section has a program and at least one
+// rank, and ranks are numbered through the sections in order.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace headway::launcher {
+
+using Assignment = std::pair<std::string, std::string>;  // environment: name, value
+
+enum class Bind { automatic, core, none };
+enum class Library { ours, of_program };
+
+// One program of a job; several make an MPMD job.
+struct Section {
+  int ranks = 1;
+  std::vector<std::string> command;
+  std::vector<Assignment> environment;
+  std::string directory;  // "" is the current one
+};
+
+struct Plan {
+  std::vector<Section> sections;
+  std::vector<Assignment> environment;  // for all sections
+  std::vector<std::string> unset;       // for all sections
+  std::optional<double> timeout_s;
+  Bind bind = Bind::automatic;
+  bool show_binding = false;
+  bool tag_output = false;
+  bool merge_stderr = false;
+  bool verbose = false;
+  std::string output_directory;
+  int stdin_rank = 0;  // -1: none
+  Library library = Library::ours;
+  bool show_info = false;
+
+  int ranks() const {
+    int sum = 0;
+    for (const Section& section : sections) sum += section.ranks;
+    return sum;
+  }
+};
+
+// Exit codes that are not a rank's.
+inline constexpr int exit_usage = 2;
+inline constexpr int exit_timeout = 124;
+inline constexpr int exit_cannot_execute = 126;
+inline constexpr int exit_not_found = 127;
+
+}  // namespace headway::launcher

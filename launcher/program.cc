@@ -1,0 +1,227 @@
+#include "program.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <elf.h>
+#include <fcntl.h>
+#include <sstream>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "say.h"
+
+#ifndef HEADWAY_LIBRARY_FROM_BIN
+#define HEADWAY_LIBRARY_FROM_BIN "../lib"
+#endif
+
+namespace headway::launcher {
+namespace {
+
+constexpr const char* library_name = "libmpi_abi.so.1";
+
+bool is_regular(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+std::string in_directory(const Section& section, const std::string& path) {
+  if (section.directory.empty() || path.starts_with("/")) return path;
+  return section.directory + "/" + path;
+}
+
+// The value of PATH that the ranks will have.
+std::string search_path(const Section& section) {
+  for (const Assignment& variable : section.environment) {
+    if (variable.first == "PATH") return variable.second;
+  }
+  const char* path = getenv("PATH");
+  return path ? path : "/usr/local/bin:/usr/bin:/bin";
+}
+
+Program judge(const Section& section, const std::string& path) {
+  Program program;
+  program.path = path;
+  const std::string seen = in_directory(section, path);
+  struct stat status;
+  if (stat(seen.c_str(), &status) != 0) {
+    program.exit_code = errno == ENOENT || errno == ENOTDIR ? exit_not_found : exit_cannot_execute;
+    program.explanation = program.exit_code == exit_not_found
+                              ? format("there is no program %s", seen.c_str())
+                              : format("cannot look at %s: %s", seen.c_str(), strerror(errno));
+  } else if (S_ISDIR(status.st_mode)) {
+    program.exit_code = exit_cannot_execute;
+    program.explanation = format("%s is a folder, not a program", seen.c_str());
+  } else if (access(seen.c_str(), X_OK) != 0) {
+    program.exit_code = exit_cannot_execute;
+    program.explanation = format("%s is not executable (chmod +x %s makes it so)", seen.c_str(),
+                                 seen.c_str());
+  }
+  return program;
+}
+
+// A file mapped for reading; empty if that is not possible.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    struct stat status;
+    if (fstat(fd, &status) == 0 && status.st_size > 0) {
+      size_ = static_cast<size_t>(status.st_size);
+      void* start = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
+      data_ = start == MAP_FAILED ? nullptr : static_cast<const char*>(start);
+    }
+    close(fd);
+  }
+  ~MappedFile() {
+    if (data_) munmap(const_cast<char*>(data_), size_);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  template <typename T>
+  const T* at(uint64_t offset, uint64_t count = 1) const {
+    if (!data_ || offset > size_ || count > (size_ - offset) / sizeof(T)) return nullptr;
+    if (offset % alignof(T) != 0) return nullptr;
+    return reinterpret_cast<const T*>(data_ + offset);
+  }
+  std::string text_at(uint64_t offset) const {
+    if (!data_ || offset >= size_) return "";
+    return std::string(data_ + offset, strnlen(data_ + offset, size_ - offset));
+  }
+
+ private:
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+struct Dynamic {
+  std::vector<std::string> needed;
+  std::string rpath;  // only if it counts, that is, without a RUNPATH
+};
+
+// Reads the dynamic section of a 64-bit ELF file; nothing for anything else.
+Dynamic read_dynamic(const std::string& path) {
+  Dynamic result;
+  const MappedFile file(path);
+  const auto* header = file.at<Elf64_Ehdr>(0);
+  if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+      header->e_ident[EI_CLASS] != ELFCLASS64) {
+    return result;
+  }
+  const auto* segments = file.at<Elf64_Phdr>(header->e_phoff, header->e_phnum);
+  if (!segments) return result;
+  const Elf64_Dyn* entries = nullptr;
+  size_t count = 0;
+  for (size_t i = 0; i < header->e_phnum; ++i) {
+    if (segments[i].p_type != PT_DYNAMIC) continue;
+    count = segments[i].p_filesz / sizeof(Elf64_Dyn);
+    entries = file.at<Elf64_Dyn>(segments[i].p_offset, count);
+  }
+  if (!entries) return result;
+  uint64_t strings = 0;
+  for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; ++i) {
+    if (entries[i].d_tag == DT_STRTAB) strings = entries[i].d_un.d_ptr;
+  }
+  // The table's address becomes an offset through the segment that holds it.
+  for (size_t i = 0; i < header->e_phnum; ++i) {
+    const Elf64_Phdr& s = segments[i];
+    if (s.p_type == PT_LOAD && strings >= s.p_vaddr && strings < s.p_vaddr + s.p_filesz) {
+      strings = strings - s.p_vaddr + s.p_offset;
+      break;
+    }
+  }
+  bool has_runpath = false;
+  for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; ++i) {
+    const std::string text = file.text_at(strings + entries[i].d_un.d_val);
+    if (entries[i].d_tag == DT_NEEDED) result.needed.push_back(text);
+    if (entries[i].d_tag == DT_RPATH) result.rpath = text;
+    if (entries[i].d_tag == DT_RUNPATH) has_runpath = true;
+  }
+  if (has_runpath) result.rpath.clear();
+  return result;
+}
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+std::string expand_origin(std::string text, const std::string& program) {
+  for (const char* name : {"${ORIGIN}", "$ORIGIN"}) {
+    for (size_t at; (at = text.find(name)) != std::string::npos;) {
+      text.replace(at, strlen(name), folder_of(program));
+    }
+  }
+  return text;
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  struct stat first, second;
+  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+}  // namespace
+
+Program find_program(const Section& section) {
+  const std::string& name = section.command[0];
+  if (name.find('/') != std::string::npos) return judge(section, name);
+  std::istringstream folders(search_path(section));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    const std::string seen = in_directory(section, path);
+    if (is_regular(seen) && access(seen.c_str(), X_OK) == 0) return judge(section, path);
+  }
+  // As the common launchers do: a program in the current folder needs no "./".
+  if (is_regular(in_directory(section, name))) return judge(section, "./" + name);
+  Program program;
+  program.exit_code = exit_not_found;
+  program.explanation = format("there is no program %s, neither on the PATH nor in %s", name.c_str(),
+                               section.directory.empty() ? "this folder"
+                                                         : section.directory.c_str());
+  return program;
+}
+
+std::string library_folder() {
+  char self[4096];
+  const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (size <= 0) return "";
+  self[size] = '\0';
+  const std::string bin = folder_of(self);
+  for (const char* relative : {HEADWAY_LIBRARY_FROM_BIN, "../lib", "../lib64"}) {
+    const std::string folder = bin + "/" + relative;
+    if (access((folder + "/" + library_name).c_str(), R_OK) != 0) continue;
+    char* real = realpath(folder.c_str(), nullptr);
+    const std::string result = real ? real : folder;
+    free(real);
+    return result;
+  }
+  return "";
+}
+
+std::string library_warning(const std::string& program, const std::string& our_folder) {
+  const Dynamic dynamic = read_dynamic(program);
+  for (const std::string& name : dynamic.needed) {
+    if (name == "libmpi.so.40") {
+      return format("%s was built for Open MPI (it needs libmpi.so.40) and will run as ranks that "
+                    "do not know of each other; build it with Headway's mpicc",
+                    program.c_str());
+    }
+  }
+  std::istringstream folders(expand_origin(dynamic.rpath, program));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string other = folder + "/" + library_name;
+    if (access(other.c_str(), R_OK) != 0) continue;
+    if (same_file(other, our_folder + "/" + library_name)) return "";
+    return format("%s has an RPATH, which is stronger than mpiexec, and loads %s instead of "
+                  "Headway's library; relink it with -Wl,--enable-new-dtags, or pass --library "
+                  "program if that is what you want",
+                  program.c_str(), other.c_str());
+  }
+  return "";
+}
+
+}  // namespace headway::launcher

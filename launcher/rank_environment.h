@@ -1,0 +1,18 @@
+// The environment of the ranks. Thread: none. Invariant: nothing of a launcher that started mpiexec
+// itself reaches them, so that no library takes a rank for a part of that outer job.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plan.h"
+
+namespace headway::launcher {
+
+// The variables that all ranks of a section share; `library_folder` may be "".
+std::vector<std::string> section_environment(const Plan& plan, const Section& section,
+                                             const std::string& library_folder);
+
+// Adds those of one rank.
+void add_rank_variables(std::vector<std::string>& environment, int rank, int ranks, int pmi);
+
+}  // namespace headway::launcher
