@@ -1,0 +1,1 @@
+"""What the runners of many-process tests share: the table, the job, its investigation."""
