@@ -261,7 +261,7 @@ size_t order_candidates(const Card& peer, uint64_t own_host, uint32_t scope, Can
     // to ourselves.
     if (!maybe_same && each.local.family && same_address(each.local, each.address)) continue;
     unsigned score = unsigned(rank_of(each.address.reach)) * 4 + 2;
-    if (each.address.reach == Reach::loopback && same_host) score = 0;
+    if (each.address.reach == Reach::loopback && same_host) score = 1;
     if (each.local.family && same_subnet(each.local, each.address, each.address.prefix)) --score;
     if (!each.local.family) score += 100;
     each.score = uint8_t(score);

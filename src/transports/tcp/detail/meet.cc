@@ -349,6 +349,8 @@ bool Tcp::Impl::hear_hello(Link& link) {
   }
   if (heard == 0) return false;
   if (heard < 0) {
+    // One that left without a word is a dial that was given up, or a probe of the network.
+    if (!link.greeting_have) --counters.rejected;
     dismiss(link, false);
     return true;
   }
