@@ -188,7 +188,8 @@ StepTimes Exchange::run(uint64_t start_ns, uint64_t bytes) {
     int ready = epoll_wait(poller, events, 64, -1);
     for (int e = 0; e < ready; ++e) {
       Peer& peer = peers_[events[e].data.u64];
-      if (peer.to_receive > 0 && advance_receive(peer) && --receives == 0) times.received = now_ns();
+      if (peer.to_receive > 0 && advance_receive(peer) && --receives == 0)
+        times.received = now_ns();
       if (peer.to_send > 0 && advance_send(peer)) {
         --sends;
         epoll_event event{};

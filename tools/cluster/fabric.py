@@ -12,7 +12,7 @@ import subprocess
 
 import machine
 import namespaces
-from plan import QUEUE_BYTES, Refused, burst_bytes
+from plan import QUEUE_BYTES, Refused
 
 TOOLS = ("ip", "tc", "bridge")
 SLOW = 120.0  # seconds one iproute2 call may take
@@ -58,8 +58,8 @@ def ask(*command):
     return json.loads(done.stdout or "[]")
 
 
-def shaper(device, rate):
-    return (f"qdisc replace dev {device} root tbf rate {int(rate)}bit burst {burst_bytes(rate)}"
+def shaper(plan, device, rate):
+    return (f"qdisc replace dev {device} root tbf rate {int(rate)}bit burst {plan.burst(rate)}"
             f" limit {QUEUE_BYTES}\n")
 
 
@@ -85,13 +85,15 @@ def switch_batch(plan, folder):
             lines.append(f"link add up{s} type veth peer name dn{s}")
             for device, switch in ((f"up{s}", f"sw{s}"), (f"dn{s}", "core")):
                 lines.append(f"link set {device} master {switch} up")
-                shapers.append(shaper(device, plan.link_uplink_rate))
+                shapers.append(shaper(plan, device, plan.link_uplink_rate))
     for h in range(plan.hosts):
         home = plan.switch_of(h)
         net = folder.net(plan.host_name(h))
-        lines.append(f"link add p{h} type veth peer name eth0 netns {net}")
+        # One queue: a flow's packets stay in order as far as one processor handles them.
+        lines.append(f"link add p{h} numtxqueues 1 numrxqueues 1 type veth"
+                     f" peer name eth0 numtxqueues 1 numrxqueues 1 netns {net}")
         lines.append(f"link set p{h} master sw{home} up")
-        shapers.append(shaper(f"p{h}", plan.link_rate))
+        shapers.append(shaper(plan, f"p{h}", plan.link_rate))
         forward.append(f"fdb replace {plan.mac(h)} dev p{h} master static")
         if plan.switches > 1:
             forward.append(f"fdb replace {plan.mac(h)} dev dn{home} master static")
@@ -103,9 +105,8 @@ def switch_batch(plan, folder):
 def host_batch(plan, host):
     # TCP must build packets that fit into the bucket: cutting them in the shaper costs twice the
     # processor time.
-    fits = burst_bytes(plan.link_rate) - 100
     lines = ["link set lo up",
-             f"link set eth0 address {plan.mac(host)} gso_max_size {fits}",
+             f"link set eth0 address {plan.mac(host)} gso_max_size {plan.largest_packet}",
              "link set eth0 up",
              f"addr add {plan.address(host)}/16 dev eth0"]
     lines += [f"neigh replace {plan.address(h)} lladdr {plan.mac(h)} dev eth0 nud permanent"
@@ -140,4 +141,4 @@ def build(plan, folder, congestion):
         with namespaces.inside(folder.net(plan.host_name(h))):
             set_if_there(wanted)
             call("ip", host_batch(plan, h))
-            call("tc", shaper("eth0", plan.link_rate))
+            call("tc", shaper(plan, "eth0", plan.link_rate))

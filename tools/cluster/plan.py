@@ -42,16 +42,23 @@ def show_rate(rate):
     return f"{rate:g} bit/s"
 
 
-def burst_bytes(rate):
-    """Bucket of the shaper: what a message gets free after a pause, so as small as the timers of
-    two cores allow (measured: 6.2 KB is right at 100 Mbit/s and starves a link of 1 Gbit/s)."""
+def shaping(rate, hosts):
+    """Bucket of the shaper and the largest packet TCP may build, in bytes. The bucket is what a
+    message gets free after a pause, so it is as small as the timers and processor time of two
+    cores allow: two Ethernet frames a packet where few hosts share them, three or four where many
+    do; a link of 1 Gbit/s starves below 16 KB."""
     if rate <= 200e6:
-        return 6200
+        if hosts * rate <= 0.8e9:
+            return 3900, 3300
+        if hosts * rate <= 1.6e9:
+            return 4800, 4700
+        return 6200, 6100
     if rate <= 400e6:
-        return 9200
+        return 9200, 9100
     if rate <= 1.5e9:
-        return 16200
-    return min(int(rate / 8 * 130e-6), 65000)
+        return 16200, 16100
+    burst = min(int(rate / 8 * 130e-6), 65000)
+    return burst, burst - 100
 
 
 def wire_seconds(payload, rate):
@@ -98,6 +105,14 @@ class Plan:
     @property
     def link_uplink_rate(self):
         return self.uplink_rate / self.dilation
+
+    @property
+    def largest_packet(self):
+        return shaping(self.link_rate, self.hosts)[1]
+
+    def burst(self, rate):
+        """Bucket of a link of this rate: any packet of any host must fit into it."""
+        return max(shaping(rate, self.hosts)[0], shaping(self.link_rate, self.hosts)[0])
 
     def host_name(self, host):
         return f"h{host}"

@@ -166,8 +166,8 @@ int supervise(std::vector<pid_t> children) {
 }
 
 int run(const Options& options) {
-  void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                      -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) fail("mmap");
   Board* board = static_cast<Board*>(memory);
   std::vector<int> hosts;
@@ -196,8 +196,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace headway::cluster;
-  if (argc < 7)
-    fail("usage: cluster-probe FOLDER HOSTS PATTERN PAUSE_MS REPEATS BYTES...");
+  if (argc < 7) fail("usage: cluster-probe FOLDER HOSTS PATTERN PAUSE_MS REPEATS BYTES...");
   Options options;
   options.folder = argv[1];
   options.hosts = static_cast<int>(number(argv[2], 2, 512));
