@@ -96,6 +96,7 @@ class Runner:
         self.cluster = Cluster(build, out / "cluster-run.json")
         self.page = out / "probe.page"
         self.usable: dict[str, Contestant] = {}
+        self.seconds: dict[str, float] = {}  # of each job
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -222,7 +223,9 @@ class Runner:
                     bar.update(task, description=f"{text:<58.58}", advance=done)
 
                 for job in jobs:
+                    began = time.monotonic()
                     self.run_job(job, step)
+                    self.seconds[job.name] = round(time.monotonic() - began, 1)
         finally:
             if self.cluster.lost:
                 self.note(f"{self.cluster.lost} packets were lost or sent again in TCP runs")
@@ -289,6 +292,7 @@ def finish(runner: Runner, about: dict) -> list[Verdict]:
         about["wire_check"] = runner.cluster.check
     if "began" in about:
         about["load_after"] = os.getloadavg()[0]
+        about["seconds"] = runner.seconds
         about["minutes"] = round((time.time() - about.pop("began")) / 60, 1)
     order = list(everyone)
     pictures = plots.draw_all(runner.out, runner.results, verdicts, order, labels)
