@@ -70,7 +70,8 @@ class Cluster:
             seen = json.loads(self.report_file.read_text())
         except (OSError, ValueError):
             return
-        self.lost += sum(seen.get(k, 0) for k in ("backlog_drops", "shaper_drops", "retransmits"))
+        resent = seen.get("retransmits", 0) - seen.get("needless_retransmits", 0)
+        self.lost += seen.get("backlog_drops", 0) + seen.get("shaper_drops", 0) + max(0, resent)
 
     def command(self, contestant: Contestant, ranks: int, program: Path, arguments: list[str]) -> list[str]:
         where = ["-n", str(ranks), "--ranks-per-host", "1", "--mpi", contestant.library]
