@@ -115,7 +115,9 @@ endif()
 add_executable(hello ../hello.c)
 target_link_libraries(hello MPI::MPI_C)
 END
-if PATH=$work/moved/bin:$PATH cmake -S find -B find/build >find.log 2>&1 &&
+if [ -n "${HEADWAY_SANITIZE:-}" ]; then
+  echo "note: find_package(MPI) drops sanitizer flags, so it is tested in other builds"
+elif PATH=$work/moved/bin:$PATH cmake -S find -B find/build >find.log 2>&1 &&
   cmake --build find/build >>find.log 2>&1; then
   expect "find_package(MPI)" "$(readelf -dW find/build/hello)" 'NEEDED.*\[libmpi_abi\.so\.1\]'
 else
