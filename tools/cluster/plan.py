@@ -25,7 +25,7 @@ class Refused(Exception):
 
 def parse_rate(text):
     """Bits a second of '100mbit', '1gbit', '12.5Mbit', '1e8'."""
-    match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmg]?)(?:bit)?(?:/s|ps)?\s*", text.lower())
+    match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmg]?)(?:bit)?(?:/s)?\s*", text.lower())
     try:
         rate = float(match.group(1)) * UNITS[match.group(2)] if match else 0.0
     except ValueError:

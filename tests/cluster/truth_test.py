@@ -1,0 +1,111 @@
+"""Tests of truth: a good cluster passes its check, a careless one fails it.
+
+usage: truth_test.py            quick, 4 hosts, and the traps
+       truth_test.py --hosts N  the whole check with N hosts
+       truth_test.py --uplinks  several switches
+"""
+
+import json
+import os
+import sys
+import tempfile
+
+import support
+from support import NAME, ClusterTest, cluster, fabric, machine
+
+
+def check(*words, wanted=None):
+    """Exit code and report of `cluster check`."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        done = cluster("check", "--report", report.name, *words, check=False, timeout=500)
+        print(done.stdout + done.stderr)
+        if wanted is not None and done.returncode != wanted:
+            raise AssertionError(f"exit code {done.returncode}, not {wanted}")
+        return done.returncode, json.load(open(report.name, encoding="utf-8"))
+
+
+def reshape(devices, burst, limit, packet):
+    """Makes a careless cluster of a good one: other buckets and packets on its hosts' links."""
+    plan = machine.Folder(NAME).plan()
+    line = f"root tbf rate {int(plan.link_rate)}bit burst {burst} limit {limit}\n"
+    if "switch" in devices:
+        with fabric.namespaces.inside(machine.Folder(NAME).fabric):
+            fabric.call("tc", "".join(f"qdisc replace dev p{h} {line}" for h in range(plan.hosts)))
+    for h in range(plan.hosts):
+        with fabric.namespaces.inside(machine.Folder(NAME).net(plan.host_name(h))):
+            if "host" in devices:
+                fabric.call("tc", f"qdisc replace dev eth0 {line}")
+            fabric.call("ip", f"link set eth0 gso_max_size {packet}\n")
+
+
+class Quick(ClusterTest):
+    def test_four_hosts_are_true(self):
+        cluster("up", "--hosts", 4, "--rate", "100mbit")
+        _, report = check("--quick", wanted=0)
+        self.assertTrue(report["good"])
+        self.assertEqual([r["bytes"] for r in report["rows"]], [4096, 16384, 262144, 35840])
+        for row in report["rows"]:
+            self.assertGreater(row["median_s"], 0)
+
+    def test_a_large_bucket_is_caught(self):
+        cluster("up", "--hosts", 2, "--rate", "100mbit")
+        reshape(("host", "switch"), 131072, 4_000_000, 65536)
+        _, report = check("--quick", wanted=1)
+        good = {r["bytes"]: r["good"] for r in report["rows"] if r["what"] == "h0 to h1"}
+        self.assertFalse(good[16384], "a message below the bucket's size came for free")
+
+    def test_a_wrong_rate_is_caught(self):
+        cluster("up", "--hosts", 2, "--rate", "100mbit")
+        with fabric.namespaces.inside(machine.Folder(NAME).net("h0")):
+            fabric.call("tc", "qdisc replace dev eth0 root tbf rate 80mbit burst 3900"
+                        " limit 4000000\n")
+        _, report = check("--quick", wanted=1)
+        good = {r["bytes"]: r["good"] for r in report["rows"] if r["what"] == "h0 to h1"}
+        self.assertFalse(good[262144])
+
+    def test_lost_packets_are_caught(self):
+        cluster("up", "--hosts", 4, "--rate", "100mbit")
+        reshape(("switch",), 3900, 20_000, 3300)
+        code, report = check("--quick")
+        self.assertEqual(code, 1)
+        self.assertGreater(report["lost"], 0)
+
+
+class Whole(ClusterTest):
+    hosts = 0
+
+    def test_whole_check(self):
+        if not self.hosts:
+            self.skipTest("asked for by --hosts")
+        cluster("up", "--hosts", self.hosts, "--rate", "100mbit")
+        _, report = check(wanted=0)
+        self.assertEqual(len(report["rows"]), 7)
+
+
+class Uplinks(ClusterTest):
+    wanted = False
+
+    def test_uplinks_carry_what_they_should(self):
+        if not self.wanted:
+            self.skipTest("asked for by --uplinks")
+        cluster("up", "--hosts", 8, "--rate", "100mbit", "--hosts-per-switch", 4)
+        _, report = check("--quick", wanted=0)
+        uplink = report["rows"][-1]
+        self.assertIn("uplink", uplink["what"])
+        self.assertGreater(uplink["wire_s"], 4 * 262144 * 8 / 100e6)
+
+
+if __name__ == "__main__":
+    if "--hosts" in sys.argv:
+        place = sys.argv.index("--hosts")
+        Whole.hosts = int(sys.argv[place + 1])
+        del sys.argv[place:place + 2]
+        sys.argv.append("Whole")
+    elif "--uplinks" in sys.argv:
+        sys.argv.remove("--uplinks")
+        Uplinks.wanted = True
+        sys.argv.append("Uplinks")
+    else:
+        sys.argv.append("Quick")
+    os.environ.setdefault("COLUMNS", "120")
+    support.main()
