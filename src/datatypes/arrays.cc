@@ -1,17 +1,10 @@
 // The constructors that cut a part out of an array of several dimensions: subarray and darray.
 #include "datatypes/detail/builder.h"
 #include "datatypes/type.h"
+#include "settings/abi_constants.h"
 
 namespace headway::datatypes {
 namespace {
-
-// The ABI's values of MPI_ORDER_x and MPI_DISTRIBUTE_x.
-constexpr int order_c = 0xC;
-constexpr int order_fortran = 0xF;
-constexpr int distribute_none = 16;
-constexpr int distribute_block = 17;
-constexpr int distribute_cyclic = 18;
-constexpr int distribute_default = 19;
 
 // What has been built so far: the layout of one item of the dimension at hand, its true bounds,
 // and the distance from one item to the next.
@@ -23,7 +16,7 @@ struct Slab {
 
 // The dimension that is the i-th fastest in memory.
 int dimension_at(int i, int dimensions, int order) {
-  return order == order_fortran ? i : dimensions - 1 - i;
+  return order == abi::k_ORDER_FORTRAN ? i : dimensions - 1 - i;
 }
 
 // An array's own bounds are those of the whole, wherever the part lies.
@@ -91,23 +84,24 @@ void distribute(Builder& builder, Slab& slab, const Share& share) {
 
 // The block length that a distribution asks for; 0 if the arguments contradict each other.
 int64_t block_length(int distribution, int argument, int64_t size, int64_t processes) {
-  const bool unset = argument == distribute_default;
+  const bool unset = argument == abi::k_DISTRIBUTE_DFLT_DARG;
   switch (distribution) {
-    case distribute_none: return processes == 1 ? size : 0;
-    case distribute_block: {
+    case abi::k_DISTRIBUTE_NONE: return processes == 1 ? size : 0;
+    case abi::k_DISTRIBUTE_BLOCK: {
       if (unset) return (size + processes - 1) / processes;
       return argument > 0 && argument * processes >= size ? argument : 0;
     }
-    case distribute_cyclic: return unset ? 1 : (argument > 0 ? argument : 0);
+    case abi::k_DISTRIBUTE_CYCLIC: return unset ? 1 : (argument > 0 ? argument : 0);
     default: return 0;
   }
 }
 
 }  // namespace
 
-Outcome make_subarray(Form form, int dimensions, Integers sizes, Integers subsizes,
-                      Integers starts, int order, const Type& child, Type*& out) {
-  if (dimensions < 1 || (order != order_c && order != order_fortran)) return Outcome::bad_argument;
+Outcome make_subarray(Form form, int dimensions, Integers sizes, Integers subsizes, Integers starts,
+                      int order, const Type& child, Type*& out) {
+  if (dimensions < 1 || (order != abi::k_ORDER_C && order != abi::k_ORDER_FORTRAN))
+    return Outcome::bad_argument;
   const uint64_t n = uint64_t(dimensions);
   for (uint64_t d = 0; d < n; ++d) {
     if (sizes[d] < 1 || subsizes[d] < 1 || subsizes[d] > sizes[d]) return Outcome::bad_argument;
@@ -139,7 +133,8 @@ Outcome make_subarray(Form form, int dimensions, Integers sizes, Integers subsiz
 Outcome make_darray(Form form, int ranks, int rank, int dimensions, Integers sizes,
                     const int* distributions, const int* arguments, const int* process_sizes,
                     int order, const Type& child, Type*& out) {
-  if (dimensions < 1 || (order != order_c && order != order_fortran)) return Outcome::bad_argument;
+  if (dimensions < 1 || (order != abi::k_ORDER_C && order != abi::k_ORDER_FORTRAN))
+    return Outcome::bad_argument;
   if (ranks < 1 || rank < 0 || rank >= ranks) return Outcome::bad_argument;
   const uint64_t n = uint64_t(dimensions);
   int64_t grid = 1;

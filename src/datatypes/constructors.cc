@@ -66,7 +66,8 @@ Bounds lay_out(Builder& builder, const Blocks& blocks) {
   builder.set_layout(builder.close_sequence());
   if (blocks.common_child) {
     int64_t elements = 0;
-    for (int64_t i = 0; i < blocks.count; ++i) elements = arithmetic.add(elements, blocks.length(i));
+    for (int64_t i = 0; i < blocks.count; ++i)
+      elements = arithmetic.add(elements, blocks.length(i));
     builder.add_elements(*blocks.common_child, elements);
   }
   return all;
@@ -93,8 +94,7 @@ Outcome finish_vector(Builder& builder, int64_t count, int64_t block, int64_t st
   const Node inner = builder.repeat(&child.layout(), block, child.extent());
   const Node* body = &child.layout();
   if (block != 1 && count > 1) body = builder.keep(inner);
-  builder.set_layout(count == 1 || block == 0 ? inner
-                                              : builder.repeat(body, count, stride_bytes));
+  builder.set_layout(count == 1 || block == 0 ? inner : builder.repeat(body, count, stride_bytes));
   Bounds bounds = builder.repeat(Builder::bounds_of(child), block, child.extent());
   builder.set_bounds(builder.repeat(bounds, count, stride_bytes));
   builder.add_elements(child, arithmetic.multiply(count, block));
@@ -153,8 +153,11 @@ Outcome make_hvector(Form form, int64_t count, int64_t block, int64_t stride_byt
 
 Outcome make_indexed(Form form, int64_t count, Integers blocks, Integers displacements,
                      const Type& child, Type*& out) {
-  const Blocks list{.count = count, .lengths = blocks, .displacements = displacements,
-                    .unit = child.extent(), .common_child = &child};
+  const Blocks list{.count = count,
+                    .lengths = blocks,
+                    .displacements = displacements,
+                    .unit = child.extent(),
+                    .common_child = &child};
   if (!legal(list)) return Outcome::bad_argument;
   Builder builder(Combiner::indexed, form);
   builder.reserve_contents(0, 1 + 2 * uint64_t(count), 0, 1);
@@ -167,8 +170,8 @@ Outcome make_indexed(Form form, int64_t count, Integers blocks, Integers displac
 
 Outcome make_hindexed(Form form, int64_t count, Integers blocks, Integers displacements,
                       const Type& child, Type*& out) {
-  const Blocks list{.count = count, .lengths = blocks, .displacements = displacements,
-                    .common_child = &child};
+  const Blocks list{
+      .count = count, .lengths = blocks, .displacements = displacements, .common_child = &child};
   if (!legal(list)) return Outcome::bad_argument;
   Builder builder(Combiner::hindexed, form);
   builder.reserve_contents(0, 1 + uint64_t(count), uint64_t(count), 1);
@@ -182,8 +185,11 @@ Outcome make_hindexed(Form form, int64_t count, Integers blocks, Integers displa
 Outcome make_indexed_block(Form form, int64_t count, int64_t block, Integers displacements,
                            const Type& child, Type*& out) {
   if (count < 0 || block < 0) return Outcome::bad_argument;
-  const Blocks list{.count = count, .lengths = {}, .common_length = block,
-                    .displacements = displacements, .unit = child.extent(),
+  const Blocks list{.count = count,
+                    .lengths = {},
+                    .common_length = block,
+                    .displacements = displacements,
+                    .unit = child.extent(),
                     .common_child = &child};
   Builder builder(Combiner::indexed_block, form);
   builder.reserve_contents(0, 2 + uint64_t(count), 0, 1);
@@ -197,8 +203,11 @@ Outcome make_indexed_block(Form form, int64_t count, int64_t block, Integers dis
 Outcome make_hindexed_block(Form form, int64_t count, int64_t block, Integers displacements,
                             const Type& child, Type*& out) {
   if (count < 0 || block < 0) return Outcome::bad_argument;
-  const Blocks list{.count = count, .lengths = {}, .common_length = block,
-                    .displacements = displacements, .common_child = &child};
+  const Blocks list{.count = count,
+                    .lengths = {},
+                    .common_length = block,
+                    .displacements = displacements,
+                    .common_child = &child};
   Builder builder(Combiner::hindexed_block, form);
   builder.reserve_contents(0, 2, uint64_t(count), 1);
   builder.number(count);
@@ -210,8 +219,8 @@ Outcome make_hindexed_block(Form form, int64_t count, int64_t block, Integers di
 
 Outcome make_struct(Form form, int64_t count, Integers blocks, Integers displacements,
                     const Type* const* children, Type*& out) {
-  const Blocks list{.count = count, .lengths = blocks, .displacements = displacements,
-                    .children = children};
+  const Blocks list{
+      .count = count, .lengths = blocks, .displacements = displacements, .children = children};
   if (!legal(list)) return Outcome::bad_argument;
   Builder builder(Combiner::structure, form);
   builder.reserve_contents(0, 1 + uint64_t(count), uint64_t(count), uint64_t(count));

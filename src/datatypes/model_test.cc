@@ -33,8 +33,8 @@ struct Held {
 };
 
 struct Model {
-  std::vector<int64_t> bytes;     // displacement of each byte of data
-  std::vector<int> elements;      // size of each basic element
+  std::vector<int64_t> bytes;  // displacement of each byte of data
+  std::vector<int> elements;   // size of each basic element
   bool empty = true;
   bool marked = false;
   int64_t lb = 0, ub = 0;
@@ -204,9 +204,9 @@ class Generator {
     std::vector<const Type*> types;
     for (const Pair& child : children) types.push_back(child.type.type);
     const std::vector<int64_t> wide(at.begin(), at.end());
-    EXPECT_EQ(make_struct(form(), count, blocks.data(), wide.data(), types.data(),
-                          result.type.type),
-              Outcome::ok);
+    EXPECT_EQ(
+        make_struct(form(), count, blocks.data(), wide.data(), types.data(), result.type.type),
+        Outcome::ok);
     for (size_t i = 0; i < types.size(); ++i) {
       const Model& model = children[i].model;
       for (int j = 0; j < blocks[i]; ++j) {
@@ -308,8 +308,8 @@ class Generator {
     }
     const bool fortran = between(0, 1);
     EXPECT_EQ(make_darray(form(), ranks, rank, int(dimensions), sizes.data(), how.data(),
-                          arguments.data(), processes.data(), fortran ? 0xF : 0xC,
-                          *child.type.type, result.type.type),
+                          arguments.data(), processes.data(), fortran ? 0xF : 0xC, *child.type.type,
+                          result.type.type),
               Outcome::ok);
     place_array(result.model, child.model, sizes, fortran, [&](const std::vector<int>& index) {
       for (size_t d = 0; d < index.size(); ++d) {
@@ -466,7 +466,7 @@ TEST_F(RandomTypes, AgreeWithTheByteMap) {
   const size_t heap_before = base::heap_in_use();
   const uint64_t first = base_seed();
   size_t derived = 0, longest = 0;
-  for (uint64_t seed = first; seed < first + 4000 && !HasFailure(); ++seed) {
+  for (uint64_t seed = first; seed < first + 2000 && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "HEADWAY_TEST_SEED=" << seed);
     Generator random(seed);
     const Pair pair = random.make(int(random.between(1, 5)));
@@ -478,7 +478,7 @@ TEST_F(RandomTypes, AgreeWithTheByteMap) {
     const uint64_t count = uint64_t(random.between(0, 4));
     check_copies(type, flatten(pair.model, count), count, random);
   }
-  EXPECT_GT(derived, 3000u);  // the generator has not degenerated
+  EXPECT_GT(derived, 1500u);  // the generator has not degenerated
   EXPECT_GT(longest, 1000u);
   EXPECT_EQ(base::heap_in_use(), heap_before) << "a type was not freed";
 }
@@ -486,13 +486,13 @@ TEST_F(RandomTypes, AgreeWithTheByteMap) {
 TEST_F(RandomTypes, CopyBetweenLayouts) {
   const uint64_t first = base_seed() + 1'000'000;
   size_t moved = 0;
-  for (uint64_t seed = first; seed < first + 1500 && !HasFailure(); ++seed) {
+  for (uint64_t seed = first; seed < first + 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Generator random(seed);
     const Pair from = random.make(3);
     const Pair to = random.make(3);
-    const uint64_t from_count = uint64_t(random.between(1, 60));
-    const uint64_t to_count = uint64_t(random.between(1, 60));
+    const uint64_t from_count = uint64_t(random.between(1, 200));
+    const uint64_t to_count = uint64_t(random.between(1, 200));
     const std::vector<int64_t> from_map = flatten(from.model, from_count);
     const std::vector<int64_t> to_map = flatten(to.model, to_count);
     if (std::set<int64_t>(to_map.begin(), to_map.end()).size() != to_map.size()) continue;
@@ -505,7 +505,7 @@ TEST_F(RandomTypes, CopyBetweenLayouts) {
     EXPECT_EQ(target.bytes, expected.bytes);
     moved += n > 4096;
   }
-  EXPECT_GT(moved, 20u);  // some go through several pieces
+  EXPECT_GT(moved, 5u);  // some go through several pieces
 }
 
 }  // namespace

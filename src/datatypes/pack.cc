@@ -16,8 +16,12 @@ inline void copy_block(char* to, const char* from, uint64_t n) {
     memcpy(to, &first, sizeof(Word));
     memcpy(to + n - sizeof(Word), &last, sizeof(Word));
   };
-  struct Sixteen { uint64_t words[2]; };
-  struct ThirtyTwo { uint64_t words[4]; };
+  struct Sixteen {
+    uint64_t words[2];
+  };
+  struct ThirtyTwo {
+    uint64_t words[4];
+  };
   if (n > 64) {
     memcpy(to, from, n);
   } else if (n > 32) {
@@ -145,8 +149,8 @@ uint64_t runs(const Type& type, uint64_t count) {
   return type.is_contiguous(count) ? 1 : type.layout().runs * count;
 }
 
-Filled fill_iovecs(const Type& type, const void* base, uint64_t count, uint64_t offset,
-                   iovec* out, size_t max) {
+Filled fill_iovecs(const Type& type, const void* base, uint64_t count, uint64_t offset, iovec* out,
+                   size_t max) {
   Filled filled{0, 0};
   for_each_run(type, base, count, offset, UINT64_MAX, [&](char* at, size_t bytes) {
     if (filled.vectors != 0) {

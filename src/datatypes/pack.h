@@ -46,7 +46,7 @@ struct Filled {
   uint64_t bytes;  // covered by them
 };
 // Fills up to `max` vectors with the runs from `offset` on; touching runs are joined.
-Filled fill_iovecs(const Type& type, const void* base, uint64_t count, uint64_t offset,
-                   iovec* out, size_t max);
+Filled fill_iovecs(const Type& type, const void* base, uint64_t count, uint64_t offset, iovec* out,
+                   size_t max);
 
 }  // namespace headway::datatypes

@@ -14,15 +14,14 @@ struct OpInfo {
 };
 
 constexpr OpInfo op_table[op_count] = {
-    {0x20, "MPI_OP_NULL"}, {0x21, "MPI_SUM"},    {0x22, "MPI_MIN"},    {0x23, "MPI_MAX"},
-    {0x24, "MPI_PROD"},    {0x28, "MPI_BAND"},   {0x29, "MPI_BOR"},    {0x2a, "MPI_BXOR"},
-    {0x30, "MPI_LAND"},    {0x31, "MPI_LOR"},    {0x32, "MPI_LXOR"},   {0x38, "MPI_MINLOC"},
+    {0x20, "MPI_OP_NULL"}, {0x21, "MPI_SUM"},     {0x22, "MPI_MIN"},  {0x23, "MPI_MAX"},
+    {0x24, "MPI_PROD"},    {0x28, "MPI_BAND"},    {0x29, "MPI_BOR"},  {0x2a, "MPI_BXOR"},
+    {0x30, "MPI_LAND"},    {0x31, "MPI_LOR"},     {0x32, "MPI_LXOR"}, {0x38, "MPI_MINLOC"},
     {0x39, "MPI_MAXLOC"},  {0x3c, "MPI_REPLACE"}, {0x3d, "MPI_NO_OP"}};
 
 // Which groups of datatypes an operation is defined on.
 bool is_legal(ReduceOp op, BasicClass group) {
-  const bool integer =
-      group == BasicClass::c_integer || group == BasicClass::fortran_integer;
+  const bool integer = group == BasicClass::c_integer || group == BasicClass::fortran_integer;
   const bool address = group == BasicClass::multi_language;
   switch (op) {
     case ReduceOp::sum:
@@ -46,7 +45,7 @@ bool is_legal(ReduceOp op, BasicClass group) {
 // the next element: those bytes are not touched.
 template <size_t first, size_t second_at, size_t second, size_t extent>
 void copy_elements(const void* from, void* to, uint64_t count) {
-  if (from == to) return;
+  if (from == to || count == 0) return;
   if constexpr (second == 0 || first + second == extent) {
     memcpy(to, from, count * extent);
   } else {

@@ -9,7 +9,21 @@
 namespace headway::datatypes {
 
 enum class ReduceOp : uint8_t {
-  none, sum, min, max, prod, band, bor, bxor, land, lor, lxor, minloc, maxloc, replace, no_op
+  none,
+  sum,
+  min,
+  max,
+  prod,
+  band,
+  bor,
+  bxor,
+  land,
+  lor,
+  lxor,
+  minloc,
+  maxloc,
+  replace,
+  no_op
 };
 
 // inout = in OP inout; `in` comes from the lower ranks. The two must not overlap.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -34,8 +35,8 @@ inline constexpr bool is_cplx = false;
 template <class T>
 inline constexpr bool is_cplx<Cplx<T>> = true;
 template <class T>
-inline constexpr bool is_whole = std::is_integral_v<T> || std::is_same_v<T, __int128> ||
-                                 std::is_same_v<T, unsigned __int128>;
+inline constexpr bool is_whole =
+    std::is_integral_v<T> || std::is_same_v<T, __int128> || std::is_same_v<T, unsigned __int128>;
 
 enum : unsigned { arithmetic = 1, order = 2, bitwise = 4, logic = 8, location = 16 };
 
@@ -138,10 +139,10 @@ unsigned group_of(ReduceOp op) {
   }
 }
 
-constexpr ReduceOp reductions[] = {
-    ReduceOp::sum,  ReduceOp::min,  ReduceOp::max, ReduceOp::prod, ReduceOp::band,   ReduceOp::bor,
-    ReduceOp::bxor, ReduceOp::land, ReduceOp::lor, ReduceOp::lxor, ReduceOp::minloc,
-    ReduceOp::maxloc};
+constexpr ReduceOp reductions[] = {ReduceOp::sum,  ReduceOp::min,    ReduceOp::max,
+                                   ReduceOp::prod, ReduceOp::band,   ReduceOp::bor,
+                                   ReduceOp::bxor, ReduceOp::land,   ReduceOp::lor,
+                                   ReduceOp::lxor, ReduceOp::minloc, ReduceOp::maxloc};
 
 // The oracle. Volatile keeps every intermediate result in its own type: no fused operations.
 template <class T>
@@ -284,8 +285,8 @@ void check_kernel(const Kernel& kernel, ReduceOp op, Values& values, size_t coun
     char* const x = lower.data() + values.bits() % 17;
     char* const y = upper.data() + values.bits() % 17;
     char* out = third.data() + values.bits() % 17;
-    memcpy(x, a.data(), bytes);
-    memcpy(y, b.data(), bytes);
+    std::copy_n(reinterpret_cast<const char*>(a.data()), bytes, x);
+    std::copy_n(reinterpret_cast<const char*>(b.data()), bytes, y);
     if (shape == over_lower) out = x;
     if (shape == into || shape == over_upper) out = y;
     std::vector<char>& changed = out == x ? lower : out == y ? upper : third;
@@ -298,8 +299,8 @@ void check_kernel(const Kernel& kernel, ReduceOp op, Values& values, size_t coun
     for (size_t i = 0; i < count; ++i) {
       T got;
       memcpy(&got, out + i * sizeof(T), sizeof(T));
-      ASSERT_TRUE(same(got, expected[i])) << "element " << i << " of " << count << " shape "
-                                          << shape;
+      ASSERT_TRUE(same(got, expected[i]))
+          << "element " << i << " of " << count << " shape " << shape;
       if constexpr (is_loc<T>) {  // bytes that belong to no part of the pair stay as they were
         T old;
         memcpy(&old, before.data() + (out - changed.data()) + i * sizeof(T), sizeof(T));
@@ -324,8 +325,8 @@ TEST(Reductions, EveryLegalPairInEveryBuild) {
     ++types;
     ASSERT_EQ(sizeof(T), info(type).extent) << info(type).name;
     for (ReduceOp op : reductions) {
-      SCOPED_TRACE(testing::Message() << op_name(op) << " on " << info(type).name << ", seed "
-                                      << seed);
+      SCOPED_TRACE(testing::Message()
+                   << op_name(op) << " on " << info(type).name << ", seed " << seed);
       const bool is_legal = (legal & group_of(op)) != 0;
       EXPECT_EQ(find_reducer(op, type) != nullptr, is_legal);
       EXPECT_EQ(find_reducer3(op, type) != nullptr, is_legal);

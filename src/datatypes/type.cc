@@ -171,8 +171,8 @@ namespace {
 // of the members before it.
 const Type* enter_struct(const Type& type, uint64_t& rest, uint64_t& elements) {
   const Contents& contents = type.contents();
-  const Integers blocks = contents.count_count ? Integers(contents.counts + 1)
-                                               : Integers(contents.integers + 1);
+  const Integers blocks =
+      contents.count_count ? Integers(contents.counts + 1) : Integers(contents.integers + 1);
   for (uint64_t i = 0; i < contents.type_count; ++i) {
     const Type& child = *contents.types[i];
     const uint64_t bytes = uint64_t(blocks[i]) * child.size();

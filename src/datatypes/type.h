@@ -19,13 +19,13 @@ struct Entry;
 struct Node {
   enum class Kind : uint8_t { run, loop, sequence };
   Kind kind = Kind::run;
-  bool plain = false;        // sequence: every entry is one run
-  uint16_t depth = 0;        // loops and sequences below and including this one
-  int64_t offset = 0;        // added to the address of all that follows
-  uint64_t bytes = 0;        // run: its length
-  uint64_t runs = 0;         // runs in one pass, 0 if empty
-  uint64_t count = 0;        // loop: passes over `body`; sequence: entries
-  int64_t stride = 0;        // loop: distance between passes
+  bool plain = false;  // sequence: every entry is one run
+  uint16_t depth = 0;  // loops and sequences below and including this one
+  int64_t offset = 0;  // added to the address of all that follows
+  uint64_t bytes = 0;  // run: its length
+  uint64_t runs = 0;   // runs in one pass, 0 if empty
+  uint64_t count = 0;  // loop: passes over `body`; sequence: entries
+  int64_t stride = 0;  // loop: distance between passes
   const Node* body = nullptr;
   const Entry* entries = nullptr;
 };
@@ -40,8 +40,23 @@ struct Entry {
 
 // Values are those of the ABI's MPI_COMBINER_x.
 enum class Combiner : uint8_t {
-  named = 101, dup, contiguous, vector, hvector, indexed, hindexed, indexed_block, hindexed_block,
-  structure, subarray, darray, f90_real, f90_complex, f90_integer, resized, value_index
+  named = 101,
+  dup,
+  contiguous,
+  vector,
+  hvector,
+  indexed,
+  hindexed,
+  indexed_block,
+  hindexed_block,
+  structure,
+  subarray,
+  darray,
+  f90_real,
+  f90_complex,
+  f90_integer,
+  resized,
+  value_index
 };
 
 // Which C binding made a type: `int` arguments, or MPI_Count (the functions ending in _c).
@@ -139,7 +154,7 @@ class Type {
   mutable std::atomic<uint32_t> references_{1};
   Contents contents_;
   mutable const Type* next_dead_ = nullptr;  // used by release() alone
-  void* layout_block_ = nullptr;  // entries and nodes of root_
+  void* layout_block_ = nullptr;             // entries and nodes of root_
   size_t layout_bytes_ = 0;
   void* contents_block_ = nullptr;
   size_t contents_bytes_ = 0;
@@ -173,8 +188,8 @@ Outcome make_struct(Form form, int64_t count, Integers blocks, Integers displace
                     const Type* const* children, Type*& out);
 Outcome make_resized(Form form, const Type& child, int64_t lb, int64_t extent, Type*& out);
 // MPI_ORDER_x and MPI_DISTRIBUTE_x are passed as the ABI's integers.
-Outcome make_subarray(Form form, int dimensions, Integers sizes, Integers subsizes,
-                      Integers starts, int order, const Type& child, Type*& out);
+Outcome make_subarray(Form form, int dimensions, Integers sizes, Integers subsizes, Integers starts,
+                      int order, const Type& child, Type*& out);
 Outcome make_darray(Form form, int ranks, int rank, int dimensions, Integers sizes,
                     const int* distributions, const int* arguments, const int* process_sizes,
                     int order, const Type& child, Type*& out);

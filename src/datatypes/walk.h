@@ -74,8 +74,9 @@ bool walk_sequence(const Node& node, uintptr_t at, uint64_t skip, uint64_t n, Si
   skip -= entry->before;
   for (; n != 0; ++entry, skip = 0) {
     const uint64_t part = smaller(entry->bytes - skip, n);
-    const bool more = entry->node ? walk(*entry->node, at + uintptr_t(entry->offset), skip, part, sink)
-                                  : sink.run(at + uintptr_t(entry->offset) + skip, part);
+    const bool more = entry->node
+                          ? walk(*entry->node, at + uintptr_t(entry->offset), skip, part, sink)
+                          : sink.run(at + uintptr_t(entry->offset) + skip, part);
     if (!more) return false;
     n -= part;
   }

@@ -235,8 +235,13 @@ Node Builder::close_sequence() {
 }
 
 Bounds Builder::bounds_of(const Type& type) {
-  return {type.empty_, type.marked_, type.size() != 0, type.lb_, type.lb_ + type.extent_,
-          type.true_lb_, type.true_lb_ + type.true_extent_};
+  return {type.empty_,
+          type.marked_,
+          type.size() != 0,
+          type.lb_,
+          type.lb_ + type.extent_,
+          type.true_lb_,
+          type.true_lb_ + type.true_extent_};
 }
 
 Bounds Builder::repeat(const Bounds& bounds, int64_t count, int64_t stride) {
@@ -309,9 +314,10 @@ void Builder::add_elements(const Type& type, int64_t count) {
   if (!type_ || count <= 0 || type.empty_) return;
   if (type.alignment_ > type_->alignment_) type_->alignment_ = type.alignment_;
   if (type.size() == 0) return;
-  type_->element_size_ = type_->signature_.elements == 0 || type_->element_size_ == type.element_size_
-                             ? type.element_size_
-                             : 0;
+  type_->element_size_ =
+      type_->signature_.elements == 0 || type_->element_size_ == type.element_size_
+          ? type.element_size_
+          : 0;
   type_->signature_ = concatenate(type_->signature_, datatypes::repeat(type.signature_, count));
 }
 

@@ -68,13 +68,17 @@ class Builder {
   Bounds shift(Bounds bounds, int64_t offset);
   static Bounds unite(const Bounds& a, const Bounds& b);
 
-  void set_layout(const Node& root) { if (type_) type_->root_ = root; }
+  void set_layout(const Node& root) {
+    if (type_) type_->root_ = root;
+  }
   void set_bounds(const Bounds& bounds);
   // Rounds the extent up to the alignment, as the struct constructor does.
   void align(Bounds& bounds);
   void add_elements(const Type& type, int64_t count);
   void set_basic(const Type& old);
-  void fail(Outcome why) { if (failure_ == Outcome::ok) failure_ = why; }
+  void fail(Outcome why) {
+    if (failure_ == Outcome::ok) failure_ = why;
+  }
 
   Checked& arithmetic() { return arithmetic_; }
   Outcome finish(Type*& out);

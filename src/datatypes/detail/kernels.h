@@ -33,10 +33,10 @@ struct Located {
 
 template <Machine machine>
 struct MachineType;
-#define HEADWAY_MACHINE(name, ...)       \
-  template <>                            \
-  struct MachineType<Machine::name> {    \
-    using type = __VA_ARGS__;            \
+#define HEADWAY_MACHINE(name, ...)    \
+  template <>                         \
+  struct MachineType<Machine::name> { \
+    using type = __VA_ARGS__;         \
   }
 HEADWAY_MACHINE(i8, int8_t);
 HEADWAY_MACHINE(u8, uint8_t);
