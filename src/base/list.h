@@ -27,6 +27,14 @@ class List {
     first_ = item;
     ++size_;
   }
+  // `next` is in this list and not its first.
+  void insert_before(T* next, T* item) {
+    item->list_next = next;
+    item->list_prev = next->list_prev;
+    next->list_prev->list_next = item;
+    next->list_prev = item;
+    ++size_;
+  }
   void remove(T* item) {
     (item->list_prev ? item->list_prev->list_next : first_) = item->list_next;
     (item->list_next ? item->list_next->list_prev : last_) = item->list_prev;

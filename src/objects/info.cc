@@ -6,6 +6,15 @@
 #include "base/heap.h"
 
 namespace headway::objects {
+namespace {
+
+void copy_cut(char* to, size_t room, const char* text) {
+  const size_t n = strnlen(text, room - 1);
+  memcpy(to, text, n);
+  to[n] = '\0';
+}
+
+}  // namespace
 
 Info* Info::make() {
   void* memory = base::heap_allocate(sizeof(Info));
@@ -45,13 +54,11 @@ bool Info::set(const char* key, const char* value) {
     auto* entry = static_cast<InfoEntry*>(base::heap_allocate(sizeof(InfoEntry)));
     if (!entry) return false;
     entry->next = nullptr;
-    strncpy(entry->key, key, max_info_key);
-    entry->key[max_info_key] = '\0';
+    copy_cut(entry->key, sizeof entry->key, key);
     *link = entry;
     ++count;
   }
-  strncpy((*link)->value, value, max_info_value);
-  (*link)->value[max_info_value] = '\0';
+  copy_cut((*link)->value, sizeof (*link)->value, value);
   return true;
 }
 

@@ -61,7 +61,7 @@ void Engine::control(Peer& peer, const FrameHeader& header, const void* body) {
     return;
   }
   frame->header = header;
-  if (header.length) memcpy(frame->body, body, header.length);
+  if (body) memcpy(frame->body, body, header.length);
   peer.controls.push_back(frame);
   mark_busy(peer);
 }

@@ -12,6 +12,9 @@
 
 // The alias needs its target in the same object, also when LTO moves functions around: `used`
 // keeps both where they are.
+// gcc deduces attributes of a body (nothrow) that its alias then seems to lack.
+#pragma GCC diagnostic ignored "-Wmissing-attributes"
+
 #define HEADWAY_ENTRY_R(result, name)                                                           \
   extern "C"                                                                                    \
       __attribute__((weak, used, alias("P" #name), visibility("default"))) decltype(name) name; \

@@ -1,0 +1,81 @@
+// Call: what every entry does before and after its work: is MPI running, which objects do the
+// handles mean, which handler hears of an error. Thread: any. Owns nothing. Invariant: an entry
+// that returns an error has told its communicator's handler exactly once.
+#pragma once
+#include <cstdint>
+
+#include "api/detail/entry.h"
+#include "base/outcome.h"
+#include "base/text.h"
+#include "objects/comm.h"
+#include "runtime/process.h"
+
+namespace headway::api {
+
+inline constexpr int unset = INT32_MIN;
+
+// The story of a call, told when it fails.
+struct Story {
+  const char* call;
+  objects::Comm* comm = nullptr;
+  int peer = unset;
+  int tag = unset;
+  int64_t count = INT64_MIN;
+  const datatypes::Type* type = nullptr;
+  bool receives = false;
+};
+
+template <class Handle>
+uintptr_t value_of(Handle handle) {
+  return reinterpret_cast<uintptr_t>(handle);
+}
+template <class Handle>
+Handle handle_of(uintptr_t value) {
+  return reinterpret_cast<Handle>(value);
+}
+
+// Tells the error to the handler of the story's communicator (or the one for calls without a
+// communicator) and returns `code` if the handler does. `why`: what is wrong; `remedy`: what to
+// do, or null.
+[[gnu::cold, gnu::noinline]] int raise(const Story& story, int code, const char* why,
+                                       const char* remedy = nullptr);
+// The same for an Outcome that the engine gave.
+[[gnu::cold, gnu::noinline]] int raise(const Story& story, Outcome outcome);
+int error_class_of(Outcome outcome);
+
+// MPI_SUCCESS if MPI is running, else stops the program with one sentence.
+[[gnu::cold, gnu::noinline]] int not_running(const char* call);
+inline bool is_running() { return runtime::process().is_running(); }
+
+inline runtime::Process& process() { return runtime::process(); }
+inline objects::Registry& registry() { return runtime::process().registry; }
+
+// Notes for the state dump which call this rank is in.
+class Inside {
+ public:
+  Inside(const char* call, int peer, int tag) {
+    runtime::Whereabouts& where = process().whereabouts;
+    where.peer.store(peer, std::memory_order_relaxed);
+    where.tag.store(tag, std::memory_order_relaxed);
+    where.call.store(call, std::memory_order_relaxed);
+  }
+  ~Inside() { process().whereabouts.call.store(nullptr, std::memory_order_relaxed); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+
+// Finds the communicator of a handle; on failure raises MPI_ERR_COMM and returns its code.
+inline int take_comm(Story& story, MPI_Comm handle) {
+  if (!is_running()) [[unlikely]] return not_running(story.call);
+  story.comm = registry().find_comm(value_of(handle));
+  if (!story.comm) [[unlikely]] {
+    return raise(story, MPI_ERR_COMM,
+                 value_of(handle) == value_of(MPI_COMM_NULL)
+                     ? "the communicator is MPI_COMM_NULL"
+                     : "the communicator is not valid: it was freed, or never made",
+                 "check the handle that is passed");
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace headway::api

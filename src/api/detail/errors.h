@@ -1,0 +1,17 @@
+// Error codes and their texts, predefined and made by the user. Thread: any. Owner: the table in
+// error_codes.cc. Invariant: a code's class is the code itself for predefined ones.
+#pragma once
+#include "base/text.h"
+
+namespace headway::api {
+
+using Line = base::Text<1024>;
+
+int error_class(int code);
+// "MPI_ERR_RANK", or the user's string, or "an error".
+const char* error_name(int code);
+// For MPI_LASTUSEDCODE and the story of the last error of this process (for tools and tests).
+void note_error(int code);
+void remember_story(const Line& line);
+
+}  // namespace headway::api

@@ -1,0 +1,74 @@
+// Checks of the arguments that sends, receives and collectives share: buffer, count, datatype,
+// rank, tag. Thread: any. Owns nothing. Invariant: on success the story holds the objects, and
+// nothing was changed.
+#pragma once
+#include "api/detail/call.h"
+#include "p2p/p2p.h"
+#include "protocols/user_memory.h"
+
+namespace headway::api {
+
+// Finds the datatype; raises MPI_ERR_TYPE, MPI_ERR_COUNT or MPI_ERR_BUFFER.
+inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype) {
+  story.count = count;
+  if (count < 0) [[unlikely]] return raise(story, MPI_ERR_COUNT, "the count is negative");
+  const datatypes::Type* type = registry().find_type(value_of(datatype));
+  if (!type || !type->committed()) [[unlikely]] {
+    story.type = type;
+    return raise(story, MPI_ERR_TYPE,
+                 type ? "the datatype is not committed"
+                 : value_of(datatype) == value_of(MPI_DATATYPE_NULL)
+                     ? "the datatype is MPI_DATATYPE_NULL"
+                     : "the datatype is not valid: it was freed, or never made",
+                 type ? "call MPI_Type_commit before the first use" : nullptr);
+  }
+  story.type = type;
+  // A derived type may hold absolute addresses (MPI_BOTTOM is the null pointer in this ABI).
+  if (!buffer && count > 0 && type->size() > 0 && type->basic() != datatypes::BasicType::none)
+      [[unlikely]] {
+    return raise(story, MPI_ERR_BUFFER, "the buffer is a null pointer", "pass the data's address");
+  }
+  return MPI_SUCCESS;
+}
+
+inline int check_destination(Story& story, int rank, int tag) {
+  story.peer = rank;
+  story.tag = tag;
+  if ((rank < 0 && rank != MPI_PROC_NULL) || rank >= story.comm->size) [[unlikely]] {
+    return raise(story, MPI_ERR_RANK, "there is no such rank in the communicator",
+                 "ranks go from 0 to one less than the communicator's size");
+  }
+  if (tag < 0) [[unlikely]] {
+    return raise(story, MPI_ERR_TAG, "the tag is negative", "tags go from 0 to MPI_TAG_UB");
+  }
+  return MPI_SUCCESS;
+}
+
+inline int check_source(Story& story, int rank, int tag) {
+  story.peer = rank;
+  story.tag = tag;
+  story.receives = true;
+  if ((rank < 0 && rank != MPI_PROC_NULL && rank != MPI_ANY_SOURCE) || rank >= story.comm->size)
+      [[unlikely]] {
+    return raise(story, MPI_ERR_RANK, "there is no such rank in the communicator",
+                 "ranks go from 0 to one less than the size; MPI_ANY_SOURCE takes all");
+  }
+  if (tag < 0 && tag != MPI_ANY_TAG) [[unlikely]] {
+    return raise(story, MPI_ERR_TAG, "the tag is negative",
+                 "tags go from 0 to MPI_TAG_UB; MPI_ANY_TAG takes all");
+  }
+  return MPI_SUCCESS;
+}
+
+inline p2p::Address source_of(const Story& story) {
+  static_assert(MPI_ANY_SOURCE == matching::any);
+  return {story.comm, story.peer, story.tag == MPI_ANY_TAG ? matching::any : story.tag};
+}
+inline p2p::Address destination_of(const Story& story) {
+  return {story.comm, story.peer, story.tag};
+}
+inline protocols::UserMemory memory_of(const Story& story, const void* buffer) {
+  return {buffer, uint64_t(story.count), *story.type};
+}
+
+}  // namespace headway::api

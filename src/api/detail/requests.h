@@ -1,0 +1,31 @@
+// Requests as handles: an index into the engine's pool and its generation. Thread: any. Owns
+// nothing. Invariant: a handle that was freed or made up is refused, never followed.
+#pragma once
+#include "api/detail/call.h"
+#include "api/detail/status.h"
+#include "protocols/request.h"
+
+namespace headway::api {
+
+inline MPI_Request handle_of_request(const protocols::Request* request) {
+  return handle_of<MPI_Request>(uintptr_t(request->generation) << 32 | request->pool_index);
+}
+// Null for MPI_REQUEST_NULL and for what is not a request of a user.
+inline protocols::Request* find_request(MPI_Request handle) {
+  const uintptr_t value = value_of(handle);
+  if (value >> 32 == 0) return nullptr;
+  protocols::Request* request =
+      process().engine().find_request(uint32_t(value), uint32_t(value >> 32));
+  return request && request->held_by_user ? request : nullptr;
+}
+
+// Ends a complete request for its user: fills the status (MPI_ERROR untouched), frees it or makes
+// it inactive, and gives back its error code without telling any handler.
+int retire(protocols::Request* request, MPI_Request* handle, MPI_Status* status);
+// Tells the handler of the request's communicator. `call` is the completing call.
+int raise_for(const char* call, objects::Comm* comm, const p2p::Status& status, Outcome outcome);
+
+// Stores a new request's handle, or raises MPI_ERR_NO_MEM if there is none.
+int hand_out(const Story& story, protocols::Request* request, MPI_Request* handle);
+
+}  // namespace headway::api

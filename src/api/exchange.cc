@@ -1,0 +1,169 @@
+// Send and receive in one call: MPI 5.0, section 3.10.
+#include "api/detail/message.h"
+#include "api/detail/requests.h"
+#include "base/heap.h"
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+struct Half {
+  const void* buffer;
+  int64_t count;
+  MPI_Datatype datatype;
+  int rank;
+  int tag;
+};
+
+int check(Story& out, Story& in, const Half& send, const Half& receive, MPI_Comm comm) {
+  if (const int code = take_comm(out, comm)) return code;
+  in.comm = out.comm;
+  if (const int code = check_destination(out, send.rank, send.tag)) return code;
+  if (const int code = take_data(out, send.buffer, send.count, send.datatype)) return code;
+  if (const int code = check_source(in, receive.rank, receive.tag)) return code;
+  return take_data(in, receive.buffer, receive.count, receive.datatype);
+}
+
+// Blocking, with the bytes that go out in `memory`.
+int exchange(const Story& out, const Story& in, const protocols::UserMemory& memory, void* buffer,
+             MPI_Status* status) {
+  waiting::Waiter& waiter = process().waiter();
+  const Inside inside(in.call, in.peer, in.tag);
+  p2p::Status got;
+  Outcome outcome;
+  if (in.peer == MPI_PROC_NULL) {
+    set_empty(status, MPI_PROC_NULL);
+    if (out.peer == MPI_PROC_NULL) return MPI_SUCCESS;
+    outcome = p2p::send(waiter, memory, destination_of(out), p2p::Mode::standard);
+    return outcome == Outcome::ok ? MPI_SUCCESS : raise(out, outcome);
+  }
+  const protocols::UserMemory place = memory_of(in, buffer);
+  if (out.peer == MPI_PROC_NULL) {
+    outcome = p2p::receive(waiter, place, source_of(in), got);
+  } else {
+    outcome =
+        p2p::send_receive(waiter, memory, destination_of(out), place, source_of(in), got);
+  }
+  set_status(status, got);
+  return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(in.call, in.comm, got, outcome);
+}
+
+// As a request. `copy` (heap, or null) goes with it.
+int start_exchange(const Story& out, const Story& in, const protocols::UserMemory& memory,
+                   void* buffer, void* copy, uint64_t copy_size, MPI_Request* request) {
+  waiting::Waiter& waiter = process().waiter();
+  if (in.peer != MPI_PROC_NULL && out.peer != MPI_PROC_NULL) {
+    return hand_out(in,
+                    p2p::start_send_receive(waiter, memory, destination_of(out),
+                                            memory_of(in, buffer), source_of(in), copy, copy_size),
+                    request);
+  }
+  if (in.peer != MPI_PROC_NULL) {
+    base::heap_free(copy, copy_size);
+    return hand_out(in, p2p::start_receive(waiter, memory_of(in, buffer), source_of(in)),
+                    request);
+  }
+  if (out.peer == MPI_PROC_NULL) {
+    base::heap_free(copy, copy_size);
+    return hand_out(in, p2p::make_complete(waiter, in.comm, MPI_PROC_NULL, MPI_ANY_TAG), request);
+  }
+  // Nothing is received: the buffer may be sent from where it is.
+  base::heap_free(copy, copy_size);
+  protocols::Request* made = p2p::start_send(waiter, memory_of(out, buffer), destination_of(out),
+                                             p2p::Mode::standard);
+  if (made) {
+    made->status_source = MPI_PROC_NULL;
+    made->status_tag = MPI_ANY_TAG;
+  }
+  return hand_out(in, made, request);
+}
+
+int sendrecv(const char* call, const Half& send, const Half& receive, MPI_Comm comm,
+             MPI_Status* status) {
+  Story out{.call = call}, in{.call = call};
+  if (const int code = check(out, in, send, receive, comm)) return code;
+  return exchange(out, in, memory_of(out, send.buffer), const_cast<void*>(receive.buffer), status);
+}
+
+int isendrecv(const char* call, const Half& send, const Half& receive, MPI_Comm comm,
+              MPI_Request* request) {
+  Story out{.call = call}, in{.call = call};
+  if (const int code = check(out, in, send, receive, comm)) return code;
+  // With PROC_NULL as source the send's own buffer is the one that start_exchange() needs.
+  void* buffer = const_cast<void*>(receive.rank == MPI_PROC_NULL ? send.buffer : receive.buffer);
+  return start_exchange(out, in, memory_of(out, send.buffer), buffer, nullptr, 0, request);
+}
+
+int replace(const char* call, void* buf, int64_t count, MPI_Datatype datatype, int dest,
+            int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
+            MPI_Request* request) {
+  Story out{.call = call}, in{.call = call};
+  const Half send{buf, count, datatype, dest, sendtag}, receive{buf, count, datatype, source,
+                                                                recvtag};
+  if (const int code = check(out, in, send, receive, comm)) return code;
+  const protocols::UserMemory original = memory_of(out, buf);
+  const uint64_t bytes = original.bytes();
+  const uint64_t size = bytes ? bytes : 1;
+  void* copy = base::heap_allocate(size);
+  if (!copy) return raise(in, Outcome::no_memory);
+  if (bytes) original.read(0, copy, bytes);
+  const protocols::UserMemory outgoing(copy, bytes);
+  if (request) return start_exchange(out, in, outgoing, buf, copy, size, request);
+  const int code = exchange(out, in, outgoing, buf, status);
+  base::heap_free(copy, size);
+  return code;
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_Sendrecv)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
+                            int sendtag, void* recvbuf, int recvcount, MPI_Datatype recvtype,
+                            int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+  return sendrecv("MPI_Sendrecv", {sendbuf, sendcount, sendtype, dest, sendtag},
+                  {recvbuf, recvcount, recvtype, source, recvtag}, comm, status);
+}
+HEADWAY_ENTRY(MPI_Sendrecv_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                              int dest, int sendtag, void* recvbuf, MPI_Count recvcount,
+                              MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
+                              MPI_Status* status) {
+  return sendrecv("MPI_Sendrecv_c", {sendbuf, sendcount, sendtype, dest, sendtag},
+                  {recvbuf, recvcount, recvtype, source, recvtag}, comm, status);
+}
+HEADWAY_ENTRY(MPI_Isendrecv)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
+                             int sendtag, void* recvbuf, int recvcount, MPI_Datatype recvtype,
+                             int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
+  return isendrecv("MPI_Isendrecv", {sendbuf, sendcount, sendtype, dest, sendtag},
+                   {recvbuf, recvcount, recvtype, source, recvtag}, comm, request);
+}
+HEADWAY_ENTRY(MPI_Isendrecv_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                               int dest, int sendtag, void* recvbuf, MPI_Count recvcount,
+                               MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
+                               MPI_Request* request) {
+  return isendrecv("MPI_Isendrecv_c", {sendbuf, sendcount, sendtype, dest, sendtag},
+                   {recvbuf, recvcount, recvtype, source, recvtag}, comm, request);
+}
+HEADWAY_ENTRY(MPI_Sendrecv_replace)(void* buf, int count, MPI_Datatype datatype, int dest,
+                                    int sendtag, int source, int recvtag, MPI_Comm comm,
+                                    MPI_Status* status) {
+  return replace("MPI_Sendrecv_replace", buf, count, datatype, dest, sendtag, source, recvtag,
+                 comm, status, nullptr);
+}
+HEADWAY_ENTRY(MPI_Sendrecv_replace_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                                      int sendtag, int source, int recvtag, MPI_Comm comm,
+                                      MPI_Status* status) {
+  return replace("MPI_Sendrecv_replace_c", buf, count, datatype, dest, sendtag, source, recvtag,
+                 comm, status, nullptr);
+}
+HEADWAY_ENTRY(MPI_Isendrecv_replace)(void* buf, int count, MPI_Datatype datatype, int dest,
+                                     int sendtag, int source, int recvtag, MPI_Comm comm,
+                                     MPI_Request* request) {
+  return replace("MPI_Isendrecv_replace", buf, count, datatype, dest, sendtag, source, recvtag,
+                 comm, nullptr, request);
+}
+HEADWAY_ENTRY(MPI_Isendrecv_replace_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                                       int sendtag, int source, int recvtag, MPI_Comm comm,
+                                       MPI_Request* request) {
+  return replace("MPI_Isendrecv_replace_c", buf, count, datatype, dest, sendtag, source, recvtag,
+                 comm, nullptr, request);
+}

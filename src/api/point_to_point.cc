@@ -1,0 +1,259 @@
+// Point-to-point: sends and receives: MPI 5.0, chapter 3. Each body checks, converts, calls and
+// translates. The int and MPI_Count forms share one template.
+#include "api/detail/message.h"
+#include "api/detail/requests.h"
+#include "p2p/bsend.h"
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+using p2p::Mode;
+
+// Checks of every send; `go` stays false when there is nothing to do (error or PROC_NULL).
+int check_send(Story& story, const void* buf, int64_t count, MPI_Datatype datatype, int dest,
+               int tag, MPI_Comm comm) {
+  if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_destination(story, dest, tag)) return code;
+  return take_data(story, buf, count, datatype);
+}
+
+int check_receive(Story& story, const void* buf, int64_t count, MPI_Datatype datatype, int source,
+                  int tag, MPI_Comm comm) {
+  if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_source(story, source, tag)) return code;
+  return take_data(story, buf, count, datatype);
+}
+
+template <Mode M>
+int send(const char* call, const void* buf, int64_t count, MPI_Datatype datatype, int dest,
+         int tag, MPI_Comm comm) {
+  Story story{.call = call};
+  if (const int code = check_send(story, buf, count, datatype, dest, tag, comm)) return code;
+  if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
+  const Inside inside(call, dest, tag);
+  Outcome outcome;
+  if constexpr (M == Mode::buffered) {
+    outcome = p2p::send_buffered(process().waiter(), memory_of(story, buf), destination_of(story));
+    if (outcome == Outcome::bad_argument) {
+      return raise(story, MPI_ERR_BUFFER, "the attached buffer has no room for this message",
+                   "attach a larger buffer (message + MPI_BSEND_OVERHEAD each), or pass "
+                   "MPI_BUFFER_AUTOMATIC to MPI_Buffer_attach");
+    }
+  } else {
+    outcome = p2p::send(process().waiter(), memory_of(story, buf), destination_of(story), M);
+  }
+  return outcome == Outcome::ok ? MPI_SUCCESS : raise(story, outcome);
+}
+
+template <Mode M>
+int isend(const char* call, const void* buf, int64_t count, MPI_Datatype datatype, int dest,
+          int tag, MPI_Comm comm, MPI_Request* request) {
+  Story story{.call = call};
+  if (const int code = check_send(story, buf, count, datatype, dest, tag, comm)) return code;
+  waiting::Waiter& waiter = process().waiter();
+  if (dest == MPI_PROC_NULL) {
+    return hand_out(story, p2p::make_complete(waiter, story.comm, dest, MPI_ANY_TAG), request);
+  }
+  if constexpr (M == Mode::buffered) {
+    const int code = send<M>(call, buf, count, datatype, dest, tag, comm);
+    if (code != MPI_SUCCESS) return code;
+    return hand_out(story, p2p::make_complete(waiter, story.comm, dest, tag), request);
+  } else {
+    return hand_out(
+        story, p2p::start_send(waiter, memory_of(story, buf), destination_of(story), M), request);
+  }
+}
+
+// A persistent request that talks to nobody: complete whenever it is started.
+int persistent_null(const Story& story, MPI_Request* request) {
+  protocols::Request* made =
+      p2p::make_complete(process().waiter(), story.comm, MPI_PROC_NULL, MPI_ANY_TAG);
+  if (made) made->persistent = true;
+  return hand_out(story, made, request);
+}
+
+template <Mode M>
+int send_init(const char* call, const void* buf, int64_t count, MPI_Datatype datatype, int dest,
+              int tag, MPI_Comm comm, MPI_Request* request) {
+  Story story{.call = call};
+  if (const int code = check_send(story, buf, count, datatype, dest, tag, comm)) return code;
+  if (dest == MPI_PROC_NULL) return persistent_null(story, request);
+  return hand_out(story,
+                  p2p::make_persistent(process().waiter(), memory_of(story, buf),
+                                       destination_of(story), false, M),
+                  request);
+}
+
+int receive(const char* call, void* buf, int64_t count, MPI_Datatype datatype, int source, int tag,
+            MPI_Comm comm, MPI_Status* status) {
+  Story story{.call = call};
+  if (const int code = check_receive(story, buf, count, datatype, source, tag, comm)) return code;
+  if (source == MPI_PROC_NULL) {
+    set_empty(status, MPI_PROC_NULL);
+    return MPI_SUCCESS;
+  }
+  const Inside inside(call, source, tag);
+  p2p::Status got;
+  const Outcome outcome =
+      p2p::receive(process().waiter(), memory_of(story, buf), source_of(story), got);
+  set_status(status, got);
+  return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(call, story.comm, got, outcome);
+}
+
+int irecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, int source, int tag,
+          MPI_Comm comm, MPI_Request* request) {
+  Story story{.call = call};
+  if (const int code = check_receive(story, buf, count, datatype, source, tag, comm)) return code;
+  waiting::Waiter& waiter = process().waiter();
+  if (source == MPI_PROC_NULL) {
+    return hand_out(story, p2p::make_complete(waiter, story.comm, source, MPI_ANY_TAG), request);
+  }
+  return hand_out(story, p2p::start_receive(waiter, memory_of(story, buf), source_of(story)),
+                  request);
+}
+
+int recv_init(const char* call, void* buf, int64_t count, MPI_Datatype datatype, int source,
+              int tag, MPI_Comm comm, MPI_Request* request) {
+  Story story{.call = call};
+  if (const int code = check_receive(story, buf, count, datatype, source, tag, comm)) return code;
+  if (source == MPI_PROC_NULL) return persistent_null(story, request);
+  return hand_out(story,
+                  p2p::make_persistent(process().waiter(), memory_of(story, buf),
+                                       source_of(story), true, Mode::standard),
+                  request);
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_Send)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                        MPI_Comm comm) {
+  return send<Mode::standard>("MPI_Send", buf, count, datatype, dest, tag, comm);
+}
+HEADWAY_ENTRY(MPI_Send_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                          int tag, MPI_Comm comm) {
+  return send<Mode::standard>("MPI_Send_c", buf, count, datatype, dest, tag, comm);
+}
+HEADWAY_ENTRY(MPI_Bsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                         MPI_Comm comm) {
+  return send<Mode::buffered>("MPI_Bsend", buf, count, datatype, dest, tag, comm);
+}
+HEADWAY_ENTRY(MPI_Bsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                           int tag, MPI_Comm comm) {
+  return send<Mode::buffered>("MPI_Bsend_c", buf, count, datatype, dest, tag, comm);
+}
+HEADWAY_ENTRY(MPI_Ssend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                         MPI_Comm comm) {
+  return send<Mode::synchronous>("MPI_Ssend", buf, count, datatype, dest, tag, comm);
+}
+HEADWAY_ENTRY(MPI_Ssend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                           int tag, MPI_Comm comm) {
+  return send<Mode::synchronous>("MPI_Ssend_c", buf, count, datatype, dest, tag, comm);
+}
+HEADWAY_ENTRY(MPI_Rsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                         MPI_Comm comm) {
+  return send<Mode::ready>("MPI_Rsend", buf, count, datatype, dest, tag, comm);
+}
+HEADWAY_ENTRY(MPI_Rsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                           int tag, MPI_Comm comm) {
+  return send<Mode::ready>("MPI_Rsend_c", buf, count, datatype, dest, tag, comm);
+}
+
+HEADWAY_ENTRY(MPI_Recv)(void* buf, int count, MPI_Datatype datatype, int source, int tag,
+                        MPI_Comm comm, MPI_Status* status) {
+  return receive("MPI_Recv", buf, count, datatype, source, tag, comm, status);
+}
+HEADWAY_ENTRY(MPI_Recv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+                          MPI_Comm comm, MPI_Status* status) {
+  return receive("MPI_Recv_c", buf, count, datatype, source, tag, comm, status);
+}
+
+HEADWAY_ENTRY(MPI_Isend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                         MPI_Comm comm, MPI_Request* request) {
+  return isend<Mode::standard>("MPI_Isend", buf, count, datatype, dest, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Isend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                           int tag, MPI_Comm comm, MPI_Request* request) {
+  return isend<Mode::standard>("MPI_Isend_c", buf, count, datatype, dest, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Ibsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                          MPI_Comm comm, MPI_Request* request) {
+  return isend<Mode::buffered>("MPI_Ibsend", buf, count, datatype, dest, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Ibsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                            int tag, MPI_Comm comm, MPI_Request* request) {
+  return isend<Mode::buffered>("MPI_Ibsend_c", buf, count, datatype, dest, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Issend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                          MPI_Comm comm, MPI_Request* request) {
+  return isend<Mode::synchronous>("MPI_Issend", buf, count, datatype, dest, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Issend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                            int tag, MPI_Comm comm, MPI_Request* request) {
+  return isend<Mode::synchronous>("MPI_Issend_c", buf, count, datatype, dest, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Irsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                          MPI_Comm comm, MPI_Request* request) {
+  return isend<Mode::ready>("MPI_Irsend", buf, count, datatype, dest, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Irsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                            int tag, MPI_Comm comm, MPI_Request* request) {
+  return isend<Mode::ready>("MPI_Irsend_c", buf, count, datatype, dest, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Irecv)(void* buf, int count, MPI_Datatype datatype, int source, int tag,
+                         MPI_Comm comm, MPI_Request* request) {
+  return irecv("MPI_Irecv", buf, count, datatype, source, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Irecv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+                           MPI_Comm comm, MPI_Request* request) {
+  return irecv("MPI_Irecv_c", buf, count, datatype, source, tag, comm, request);
+}
+
+HEADWAY_ENTRY(MPI_Send_init)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                             MPI_Comm comm, MPI_Request* request) {
+  return send_init<Mode::standard>("MPI_Send_init", buf, count, datatype, dest, tag, comm,
+                                   request);
+}
+HEADWAY_ENTRY(MPI_Send_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                               int tag, MPI_Comm comm, MPI_Request* request) {
+  return send_init<Mode::standard>("MPI_Send_init_c", buf, count, datatype, dest, tag, comm,
+                                   request);
+}
+HEADWAY_ENTRY(MPI_Bsend_init)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                              MPI_Comm comm, MPI_Request* request) {
+  return send_init<Mode::buffered>("MPI_Bsend_init", buf, count, datatype, dest, tag, comm,
+                                   request);
+}
+HEADWAY_ENTRY(MPI_Bsend_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                                int tag, MPI_Comm comm, MPI_Request* request) {
+  return send_init<Mode::buffered>("MPI_Bsend_init_c", buf, count, datatype, dest, tag, comm,
+                                   request);
+}
+HEADWAY_ENTRY(MPI_Ssend_init)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                              MPI_Comm comm, MPI_Request* request) {
+  return send_init<Mode::synchronous>("MPI_Ssend_init", buf, count, datatype, dest, tag, comm,
+                                      request);
+}
+HEADWAY_ENTRY(MPI_Ssend_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                                int tag, MPI_Comm comm, MPI_Request* request) {
+  return send_init<Mode::synchronous>("MPI_Ssend_init_c", buf, count, datatype, dest, tag, comm,
+                                      request);
+}
+HEADWAY_ENTRY(MPI_Rsend_init)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                              MPI_Comm comm, MPI_Request* request) {
+  return send_init<Mode::ready>("MPI_Rsend_init", buf, count, datatype, dest, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Rsend_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                                int tag, MPI_Comm comm, MPI_Request* request) {
+  return send_init<Mode::ready>("MPI_Rsend_init_c", buf, count, datatype, dest, tag, comm,
+                                request);
+}
+HEADWAY_ENTRY(MPI_Recv_init)(void* buf, int count, MPI_Datatype datatype, int source, int tag,
+                             MPI_Comm comm, MPI_Request* request) {
+  return recv_init("MPI_Recv_init", buf, count, datatype, source, tag, comm, request);
+}
+HEADWAY_ENTRY(MPI_Recv_init_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int source,
+                               int tag, MPI_Comm comm, MPI_Request* request) {
+  return recv_init("MPI_Recv_init_c", buf, count, datatype, source, tag, comm, request);
+}

@@ -1,0 +1,457 @@
+// Completion: wait and test, one and many: MPI 5.0, section 3.7.
+#include "api/detail/requests.h"
+
+#include <initializer_list>
+
+#include "p2p/bsend.h"
+
+namespace headway::api {
+
+using protocols::Request;
+
+int hand_out(const Story& story, Request* request, MPI_Request* handle) {
+  if (!request) return raise(story, Outcome::no_memory);
+  *handle = handle_of_request(request);
+  return MPI_SUCCESS;
+}
+
+int raise_for(const char* call, objects::Comm* comm, const p2p::Status& status, Outcome outcome) {
+  if (outcome != Outcome::truncated) {
+    return raise({.call = call, .comm = comm, .peer = status.source, .tag = status.tag}, outcome);
+  }
+  base::Text<200> why;
+  why << "the message has " << status.sent_bytes << " bytes, the receive's buffer only "
+      << status.bytes;
+  return raise({.call = call, .comm = comm, .peer = status.source, .tag = status.tag,
+                .receives = true},
+               MPI_ERR_TRUNCATE, why.c_str(),
+               "receive with a larger count, or send less; MPI_Probe tells the size beforehand");
+}
+
+int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
+  p2p::Status got;
+  p2p::read_status(*request, got);
+  const int code = error_class_of(request->outcome);
+  set_status(status, got);
+  if (request->persistent) {
+    request->started = false;
+    return code;
+  }
+  *handle = MPI_REQUEST_NULL;
+  progress::Handoff& handoff = process().engine().handoff;
+  handoff.enter();
+  process().engine().give_request(request);
+  handoff.leave();
+  return code;
+}
+
+namespace {
+
+bool is_active(const Request* request) { return !request->persistent || request->started; }
+bool is_done(const Request* request) {
+  return request->done.load(std::memory_order_acquire) != 0;  // pairs with Engine::complete
+}
+
+struct Held {
+  Request* request;
+  objects::Comm* comm;
+  p2p::Status status;
+  Outcome outcome;
+};
+
+// What is needed to tell an error after the request is gone.
+Held hold(Request* request) {
+  Held held{request, static_cast<objects::Comm*>(request->communicator), {}, request->outcome};
+  p2p::read_status(*request, held.status);
+  if (held.comm && held.outcome != Outcome::ok) held.comm->retain();
+  return held;
+}
+
+// Retires one request and raises its error if it has one.
+int finish(const char* call, Request* request, MPI_Request* handle, MPI_Status* status) {
+  if (request->outcome == Outcome::ok) [[likely]] return retire(request, handle, status);
+  const Held held = hold(request);
+  const int code = retire(request, handle, status);
+  raise_for(call, held.comm, held.status, held.outcome);
+  if (held.comm) objects::release(held.comm);
+  return code;
+}
+
+int bad_request(const char* call) {
+  return raise({.call = call}, MPI_ERR_REQUEST,
+               "the request is not valid: it was freed or completed before, or never made",
+               "do not keep copies of request handles");
+}
+
+// Looks a handle up; null with code MPI_SUCCESS for the null request.
+Request* look_up(const char* call, MPI_Request handle, int& code) {
+  code = MPI_SUCCESS;
+  if (handle == MPI_REQUEST_NULL) return nullptr;
+  Request* request = find_request(handle);
+  if (!request) code = bad_request(call);
+  return request;
+}
+
+int check_list(const char* call, int count, const MPI_Request* requests) {
+  if (!is_running()) return not_running(call);
+  if (count < 0) return raise({.call = call}, MPI_ERR_ARG, "the number of requests is negative");
+  if (count > 0 && !requests) {
+    return raise({.call = call}, MPI_ERR_ARG, "the list of requests is a null pointer");
+  }
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] != MPI_REQUEST_NULL && !find_request(requests[i])) return bad_request(call);
+  }
+  return MPI_SUCCESS;
+}
+
+Request* active_at(const MPI_Request* requests, int i) {
+  Request* request =
+      requests[i] == MPI_REQUEST_NULL ? nullptr : find_request(requests[i]);
+  return request && is_active(request) ? request : nullptr;
+}
+
+void glance() {
+  progress::Handoff& handoff = process().engine().handoff;
+  handoff.enter();
+  process().waiter().glance();
+  handoff.leave();
+}
+
+// Waits until done() holds.
+template <class Done>
+void wait_until(Done&& done, protocols::Peer* hint) {
+  progress::Handoff& handoff = process().engine().handoff;
+  handoff.enter();
+  process().waiter().until(done, hint);
+  handoff.leave();
+}
+
+// Retires all complete ones among the active; gives their indices. Statuses go to the next place.
+int retire_some(const char* call, int count, MPI_Request* requests, int* outcount, int* indices,
+                MPI_Status* statuses) {
+  bool failed = false;
+  Held first_bad{};
+  int n = 0;
+  for (int i = 0; i < count; ++i) {
+    Request* request = active_at(requests, i);
+    if (!request || !is_done(request)) continue;
+    const Held held = hold(request);
+    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[n];
+    const int code = retire(request, &requests[i], status);
+    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
+    if (code != MPI_SUCCESS && !failed) {
+      failed = true;
+      first_bad = held;
+    } else if (code != MPI_SUCCESS && held.comm) {
+      objects::release(held.comm);
+    }
+    indices[n++] = i;
+  }
+  *outcount = n;
+  if (!failed) return MPI_SUCCESS;
+  raise_for(call, first_bad.comm, first_bad.status, first_bad.outcome);
+  if (first_bad.comm) objects::release(first_bad.comm);
+  return MPI_ERR_IN_STATUS;
+}
+
+int retire_all(const char* call, int count, MPI_Request* requests, MPI_Status* statuses) {
+  bool failed = false;
+  Held first_bad{};
+  for (int i = 0; i < count; ++i) {
+    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+    Request* request = active_at(requests, i);
+    if (!request) {
+      set_empty(status);
+      if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = MPI_SUCCESS;
+      continue;
+    }
+    const Held held = hold(request);
+    const int code = retire(request, &requests[i], status);
+    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
+    if (code != MPI_SUCCESS && !failed) {
+      failed = true;
+      first_bad = held;
+    } else if (code != MPI_SUCCESS && held.comm) {
+      objects::release(held.comm);
+    }
+  }
+  if (!failed) return MPI_SUCCESS;
+  raise_for(call, first_bad.comm, first_bad.status, first_bad.outcome);
+  if (first_bad.comm) objects::release(first_bad.comm);
+  return MPI_ERR_IN_STATUS;
+}
+
+bool any_active(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) {
+    if (active_at(requests, i)) return true;
+  }
+  return false;
+}
+
+int first_done(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) {
+    Request* request = active_at(requests, i);
+    if (request && is_done(request)) return i;
+  }
+  return -1;
+}
+
+bool all_done(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) {
+    Request* request = active_at(requests, i);
+    if (request && !is_done(request)) return false;
+  }
+  return true;
+}
+
+int start_one(const char* call, MPI_Request handle) {
+  Request* request = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
+  if (!request || !request->persistent) {
+    return raise({.call = call}, MPI_ERR_REQUEST, "the request is not a persistent one",
+                 "only requests made by a call ending in _init can be started");
+  }
+  if (request->started) {
+    return raise({.call = call}, MPI_ERR_REQUEST, "the request is active already",
+                 "complete it with MPI_Wait before it is started again");
+  }
+  process().waiter().engine.handoff.enter();
+  p2p::restart(process().waiter(), request);
+  process().waiter().engine.handoff.leave();
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+}  // namespace headway::api
+
+using namespace headway;
+using namespace headway::api;
+
+HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
+  if (!is_running()) return not_running("MPI_Wait");
+  int code;
+  Request* request = look_up("MPI_Wait", *handle, code);
+  if (!request || !is_active(request)) {
+    if (code == MPI_SUCCESS) set_empty(status);
+    return code;
+  }
+  if (!is_done(request)) {
+    const Inside inside("MPI_Wait", request->key.source, request->key.tag);
+    wait_until([request] { return is_done(request); }, request->peer);
+  }
+  return finish("MPI_Wait", request, handle, status);
+}
+
+HEADWAY_ENTRY(MPI_Test)(MPI_Request* handle, int* flag, MPI_Status* status) {
+  if (!is_running()) return not_running("MPI_Test");
+  int code;
+  Request* request = look_up("MPI_Test", *handle, code);
+  if (!request || !is_active(request)) {
+    *flag = code == MPI_SUCCESS;
+    if (code == MPI_SUCCESS) set_empty(status);
+    return code;
+  }
+  if (!is_done(request)) glance();
+  *flag = is_done(request);
+  return *flag ? finish("MPI_Test", request, handle, status) : MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuses) {
+  if (const int code = check_list("MPI_Waitall", count, requests)) return code;
+  const Inside inside("MPI_Waitall", unset, unset);
+  for (int i = 0; i < count; ++i) {
+    Request* request = active_at(requests, i);
+    if (!request || is_done(request)) continue;
+    wait_until([request] { return is_done(request); }, request->peer);
+  }
+  return retire_all("MPI_Waitall", count, requests, statuses);
+}
+
+HEADWAY_ENTRY(MPI_Testall)(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  if (const int code = check_list("MPI_Testall", count, requests)) return code;
+  if (!all_done(count, requests)) glance();
+  *flag = all_done(count, requests);
+  return *flag ? retire_all("MPI_Testall", count, requests, statuses) : MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Waitany)(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  if (const int code = check_list("MPI_Waitany", count, requests)) return code;
+  if (!any_active(count, requests)) {
+    *index = MPI_UNDEFINED;
+    set_empty(status);
+    return MPI_SUCCESS;
+  }
+  int found = first_done(count, requests);
+  if (found < 0) {
+    const Inside inside("MPI_Waitany", unset, unset);
+    wait_until([&] { return (found = first_done(count, requests)) >= 0; }, nullptr);
+  }
+  *index = found;
+  return finish("MPI_Waitany", find_request(requests[found]), &requests[found], status);
+}
+
+HEADWAY_ENTRY(MPI_Testany)(int count, MPI_Request* requests, int* index, int* flag,
+                           MPI_Status* status) {
+  if (const int code = check_list("MPI_Testany", count, requests)) return code;
+  *index = MPI_UNDEFINED;
+  if (!any_active(count, requests)) {
+    *flag = 1;
+    set_empty(status);
+    return MPI_SUCCESS;
+  }
+  int found = first_done(count, requests);
+  if (found < 0) {
+    glance();
+    found = first_done(count, requests);
+  }
+  *flag = found >= 0;
+  if (found < 0) return MPI_SUCCESS;
+  *index = found;
+  return finish("MPI_Testany", find_request(requests[found]), &requests[found], status);
+}
+
+HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, int* indices,
+                            MPI_Status* statuses) {
+  if (const int code = check_list("MPI_Waitsome", incount, requests)) return code;
+  if (!any_active(incount, requests)) {
+    *outcount = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+  }
+  if (first_done(incount, requests) < 0) {
+    const Inside inside("MPI_Waitsome", unset, unset);
+    wait_until([&] { return first_done(incount, requests) >= 0; }, nullptr);
+  }
+  return retire_some("MPI_Waitsome", incount, requests, outcount, indices, statuses);
+}
+
+HEADWAY_ENTRY(MPI_Testsome)(int incount, MPI_Request* requests, int* outcount, int* indices,
+                            MPI_Status* statuses) {
+  if (const int code = check_list("MPI_Testsome", incount, requests)) return code;
+  if (!any_active(incount, requests)) {
+    *outcount = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+  }
+  if (first_done(incount, requests) < 0) glance();
+  return retire_some("MPI_Testsome", incount, requests, outcount, indices, statuses);
+}
+
+HEADWAY_ENTRY(MPI_Start)(MPI_Request* request) {
+  if (!is_running()) return not_running("MPI_Start");
+  return start_one("MPI_Start", *request);
+}
+
+HEADWAY_ENTRY(MPI_Startall)(int count, MPI_Request* requests) {
+  if (const int code = check_list("MPI_Startall", count, requests)) return code;
+  for (int i = 0; i < count; ++i) {
+    if (const int code = start_one("MPI_Startall", requests[i])) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Request_free)(MPI_Request* handle) {
+  if (!is_running()) return not_running("MPI_Request_free");
+  Request* request = *handle == MPI_REQUEST_NULL ? nullptr : find_request(*handle);
+  if (!request) return bad_request("MPI_Request_free");
+  protocols::Engine& engine = process().engine();
+  engine.handoff.enter();
+  request->held_by_user = false;
+  request->persistent = false;
+  // One that still runs is freed when it completes.
+  if (is_done(request)) engine.give_request(request);
+  engine.handoff.leave();
+  *handle = MPI_REQUEST_NULL;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Cancel)(MPI_Request* handle) {
+  if (!is_running()) return not_running("MPI_Cancel");
+  Request* request = *handle == MPI_REQUEST_NULL ? nullptr : find_request(*handle);
+  if (!request || !is_active(request)) return bad_request("MPI_Cancel");
+  protocols::Engine& engine = process().engine();
+  engine.handoff.enter();
+  if (request->kind == protocols::RequestKind::send ||
+      (request->kind == protocols::RequestKind::receive &&
+       request->stage == protocols::Stage::posted)) {
+    engine.cancel(request);
+  }
+  engine.handoff.leave();
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Request_get_status)(MPI_Request handle, int* flag, MPI_Status* status) {
+  if (!is_running()) return not_running("MPI_Request_get_status");
+  int code;
+  Request* request = look_up("MPI_Request_get_status", handle, code);
+  if (!request || !is_active(request)) {
+    *flag = code == MPI_SUCCESS;
+    if (code == MPI_SUCCESS) set_empty(status);
+    return code;
+  }
+  if (!is_done(request)) glance();
+  *flag = is_done(request);
+  if (*flag) {
+    p2p::Status got;
+    p2p::read_status(*request, got);
+    set_status(status, got);
+  }
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Request_get_status_all)(int count, const MPI_Request* requests, int* flag,
+                                          MPI_Status* statuses) {
+  if (const int code = check_list("MPI_Request_get_status_all", count, requests)) return code;
+  if (!all_done(count, requests)) glance();
+  *flag = all_done(count, requests);
+  for (int i = 0; *flag && statuses != MPI_STATUSES_IGNORE && i < count; ++i) {
+    Request* request = active_at(requests, i);
+    set_empty(&statuses[i]);
+    statuses[i].MPI_ERROR = MPI_SUCCESS;
+    if (!request) continue;
+    p2p::Status got;
+    p2p::read_status(*request, got);
+    set_status(&statuses[i], got);
+    statuses[i].MPI_ERROR = error_class_of(request->outcome);
+  }
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Request_get_status_any)(int count, const MPI_Request* requests, int* index,
+                                          int* flag, MPI_Status* status) {
+  if (const int code = check_list("MPI_Request_get_status_any", count, requests)) return code;
+  *index = MPI_UNDEFINED;
+  *flag = 1;
+  set_empty(status);
+  if (!any_active(count, requests)) return MPI_SUCCESS;
+  if (first_done(count, requests) < 0) glance();
+  const int found = first_done(count, requests);
+  *flag = found >= 0;
+  if (found < 0) return MPI_SUCCESS;
+  *index = found;
+  p2p::Status got;
+  p2p::read_status(*find_request(requests[found]), got);
+  set_status(status, got);
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Request_get_status_some)(int incount, const MPI_Request* requests, int* outcount,
+                                           int* indices, MPI_Status* statuses) {
+  if (const int code = check_list("MPI_Request_get_status_some", incount, requests)) return code;
+  if (!any_active(incount, requests)) {
+    *outcount = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+  }
+  if (first_done(incount, requests) < 0) glance();
+  int n = 0;
+  for (int i = 0; i < incount; ++i) {
+    Request* request = active_at(requests, i);
+    if (!request || !is_done(request)) continue;
+    if (statuses != MPI_STATUSES_IGNORE) {
+      p2p::Status got;
+      p2p::read_status(*request, got);
+      set_status(&statuses[n], got);
+      statuses[n].MPI_ERROR = error_class_of(request->outcome);
+    }
+    indices[n++] = i;
+  }
+  *outcount = n;
+  return MPI_SUCCESS;
+}

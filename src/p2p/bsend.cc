@@ -1,0 +1,176 @@
+#include "p2p/bsend.h"
+
+#include <new>
+
+#include "base/heap.h"
+#include "base/list.h"
+
+namespace headway::p2p {
+namespace {
+
+using protocols::Engine;
+
+// One message in a buffer.
+struct Block {
+  Block* list_next = nullptr;
+  Block* list_prev = nullptr;
+  SendBuffer* buffer;
+  char* memory;
+  uint64_t size;
+  Request* user = nullptr;  // persistent request that is done when the bytes are copied
+};
+
+}  // namespace
+
+struct SendBuffer {
+  char* memory;  // null: automatic
+  uint64_t size;
+  base::List<Block> blocks;  // in order of address
+};
+
+namespace {
+
+constinit SendBuffer* of_process = nullptr;
+
+SendBuffer*& slot_of(objects::Comm* comm) {
+  return comm ? reinterpret_cast<SendBuffer*&>(comm->buffer) : of_process;
+}
+
+uint64_t round(uint64_t n) { return (n + 15) & ~uint64_t(15); }
+
+// First gap that fits. Null if there is none.
+Block* take_block(SendBuffer& buffer, uint64_t bytes) {
+  auto* block = static_cast<Block*>(base::heap_allocate(sizeof(Block)));
+  if (!block) return nullptr;
+  new (block) Block{};
+  block->buffer = &buffer;
+  block->size = round(bytes ? bytes : 1);
+  if (!buffer.memory) {
+    block->memory = static_cast<char*>(base::heap_allocate(block->size));
+    if (block->memory) {
+      buffer.blocks.push_back(block);
+      return block;
+    }
+    base::heap_free(block, sizeof *block);
+    return nullptr;
+  }
+  char* at = buffer.memory;
+  Block* next = buffer.blocks.first();
+  while (next && uint64_t(next->memory - at) < block->size) {
+    at = next->memory + next->size;
+    next = next->list_next;
+  }
+  // The last block may do without the rounding.
+  if (!next && at + bytes > buffer.memory + buffer.size) {
+    base::heap_free(block, sizeof *block);
+    return nullptr;
+  }
+  block->memory = at;
+  if (!next) {
+    buffer.blocks.push_back(block);
+  } else if (next == buffer.blocks.first()) {
+    buffer.blocks.push_front(block);
+  } else {
+    buffer.blocks.insert_before(next, block);
+  }
+  return block;
+}
+
+void block_sent(Request* request) {
+  auto* block = static_cast<Block*>(request->owner);
+  SendBuffer& buffer = *block->buffer;
+  buffer.blocks.remove(block);
+  if (!buffer.memory) base::heap_free(block->memory, block->size);
+  base::heap_free(block, sizeof *block);
+  auto* engine = static_cast<Engine*>(request->extra);
+  request->extra = nullptr;
+  engine->give_request(request);
+}
+
+// Copies and starts one message; engine held.
+Outcome send_copy(waiting::Waiter& waiter, const UserMemory& memory, const Address& to) {
+  Engine& engine = waiter.engine;
+  SendBuffer* buffer = slot_of(to.comm) ? slot_of(to.comm) : of_process;
+  if (!buffer) return Outcome::bad_argument;
+  Block* block = take_block(*buffer, memory.bytes());
+  if (!block) {
+    waiter.glance();  // what has left meanwhile makes room
+    block = take_block(*buffer, memory.bytes());
+  }
+  if (!block) return Outcome::bad_argument;
+  const uint64_t bytes = memory.bytes();
+  if (bytes) memory.read(0, block->memory, bytes);
+  Request* request = make_send(engine, UserMemory(block->memory, bytes), to, Mode::buffered);
+  if (!request) {
+    buffer->blocks.remove(block);
+    if (!buffer->memory) base::heap_free(block->memory, block->size);
+    base::heap_free(block, sizeof *block);
+    return Outcome::no_memory;
+  }
+  request->held_by_user = false;
+  request->owner = block;
+  request->extra = &engine;
+  request->notify = block_sent;
+  engine.start_send(request);
+  return Outcome::ok;
+}
+
+}  // namespace
+
+Outcome send_buffered(waiting::Waiter& waiter, const UserMemory& memory, const Address& to) {
+  waiter.engine.handoff.enter();
+  const Outcome outcome = send_copy(waiter, memory, to);
+  waiter.engine.handoff.leave();
+  return outcome;
+}
+
+void restart_buffered(waiting::Waiter& waiter, Request* request) {
+  auto* comm = static_cast<objects::Comm*>(request->communicator);
+  request->started = true;
+  request->outcome = send_copy(
+      waiter, request->memory, {comm, request->status_source, request->key.tag});
+  request->done.store(1, std::memory_order_release);
+}
+
+Outcome attach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void* memory, uint64_t size) {
+  auto* buffer = static_cast<SendBuffer*>(base::heap_allocate(sizeof(SendBuffer)));
+  if (!buffer) return Outcome::no_memory;
+  new (buffer) SendBuffer{static_cast<char*>(memory), size, {}};
+  waiter.engine.handoff.enter();
+  SendBuffer*& slot = slot_of(comm);
+  const bool taken = slot != nullptr;
+  if (!taken) slot = buffer;
+  waiter.engine.handoff.leave();
+  if (taken) base::heap_free(buffer, sizeof *buffer);
+  return taken ? Outcome::bad_argument : Outcome::ok;
+}
+
+Outcome flush_buffer(waiting::Waiter& waiter, objects::Comm* comm) {
+  waiter.engine.handoff.enter();
+  SendBuffer* buffer = slot_of(comm);
+  if (buffer) waiter.until([buffer] { return buffer->blocks.empty(); }, nullptr);
+  waiter.engine.handoff.leave();
+  return Outcome::ok;
+}
+
+Outcome detach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void*& memory, uint64_t& size,
+                      bool& automatic) {
+  SendBuffer* buffer = slot_of(comm);
+  if (!buffer) return Outcome::bad_argument;
+  (void)flush_buffer(waiter, comm);
+  slot_of(comm) = nullptr;
+  memory = buffer->memory;
+  size = buffer->size;
+  automatic = !buffer->memory;
+  base::heap_free(buffer, sizeof *buffer);
+  return Outcome::ok;
+}
+
+void finish_buffers(waiting::Waiter& waiter) {
+  void* memory;
+  uint64_t size;
+  bool automatic;
+  if (of_process) (void)detach_buffer(waiter, nullptr, memory, size, automatic);
+}
+
+}  // namespace headway::p2p

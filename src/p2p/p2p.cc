@@ -1,0 +1,379 @@
+#include "p2p/p2p.h"
+
+#include <initializer_list>
+
+#include "base/heap.h"
+#include "p2p/bsend.h"
+
+namespace headway::p2p {
+namespace {
+
+using protocols::Engine;
+using protocols::Peer;
+using protocols::RequestKind;
+using protocols::Stage;
+
+Peer* peer_of(Engine& engine, const Address& address) {
+  if (address.rank == matching::any) return nullptr;
+  return &engine.peer(address.comm->job_rank(address.rank));
+}
+
+// What a request keeps alive for its user: the communicator, and a datatype with gaps.
+void let_go(Request* request) {
+  if (request->types[0]) static_cast<const datatypes::Type*>(request->types[0])->release();
+  request->types[0] = nullptr;
+  if (request->communicator) {
+    objects::release(static_cast<objects::Comm*>(request->communicator));
+  }
+  request->communicator = nullptr;
+}
+
+void keep(Request* request, const Address& address) {
+  request->communicator = address.comm;
+  address.comm->retain();
+  if (const datatypes::Type* type = request->memory.type()) {
+    type->retain();
+    request->types[0] = type;
+  }
+  request->on_release = let_go;
+}
+
+void reset(Request* request, RequestKind kind, Mode mode) {
+  request->kind = kind;
+  request->mode = mode;
+  request->stage = Stage::idle;
+  request->outcome = Outcome::ok;
+  request->held_by_user = true;
+  request->persistent = request->started = false;
+  request->cancelled = request->cancelling = false;
+  request->collective = 0;
+  request->notify = nullptr;
+  request->owner = nullptr;
+  request->on_release = nullptr;
+  request->communicator = nullptr;
+  request->types[0] = request->types[1] = nullptr;
+}
+
+}  // namespace
+
+Request* make_send(Engine& engine, const UserMemory& memory, const Address& to, Mode mode) {
+  Request* request = engine.take_request();
+  if (!request) return nullptr;
+  reset(request, RequestKind::send, mode);
+  request->memory = memory;
+  request->key = {to.comm->context, to.comm->rank, to.tag};
+  request->peer = peer_of(engine, to);
+  request->status_source = to.rank;
+  request->status_tag = to.tag;
+  request->status_bytes = 0;
+  return request;
+}
+
+Request* make_receive(Engine& engine, const UserMemory& memory, const Address& from) {
+  Request* request = engine.take_request();
+  if (!request) return nullptr;
+  reset(request, RequestKind::receive, Mode::standard);
+  request->memory = memory;
+  request->key = {from.comm->context, from.rank, from.tag};
+  request->peer = peer_of(engine, from);
+  return request;
+}
+
+void read_status(const Request& request, Status& status) {
+  status.source = request.status_source;
+  status.tag = request.status_tag;
+  status.bytes = request.kind == RequestKind::receive ? request.status_bytes : 0;
+  status.sent_bytes = request.sent_bytes;
+  status.cancelled = request.cancelled;
+}
+
+Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& to, Mode mode) {
+  Engine& engine = waiter.engine;
+  engine.handoff.enter();
+  Peer& peer = engine.peer(to.comm->job_rank(to.rank));
+  if (mode != Mode::synchronous) [[likely]] {
+    FrameHeader envelope;
+    envelope.tag = to.tag;
+    envelope.source = to.comm->rank;
+    envelope.context = to.comm->context;
+    if (engine.send_now(peer, envelope, memory)) [[likely]] {
+      engine.handoff.leave();
+      return Outcome::ok;
+    }
+  }
+  Request* request = make_send(engine, memory, to, mode);
+  Outcome outcome = Outcome::no_memory;
+  if (request) {
+    engine.start_send(request);
+    waiter.request(request);
+    outcome = request->outcome;
+    engine.give_request(request);
+  }
+  engine.handoff.leave();
+  return outcome;
+}
+
+Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from,
+                Status& status) {
+  Engine& engine = waiter.engine;
+  engine.handoff.enter();
+  Request* request = make_receive(engine, memory, from);
+  Outcome outcome = Outcome::no_memory;
+  if (request) {
+    engine.handoff.driver = progress::Driver::waiting;
+    engine.start_receive(request);
+    waiter.request(request);
+    outcome = request->outcome;
+    read_status(*request, status);
+    engine.give_request(request);
+  }
+  engine.handoff.leave();
+  return outcome;
+}
+
+Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Address& to,
+                    Mode mode) {
+  Engine& engine = waiter.engine;
+  engine.handoff.enter();
+  Request* request = make_send(engine, memory, to, mode);
+  if (request) {
+    keep(request, to);
+    engine.start_send(request);
+  }
+  engine.handoff.leave();
+  return request;
+}
+
+Request* start_receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from) {
+  Engine& engine = waiter.engine;
+  engine.handoff.enter();
+  Request* request = make_receive(engine, memory, from);
+  if (request) {
+    keep(request, from);
+    engine.start_receive(request);
+  }
+  engine.handoff.leave();
+  return request;
+}
+
+Request* make_complete(waiting::Waiter& waiter, objects::Comm* comm, int source, int tag) {
+  Engine& engine = waiter.engine;
+  engine.handoff.enter();
+  Request* request = engine.take_request();
+  if (request) {
+    reset(request, RequestKind::null, Mode::standard);
+    request->memory = {};
+    keep(request, {comm, 0, 0});
+    request->peer = nullptr;
+    request->status_source = source;
+    request->status_tag = tag;
+    request->status_bytes = request->sent_bytes = 0;
+    request->done.store(1, std::memory_order_relaxed);
+  }
+  engine.handoff.leave();
+  return request;
+}
+
+Outcome send_receive(waiting::Waiter& waiter, const UserMemory& out, const Address& to,
+                     const UserMemory& in, const Address& from, Status& status) {
+  Engine& engine = waiter.engine;
+  engine.handoff.enter();
+  Request* receive = make_receive(engine, in, from);
+  Request* send = make_send(engine, out, to, Mode::standard);
+  Outcome outcome = Outcome::no_memory;
+  if (receive && send) {
+    engine.handoff.driver = progress::Driver::waiting;
+    engine.start_receive(receive);
+    engine.start_send(send);
+    waiter.request(receive);
+    waiter.request(send);
+    outcome = receive->outcome != Outcome::ok ? receive->outcome : send->outcome;
+    read_status(*receive, status);
+  }
+  if (receive) engine.give_request(receive);
+  if (send) engine.give_request(send);
+  engine.handoff.leave();
+  return outcome;
+}
+
+// --- both ways as one request ---
+
+namespace {
+
+struct Pair {
+  Engine* engine;
+  Request* whole;
+  int left;
+};
+
+void half_done(Request* half) {
+  auto* pair = static_cast<Pair*>(half->owner);
+  Request* whole = pair->whole;
+  if (half->kind == RequestKind::receive) {
+    whole->status_source = half->status_source;
+    whole->status_tag = half->status_tag;
+    whole->status_bytes = half->status_bytes;
+    whole->sent_bytes = half->sent_bytes;
+  }
+  if (half->outcome != Outcome::ok) whole->outcome = half->outcome;
+  Engine& engine = *pair->engine;
+  engine.give_request(half);
+  if (--pair->left > 0) return;
+  base::heap_free(pair, sizeof *pair);
+  engine.complete(whole, Outcome::ok);
+}
+
+void let_go_pair(Request* whole) {
+  base::heap_free(whole->extra, whole->extra_size);
+  whole->extra = nullptr;
+  let_go(whole);
+}
+
+}  // namespace
+
+Request* start_send_receive(waiting::Waiter& waiter, const UserMemory& out, const Address& to,
+                            const UserMemory& in, const Address& from, void* copy,
+                            uint64_t copy_size) {
+  Engine& engine = waiter.engine;
+  auto* pair = static_cast<Pair*>(base::heap_allocate(sizeof(Pair)));
+  engine.handoff.enter();
+  Request* whole = engine.take_request();
+  Request* receive = make_receive(engine, in, from);
+  Request* send = make_send(engine, out, to, Mode::standard);
+  if (!pair || !whole || !receive || !send) {
+    for (Request* request : {whole, receive, send}) {
+      if (request) engine.give_request(request);
+    }
+    engine.handoff.leave();
+    base::heap_free(pair, sizeof(Pair));
+    base::heap_free(copy, copy_size);
+    return nullptr;
+  }
+  reset(whole, RequestKind::receive, Mode::standard);
+  whole->memory = in;
+  whole->peer = receive->peer;
+  keep(whole, to);
+  whole->on_release = let_go_pair;
+  whole->extra = copy;
+  whole->extra_size = copy_size;
+  whole->stage = Stage::running;
+  whole->done.store(0, std::memory_order_relaxed);
+  ++engine.handoff.pending;
+  *pair = {&engine, whole, 2};
+  keep(receive, from);
+  keep(send, to);
+  receive->owner = send->owner = pair;
+  receive->notify = send->notify = half_done;
+  engine.start_receive(receive);
+  engine.start_send(send);
+  engine.handoff.leave();
+  return whole;
+}
+
+// --- probes ---
+
+namespace {
+
+protocols::Arrived* find(waiting::Waiter& waiter, const Address& from, bool wait, bool take,
+                         Status& status) {
+  Engine& engine = waiter.engine;
+  const matching::Key key{from.comm->context, from.rank, from.tag};
+  engine.handoff.enter();
+  protocols::Arrived* message = engine.probe(key);
+  if (!message) {
+    if (wait) {
+      waiter.until([&] { return (message = engine.probe(key)) != nullptr; },
+                   peer_of(engine, from));
+    } else {
+      waiter.glance();
+      message = engine.probe(key);
+    }
+  }
+  if (message) {
+    status.source = message->key.source;
+    status.tag = message->key.tag;
+    status.bytes = status.sent_bytes = message->size;
+    if (take) engine.unexpected.remove(message);
+  }
+  engine.handoff.leave();
+  return message;
+}
+
+}  // namespace
+
+bool probe(waiting::Waiter& waiter, const Address& from, bool wait, Status& status) {
+  return find(waiter, from, wait, false, status) != nullptr;
+}
+
+protocols::Arrived* matched_probe(waiting::Waiter& waiter, const Address& from, bool wait,
+                                  Status& status) {
+  return find(waiter, from, wait, true, status);
+}
+
+Request* start_matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
+                               objects::Comm* comm, protocols::Arrived* message) {
+  Engine& engine = waiter.engine;
+  engine.handoff.enter();
+  const Address from{comm, message->key.source, message->key.tag};
+  Request* request = make_receive(engine, memory, from);
+  if (request) {
+    keep(request, from);
+    engine.start_matched_receive(request, message);
+  }
+  engine.handoff.leave();
+  return request;
+}
+
+Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory, objects::Comm* comm,
+                        protocols::Arrived* message, Status& status) {
+  Engine& engine = waiter.engine;
+  engine.handoff.enter();
+  Request* request =
+      make_receive(engine, memory, {comm, message->key.source, message->key.tag});
+  Outcome outcome = Outcome::no_memory;
+  if (request) {
+    engine.handoff.driver = progress::Driver::waiting;
+    engine.start_matched_receive(request, message);
+    waiter.request(request);
+    outcome = request->outcome;
+    read_status(*request, status);
+    engine.give_request(request);
+  }
+  engine.handoff.leave();
+  return outcome;
+}
+
+// --- persistent ---
+
+Request* make_persistent(waiting::Waiter& waiter, const UserMemory& memory, const Address& address,
+                         bool receives, Mode mode) {
+  Engine& engine = waiter.engine;
+  engine.handoff.enter();
+  Request* request = receives ? make_receive(engine, memory, address)
+                              : make_send(engine, memory, address, mode);
+  if (request) {
+    keep(request, address);
+    request->persistent = true;
+    request->done.store(1, std::memory_order_relaxed);
+  }
+  engine.handoff.leave();
+  return request;
+}
+
+void restart(waiting::Waiter& waiter, Request* request) {
+  Engine& engine = waiter.engine;
+  request->started = true;
+  if (request->kind == RequestKind::send && request->mode == Mode::buffered) {
+    restart_buffered(waiter, request);
+  } else if (request->kind == RequestKind::send) {
+    engine.start_send(request);
+  } else if (request->kind == RequestKind::receive) {
+    // The last message may have filled in the source of a wildcard.
+    const int source = request->key.source;
+    auto* comm = static_cast<objects::Comm*>(request->communicator);
+    request->peer = source == matching::any ? nullptr : &engine.peer(comm->job_rank(source));
+    engine.start_receive(request);
+  }
+}
+
+}  // namespace headway::p2p
