@@ -118,7 +118,7 @@ static void measure(const struct Setup* s, size_t bytes, int dirty, const char* 
   double each = now_us() - start;
   int windows = (int)(s->batch_us / (each > 1 ? each : 1));
   if (windows < 1) windows = 1;
-  MPI_Bcast(&windows, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  share(&windows, sizeof windows, 0, s->rank);
   run_windows(s, bytes, dirty, windows / 4 + 1);
   double before = probe_line(s->rank);
   for (int b = 0; b < s->batches; b++) {

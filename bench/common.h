@@ -153,6 +153,15 @@ static inline double probe_line(int rank) {
   return median(bursts, probe_bursts);
 }
 
+// What `root` decided becomes known to the other one of two ranks. No collective call: a test of
+// point-to-point messages uses nothing else.
+static inline void share(void* what, size_t bytes, int root, int rank) {
+  if (rank == root)
+    MPI_Send(what, (int)bytes, MPI_BYTE, 1 - rank, 99, MPI_COMM_WORLD);
+  else
+    MPI_Recv(what, (int)bytes, MPI_BYTE, root, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 // ---- buffers -------------------------------------------------------------------------------
 // Plain malloc, as programs have it: not page-aligned. Touched once.
 static inline char* new_buffer(size_t bytes) {

@@ -51,7 +51,7 @@ static double once_receiving(const struct Setup* s, uint64_t units, double* comp
 static struct Step run_step(const struct Setup* s, uint64_t units, int reps) {
   static double times[2 * most + 1], computing[2 * most + 1];
   struct Step step = {0, 0};
-  MPI_Bcast(&reps, 1, MPI_INT, s->driver, MPI_COMM_WORLD);
+  share(&reps, sizeof reps, s->driver, s->rank);
   for (int i = 0; i < reps + 1; i++) {
     if (s->rank == s->driver) {
       times[i] = s->send_side ? once_sending(s, units, &computing[i])
@@ -76,7 +76,7 @@ static int reps_for(const struct Setup* s, double l0) {
 
 // Tells the other rank whether another step comes; the driver decides.
 static int agree(const struct Setup* s, int go_on) {
-  MPI_Bcast(&go_on, 1, MPI_INT, s->driver, MPI_COMM_WORLD);
+  share(&go_on, sizeof go_on, s->driver, s->rank);
   return go_on;
 }
 

@@ -70,7 +70,7 @@ static struct Step run_step(struct Setup* s, double delay, int reps) {
   struct Step one, all = {0, 0, 0, -1};
   double words[2] = {delay, reps};
   int seen = 0;
-  MPI_Bcast(words, 2, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+  share(words, sizeof words, 1, s->rank);
   delay = words[0];
   reps = (int)words[1];
   for (int i = 0; i < reps + 1; i++) {
@@ -102,7 +102,8 @@ static void report(const struct Setup* s, const double* before_after, const doub
   printf(
       "@@{\"measure\":\"progress_%s\",\"size\":%zu,\"buffers\":\"hot\",\"unit\":\"share\","
       "\"probe\":[%.1f,%.1f],\"samples\":[%.4f],\"extra\":{\"delay\":%.2f,\"l0_us\":%.3f,"
-      "\"l0_after_us\":%.3f,\"latency_us\":%.3f,\"left_us\":%.3f,\"arrived_share\":%.3f,\"arrived_us\":%.3f}}\n",
+      "\"l0_after_us\":%.3f,\"latency_us\":%.3f,\"left_us\":%.3f,\"arrived_share\":%.3f,\"arrived_"
+      "us\":%.3f}}\n",
       s->send_side ? "send" : "recv", s->bytes, before_after[0], before_after[1],
       1 - step->left / l0[0], factor, l0[0], l0[1], step->latency, step->left, step->arrived_share,
       step->arrived_us);
