@@ -76,12 +76,16 @@ def check_tls(library: str) -> None:
 
 def check_constructors(library: str) -> None:
     """One entry is the compiler's own (frame_dummy); more are global constructors of ours."""
+    culprits = re.findall(r"_GLOBAL__sub_[ID]_(\S+)", run("nm", library))
     for section in (".init_array", ".fini_array"):
         found = re.search(
             rf"\s{re.escape(section)}\s+\w+\s+\w+\s+\w+\s+(\w+)", run("readelf", "-SW", library)
         )
         size = int(found.group(1), 16) if found else 0
-        expect(size <= 8, f"{section} has {size // 8} entries: a global constructor came in")
+        expect(
+            size <= 8,
+            f"{section} has {size // 8} entries: a global constructor or destructor of {culprits}",
+        )
 
 
 def main() -> int:
