@@ -80,7 +80,10 @@ void Job::dispatch(const Ready& ready) {
     case Source::signals: break;
     case Source::output:
     case Source::errors: read_stream(ready.rank, ready.source); break;
-    case Source::pmi: read_pmi(ready.rank); break;
+    case Source::pmi:
+      read_pmi(ready.rank);
+      check_waiting();
+      break;
     case Source::terminal: input_.read_terminal(); break;
     case Source::input_pipe:
       // A pipe without a reader reports an error, and writing finds that out.

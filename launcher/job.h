@@ -87,6 +87,7 @@ class Job {
   void reap();
   void on_end(int rank, int status);
   void on_pmi_event(int rank, const PmiEvent& event);
+  void check_waiting();
   void suspect(Failure failure);
   void decide();
   void begin_ending(int code, const std::string& sentence);

@@ -171,12 +171,18 @@ void Job::on_end(int number, int status) {
   } else if (stage == Stage::inside) {
     suspect({number, 1, false, "ended without MPI_Finalize"});
   }
-  if (const auto missing = pmi_->missing()) {
-    const bool joined = pmi_->stage(*missing) != Stage::outside;
-    suspect({*missing, 1, false,
-             joined ? "has ended, while other ranks wait for it in MPI"
-                    : "ended without MPI_Init, while other ranks wait for it there"});
-  }
+  check_waiting();
+}
+
+// Ranks that wait in a barrier for one that has ended would wait for ever.
+void Job::check_waiting() {
+  if (ending_ || running() == size_) return;
+  const auto missing = pmi_->missing();
+  if (!missing) return;
+  const bool joined = pmi_->stage(*missing) != Stage::outside;
+  suspect({*missing, 1, false,
+           joined ? "has ended, while other ranks wait for it in MPI"
+                  : "ended without MPI_Init, while other ranks wait for it there"});
 }
 
 void Job::on_pmi_event(int number, const PmiEvent& event) {

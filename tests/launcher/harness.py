@@ -1,0 +1,238 @@
+"""What the launcher's tests share: running mpiexec with a time limit, terminals, small checks."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = sys.executable
+LIMIT = 30.0  # for any single run; the machine is shared
+
+CASES = {}
+
+
+class Skipped(Exception):
+    """The machine lacks something; the text says what."""
+
+
+class Paths:
+    mpiexec = ""
+    probe = ""
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def cache(peer):
+    base = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
+    root = os.environ.get("HEADWAY_CACHE", os.path.join(base, "headway"))
+    folder = os.path.join(root, peer)
+    if not os.path.exists(os.path.join(folder, ".ready")):
+        raise Skipped(f"{peer} is not installed (scripts/peers.sh)")
+    return folder
+
+
+class Result:
+    def __init__(self, code, out, err, seconds):
+        self.code, self.out, self.err, self.seconds = code, out, err, seconds
+
+    def __repr__(self):
+        return (f"code {self.code} after {self.seconds:.2f} s\n--- stdout\n{self.out[-2000:]}"
+                f"\n--- stderr\n{self.err[-2000:]}")
+
+    @property
+    def own_lines(self):
+        """The lines of mpiexec itself."""
+        return [line for line in self.err.splitlines() if line.startswith("mpiexec: ")]
+
+
+def environment(**changes):
+    """The environment without what a launcher or a batch system around the test has left."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PMI_", "PMIX_", "OMPI_", "SLURM_", "PBS_", "FLUX_", "LSB_",
+                                "HEADWAY_", "MPIEXEC_"))
+        or name == "HEADWAY_CACHE"
+    }
+    for name, value in changes.items():
+        if value is None:
+            kept.pop(name, None)
+        else:
+            kept[name] = value
+    return kept
+
+
+def run(*words, stdin=subprocess.DEVNULL, env=None, limit=LIMIT, launcher=None, text=True,
+        stdout=subprocess.PIPE, before=None):
+    start = time.monotonic()
+    with subprocess.Popen(
+        [launcher or Paths.mpiexec, *map(str, words)],
+        stdin=subprocess.PIPE if isinstance(stdin, str) else stdin,
+        stdout=stdout, stderr=subprocess.PIPE, env=env or environment(), text=text,
+        preexec_fn=before,
+    ) as process:
+        try:
+            out, err = process.communicate(stdin if isinstance(stdin, str) else None, limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f"no end within {limit} s of {words}:\n{out}\n{err}") from None
+    return Result(process.returncode, out or "", err, time.monotonic() - start)
+
+
+def start(*words, env=None, **more):
+    return subprocess.Popen([Paths.mpiexec, *map(str, words)], env=env or environment(),
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            stdin=subprocess.DEVNULL, text=True, **more)
+
+
+def python(code):
+    """Words that execute `code` as a rank, with pmi_rank at hand."""
+    head = f"import os, sys, time, signal\nsys.path.insert(0, {HERE!r})\n"
+    return [PYTHON, "-S", "-c", head + code]
+
+
+def expect(condition, what, result=None):
+    if not condition:
+        raise AssertionError(f"{what}\n{result!r}" if result is not None else what)
+
+
+def equal(found, wanted, what, result=None):
+    expect(found == wanted, f"{what}: {found!r} instead of {wanted!r}", result)
+
+
+@contextlib.contextmanager
+def folder():
+    path = tempfile.mkdtemp(prefix="headway-launcher-test-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def alive(pid):
+    """True if the process exists and is not a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until(condition, what, seconds=LIMIT):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        expect(time.monotonic() < deadline, f"not within {seconds} s: {what}")
+        time.sleep(0.005)
+
+
+def read_file(path):
+    with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+        return file.read()
+    return ""
+
+
+def pids_in(path, count):
+    """Waits until `count` ranks have written their process number into files below `path`."""
+    def numbers():
+        return [read_file(os.path.join(path, name)) for name in sorted(os.listdir(path))
+                if name.startswith("pid.")]
+    wait_until(lambda: len(numbers()) == count and all(t.endswith("\n") for t in numbers()),
+               f"{count} ranks at work")
+    return [int(text) for text in numbers()]
+
+
+def write_pid(path):
+    """Code of a rank that tells its process number."""
+    return (f"with open({path!r} + '/pid.' + os.environ['PMI_RANK'], 'w') as f: "
+            "f.write(str(os.getpid()) + '\\n')\n")
+
+
+class Terminal:
+    """mpiexec at a terminal of its own, as a user sees it."""
+
+    def __init__(self, *words, env=None):
+        self.text = ""
+        self.code = None
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 41, 93, 0, 0))
+            os.execve(Paths.mpiexec, [Paths.mpiexec, *map(str, words)], env or environment())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+    def pump(self, seconds):
+        ready, _, _ = select.select([self.fd], [], [], seconds)
+        if not ready:
+            return True
+        try:
+            got = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.text += got.decode(errors="replace")
+        return bool(got)
+
+    def expect(self, text, seconds=LIMIT):
+        deadline = time.monotonic() + seconds
+        while text not in self.text:
+            expect(time.monotonic() < deadline, f"{text!r} not seen in {self.text!r}")
+            if not self.pump(0.1):
+                break
+        expect(text in self.text, f"{text!r} not seen in {self.text!r}")
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def end(self, seconds=LIMIT):
+        deadline = time.monotonic() + seconds
+        while self.code is None:
+            expect(time.monotonic() < deadline, f"no end, after {self.text!r}")
+            self.pump(0.05)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.code = os.waitstatus_to_exitcode(status)
+        while self.pump(0.05) and select.select([self.fd], [], [], 0)[0]:
+            pass
+        return self.code
+
+
+def main(arguments):
+    """launcher_test.py --list | MPIEXEC PROBE [CASE...]; 77 means skipped."""
+    if arguments[:1] == ["--list"]:
+        print("\n".join(CASES))
+        return 0
+    Paths.mpiexec, Paths.probe = map(os.path.abspath, arguments[:2])
+    worst = 0
+    for name in arguments[2:] or CASES:
+        began = time.monotonic()
+        try:
+            CASES[name]()
+            story = "ok"
+        except Skipped as reason:
+            story = f"SKIPPED: {reason}"
+            worst = worst or 77
+        except AssertionError as failure:
+            story = f"FAILED: {failure}"
+            worst = 1
+        print(f"{name} ({time.monotonic() - began:.2f} s): {story}", flush=True)
+    return worst

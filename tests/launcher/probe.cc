@@ -1,0 +1,67 @@
+// A rank that uses the library's own bootstrap room, without the library around it: swaps a text
+// with every other rank and checks what it gets. Prints one line. Arguments choose what it does
+// besides; the exit code tells which step failed.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "bootstrap/bootstrap.h"
+
+using namespace headway::bootstrap;
+
+namespace {
+
+constinit Bootstrap boot;  // as in the library: no constructor runs
+
+int exchange() {
+  char key[key_max];
+  char value[value_max];
+  snprintf(key, sizeof key, "text-%d", boot.rank());
+  snprintf(value, sizeof value, "of-%d-%0900d", boot.rank(), boot.rank());
+  if (boot.put(key, value) != Outcome::ok) return 4;
+  if (boot.fence() != Outcome::ok) return 5;
+  const bool alone = boot.job().launcher == Launcher::none;
+  for (int owner = 0; owner < boot.size() && !alone; ++owner) {
+    char wanted[value_max];
+    snprintf(key, sizeof key, "text-%d", owner);
+    snprintf(wanted, sizeof wanted, "of-%d-%0900d", owner, owner);
+    if (boot.get(key, value, sizeof value, owner) != Outcome::ok) return 6;
+    if (strcmp(value, wanted) != 0) return 7;
+  }
+  if (boot.get("nobody-put-this", value, sizeof value, 0) != Outcome::not_found) return 8;
+  return boot.fence() == Outcome::ok ? 0 : 9;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (boot.open() != Outcome::ok) {
+    fprintf(stderr, "%s\n", boot.explanation());
+    return 3;
+  }
+  if (const int failed = exchange(); failed != 0) return failed;
+  if (what == "abort") {
+    if (boot.rank() == 1) boot.abort(argc > 2 ? atoi(argv[2]) : 1, "as the test wants");
+    if (boot.fence() == Outcome::ok) return 10;  // the job ends meanwhile
+    return 11;
+  }
+  printf("rank %d of %d app %d universe %d node %d job %s\n", boot.rank(), boot.size(),
+         boot.job().appnum, boot.job().universe_size, boot.node_of(boot.rank()), boot.job().job_id);
+  fflush(stdout);
+  if (what == "child" && boot.rank() == 0) {
+    // A program that a rank starts is alone.
+    if (system(argv[0]) != 0) return 12;
+  }
+  boot.close();
+  if (what == "again") {
+    for (int i = 0; i < 3; ++i) {
+      if (boot.open() != Outcome::ok) return 13;
+      if (boot.fence() != Outcome::ok) return 14;
+      boot.close();
+    }
+  }
+  if (what == "leave") _Exit(0);  // no exit handlers, but MPI was left properly
+  return 0;
+}
