@@ -87,6 +87,8 @@ struct CopySink {
       case 16: return fixed<16>(at, stride, count);
       case 24: return fixed<24>(at, stride, count);
       case 32: return fixed<32>(at, stride, count);
+      case 40: return fixed<40>(at, stride, count);
+      case 48: return fixed<48>(at, stride, count);
       case 64: return fixed<64>(at, stride, count);
       default: break;
     }
