@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace headway::launcher {
 
@@ -19,13 +20,13 @@ std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)
 // Helps with every kind of name that a user types.
 class NearNames {
  public:
-  explicit NearNames(std::string_view name) : name_(name) {}
+  explicit NearNames(std::string name) : name_(std::move(name)) {}
   void offer(std::string_view candidate);
   // "; did you mean A, B or C?", or "" if nothing is near.
   std::string question() const;
 
  private:
-  std::string_view name_;
+  std::string name_;
   struct Found {
     size_t distance = 1000;
     std::string text;

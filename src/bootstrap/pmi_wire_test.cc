@@ -100,7 +100,7 @@ TEST(PmiLineWriter, WritesWhatTheParserReads) {
   const std::string text(writer.text());
   ASSERT_EQ(text.back(), '\n');
   Line line;
-  ASSERT_TRUE(line.parse(text.substr(0, text.size() - 1)));
+  ASSERT_TRUE(line.parse(std::string_view(text).substr(0, text.size() - 1)));
   std::string_view value;
   EXPECT_TRUE(line.get("n", value));
   EXPECT_EQ(value, "-9223372036854775808");
