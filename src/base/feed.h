@@ -20,7 +20,7 @@ struct Feed {
   void copy(uint64_t from, void* out, size_t n) const {
     if (flat) {
       memcpy(out, flat + from, n);
-    } else {
+    } else if (n) {
       pack(memory, offset + from, out, n);
     }
   }
