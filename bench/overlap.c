@@ -82,11 +82,12 @@ static int agree(const struct Setup* s, int go_on) {
 
 struct Found {
   double l0, l0_after, c, l, overlap, slowdown;
+  double stop_c, stop_l;  // the step that ended the search; 0 if none did
   int steps;
 };
 
 static struct Found search(const struct Setup* s) {
-  struct Found f = {0, 0, 0, 0, 0, 0, 0};
+  struct Found f = {0};
   int driving = s->rank == s->driver, exceeded = 0;
   f.l0 = run_step(s, 0, fewest).l;  // warm-up; also tells how many repetitions fit
   int reps = driving ? reps_for(s, f.l0) : 0;
@@ -101,7 +102,11 @@ static struct Found search(const struct Setup* s) {
       exceeded = agree(s, step.l > 1.1 * f.l0);
     }
     if (c > 0 && (!exceeded || m == 1)) f.slowdown = step.computed / c - 1;
-    if (exceeded) break;
+    if (exceeded) {
+      f.stop_c = c;
+      f.stop_l = step.l;
+      break;
+    }
     f.c = c;
     f.l = step.l;
     f.steps = m;
@@ -115,9 +120,10 @@ static void report(const struct Setup* s, const struct Found* f, double before, 
   printf(
       "@@{\"measure\":\"overlap_%s\",\"size\":%zu,\"buffers\":\"hot\",\"unit\":\"share\","
       "\"probe\":[%.1f,%.1f],\"samples\":[%.4f],\"extra\":{\"l0_us\":%.3f,\"l0_after_us\":%.3f,"
-      "\"c_us\":%.3f,\"l_us\":%.3f,\"equation4\":%.4f,\"steps\":%d,\"slowdown\":%.4f}}\n",
+      "\"c_us\":%.3f,\"l_us\":%.3f,\"equation4\":%.4f,\"steps\":%d,\"slowdown\":%.4f,"
+      "\"stop_c_us\":%.3f,\"stop_l_us\":%.3f}}\n",
       s->send_side ? "send" : "recv", s->bytes, before, after, f->overlap, f->l0, f->l0_after, f->c,
-      f->l, (f->c - (f->l - f->l0)) / f->l0, f->steps, f->slowdown);
+      f->l, (f->c - (f->l - f->l0)) / f->l0, f->steps, f->slowdown, f->stop_c, f->stop_l);
   fflush(stdout);
 }
 
