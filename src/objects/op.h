@@ -19,4 +19,7 @@ struct Op {
   void retain() { references.fetch_add(1, std::memory_order_relaxed); }
 };
 
+// Takes a reference away; a user operation is freed at the last one.
+void release(Op* op);
+
 }  // namespace headway::objects

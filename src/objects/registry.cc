@@ -1,5 +1,7 @@
 #include "objects/registry.h"
 
+#include "base/heap.h"
+
 namespace headway::objects {
 
 void Registry::prepare() {
@@ -19,6 +21,11 @@ void Registry::prepare() {
     op.handle = handle;
     op.builtin = datatypes::find_op(handle);
   }
+}
+
+void release(Op* op) {
+  if (op->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (op->builtin == datatypes::ReduceOp::none) base::heap_free(op, sizeof(Op));
 }
 
 }  // namespace headway::objects

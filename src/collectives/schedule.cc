@@ -1,0 +1,336 @@
+#include "collectives/schedule.h"
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+#include "base/heap.h"
+
+namespace headway::collectives {
+
+using protocols::Engine;
+using protocols::RequestKind;
+using protocols::Stage;
+
+// --- building ---
+
+Schedule* Schedule::make(Engine& engine, objects::Comm* comm, Kind kind) {
+  void* memory = base::heap_allocate(sizeof(Schedule));
+  if (!memory) return nullptr;
+  auto* schedule = new (memory) Schedule;
+  schedule->engine_ = &engine;
+  schedule->comm_ = comm;
+  schedule->kind_ = kind;
+  comm->retain();
+  return schedule;
+}
+
+void Schedule::destroy() {
+  for (const Block& block : blocks_) base::heap_free(block.memory, block.size);
+  for (const datatypes::Type* type : types_) type->release();
+  if (op_) objects::release(op_);
+  objects::release(comm_);
+  this->~Schedule();
+  base::heap_free(this, sizeof *this);
+}
+
+StepId Schedule::add(const Step& step, StepId after) {
+  const StepId id = StepId(steps_.size());
+  if (!steps_.push(step)) {
+    failed_ = true;
+    return no_step;
+  }
+  if (after != no_step) depends(id, after);
+  return id;
+}
+
+StepId Schedule::send(int rank, const UserMemory& memory, StepId after) {
+  Step step;
+  step.kind = Step::Kind::send;
+  step.rank = rank;
+  step.from = memory;
+  return add(step, after);
+}
+
+StepId Schedule::receive(int rank, const UserMemory& memory, StepId after) {
+  Step step;
+  step.kind = Step::Kind::receive;
+  step.rank = rank;
+  step.to = memory;
+  return add(step, after);
+}
+
+StepId Schedule::copy(const UserMemory& from, const UserMemory& to, StepId after) {
+  Step step;
+  step.kind = Step::Kind::copy;
+  step.from = from;
+  step.to = to;
+  return add(step, after);
+}
+
+StepId Schedule::reduce(const void* in, void* inout, uint64_t count, bool swapped, StepId after) {
+  Step step;
+  step.kind = Step::Kind::reduce;
+  step.from = UserMemory(const_cast<void*>(in), 0);
+  step.to = UserMemory(inout, 0);
+  step.count = count;
+  step.swapped = swapped;
+  return add(step, after);
+}
+
+StepId Schedule::join() { return add(Step{}, no_step); }
+
+void Schedule::depends(StepId step, StepId on) {
+  if (failed_ || step == no_step || on == no_step) return;
+  if (!edges_.push({step, steps_[on].first_edge})) {
+    failed_ = true;
+    return;
+  }
+  steps_[on].first_edge = uint32_t(edges_.size() - 1);
+  ++steps_[step].waits;
+}
+
+char* Schedule::scratch(uint64_t bytes) {
+  const uint64_t size = bytes ? bytes : 1;
+  void* memory = base::heap_allocate(size);
+  if (!memory || !blocks_.push({memory, size})) {
+    base::heap_free(memory, size);
+    failed_ = true;
+    return nullptr;
+  }
+  return static_cast<char*>(memory);
+}
+
+void Schedule::keep(const datatypes::Type* type) {
+  if (type->predefined()) return;
+  type->retain();
+  if (!types_.push(type)) failed_ = true;
+}
+
+void Schedule::keep(objects::Op* op) {
+  if (op->builtin != datatypes::ReduceOp::none) return;
+  op->retain();
+  op_ = op;
+}
+
+// --- running; the engine is held ---
+
+Request* Schedule::begin() {
+  request_ = failed_ ? nullptr : engine_->take_request();
+  if (!request_ || !ready_.reserve(steps_.size() + 1)) {
+    if (request_) engine_->give_request(request_);
+    return nullptr;
+  }
+  request_->kind = RequestKind::schedule;
+  request_->stage = Stage::running;
+  request_->outcome = Outcome::ok;
+  request_->held_by_user = true;
+  request_->persistent = request_->started = false;
+  request_->cancelled = request_->cancelling = false;
+  request_->notify = nullptr;
+  request_->peer = nullptr;
+  request_->memory = {};
+  request_->key = {};
+  request_->types[0] = request_->types[1] = nullptr;
+  request_->communicator = comm_;
+  request_->owner = this;
+  request_->on_release = released;
+  request_->status_source = matching::any;
+  request_->status_tag = -2;
+  request_->status_bytes = request_->sent_bytes = 0;
+  request_->done.store(0, std::memory_order_relaxed);
+  ++engine_->handoff.pending;
+  ++engine_->schedules;
+  tag_ = int(comm_->collective_count++ & 0x3fffffff);
+  left_ = uint32_t(steps_.size());
+  for (StepId i = 0; i < steps_.size(); ++i) {
+    steps_[i].schedule = this;
+    if (steps_[i].waits == 0) (void)ready_.push(i);
+  }
+  Request* request = request_;  // work() forgets it when everything is done at once
+  work();
+  return request;
+}
+
+// Launches what is ready. Steps that finish at once make others ready: a loop, not a recursion.
+void Schedule::work() {
+  if (working_) return;
+  working_ = true;
+  for (size_t next = 0; next < ready_.size(); ++next) launch(ready_[next]);
+  ready_.clear();
+  working_ = false;
+  if (left_ > 0 || !request_) return;
+  Request* request = request_;
+  request_ = nullptr;
+  --engine_->schedules;
+  engine_->complete(request, outcome);
+}
+
+void Schedule::done(StepId id) {
+  --left_;
+  for (uint32_t edge = steps_[id].first_edge; edge != ~0u; edge = edges_[edge].next) {
+    // Room was reserved for every step, and each becomes ready once.
+    if (--steps_[edges_[edge].to].waits == 0) (void)ready_.push(edges_[edge].to);
+  }
+}
+
+void Schedule::launch(StepId id) {
+  Step& step = steps_[id];
+  switch (step.kind) {
+    case Step::Kind::send:
+    case Step::Kind::receive: launch_message(step); return;
+    case Step::Kind::copy: {
+      const uint64_t n =
+          step.from.bytes() < step.to.bytes() ? step.from.bytes() : step.to.bytes();
+      if (step.from.bytes() > step.to.bytes()) outcome = Outcome::truncated;
+      UserMemory::copy(step.from, step.to, n);
+      break;
+    }
+    case Step::Kind::reduce: launch_reduce(id); return;
+    case Step::Kind::nothing: break;
+  }
+  done(id);
+}
+
+void Schedule::launch_message(Step& step) {
+  Request* request = engine_->take_request();
+  if (!request) {
+    outcome = Outcome::no_memory;
+    done(StepId(&step - steps_.data()));
+    return;
+  }
+  const bool sends = step.kind == Step::Kind::send;
+  request->kind = sends ? RequestKind::send : RequestKind::receive;
+  request->mode = protocols::Mode::standard;
+  request->stage = Stage::idle;
+  request->held_by_user = false;
+  request->persistent = request->started = false;
+  request->collective = uint8_t(kind_);
+  request->notify = message_done;
+  request->owner = &step;
+  request->on_release = nullptr;
+  request->communicator = nullptr;
+  request->types[0] = request->types[1] = nullptr;
+  request->memory = sends ? step.from : step.to;
+  request->peer = &engine_->peer(comm_->job_rank(step.rank));
+  request->key = {comm_->collective_context(), sends ? comm_->rank : step.rank, tag_};
+  if (sends) {
+    engine_->start_send(request);
+  } else {
+    engine_->start_receive(request);
+  }
+}
+
+void Schedule::message_done(Request* request) {
+  auto* step = static_cast<Step*>(request->owner);
+  Schedule& schedule = *step->schedule;
+  if (request->outcome != Outcome::ok) schedule.outcome = request->outcome;
+  // A shorter message than was expected is a mismatch that can be seen, too.
+  if (request->kind == RequestKind::receive && request->sent_bytes < request->memory.bytes()) {
+    schedule.outcome = Outcome::truncated;
+  }
+  schedule.engine_->give_request(request);
+  schedule.done(StepId(step - schedule.steps_.data()));
+  schedule.work();
+}
+
+void Schedule::launch_reduce(StepId id) {
+  Step& step = steps_[id];
+  const auto* in = step.from.flat();
+  auto* inout = step.to.flat();
+  if (!reduction.kernel) {
+    step.call.run = run_user_function;
+    step.call.finished = user_function_done;
+    engine_->handoff.user_calls.push_back(&step.call);
+    engine_->handoff.completed();
+    return;
+  }
+  if (step.swapped && step.count) {
+    // inout OP in: the kernels leave the result in their second argument.
+    datatypes::find_reducer3(reduction.op->builtin, reduction.type->basic())(inout, in, inout,
+                                                                           step.count);
+  } else if (step.count) {
+    reduction.kernel(in, inout, step.count);
+  }
+  done(id);
+}
+
+namespace {
+
+// An MPI_User_function or MPI_User_function_c; handles are pointers in this ABI.
+using UserFunction = void (*)(void*, void*, int*, void**);
+using UserFunctionLarge = void (*)(void*, void*, int64_t*, void**);
+
+void call_user(const Reduction& reduction, void* in, void* inout, uint64_t count) {
+  void* type = reinterpret_cast<void*>(reduction.type_handle);
+  if (reduction.op->large) {
+    int64_t n = int64_t(count);
+    reinterpret_cast<UserFunctionLarge>(reduction.op->function)(in, inout, &n, &type);
+    return;
+  }
+  const int64_t extent = reduction.type->extent();
+  while (count > 0) {
+    int n = count > INT32_MAX ? INT32_MAX : int(count);
+    reinterpret_cast<UserFunction>(reduction.op->function)(in, inout, &n, &type);
+    in = static_cast<char*>(in) + n * extent;
+    inout = static_cast<char*>(inout) + n * extent;
+    count -= uint64_t(n);
+  }
+}
+
+}  // namespace
+
+void Schedule::run_user_function(progress::UserCall* call) {
+  Step* step = reinterpret_cast<Step*>(reinterpret_cast<char*>(call) - offsetof(Step, call));
+  const Reduction& reduction = step->schedule->reduction;
+  if (!step->swapped) {
+    call_user(reduction, step->from.flat(), step->to.flat(), step->count);
+    return;
+  }
+  // inout OP in: run it the other way round, into `in`, and copy back.
+  call_user(reduction, step->to.flat(), step->from.flat(), step->count);
+  const UserMemory from(step->from.flat(), step->count, *reduction.type);
+  UserMemory to(step->to.flat(), step->count, *reduction.type);
+  UserMemory::copy(from, to, from.bytes());
+}
+
+void Schedule::user_function_done(progress::UserCall* call) {
+  Step* step = reinterpret_cast<Step*>(reinterpret_cast<char*>(call) - offsetof(Step, call));
+  Schedule& schedule = *step->schedule;
+  schedule.done(StepId(step - schedule.steps_.data()));
+  schedule.work();
+}
+
+void Schedule::released(Request* request) {
+  static_cast<Schedule*>(request->owner)->destroy();
+}
+
+// --- as an operation ---
+
+Request* Schedule::start() {
+  Engine& engine = *engine_;
+  engine.handoff.enter();
+  Request* request = begin();
+  engine.handoff.leave();
+  if (!request) destroy();
+  return request;
+}
+
+Outcome Schedule::run(waiting::Waiter& waiter) {
+  Engine& engine = *engine_;
+  engine.handoff.enter();
+  engine.handoff.driver = progress::Driver::waiting;
+  Request* request = begin();
+  if (!request) {
+    engine.handoff.leave();
+    destroy();
+    return Outcome::no_memory;
+  }
+  waiter.request(request);
+  const Outcome result = request->outcome;
+  engine.give_request(request);
+  engine.handoff.leave();
+  return result;
+}
+
+}  // namespace headway::collectives

@@ -1,0 +1,126 @@
+// Schedule: a collective as steps (send, receive, reduce, copy) with dependencies, run by whoever
+// drives the engine. One description serves blocking and non-blocking calls. Thread: built by an
+// application thread, run with the engine held; user reductions run without it.
+// Owner: its Request (extra), which frees it. Invariants: steps and edges do not change once it has
+// started; the tag is the same on all ranks because collectives on a communicator start in the
+// same order everywhere.
+#pragma once
+#include <cstdint>
+
+#include "base/vec.h"
+#include "objects/comm.h"
+#include "objects/op.h"
+#include "progress/user_calls.h"
+#include "protocols/engine.h"
+#include "waiting/waiter.h"
+
+namespace headway::collectives {
+
+using protocols::Request;
+using protocols::UserMemory;
+
+// What a collective message carries in its header, for the matching of collectives.
+enum class Kind : uint8_t {
+  none, barrier, bcast, gather, gatherv, scatter, scatterv, allgather, allgatherv, alltoall,
+  alltoallv, alltoallw, reduce, allreduce, reduce_scatter, reduce_scatter_block, scan, exscan, last
+};
+
+using StepId = uint32_t;
+inline constexpr StepId no_step = ~0u;
+
+class Schedule;
+
+// A reduction of `count` elements, ready to run: inout = in OP inout, `in` from the lower ranks.
+struct Reduction {
+  const objects::Op* op = nullptr;
+  datatypes::Reducer kernel = nullptr;  // null: the user's function
+  const datatypes::Type* type = nullptr;
+  uintptr_t type_handle = 0;            // what the user's function is told
+};
+
+struct Step {
+  enum class Kind : uint8_t { send, receive, copy, reduce, nothing };
+  Kind kind = Kind::nothing;
+  bool swapped = false;      // reduce: inout OP in, the result still in inout
+  uint32_t waits = 0;        // steps before it that are not done
+  uint32_t first_edge = ~0u;
+  int rank = 0;              // send, receive: in the communicator
+  Schedule* schedule = nullptr;
+  UserMemory from;           // send, copy; reduce: in (flat)
+  UserMemory to;             // receive, copy; reduce: inout (flat)
+  uint64_t count = 0;        // reduce: elements
+  char* scratch = nullptr;   // reduce, swapped user function: room for `count` elements
+  uint64_t scratch_size = 0;
+  progress::UserCall call;
+};
+
+class Schedule {
+ public:
+  // A schedule on `comm` whose messages carry `kind`; null without memory. Engine not held.
+  static Schedule* make(protocols::Engine& engine, objects::Comm* comm, Kind kind);
+  void destroy();
+
+  // Building. Each returns the new step's number. `after`: a step that it waits for, or no_step.
+  StepId send(int rank, const UserMemory& memory, StepId after = no_step);
+  StepId receive(int rank, const UserMemory& memory, StepId after = no_step);
+  StepId copy(const UserMemory& from, const UserMemory& to, StepId after = no_step);
+  // inout = in OP inout, or inout OP in if `swapped` (then `in` is from the higher ranks).
+  StepId reduce(const void* in, void* inout, uint64_t count, bool swapped,
+                StepId after = no_step);
+  // Waits for everything that is attached to it.
+  StepId join();
+  void depends(StepId step, StepId on);
+
+  // Memory that lives as long as the schedule; null without memory (the schedule is then failed).
+  char* scratch(uint64_t bytes);
+  void keep(const datatypes::Type* type);
+  void keep(objects::Op* op);
+
+  bool failed() const { return failed_; }
+  Reduction reduction;
+  Outcome outcome = Outcome::ok;
+
+  // Starts it as a request that its user holds. Takes the engine itself.
+  Request* start();
+  // Starts it, waits, and frees it. Takes the engine itself.
+  Outcome run(waiting::Waiter& waiter);
+
+ private:
+  struct Edge {
+    StepId to;
+    uint32_t next;
+  };
+  struct Block {
+    void* memory;
+    uint64_t size;
+  };
+
+  StepId add(const Step& step, StepId after);
+  Request* begin();
+  void work();
+  void launch(StepId id);
+  void launch_message(Step& step);
+  void launch_reduce(StepId id);
+  void done(StepId id);
+  static void message_done(Request* request);
+  static void run_user_function(progress::UserCall* call);
+  static void user_function_done(progress::UserCall* call);
+  static void released(Request* request);
+
+  protocols::Engine* engine_ = nullptr;
+  objects::Comm* comm_ = nullptr;
+  Kind kind_ = Kind::none;
+  int tag_ = 0;
+  bool failed_ = false;
+  bool working_ = false;
+  uint32_t left_ = 0;  // steps that are not done
+  Request* request_ = nullptr;
+  base::Vec<Step> steps_;
+  base::Vec<Edge> edges_;
+  base::Vec<StepId> ready_;
+  base::Vec<Block> blocks_;
+  base::Vec<const datatypes::Type*> types_;
+  objects::Op* op_ = nullptr;
+};
+
+}  // namespace headway::collectives
