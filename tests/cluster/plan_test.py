@@ -5,7 +5,7 @@ import subprocess
 import unittest
 
 from support import CLUSTER  # also makes the cluster's modules importable
-from plan import Plan, Refused, parse_rate, shaping, wire_seconds
+from plan import PAYLOAD, Plan, Refused, parse_rate, shaping, wire_seconds
 
 
 class Rates(unittest.TestCase):
@@ -15,7 +15,8 @@ class Rates(unittest.TestCase):
             self.assertEqual(parse_rate(text), rate, text)
 
     def test_nonsense(self):
-        for text in ("", "fast", "0", "-1mbit", "1tbit", "1..2mbit", "1000gbit", "10 kbit", "e9", "10mbps"):
+        for text in ("", "fast", "0", "-1mbit", "1tbit", "1..2mbit", "1000gbit", "10 kbit", "e9",
+                     "10mbps"):
             with self.assertRaises(Refused, msg=text):
                 parse_rate(text)
 
@@ -31,11 +32,15 @@ class Shape(unittest.TestCase):
                 for uplink in ("1mbit", "100mbit", "1gbit", "10gbit"):
                     plan = Plan.make("x", hosts, rate, 4, uplink)
                     for link in (plan.link_rate, plan.link_uplink_rate):
-                        self.assertGreaterEqual(plan.burst(link), plan.largest_packet + 100)
+                        frames = (plan.largest_packet - 200) // PAYLOAD
+                        self.assertGreaterEqual(plan.burst(link), frames * 1514 + 50)
+                        self.assertLessEqual(plan.largest_packet, 65536)
 
     def test_small_messages_are_not_free(self):
-        for hosts in (2, 16, 64):
-            self.assertLess(shaping(100e6, hosts)[0], 6300)
+        # 4 KB are 4,294 bytes on the wire.
+        self.assertLess(shaping(100e6, 16)[0], 4000)
+        self.assertLess(shaping(12.5e6, 64)[0], 4000)
+        self.assertLess(shaping(100e6, 64)[0], 6000)
 
     def test_switches(self):
         plan = Plan.make("x", 40, "100mbit", 16, "1gbit")

@@ -21,7 +21,7 @@ def check(*words, wanted=None):
         print(done.stdout + done.stderr)
         if wanted is not None and done.returncode != wanted:
             raise AssertionError(f"exit code {done.returncode}, not {wanted}")
-        return done.returncode, json.load(open(report.name, encoding="utf-8"))
+        return done.returncode, json.load(report)
 
 
 def reshape(devices, burst, limit, packet):

@@ -21,8 +21,8 @@ def add_up(verbs):
     up.add_argument("--uplink-rate", metavar="RATE", help="of each uplink (default: --rate)")
     up.add_argument("--dilation", type=float, default=1.0, metavar="D",
                     help="slow the whole cluster D times, where this machine would saturate")
-    up.add_argument("--congestion", metavar="NAME",
-                    help="TCP congestion control in the hosts (default: the machine's own)")
+    up.add_argument("--congestion", default="reno", metavar="NAME",
+                    help="TCP congestion control in the hosts (default: reno)")
 
 
 def add_run(verbs):

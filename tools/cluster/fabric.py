@@ -21,6 +21,8 @@ SLOW = 120.0  # seconds one iproute2 call may take
 HOST_SETTINGS = {
     "net/ipv4/tcp_early_retrans": "0",
     "net/ipv4/tcp_slow_start_after_idle": "0",
+    # Else one socket fills the 4 MB of its own card's queue; what waits, waits in its buffer.
+    "net/ipv4/tcp_limit_output_bytes": "262144",
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv6/conf/default/disable_ipv6": "1",
 }
@@ -135,8 +137,7 @@ def build(plan, folder, congestion):
         call("bridge", forward)
     wanted = dict(HOST_SETTINGS)
     wanted["net/ipv4/tcp_rto_min_us"] = str(int(1_000_000 * plan.dilation))
-    if congestion:
-        wanted["net/ipv4/tcp_congestion_control"] = congestion
+    wanted["net/ipv4/tcp_congestion_control"] = congestion
     for h in range(plan.hosts):
         with namespaces.inside(folder.net(plan.host_name(h))):
             set_if_there(wanted)

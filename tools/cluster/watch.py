@@ -93,8 +93,8 @@ def count(plan, folder):
             received.append(come)
     total, idle, softirq = processor()
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Counts(time.monotonic(), backlog_drops(), shaper_drops, retransmits, needless, timeouts, sent,
-                  received, total, idle, softirq, waiting_us(), own.ru_utime + own.ru_stime)
+    return Counts(time.monotonic(), backlog_drops(), shaper_drops, retransmits, needless, timeouts,
+                  sent, received, total, idle, softirq, waiting_us(), own.ru_utime + own.ru_stime)
 
 
 def refresh_processor(counts):
