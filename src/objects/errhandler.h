@@ -10,6 +10,7 @@ enum class ErrhandlerTarget : uint8_t { comm, window, file, session };
 
 struct Errhandler {
   std::atomic<uint32_t> references{1};
+  std::atomic<uint32_t> handles_given{0};
   uintptr_t handle = 0;
   ErrhandlerKind kind = ErrhandlerKind::fatal;
   ErrhandlerTarget target = ErrhandlerTarget::comm;

@@ -188,6 +188,9 @@ Outcome Process::share_memory() {
     made = text[0] == '-' ? Outcome::no_memory : engine_->node.attach(text, count);
   }
   if (made != Outcome::ok) {
+    if (made == Outcome::peer_lost) {
+      return fail(made, "the first rank of this host ended while the others were still starting");
+    }
     return fail(made, made == Outcome::refused
                           ? "the shared memory of this host's ranks may not be opened (/proc of "
                             "another process is closed here); run with HEADWAY_SHM=off to use TCP"

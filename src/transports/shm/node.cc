@@ -96,7 +96,7 @@ Outcome Node::attach(const char* key, uint32_t ranks) {
   base::Text<64> path;
   path << "/proc/" << pid << "/fd/" << number;
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return Outcome::refused;
+  if (fd < 0) return errno == ENOENT || errno == ESRCH ? Outcome::peer_lost : Outcome::refused;
   struct stat info {};
   ranks_ = ranks;
   shape_ = shape_for(ranks);

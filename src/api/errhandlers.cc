@@ -1,0 +1,110 @@
+// Error handlers: MPI 5.0, section 9.3.
+#include <new>
+
+#include "api/detail/call.h"
+#include "base/heap.h"
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+int create(const char* call, void* function, objects::ErrhandlerTarget target,
+           MPI_Errhandler* handle) {
+  Story story{.call = call};
+  registry().prepare();
+  if (!function) return raise(story, MPI_ERR_ARG, "the handler function is a null pointer");
+  void* memory = base::heap_allocate(sizeof(objects::Errhandler));
+  if (!memory) return raise(story, Outcome::no_memory);
+  auto* made = new (memory) objects::Errhandler{};
+  made->kind = objects::ErrhandlerKind::user;
+  made->target = target;
+  made->function = function;
+  made->handles_given.store(1, std::memory_order_relaxed);
+  made->handle = registry().errhandlers.add(made);
+  if (!made->handle) {
+    objects::release(made);
+    return raise(story, Outcome::no_resource);
+  }
+  *handle = handle_of<MPI_Errhandler>(made->handle);
+  return MPI_SUCCESS;
+}
+
+int take_errhandler(const Story& story, MPI_Errhandler handle, objects::Errhandler*& found) {
+  found = registry().find_errhandler(value_of(handle));
+  if (found) return MPI_SUCCESS;
+  return raise(story, MPI_ERR_ERRHANDLER, "the error handler is not valid: freed, or never made");
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_Comm_create_errhandler)(MPI_Comm_errhandler_function* function,
+                                          MPI_Errhandler* errhandler) {
+  return create("MPI_Comm_create_errhandler", reinterpret_cast<void*>(function),
+                objects::ErrhandlerTarget::comm, errhandler);
+}
+HEADWAY_ENTRY(MPI_Win_create_errhandler)(MPI_Win_errhandler_function* function,
+                                         MPI_Errhandler* errhandler) {
+  return create("MPI_Win_create_errhandler", reinterpret_cast<void*>(function),
+                objects::ErrhandlerTarget::window, errhandler);
+}
+HEADWAY_ENTRY(MPI_File_create_errhandler)(MPI_File_errhandler_function* function,
+                                          MPI_Errhandler* errhandler) {
+  return create("MPI_File_create_errhandler", reinterpret_cast<void*>(function),
+                objects::ErrhandlerTarget::file, errhandler);
+}
+HEADWAY_ENTRY(MPI_Session_create_errhandler)(MPI_Session_errhandler_function* function,
+                                             MPI_Errhandler* errhandler) {
+  return create("MPI_Session_create_errhandler", reinterpret_cast<void*>(function),
+                objects::ErrhandlerTarget::session, errhandler);
+}
+
+HEADWAY_ENTRY(MPI_Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler errhandler) {
+  Story story{.call = "MPI_Comm_set_errhandler"};
+  if (const int code = take_comm(story, comm)) return code;
+  objects::Errhandler* handler;
+  if (const int code = take_errhandler(story, errhandler, handler)) return code;
+  if (handler->kind == objects::ErrhandlerKind::user &&
+      handler->target != objects::ErrhandlerTarget::comm) {
+    return raise(story, MPI_ERR_ERRHANDLER, "the error handler was not made for communicators",
+                 "make it with MPI_Comm_create_errhandler");
+  }
+  handler->retain();
+  objects::release(story.comm->errhandler);
+  story.comm->errhandler = handler;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Comm_get_errhandler)(MPI_Comm comm, MPI_Errhandler* errhandler) {
+  Story story{.call = "MPI_Comm_get_errhandler"};
+  if (const int code = take_comm(story, comm)) return code;
+  objects::Errhandler* handler = story.comm->errhandler;
+  // A handler whose handle was freed lives on in its communicator: it gets a new handle.
+  if (!handler->handle) handler->handle = registry().errhandlers.add(handler);
+  handler->handles_given.fetch_add(1, std::memory_order_relaxed);
+  handler->retain();
+  *errhandler = handle_of<MPI_Errhandler>(handler->handle);
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Comm_call_errhandler)(MPI_Comm comm, int errorcode) {
+  Story story{.call = "MPI_Comm_call_errhandler"};
+  if (const int code = take_comm(story, comm)) return code;
+  raise(story, errorcode, "the program called the error handler itself");
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Errhandler_free)(MPI_Errhandler* errhandler) {
+  const Story story{.call = "MPI_Errhandler_free"};
+  objects::Errhandler* handler;
+  if (const int code = take_errhandler(story, *errhandler, handler)) return code;
+  *errhandler = MPI_ERRHANDLER_NULL;
+  if (handler->kind != objects::ErrhandlerKind::user) return MPI_SUCCESS;  // MPI_Comm_get gave it
+  // MPI_Comm_get_errhandler gives the same handle again: it dies when all that were given are freed.
+  if (handler->handles_given.fetch_sub(1, std::memory_order_relaxed) == 1) {
+    registry().errhandlers.remove(handler->handle);
+    handler->handle = 0;
+  }
+  objects::release(handler);
+  return MPI_SUCCESS;
+}
