@@ -37,9 +37,10 @@ class Crash(ClusterTest):
         self.assertIn(code, (0, -9), "up failed by itself")
         # What was changed must be on disk by now.
         backlog = "net/core/netdev_max_backlog"
-        if self.before["settings"].get(backlog) not in (None, machine.read_setting(backlog)):
-            saved = machine.load(machine.saved_file())
-            self.assertEqual(saved["before"][backlog], self.before["settings"][backlog])
+        with machine.lock():
+            if self.original.get(backlog) != machine.read_setting(backlog):
+                saved = machine.load(machine.saved_file())
+                self.assertEqual(saved["before"][backlog], self.original[backlog])
         return code
 
     def test_down_cleans_after_a_crash_at_each_stage(self):

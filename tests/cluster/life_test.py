@@ -101,7 +101,7 @@ class Life(ClusterTest):
 
     def test_what_somebody_else_changed_is_left_alone(self):
         name = "net/core/netdev_max_backlog"
-        if self.before["settings"].get(name) is None or machine.folders():
+        if self.original.get(name) is None or machine.folders():
             self.skipTest("no such setting here, or another cluster is up")
         cluster("up", "--hosts", 2, "--rate", "100mbit")
         try:
@@ -110,7 +110,7 @@ class Life(ClusterTest):
             self.assertIn("left alone", down.stderr)
             self.assertEqual(machine.read_setting(name), "77777")
         finally:
-            machine.write_setting(name, self.before["settings"][name])
+            machine.write_setting(name, self.original[name])
 
     def test_an_error_in_the_middle_leaves_nothing(self):
         failed = cluster("up", "--hosts", 3, "--rate", "100mbit", "--congestion", "none-such",
