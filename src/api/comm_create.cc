@@ -1,0 +1,163 @@
+// Communicators, making and freeing them: MPI 5.0, section 7.4.
+#include "api/detail/requests.h"
+#include "communicators/communicators.h"
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+communicators::Makers makers() {
+  return {process().waiter(), registry(), [] { return process().new_context(); }};
+}
+
+int hand_out_comm(const Story& story, Outcome outcome, objects::Comm* made, MPI_Comm* handle) {
+  if (outcome != Outcome::ok) return raise(story, outcome);
+  *handle = made ? handle_of<MPI_Comm>(made->handle) : MPI_COMM_NULL;
+  return MPI_SUCCESS;
+}
+
+// The hints of the old communicator, or those that the call brings.
+int give_info(const Story& story, objects::Comm* made, const objects::Info* info) {
+  if (!info || !made) return MPI_SUCCESS;
+  made->info = info->duplicate();
+  return made->info ? MPI_SUCCESS : raise(story, Outcome::no_memory);
+}
+
+int dup(const char* call, MPI_Comm comm, const MPI_Info* given, MPI_Comm* newcomm,
+        MPI_Request* request) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  const auto* info = static_cast<objects::Info*>(story.comm->info);
+  if (given) {
+    info = registry().find_info(value_of(*given));
+    if (!info && *given != MPI_INFO_NULL) {
+      return raise(story, MPI_ERR_INFO, "the info object is not valid: freed, or never made");
+    }
+  }
+  const Inside inside(call, unset, unset);
+  objects::Comm* made = nullptr;
+  if (!request) {
+    const Outcome outcome = communicators::dup(makers(), story.comm, made);
+    if (const int code = hand_out_comm(story, outcome, made, newcomm)) return code;
+    return give_info(story, made, info);
+  }
+  protocols::Request* started = communicators::start_dup(makers(), story.comm, made);
+  if (const int code = hand_out(story, started, request)) return code;
+  *newcomm = handle_of<MPI_Comm>(made->handle);
+  return give_info(story, made, info);
+}
+
+int split(const Story& story, int color, int key, MPI_Comm* newcomm) {
+  const Inside inside(story.call, unset, unset);
+  objects::Comm* made = nullptr;
+  const Outcome outcome = communicators::split(makers(), story.comm, color, key, made);
+  return hand_out_comm(story, outcome, made, newcomm);
+}
+
+int take_members(const Story& story, MPI_Group handle, objects::Group*& group) {
+  group = registry().find_group(value_of(handle));
+  if (!group) return raise(story, MPI_ERR_GROUP, "the group is not valid: freed, or never made");
+  for (int i = 0; i < group->size; ++i) {
+    if (story.comm->group->find(group->members[i]) >= 0) continue;
+    return raise(story, MPI_ERR_GROUP, "the group has a member that is not in the communicator");
+  }
+  return MPI_SUCCESS;
+}
+
+int free_comm(const char* call, MPI_Comm* comm) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, *comm)) return code;
+  if (story.comm == registry().world || story.comm == registry().self) {
+    return raise(story, MPI_ERR_COMM, "a predefined communicator cannot be freed");
+  }
+  // Operations in progress keep the communicator; its handle is gone at once.
+  registry().comms.remove(story.comm->handle);
+  objects::release(story.comm);
+  *comm = MPI_COMM_NULL;
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_Comm_dup)(MPI_Comm comm, MPI_Comm* newcomm) {
+  return dup("MPI_Comm_dup", comm, nullptr, newcomm, nullptr);
+}
+HEADWAY_ENTRY(MPI_Comm_dup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
+  return dup("MPI_Comm_dup_with_info", comm, &info, newcomm, nullptr);
+}
+HEADWAY_ENTRY(MPI_Comm_idup)(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
+  return dup("MPI_Comm_idup", comm, nullptr, newcomm, request);
+}
+HEADWAY_ENTRY(MPI_Comm_idup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
+                                       MPI_Request* request) {
+  return dup("MPI_Comm_idup_with_info", comm, &info, newcomm, request);
+}
+
+HEADWAY_ENTRY(MPI_Comm_split)(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
+  Story story{.call = "MPI_Comm_split"};
+  if (const int code = take_comm(story, comm)) return code;
+  if (color < 0 && color != MPI_UNDEFINED) {
+    return raise(story, MPI_ERR_ARG, "the color is negative",
+                 "colors are 0 or more; MPI_UNDEFINED stays out of all groups");
+  }
+  return split(story, color < 0 ? -1 : color, key, newcomm);
+}
+
+HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_Info,
+                                   MPI_Comm* newcomm) {
+  Story story{.call = "MPI_Comm_split_type"};
+  if (const int code = take_comm(story, comm)) return code;
+  switch (split_type) {
+    case MPI_COMM_TYPE_SHARED:
+      return split(story, int(process().node_ranks()[0]), key, newcomm);
+    case MPI_UNDEFINED:
+    case MPI_COMM_TYPE_HW_GUIDED:
+    case MPI_COMM_TYPE_HW_UNGUIDED:
+    case MPI_COMM_TYPE_RESOURCE_GUIDED:
+      // No narrower hardware domain is told apart: the standard's answer is the null communicator.
+      return split(story, -1, key, newcomm);
+    default: return raise(story, MPI_ERR_ARG, "there is no such split type");
+  }
+}
+
+HEADWAY_ENTRY(MPI_Comm_create)(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
+  Story story{.call = "MPI_Comm_create"};
+  if (const int code = take_comm(story, comm)) return code;
+  objects::Group* members;
+  if (const int code = take_members(story, group, members)) return code;
+  const Inside inside(story.call, unset, unset);
+  objects::Comm* made = nullptr;
+  const Outcome outcome = communicators::create(makers(), story.comm, members, made);
+  return hand_out_comm(story, outcome, made, newcomm);
+}
+
+HEADWAY_ENTRY(MPI_Comm_create_group)(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
+  Story story{.call = "MPI_Comm_create_group"};
+  if (const int code = take_comm(story, comm)) return code;
+  objects::Group* members;
+  if (const int code = take_members(story, group, members)) return code;
+  if (tag < 0) return raise(story, MPI_ERR_TAG, "the tag is negative");
+  const Inside inside(story.call, unset, tag);
+  objects::Comm* made = nullptr;
+  const Outcome outcome = communicators::create_group(makers(), story.comm, members, tag, made);
+  return hand_out_comm(story, outcome, made, newcomm);
+}
+
+HEADWAY_ENTRY(MPI_Comm_free)(MPI_Comm* comm) { return free_comm("MPI_Comm_free", comm); }
+
+HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
+  Story story{.call = "MPI_Comm_disconnect"};
+  if (const int code = take_comm(story, *comm)) return code;
+  if (story.comm != registry().world && story.comm != registry().self) {
+    // Waits until what is pending on it is complete: one reference is the handle's own.
+    const Inside inside(story.call, unset, unset);
+    objects::Comm* waited = story.comm;
+    waiting::Waiter& waiter = process().waiter();
+    waiter.engine.handoff.enter();
+    waiter.until([waited] { return waited->references.load(std::memory_order_relaxed) == 1; },
+                 nullptr);
+    waiter.engine.handoff.leave();
+  }
+  return free_comm("MPI_Comm_disconnect", comm);
+}

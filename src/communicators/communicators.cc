@@ -1,0 +1,181 @@
+#include "communicators/communicators.h"
+
+#include "base/vec.h"
+#include "collectives/collectives.h"
+#include "p2p/p2p.h"
+#include "settings/abi_constants.h"
+
+namespace headway::communicators {
+namespace {
+
+using collectives::Data;
+
+// create_group's messages: in the parent's context, apart from everything else.
+constexpr uint64_t creation_context = uint64_t(1) << 63;
+
+Outcome adopt(const Makers& makers, const objects::Comm& parent, uint64_t context,
+              objects::Group* group, objects::Comm*& made) {
+  made = objects::make_comm(context, group, parent.errhandler);
+  if (!made) return Outcome::no_memory;
+  made->handle = makers.registry.comms.add(made);
+  if (made->handle) return Outcome::ok;
+  objects::release(made);
+  made = nullptr;
+  return Outcome::no_resource;
+}
+
+const datatypes::Type* int64_type() {
+  return &datatypes::predefined(datatypes::BasicType::int64_t);
+}
+
+collectives::Schedule* tell_context(const Makers& makers, objects::Comm* comm, uint64_t& context) {
+  if (comm->rank == 0) context = makers.new_context();
+  return collectives::bcast(makers.waiter.engine, comm, Data{&context, 1, int64_type()}, 0);
+}
+
+// Every rank fills in its own `width` numbers; afterwards all have those of all.
+Outcome share(const Makers& makers, objects::Comm* comm, base::Vec<int64_t>& numbers,
+              size_t width, const int64_t* own) {
+  if (!numbers.resize(width * size_t(comm->size))) return Outcome::no_memory;
+  for (size_t i = 0; i < width; ++i) numbers[size_t(comm->rank) * width + i] = own[i];
+  collectives::Reduction sum;
+  sum.op = makers.registry.find_op(abi::k_SUM);
+  sum.type = int64_type();
+  sum.kernel = datatypes::find_reducer(datatypes::ReduceOp::sum, datatypes::BasicType::int64_t);
+  const Data data{numbers.data(), numbers.size(), int64_type()};
+  collectives::Schedule* schedule =
+      collectives::allreduce(makers.waiter.engine, comm, data, data, sum);
+  return schedule ? schedule->run(makers.waiter) : Outcome::no_memory;
+}
+
+struct Place {
+  int key;
+  int rank;
+};
+
+// Stable by key, then by old rank; the ranks come in order, so insertion keeps equal keys.
+void sort_places(base::Vec<Place>& places) {
+  // Merge sort from the bottom: a thousand ranks with random keys must not cost a million moves.
+  base::Vec<Place> other;
+  if (!other.resize(places.size())) return;
+  Place* from = places.data();
+  Place* to = other.data();
+  const size_t n = places.size();
+  for (size_t width = 1; width < n; width *= 2) {
+    for (size_t start = 0; start < n; start += 2 * width) {
+      const size_t middle = start + width < n ? start + width : n;
+      const size_t end = start + 2 * width < n ? start + 2 * width : n;
+      size_t left = start, right = middle;
+      for (size_t at = start; at < end; ++at) {
+        const bool take_left =
+            left < middle && (right >= end || from[left].key <= from[right].key);
+        to[at] = take_left ? from[left++] : from[right++];
+      }
+    }
+    Place* swap = from;
+    from = to;
+    to = swap;
+  }
+  for (size_t i = 0; from != places.data() && i < n; ++i) places[i] = from[i];
+}
+
+}  // namespace
+
+Outcome dup(const Makers& makers, objects::Comm* comm, objects::Comm*& made) {
+  made = nullptr;
+  uint64_t context = 0;
+  collectives::Schedule* schedule = tell_context(makers, comm, context);
+  if (!schedule) return Outcome::no_memory;
+  if (const Outcome told = schedule->run(makers.waiter); told != Outcome::ok) return told;
+  return adopt(makers, *comm, context, comm->group, made);
+}
+
+protocols::Request* start_dup(const Makers& makers, objects::Comm* comm, objects::Comm*& made) {
+  if (adopt(makers, *comm, 0, comm->group, made) != Outcome::ok) return nullptr;
+  // The number lands in the communicator itself.
+  collectives::Schedule* schedule = tell_context(makers, comm, made->context);
+  if (!schedule) return nullptr;
+  return schedule->start();
+}
+
+Outcome split(const Makers& makers, objects::Comm* comm, int color, int key,
+              objects::Comm*& made) {
+  made = nullptr;
+  const int64_t own[] = {color, key, int64_t(makers.new_context())};
+  base::Vec<int64_t> all;
+  if (const Outcome shared = share(makers, comm, all, 3, own); shared != Outcome::ok) {
+    return shared;
+  }
+  if (color < 0) return Outcome::ok;
+  base::Vec<Place> places;
+  for (int i = 0; i < comm->size; ++i) {
+    if (all[size_t(i) * 3] != color) continue;
+    if (!places.push({int(all[size_t(i) * 3 + 1]), i})) return Outcome::no_memory;
+  }
+  sort_places(places);
+  objects::Group* group = objects::Group::make(int(places.size()));
+  if (!group) return Outcome::no_memory;
+  for (size_t i = 0; i < places.size(); ++i) group->members[i] = comm->job_rank(places[i].rank);
+  group->settle(makers.waiter.engine.rank());
+  const uint64_t context = uint64_t(all[size_t(places[0].rank) * 3 + 2]);
+  const Outcome outcome = adopt(makers, *comm, context, group, made);
+  group->release();
+  return outcome;
+}
+
+Outcome create(const Makers& makers, objects::Comm* comm, objects::Group* group,
+               objects::Comm*& made) {
+  made = nullptr;
+  const int64_t own = int64_t(makers.new_context());
+  base::Vec<int64_t> all;
+  if (const Outcome shared = share(makers, comm, all, 1, &own); shared != Outcome::ok) {
+    return shared;
+  }
+  if (group->self < 0) return Outcome::ok;
+  const int leader = comm->group->find(group->members[0]);
+  return adopt(makers, *comm, uint64_t(all[size_t(leader)]), group, made);
+}
+
+Outcome create_group(const Makers& makers, objects::Comm* comm, objects::Group* group, int tag,
+                     objects::Comm*& made) {
+  made = nullptr;
+  if (group->self < 0) return Outcome::ok;
+  protocols::Engine& engine = makers.waiter.engine;
+  uint64_t context = group->self == 0 ? makers.new_context() : 0;
+  const protocols::UserMemory memory(&context, sizeof context);
+  bool complete = true;
+  // One message with the engine held; waits for it.
+  const auto exchange = [&](bool sends, int group_rank) {
+    const p2p::Address address{comm, comm->group->find(group->members[group_rank]), tag};
+    protocols::Request* request =
+        sends ? p2p::make_send(engine, memory, address, p2p::Mode::standard)
+              : p2p::make_receive(engine, memory, address);
+    if (!request) {
+      complete = false;
+      return;
+    }
+    request->key.context ^= creation_context;
+    if (sends) {
+      engine.start_send(request);
+    } else {
+      engine.start_receive(request);
+    }
+    makers.waiter.request(request);
+    engine.give_request(request);
+  };
+  engine.handoff.enter();
+  // A binomial tree from the group's first rank.
+  int distance = 1;
+  for (; distance < group->size; distance *= 2) {
+    if (!(group->self & distance)) continue;
+    exchange(false, group->self - distance);
+    break;
+  }
+  for (distance /= 2; distance > 0; distance /= 2) {
+    if (group->self + distance < group->size) exchange(true, group->self + distance);
+  }
+  engine.handoff.leave();
+  return complete ? adopt(makers, *comm, context, group, made) : Outcome::no_memory;
+}
+
+}  // namespace headway::communicators
