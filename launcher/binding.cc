@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
@@ -101,8 +102,8 @@ double cpu_quota() {
     if (path_at == std::string::npos) continue;
     std::string path = line.substr(path_at + 1);
     const bool version_2 = line.starts_with("0::");
-    const bool holds_cpu = line.find("cpu,") != std::string::npos ||
-                           line.find(":cpu:") != std::string::npos;
+    const bool holds_cpu =
+        line.find("cpu,") != std::string::npos || line.find(":cpu:") != std::string::npos;
     if (!version_2 && !holds_cpu) continue;
     // A limit of any group above us holds as well.
     while (true) {
@@ -112,7 +113,8 @@ double cpu_quota() {
         const std::string folder = "/sys/fs/cgroup/cpu" + path;
         const std::string text = first_line(folder + "/cpu.cfs_quota_us");
         if (!text.empty() && text[0] != '-') {
-          quota = std::min(quota, quota_from(text + " " + first_line(folder + "/cpu.cfs_period_us")));
+          quota =
+              std::min(quota, quota_from(text + " " + first_line(folder + "/cpu.cfs_period_us")));
         }
       }
       if (path.empty() || path == "/") break;
@@ -127,9 +129,12 @@ double cpu_quota() {
 class Reservations {
  public:
   Reservations() {
-    fd_ = ::open(reservations_path, O_RDWR | O_CLOEXEC);
+    // Containers that share cores but no /tmp can name a file that they do share.
+    const char* given = getenv("HEADWAY_CORES_FILE");
+    const char* const path = given && *given ? given : reservations_path;
+    fd_ = ::open(path, O_RDWR | O_CLOEXEC);
     if (fd_ >= 0) return;
-    fd_ = ::open(reservations_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    fd_ = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd_ >= 0) static_cast<void>(fchmod(fd_, 0666));  // other users' jobs count too
   }
   bool open() const { return fd_ >= 0; }
@@ -159,8 +164,8 @@ bool take_all(Reservations& reservations, const Machine& machine) {
 }
 
 std::vector<unsigned char> as_mask(const Machine& machine, hwloc_const_bitmap_t set) {
-  const size_t size = std::max(sizeof(cpu_set_t),
-                               CPU_ALLOC_SIZE(static_cast<size_t>(hwloc_bitmap_last(set)) + 1));
+  const size_t size =
+      std::max(sizeof(cpu_set_t), CPU_ALLOC_SIZE(static_cast<size_t>(hwloc_bitmap_last(set)) + 1));
   std::vector<unsigned char> mask(size);
   hwloc_cpuset_to_glibc_sched_affinity(machine.topology, set,
                                        reinterpret_cast<cpu_set_t*>(mask.data()), size);
@@ -250,9 +255,10 @@ Binding plan_binding(Bind wish, int ranks, bool want_picture) {
   }
   for (const CpuSet& set : chosen) result.cores.push_back(as_mask(machine, set.bits));
   if (!want_picture) return result;
-  result.picture = format("%s: %zu cores, %zu of them usable here (# may run there, . may not, - "
-                          "not usable)\n",
-                          host_name().c_str(), machine.cores.size(), machine.usable.size());
+  result.picture = format(
+      "%s: %zu cores, %zu of them usable here (# may run there, . may not, - "
+      "not usable)\n",
+      host_name().c_str(), machine.cores.size(), machine.usable.size());
   CpuSet everything;
   for (const size_t index : machine.usable) {
     hwloc_bitmap_or(everything.bits, everything.bits, machine.cores[index].allowed.bits);
@@ -261,8 +267,8 @@ Binding plan_binding(Bind wish, int ranks, bool want_picture) {
     result.picture += format("rank %zu  %s\n", rank, draw(machine, chosen[rank].bits).c_str());
   }
   if (chosen.empty()) {
-    result.picture += format("all ranks  %s  %s\n", draw(machine, everything.bits).c_str(),
-                             result.note.c_str());
+    result.picture +=
+        format("all ranks  %s  %s\n", draw(machine, everything.bits).c_str(), result.note.c_str());
   }
   return result;
 }

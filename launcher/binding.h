@@ -12,8 +12,8 @@ namespace headway::launcher {
 
 struct Binding {
   std::vector<std::vector<unsigned char>> cores;  // a cpu_set_t for each rank; empty: not bound
-  std::string note;     // why nobody is bound, if somebody asked
-  std::string picture;  // lines for --show-binding
+  std::string note;                               // why nobody is bound, if somebody asked
+  std::string picture;                            // lines for --show-binding
 };
 
 // `want_picture` costs some milliseconds, as does binding; without both nothing is looked up.

@@ -32,8 +32,8 @@ struct OriginalState {
 };
 
 struct StartedChild {
-  pid_t pid = -1;   // -1: it could not be started
-  int error = 0;    // errno
+  pid_t pid = -1;           // -1: it could not be started
+  int error = 0;            // errno
   const char* failed = "";  // what failed, as in "cannot <failed>"
 };
 

@@ -184,7 +184,8 @@ Assignment split_assignment(const std::string& text, const char* option) {
 Assignment split_export(const std::string& text) {
   if (text.find('=') != std::string::npos) return split_assignment(text, "-x");
   const char* value = getenv(text.c_str());
-  if (!value) throw Refusal{format("-x %s: there is no such variable here to pass on", text.c_str())};
+  if (!value)
+    throw Refusal{format("-x %s: there is no such variable here to pass on", text.c_str())};
   return {text, value};
 }
 
@@ -210,9 +211,10 @@ Assignment check_setting(const std::string& text) {
     NearNames near(name);
     for (const settings::OptionInfo& other : settings::option_table) near.offer(other.name);
     const std::string question = near.question();
-    throw Refusal{format("--set %s: the library has no option of that name%s (mpiexec --info lists "
-                         "them all)",
-                         name.c_str(), question.c_str())};
+    throw Refusal{
+        format("--set %s: the library has no option of that name%s (mpiexec --info lists "
+               "them all)",
+               name.c_str(), question.c_str())};
   }
   settings::Settings scratch;
   if (!settings::parse_option(*row, setting.second.c_str(), scratch)) {
@@ -339,7 +341,8 @@ CommandLine parse(const std::vector<std::string>& words) {
     host_files.insert(host_files.end(), given.host_files.begin(), given.host_files.end());
     if (plan.show_info && line.command.empty()) break;
     if (line.command.empty()) {
-      throw Refusal{"no program given; for example: mpiexec -n 2 ./a.out (mpiexec --help tells more)"};
+      throw Refusal{
+          "no program given; for example: mpiexec -n 2 ./a.out (mpiexec --help tells more)"};
     }
     plan.sections.push_back(make_section(given, std::move(line.command)));
   }
@@ -347,8 +350,8 @@ CommandLine parse(const std::vector<std::string>& words) {
   take_timeout_variable(plan);
   const int ranks = plan.ranks();
   if (plan.stdin_rank >= ranks) {
-    throw Refusal{format("--stdin %d: the job has only the ranks 0 to %d", plan.stdin_rank,
-                         ranks - 1)};
+    throw Refusal{
+        format("--stdin %d: the job has only the ranks 0 to %d", plan.stdin_rank, ranks - 1)};
   }
   const std::string refusal = check_hosts(hosts, host_files, plan);
   if (!refusal.empty()) throw Refusal{refusal};

@@ -14,7 +14,7 @@ enum class Words : unsigned char {
 };
 
 struct Dialect {
-  std::string_view name;     // without dashes
+  std::string_view name;  // without dashes
   Words words;
   std::string_view meaning;  // our own option, or "" where it means nothing on one machine
   std::string_view value;    // given to our option where the user's has no words of its own

@@ -37,10 +37,10 @@ bool is_local_address(const std::string& text) {
   bool found = false;
   for (const ifaddrs* entry = list; entry && !found; entry = entry->ifa_next) {
     if (!entry->ifa_addr || entry->ifa_addr->sa_family != family) continue;
-    const void* address = family == AF_INET
-                              ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(
-                                    entry->ifa_addr)->sin_addr)
-                              : &reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr;
+    const void* address =
+        family == AF_INET ? static_cast<const void*>(
+                                &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr)
+                          : &reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr;
     found = memcmp(address, wanted, size) == 0;
   }
   freeifaddrs(list);
@@ -59,7 +59,8 @@ bool is_this_machine(const std::string& name) {
 std::string strip_slots(const std::string& text) {
   if (text.starts_with("[")) return until(text.substr(1), ']');
   const size_t colon = text.find(':');
-  const bool one_colon = colon != std::string::npos && text.find(':', colon + 1) == std::string::npos;
+  const bool one_colon =
+      colon != std::string::npos && text.find(':', colon + 1) == std::string::npos;
   return one_colon ? text.substr(0, colon) : text;
 }
 
@@ -100,8 +101,9 @@ std::string right_command(const Plan& plan, const std::string& hosts) {
   if (getenv("FLUX_URI") && getenv("FLUX_JOB_ID")) {
     return format("flux run -n %d %s", ranks, program.c_str());
   }
-  return format("mpiexec.hydra -hosts %s -n %d %s (MPICH's launcher), or prterun --host %s -n %d %s",
-                hosts.c_str(), ranks, program.c_str(), hosts.c_str(), ranks, program.c_str());
+  return format(
+      "mpiexec.hydra -hosts %s -n %d %s (MPICH's launcher), or prterun --host %s -n %d %s",
+      hosts.c_str(), ranks, program.c_str(), hosts.c_str(), ranks, program.c_str());
 }
 
 int number_in(const char* variable) {
@@ -169,9 +171,10 @@ std::string check_hosts(const std::vector<std::string>& host_lists,
   std::string system;
   const int machines = machines_in_allocation(system);
   if (machines <= 1) return "";
-  return format("this %s job has %d machines, and this mpiexec starts ranks on one only; use %s, or "
-                "add --host localhost to stay here",
-                system.c_str(), machines, right_command(plan, "HOSTS").c_str());
+  return format(
+      "this %s job has %d machines, and this mpiexec starts ranks on one only; use %s, or "
+      "add --host localhost to stay here",
+      system.c_str(), machines, right_command(plan, "HOSTS").c_str());
 }
 
 }  // namespace headway::launcher

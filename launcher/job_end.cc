@@ -46,7 +46,8 @@ std::string Job::describe(int number) const {
 std::string Job::others_ended(int number) const {
   const int others = running() - ranks_[size_t(number)].running;
   if (others == 0) return "";
-  return others == 1 ? "; the other rank is ended" : format("; the other %d ranks are ended", others);
+  return others == 1 ? "; the other rank is ended"
+                     : format("; the other %d ranks are ended", others);
 }
 
 // How often the kernel has killed for want of memory since it started, on the whole machine.
@@ -188,9 +189,9 @@ void Job::check_waiting() {
 void Job::on_pmi_event(int number, const PmiEvent& event) {
   if (ending_) return;
   if (event.kind == PmiEvent::Kind::garbage) {
-    suspect({number, 1, false,
-             "wrote to the descriptor that belongs to the launcher (PMI_FD): \"" + event.text +
-                 "\""});
+    suspect(
+        {number, 1, false,
+         "wrote to the descriptor that belongs to the launcher (PMI_FD): \"" + event.text + "\""});
     return;
   }
   // A shell sees eight bits of a code, and a job that was aborted must never look well.
@@ -215,8 +216,8 @@ void Job::suspect(Failure failure) {
 void Job::decide() {
   decide_at_ = -1;
   if (!failure_ || ending_) return;
-  begin_ending(failure_->code, describe(failure_->rank) + " " + failure_->what +
-                                   others_ended(failure_->rank));
+  begin_ending(failure_->code,
+               describe(failure_->rank) + " " + failure_->what + others_ended(failure_->rank));
 }
 
 void Job::begin_ending(int code, const std::string& sentence) {
@@ -240,8 +241,9 @@ void Job::end_by_timeout() {
     }
     who += (who.empty() ? "" : ", ") + std::to_string(number);
   }
-  begin_ending(exit_timeout, format("the time of %g s (--timeout) is over; still running: rank%s %s",
-                                    *plan_.timeout_s, running() == 1 ? "" : "s", who.c_str()));
+  begin_ending(exit_timeout,
+               format("the time of %g s (--timeout) is over; still running: rank%s %s",
+                      *plan_.timeout_s, running() == 1 ? "" : "s", who.c_str()));
 }
 
 }  // namespace headway::launcher

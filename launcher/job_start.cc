@@ -17,8 +17,8 @@
 namespace headway::launcher {
 namespace {
 
-constexpr int handled_signals[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
-                                   SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
+constexpr int handled_signals[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                   SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
 
 bool is_ignored(int number) {
   struct sigaction action;
@@ -87,11 +87,11 @@ bool Job::prepare_descriptors() {
   if (needed <= limit.rlim_cur) return true;
   if (needed > limit.rlim_max) {
     const rlim_t most = limit.rlim_max > own ? (limit.rlim_max - own) / per_rank : 0;
-    say(format("%d ranks need %llu file descriptors here and the limit is %llu (ulimit -Hn): raise "
-               "it, or start at most %llu ranks",
-               size_, static_cast<unsigned long long>(needed),
-               static_cast<unsigned long long>(limit.rlim_max),
-               static_cast<unsigned long long>(most)));
+    say(format(
+        "%d ranks need %llu file descriptors here and the limit is %llu (ulimit -Hn): raise "
+        "it, or start at most %llu ranks",
+        size_, static_cast<unsigned long long>(needed),
+        static_cast<unsigned long long>(limit.rlim_max), static_cast<unsigned long long>(most)));
     return false;
   }
   limit.rlim_cur = limit.rlim_max;
@@ -203,7 +203,7 @@ bool Job::start_rank(int number, const std::vector<std::string>& environment,
     close_all({recipe.output, recipe.errors == recipe.output ? -1 : recipe.errors});
   }
   if (child.pid < 0) {
-    const char* hint = child.error == EAGAIN ? " (the limit on processes, ulimit -u?)"
+    const char* hint = child.error == EAGAIN    ? " (the limit on processes, ulimit -u?)"
                        : child.error == ENOEXEC ? " (a script needs a first line such as #!/bin/sh)"
                                                 : "";
     say(format("cannot start rank %d: cannot %s, %s: %s%s", number, child.failed,

@@ -79,9 +79,9 @@ class Stream {
   int fd_ = -1;
   Sink* sink_ = nullptr;
   std::string tag_;
-  std::string partial_;       // the begun line
+  std::string partial_;  // the begun line
   int64_t partial_since_ = 0;
-  bool line_begun_ = false;   // part of the line has been shown already, with its tag
+  bool line_begun_ = false;  // part of the line has been shown already, with its tag
 };
 
 }  // namespace headway::launcher

@@ -171,8 +171,8 @@ void PmiServer::put(int rank, const pmi::Line& line) {
     return answer(rank, "cmd=put_result rc=-1 msg=key_or_value_too_long_or_missing");
   }
   const bool fresh = round_of(rank).texts.emplace(key, std::string(value)).second;
-  answer(rank, fresh ? "cmd=put_result rc=0 msg=success"
-                     : "cmd=put_result rc=-1 msg=duplicate_key");
+  answer(rank,
+         fresh ? "cmd=put_result rc=0 msg=success" : "cmd=put_result rc=-1 msg=duplicate_key");
 }
 
 void PmiServer::get(int rank, const pmi::Line& line) {
@@ -199,9 +199,8 @@ void PmiServer::name_service(int rank, const pmi::Line& line, std::string_view n
     answer(rank, fresh ? "cmd=publish_result rc=0 info=ok"
                        : "cmd=publish_result rc=-1 info=already_published");
   } else if (name == "lookup_name") {
-    answer(rank, found != services_.end()
-                     ? "cmd=lookup_result rc=0 info=ok port=" + found->second
-                     : "cmd=lookup_result rc=-1 info=not_published");
+    answer(rank, found != services_.end() ? "cmd=lookup_result rc=0 info=ok port=" + found->second
+                                          : "cmd=lookup_result rc=-1 info=not_published");
   } else {
     answer(rank, found != services_.end() ? "cmd=unpublish_result rc=0 info=ok"
                                           : "cmd=unpublish_result rc=-1 info=not_published");

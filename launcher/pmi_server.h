@@ -62,7 +62,8 @@ class PmiServer {
   };
 
   std::optional<PmiEvent> line(int rank, std::string_view text);
-  std::optional<PmiEvent> command(int rank, const bootstrap::pmi::Line& line, std::string_view name);
+  std::optional<PmiEvent> command(int rank, const bootstrap::pmi::Line& line,
+                                  std::string_view name);
   PmiEvent garbage(int rank, std::string_view text);
   void init(int rank, const bootstrap::pmi::Line& line);
   void barrier(int rank);

@@ -8,12 +8,12 @@ namespace headway::launcher {
 
 enum class Source : uint32_t {
   signals,
-  output,       // of a rank
-  errors,       // of a rank
-  pmi,          // of a rank
-  terminal,     // typed input
-  input_pipe,   // towards the rank that gets it
-  our_output,   // our stdout or stderr takes more
+  output,      // of a rank
+  errors,      // of a rank
+  pmi,         // of a rank
+  terminal,    // typed input
+  input_pipe,  // towards the rank that gets it
+  our_output,  // our stdout or stderr takes more
 };
 
 struct Ready {

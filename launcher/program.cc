@@ -55,8 +55,8 @@ Program judge(const Section& section, const std::string& path) {
     program.explanation = format("%s is a folder, not a program", seen.c_str());
   } else if (access(seen.c_str(), X_OK) != 0) {
     program.exit_code = exit_cannot_execute;
-    program.explanation = format("%s is not executable (chmod +x %s makes it so)", seen.c_str(),
-                                 seen.c_str());
+    program.explanation =
+        format("%s is not executable (chmod +x %s makes it so)", seen.c_str(), seen.c_str());
   }
   return program;
 }
@@ -179,9 +179,9 @@ Program find_program(const Section& section) {
   if (is_regular(in_directory(section, name))) return judge(section, "./" + name);
   Program program;
   program.exit_code = exit_not_found;
-  program.explanation = format("there is no program %s, neither on the PATH nor in %s", name.c_str(),
-                               section.directory.empty() ? "this folder"
-                                                         : section.directory.c_str());
+  program.explanation =
+      format("there is no program %s, neither on the PATH nor in %s", name.c_str(),
+             section.directory.empty() ? "this folder" : section.directory.c_str());
   return program;
 }
 
@@ -206,9 +206,10 @@ std::string library_warning(const std::string& program, const std::string& our_f
   const Dynamic dynamic = read_dynamic(program);
   for (const std::string& name : dynamic.needed) {
     if (name == "libmpi.so.40") {
-      return format("%s was built for Open MPI (it needs libmpi.so.40) and will run as ranks that "
-                    "do not know of each other; build it with Headway's mpicc",
-                    program.c_str());
+      return format(
+          "%s was built for Open MPI (it needs libmpi.so.40) and will run as ranks that "
+          "do not know of each other; build it with Headway's mpicc",
+          program.c_str());
     }
   }
   std::istringstream folders(expand_origin(dynamic.rpath, program));
@@ -216,10 +217,11 @@ std::string library_warning(const std::string& program, const std::string& our_f
     const std::string other = folder + "/" + library_name;
     if (access(other.c_str(), R_OK) != 0) continue;
     if (same_file(other, our_folder + "/" + library_name)) return "";
-    return format("%s has an RPATH, which is stronger than mpiexec, and loads %s instead of "
-                  "Headway's library; relink it with -Wl,--enable-new-dtags, or pass --library "
-                  "program if that is what you want",
-                  program.c_str(), other.c_str());
+    return format(
+        "%s has an RPATH, which is stronger than mpiexec, and loads %s instead of "
+        "Headway's library; relink it with -Wl,--enable-new-dtags, or pass --library "
+        "program if that is what you want",
+        program.c_str(), other.c_str());
   }
   return "";
 }

@@ -12,10 +12,19 @@ constexpr std::string_view foreign_names[] = {
     "PMI_FD",          "PMI_PORT",        "PMI_RANK",      "PMI_SIZE",
     "PMI_ID",          "PMI_SPAWNED",     "PMI_APPNUM",    "PMI_UNIVERSE_SIZE",
     "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HEADWAY_INSIDE"};
-constexpr std::string_view foreign_prefixes[] = {
-    "PMIX_",       "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE", "OMPI_APP_CTX", "OMPI_FIRST_RANKS",
-    "OMPI_ARGV",   "OMPI_COMMAND",     "PRTE_",              "HYDI_",        "MV2_COMM_WORLD_",
-    "HYDRA_PROXY", "PALS_",            "JSM_NAMESPACE_"};
+constexpr std::string_view foreign_prefixes[] = {"PMIX_",
+                                                 "OMPI_COMM_WORLD_",
+                                                 "OMPI_UNIVERSE_SIZE",
+                                                 "OMPI_APP_CTX",
+                                                 "OMPI_FIRST_RANKS",
+                                                 "OMPI_ARGV",
+                                                 "OMPI_COMMAND",
+                                                 "PRTE_",
+                                                 "HYDI_",
+                                                 "MV2_COMM_WORLD_",
+                                                 "HYDRA_PROXY",
+                                                 "PALS_",
+                                                 "JSM_NAMESPACE_"};
 
 std::string_view name_of(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 

@@ -16,7 +16,9 @@ void* speaker_context = nullptr;
 // Letters to insert, remove or replace, with a swap of neighbours counted as one. Case and the
 // difference of '-' and '_' do not count.
 size_t edit_distance(std::string_view a, std::string_view b) {
-  const auto plain = [](char c) { return c == '-' ? '_' : char(tolower(static_cast<unsigned char>(c))); };
+  const auto plain = [](char c) {
+    return c == '-' ? '_' : char(tolower(static_cast<unsigned char>(c)));
+  };
   std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
   for (size_t j = 0; j <= b.size(); ++j) cost[0][j] = j;
@@ -66,9 +68,8 @@ std::string format(const char* pattern, ...) {
 }
 
 void NearNames::offer(std::string_view candidate) {
-  const size_t distance = candidate.starts_with(name_) && name_.size() >= 3
-                              ? 1
-                              : edit_distance(name_, candidate);
+  const size_t distance =
+      candidate.starts_with(name_) && name_.size() >= 3 ? 1 : edit_distance(name_, candidate);
   const size_t allowed = name_.size() <= 3 ? 1 : name_.size() / 3 + 1;
   if (distance > allowed) return;
   for (const Found& found : best_) {

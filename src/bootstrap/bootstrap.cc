@@ -60,8 +60,9 @@ Outcome Bootstrap::join() {
     case Seen::pmix: return join_pmix(seen);
     case Seen::unspeakable: {
       char text[sizeof explanation_];
-      snprintf(text, sizeof text, "this process was started by %s, which Headway MPI cannot join: %s",
-               seen.name, seen.remedy);
+      snprintf(text, sizeof text,
+               "this process was started by %s, which Headway MPI cannot join: %s", seen.name,
+               seen.remedy);
       return explain(Outcome::wrong_launcher, text);
     }
     case Seen::nothing: break;
@@ -81,9 +82,8 @@ Outcome Bootstrap::join_pmi(const Environment& seen) {
   PmiHello hello;
   hello.rank = seen.rank;
   hello.size = seen.size;
-  const Outcome outcome = seen.seen == Seen::pmi_fd
-                              ? pmi_.join(seen.fd, hello)
-                              : pmi_.join_at(seen.port, seen.rank, hello);
+  const Outcome outcome = seen.seen == Seen::pmi_fd ? pmi_.join(seen.fd, hello)
+                                                    : pmi_.join_at(seen.port, seen.rank, hello);
   if (outcome != Outcome::ok) {
     char text[sizeof explanation_];
     snprintf(text, sizeof text,
@@ -123,7 +123,7 @@ Outcome Bootstrap::join_pmix(const Environment& seen) {
   job_.size = identity.size;
   job_.appnum = identity.appnum;
   job_.universe_size = identity.universe_size;
-  adopt_job_id(identity.name_space);
+  adopt_job_id(pmix_.name_space());
   return Outcome::ok;
 }
 
@@ -166,7 +166,12 @@ bool Bootstrap::poll_death(Death&) { return false; }
 
 int Bootstrap::node_of(int rank) const {
   if (rank < 0 || rank >= job_.size) return -1;
-  return job_.launcher == Launcher::none ? 0 : nodes_.node_of(rank);
+  switch (job_.launcher) {
+    case Launcher::pmi1: return nodes_.node_of(rank);
+    case Launcher::pmix: return pmix_.node_of(rank);
+    case Launcher::none: break;
+  }
+  return 0;
 }
 
 // A rank that ends without MPI_Finalize says no goodbye, so that the launcher notices.

@@ -83,8 +83,8 @@ const char* pmix_launcher_name() {
 
 // The number of ranks as far as the variables tell, -1 if they do not.
 int pmix_job_size() {
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "FLUX_JOB_SIZE",
-                               "JSM_NAMESPACE_SIZE"}) {
+  for (const char* variable :
+       {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "FLUX_JOB_SIZE", "JSM_NAMESPACE_SIZE"}) {
     const int size = number_of(variable, -1);
     if (size > 0) return size;
   }

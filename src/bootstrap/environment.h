@@ -17,11 +17,11 @@ enum class Seen : uint8_t {
 
 struct Environment {
   Seen seen = Seen::nothing;
-  int fd = -1;             // pmi_fd
-  int rank = -1;           // pmi_fd; pmi_port gives the id to introduce ourselves with
-  int size = -1;           // pmi_fd
-  const char* port = "";   // pmi_port: host:port
-  const char* name = "";   // the launcher's name as users know it, for pmix and unspeakable
+  int fd = -1;              // pmi_fd
+  int rank = -1;            // pmi_fd; pmi_port gives the id to introduce ourselves with
+  int size = -1;            // pmi_fd
+  const char* port = "";    // pmi_port: host:port
+  const char* name = "";    // the launcher's name as users know it, for pmix and unspeakable
   const char* remedy = "";  // the command to use instead
 };
 

@@ -18,8 +18,8 @@ class Variables : public testing::Test {
     std::vector<std::string> names;
     for (char** entry = environ; *entry; ++entry) {
       const std::string text = *entry;
-      for (const char* prefix : {"PMI", "OMPI_", "SLURM_", "FLUX_", "MV2_", "JSM_", "PALS_",
-                                 "HEADWAY_INSIDE"}) {
+      for (const char* prefix :
+           {"PMI", "OMPI_", "SLURM_", "FLUX_", "MV2_", "JSM_", "PALS_", "HEADWAY_INSIDE"}) {
         if (text.starts_with(prefix)) names.push_back(text.substr(0, text.find('=')));
       }
     }
@@ -84,9 +84,14 @@ TEST_F(Variables, ForeignJobsOfOneAreSingletons) {
 }
 
 TEST_F(Variables, ProgramsThatARankStartsAreAlone) {
-  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
-           {"PMI_FD", "1"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "0"},
-           {"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_NAMESPACE", "n"}, {"PMIX_RANK", "0"}}) {
+  for (const auto& [name, value] :
+       std::vector<std::pair<const char*, const char*>>{{"PMI_FD", "1"},
+                                                        {"PMI_RANK", "0"},
+                                                        {"PMI_SIZE", "4"},
+                                                        {"OMPI_COMM_WORLD_RANK", "0"},
+                                                        {"OMPI_COMM_WORLD_SIZE", "4"},
+                                                        {"PMIX_NAMESPACE", "n"},
+                                                        {"PMIX_RANK", "0"}}) {
     setenv(name, value, 1);
   }
   mark_environment_used();

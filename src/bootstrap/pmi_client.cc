@@ -49,8 +49,8 @@ bool copy_text(std::string_view text, char* out, size_t capacity) {
 int connect_to(const char* host_and_port) {
   char host[256];
   const char* const colon = strrchr(host_and_port, ':');
-  if (!colon || !copy_text({host_and_port, static_cast<size_t>(colon - host_and_port)}, host,
-                           sizeof host)) {
+  if (!colon ||
+      !copy_text({host_and_port, static_cast<size_t>(colon - host_and_port)}, host, sizeof host)) {
     return -1;
   }
   addrinfo hints = {};

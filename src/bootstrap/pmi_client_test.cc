@@ -202,15 +202,14 @@ TEST(PmiClient, OnlyOurLauncherHearsOurCommands) {
 // What a launcher may answer to one of the first questions instead of the truth.
 TEST(PmiClient, LiesAreNoticed) {
   const std::string huge(10'000, 'x');
-  const std::map<std::string, Outcome> lies = {
-      {"hello\n", Outcome::bad_reply},
-      {"\n", Outcome::bad_reply},
-      {"cmd=\n", Outcome::bad_reply},
-      {std::string("cmd=a\0b\n", 8), Outcome::bad_reply},
-      {"\xff\xfe\x01\n", Outcome::bad_reply},
-      {huge, Outcome::bad_reply},
-      {"cmd=barrier_out rc=0\n", Outcome::bad_reply},
-      {"", Outcome::launcher_lost}};
+  const std::map<std::string, Outcome> lies = {{"hello\n", Outcome::bad_reply},
+                                               {"\n", Outcome::bad_reply},
+                                               {"cmd=\n", Outcome::bad_reply},
+                                               {std::string("cmd=a\0b\n", 8), Outcome::bad_reply},
+                                               {"\xff\xfe\x01\n", Outcome::bad_reply},
+                                               {huge, Outcome::bad_reply},
+                                               {"cmd=barrier_out rc=0\n", Outcome::bad_reply},
+                                               {"", Outcome::launcher_lost}};
   for (const char* question : {"init", "get_maxes", "get_my_kvsname", "get_appnum"}) {
     for (const auto& [lie, outcome] : lies) {
       FakeLauncher launcher([&, good = Good()](const std::string& line) mutable {

@@ -111,7 +111,8 @@ TEST(PmiLineWriter, WritesWhatTheParserReads) {
 }
 
 TEST(PmiLineWriter, RefusesWhatWouldBreakTheLine) {
-  for (const std::string& value : {std::string("a b"), std::string("a\nb"), std::string("a\0b", 3)}) {
+  for (const std::string& value :
+       {std::string("a b"), std::string("a\nb"), std::string("a\0b", 3)}) {
     char buffer[64];
     LineWriter writer(buffer, sizeof buffer);
     writer.add("cmd", "put").add("value", value);
@@ -151,8 +152,8 @@ TEST(PmiLineBuffer, CutsAStreamIntoLines) {
   size_t seen = 0;
   for (size_t at = 0; at < stream.size();) {
     static_cast<void>(buffer.space());
-    const size_t size = std::min<size_t>({1 + random() % 3000, stream.size() - at,
-                                          buffer.space_size()});
+    const size_t size =
+        std::min<size_t>({1 + random() % 3000, stream.size() - at, buffer.space_size()});
     feed(buffer, std::string_view(stream).substr(at, size));
     at += size;
     std::string_view line;

@@ -1,17 +1,197 @@
 #include "bootstrap/pmix_client.h"
 
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <initializer_list>
+#include <unistd.h>
 
 namespace headway::bootstrap {
+namespace {
 
-Outcome PmixClient::join(PmixIdentity&) {
-  snprintf(reason_, sizeof reason_, "it speaks PMIx, which this build does not");
-  return Outcome::wrong_launcher;
+constexpr const char* library_name = "libpmix.so.2";
+
+void* open_library(const char* folder, const char* below) {
+  char path[1024];
+  if (!folder || !*folder) return nullptr;
+  if (snprintf(path, sizeof path, "%s/%s/%s", folder, below, library_name) >= int(sizeof path)) {
+    return nullptr;
+  }
+  return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
-Outcome PmixClient::put(const char*, const char*) { return Outcome::launcher_lost; }
-Outcome PmixClient::get(const char*, char*, size_t, int) { return Outcome::launcher_lost; }
-Outcome PmixClient::fence() { return Outcome::launcher_lost; }
-void PmixClient::abort(int, const char*) {}
-void PmixClient::finalize() {}
+
+// The library that the launcher itself uses, seen in the memory map of our parent. It is the one
+// that surely speaks with its server, but it may lie off every search path, as in Python wheels.
+void* open_library_of_parent() {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/maps", getppid());
+  FILE* const maps = fopen(path, "re");
+  if (!maps) return nullptr;
+  void* library = nullptr;
+  char line[4096];
+  while (!library && fgets(line, sizeof line, maps)) {
+    char* const name = strchr(line, '/');
+    if (!name || !strstr(name, "/libpmix.so.2")) continue;
+    name[strcspn(name, "\n")] = '\0';
+    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  }
+  fclose(maps);
+  return library;
+}
+
+void* find_library() {
+  if (void* library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL)) return library;
+  for (const char* variable : {"PMIX_PREFIX", "PMIX_INSTALL_PREFIX", "OPAL_PREFIX"}) {
+    for (const char* below : {"lib", "lib64", "lib/openmpi", "lib/x86_64-linux-gnu/pmix2/lib"}) {
+      if (void* library = open_library(getenv(variable), below)) return library;
+    }
+  }
+  return open_library_of_parent();
+}
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+pmix::Info yes(const char* key) {
+  pmix::Info info = {};
+  snprintf(info.key, sizeof info.key, "%s", key);
+  info.value.type = pmix::type_bool;
+  info.value.data.flag = true;
+  return info;
+}
+
+pmix::Info seconds(const char* key, int value) {
+  pmix::Info info = {};
+  snprintf(info.key, sizeof info.key, "%s", key);
+  info.value.type = pmix::type_int;
+  info.value.data.integer = value;
+  return info;
+}
+
+// Values that PMIx hands out are ours to free, with what they hold.
+void release(pmix::Value* value) {
+  if (value->type == pmix::type_string) free(value->data.string);
+  free(value);
+}
+
+}  // namespace
+
+bool PmixClient::load() {
+  void* const library = find_library();
+  if (!library) {
+    snprintf(reason_, sizeof reason_, "it speaks PMIx, and %s is not to be found", library_name);
+    return false;
+  }
+  const bool complete =
+      find(library, "PMIx_Init", pmix_.init) && find(library, "PMIx_Finalize", pmix_.finalize) &&
+      find(library, "PMIx_Abort", pmix_.abort) && find(library, "PMIx_Put", pmix_.put) &&
+      find(library, "PMIx_Commit", pmix_.commit) && find(library, "PMIx_Fence", pmix_.fence) &&
+      find(library, "PMIx_Get", pmix_.get) &&
+      find(library, "PMIx_Error_string", pmix_.error_string);
+  // It stays loaded: it has threads.
+  if (!complete) snprintf(reason_, sizeof reason_, "%s is not complete", library_name);
+  return complete;
+}
+
+Outcome PmixClient::join(PmixIdentity& identity) {
+  if (!load()) return Outcome::wrong_launcher;
+  const pmix::Status status = pmix_.init(&self_, nullptr, 0);
+  if (status != pmix::success) {
+    snprintf(reason_, sizeof reason_, "its PMIx server does not take us: %s",
+             pmix_.error_string(status));
+    return Outcome::wrong_launcher;
+  }
+  joined_ = true;
+  identity.rank = static_cast<int>(self_.rank);
+  if (!get_number(pmix::rank_wildcard, "pmix.job.size", identity.size) ||
+      identity.size <= identity.rank) {
+    snprintf(reason_, sizeof reason_, "its PMIx server does not tell the number of ranks");
+    finalize();
+    return Outcome::wrong_launcher;
+  }
+  identity.universe_size = identity.size;
+  int number;
+  if (get_number(pmix::rank_wildcard, "pmix.univ.size", number) && number > 0) {
+    identity.universe_size = number;
+  }
+  if (get_number(self_.rank, "pmix.appnum", number)) identity.appnum = number;
+  return Outcome::ok;
+}
+
+pmix::Process PmixClient::process(uint32_t rank) const {
+  pmix::Process result = self_;
+  result.rank = rank;
+  return result;
+}
+
+bool PmixClient::get_number(uint32_t rank, const char* key, int& number) const {
+  const pmix::Process whose = process(rank);
+  pmix::Value* value = nullptr;
+  if (pmix_.get(&whose, key, nullptr, 0, &value) != pmix::success || !value) return false;
+  const bool fits = value->type == pmix::type_uint32 && value->data.uint32 <= INT32_MAX;
+  if (fits) number = static_cast<int>(value->data.uint32);
+  release(value);
+  return fits;
+}
+
+Outcome PmixClient::put(const char* key, const char* text) {
+  if (!joined_) return Outcome::launcher_lost;
+  if (strlen(key) >= key_max || strlen(text) >= value_max) return Outcome::too_long;
+  pmix::Value value = {};
+  value.type = pmix::type_string;
+  value.data.string = const_cast<char*>(text);  // it is copied
+  return pmix_.put(pmix::scope_global, key, &value) == pmix::success ? Outcome::ok
+                                                                     : Outcome::refused;
+}
+
+Outcome PmixClient::get(const char* key, char* out, size_t capacity, int owner) const {
+  if (!joined_) return Outcome::launcher_lost;
+  const pmix::Process whose =
+      process(owner == any_rank ? pmix::rank_undefined : static_cast<uint32_t>(owner));
+  // Without the first, a server waits for a key that nobody will ever put.
+  const pmix::Info how[] = {yes("pmix.immediate"), seconds("pmix.timeout", 120)};
+  pmix::Value* value = nullptr;
+  const pmix::Status status = pmix_.get(&whose, key, how, 2, &value);
+  if (status != pmix::success || !value) {
+    // The names of "no" differ between versions and data stores; a lost server shows at the fence.
+    return Outcome::not_found;
+  }
+  Outcome outcome = Outcome::bad_reply;
+  if (value->type == pmix::type_string && value->data.string) {
+    const size_t size = strlen(value->data.string);
+    outcome = size < capacity ? Outcome::ok : Outcome::too_long;
+    if (outcome == Outcome::ok) memcpy(out, value->data.string, size + 1);
+  }
+  release(value);
+  return outcome;
+}
+
+Outcome PmixClient::fence() {
+  if (!joined_) return Outcome::launcher_lost;
+  if (pmix_.commit() != pmix::success) return Outcome::refused;
+  const pmix::Info collect = yes("pmix.collect");
+  return pmix_.fence(nullptr, 0, &collect, 1) == pmix::success ? Outcome::ok
+                                                               : Outcome::launcher_lost;
+}
+
+int PmixClient::node_of(int rank) const {
+  int node = -1;
+  if (!joined_ || !get_number(static_cast<uint32_t>(rank), "pmix.nodeid", node)) return -1;
+  return node;
+}
+
+void PmixClient::abort(int exit_code, const char* message) const {
+  if (joined_) pmix_.abort(exit_code, message, nullptr, 0);
+}
+
+void PmixClient::finalize() {
+  if (!joined_) return;
+  joined_ = false;
+  pmix_.finalize(nullptr, 0);
+}
 
 }  // namespace headway::bootstrap

@@ -1,12 +1,13 @@
 // PmixClient: the same verbs over PMIx (Open MPI's mpirun, PRRTE, srun --mpi=pmix, Flux), through
 // libpmix.so.2, which is loaded only when such a server started us. Thread: one caller at a time;
-// PMIx runs a thread of its own inside. Owner: Bootstrap. Invariant: no function pointer is used
-// before all of them were found.
+// PMIx runs a thread of its own inside, and allocates. Owner: Bootstrap. Invariant: no function
+// pointer is used before all of them were found.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 #include "bootstrap/outcome.h"
+#include "bootstrap/pmix_abi.h"
 
 namespace headway::bootstrap {
 
@@ -15,7 +16,6 @@ struct PmixIdentity {
   int size = -1;
   int appnum = 0;
   int universe_size = 1;
-  char name_space[256] = "";
 };
 
 class PmixClient {
@@ -24,22 +24,30 @@ class PmixClient {
   PmixClient(const PmixClient&) = delete;
   PmixClient& operator=(const PmixClient&) = delete;
 
-  // wrong_launcher: the library is not there or too old; reason() says which.
+  // wrong_launcher: the library is not there or its server does not answer; reason() says which.
   Outcome join(PmixIdentity& identity);
   Outcome put(const char* key, const char* value);
-  Outcome get(const char* key, char* value, size_t capacity, int owner);
+  Outcome get(const char* key, char* value, size_t capacity, int owner) const;
   Outcome fence();
-  void abort(int exit_code, const char* message);
+  void abort(int exit_code, const char* message) const;
   void finalize();
-  void forget() { joined_ = false; }
+
+  // The node of a rank, or -1.
+  int node_of(int rank) const;
 
   bool joined() const { return joined_; }
   const char* reason() const { return reason_; }
+  // The job's name among all jobs of its launcher.
+  const char* name_space() const { return self_.name_space; }
 
  private:
+  bool load();
+  bool get_number(uint32_t rank, const char* key, int& number) const;
+  pmix::Process process(uint32_t rank) const;
+
   bool joined_ = false;
-  char name_space_[256] = "";
-  int rank_ = -1;
+  pmix::Functions pmix_ = {};
+  pmix::Process self_ = {};
   char reason_[256] = "";
 };
 

@@ -143,7 +143,7 @@ Outcome Process::read_cards() {
     if (!read_card(text, card)) return fail(Outcome::bad_data, "a rank published a broken card; do "
                                             "all ranks run the same version of Headway MPI?");
     neighbours.add(card);
-    if (!neighbours.is_on_my_node(card)) {
+    if (i != bootstrap.rank() && !(settings.shm && neighbours.is_on_my_node(card))) {
       remote_peers_ = true;
       if (engine_->tcp.set_card(uint32_t(i), card.network) != Outcome::ok) {
         return fail(Outcome::no_memory, "no memory for the addresses of the other ranks");

@@ -74,7 +74,8 @@ def abort_of_the_real_client():
     death_line(result, 1, "called MPI_Abort with code 6: as the test wants")
 
 
-def killed_rank(stubborn):
+def kill_one(stubborn):
+    """Returns how long the end of the job took."""
     with folder() as path:
         job = start("-n", "4", *python((STUBBORN if stubborn else "") + INSIDE + write_pid(path)
                                        + "p.barrier()\n" + FOREVER))
@@ -84,12 +85,21 @@ def killed_rank(stubborn):
         out, err = job.communicate(timeout=LIMIT)
         seconds = time.monotonic() - began
         expect(not any(map(alive, pids)), "no rank is left")
-        expect(seconds < 1.0, f"all gone within a second: {seconds:.2f}")
         equal(job.returncode, 137, f"exit code\n{err}")
         lines = [line for line in err.splitlines() if line.startswith("mpiexec: ")]
         equal(len(lines), 1, f"lines of mpiexec\n{err}")
         expect(re.search(rf"rank 2 \(.*process {pids[2]} on .*\) was killed by signal 9 \(SIGKILL",
                          lines[0]), f"who died: {lines[0]}")
+        return seconds
+
+
+def killed_rank(stubborn):
+    times = []
+    for _ in range(3):  # other programs on the machine may hold us up once or twice
+        times.append(kill_one(stubborn))
+        if times[-1] < 1.0:
+            return
+    expect(False, f"all gone within a second: {times}")
 
 
 @case
@@ -149,12 +159,12 @@ def killed_mpiexec_takes_its_ranks():
 
 @case
 def time_limit():
-    result = run("--timeout", "0.5", "-n", "3", *python(
-        STUBBORN + "if os.environ['PMI_RANK'] == '1': sys.exit(0)\n" + FOREVER))
+    result = run("--timeout", "3", "-n", "3", "sh", "-c",
+                 "trap '' TERM; [ $PMI_RANK = 1 ] && exit 0; while :; do sleep 0.1; done")
     equal(result.code, 124, "exit code", result)
     equal(len(result.own_lines), 1, "lines", result)
     expect("still running: ranks 0, 2" in result.err, "who was running", result)
-    expect(result.seconds < 3, "the end", result)
+    expect(3 <= result.seconds < 10, "the end", result)
     equal(run("--timeout", "20", "-n", "2", "true").code, 0, "a limit that is not reached")
 
 

@@ -1,9 +1,9 @@
 """Cores, limits, other launchers around us, MPICH's programs and launcher."""
 
+import contextlib
 import os
 import resource
 import subprocess
-import time
 
 from harness import (LIMIT, Paths, Skipped, cache, case, environment, equal, expect, folder,
                      pids_in, python, run, start, write_pid)
@@ -21,23 +21,19 @@ def masks(result):
     return [found[rank] for rank in sorted(found)]
 
 
-def need_cores(count):
+@contextlib.contextmanager
+def own_cores(count=1):
+    """An environment whose jobs do not see other jobs' reservations of cores."""
     if len(CORES) < count:
         raise Skipped(f"this needs {count} cores")
-    # Other jobs on the machine may have their ranks bound right now.
-    for _ in range(100):
-        if "#" in run("--show-binding", "--bind-to", "core", "-n", count, "true").err.replace(
-                "(# may", ""):
-            if "not bound" not in run("--show-binding", "-n", count, "true").err:
-                return
-        time.sleep(0.1)
-    raise Skipped("other jobs keep the cores bound")
+    with folder() as path:
+        yield environment(HEADWAY_CORES_FILE=os.path.join(path, "cores"))
 
 
 @case
 def shares_of_the_cores():
-    need_cores(2)
-    found = masks(run("-n", "2", *python(MASK)))
+    with own_cores(2) as env:
+        found = masks(run("-n", "2", *python(MASK), env=env))
     equal(sorted(found[0] + found[1]), CORES, "all cores, none twice")
     expect(abs(len(found[0]) - len(found[1])) <= 1, f"equal shares: {found}")
 
@@ -58,8 +54,8 @@ def more_ranks_than_cores():
 
 @case
 def one_core_a_rank():
-    need_cores(2)
-    found = masks(run("-n", "2", "--bind-to", "core", *python(MASK)))
+    with own_cores(2) as env:
+        found = masks(run("-n", "2", "--bind-to", "core", *python(MASK), env=env))
     expect(not set(found[0]) & set(found[1]), f"different cores: {found}")
     equal(masks(run("-n", "2", "--bind-to", "none", *python(MASK))), [CORES] * 2, "none")
 
@@ -75,8 +71,8 @@ def an_inherited_mask_is_kept():
 
 @case
 def picture_of_the_binding():
-    need_cores(2)
-    result = run("--show-binding", "-n", "2", "true")
+    with own_cores(2) as env:
+        result = run("--show-binding", "-n", "2", "true", env=env)
     equal(result.code, 0, "exit code", result)
     expect("rank 0  [#" in result.err and "rank 1  [" in result.err, "two rows", result)
     result = run("--show-binding", "--bind-to", "none", "-n", "2", "true")
@@ -85,14 +81,14 @@ def picture_of_the_binding():
 
 @case
 def two_jobs_never_share_a_bound_core():
-    need_cores(2)
-    with folder() as path:
+    with folder() as path, own_cores(2) as env:
         go = os.path.join(path, "go")
         job = start("-n", "2", *python(
-            write_pid(path) + f"while not os.path.exists({go!r}): time.sleep(0.01)\n" + MASK))
+            write_pid(path) + f"while not os.path.exists({go!r}): time.sleep(0.01)\n" + MASK),
+            env=env)
         pids_in(path, 2)
-        second = run("--show-binding", "-n", "2", *python(MASK))
-        forced = run("--bind-to", "core", "-n", "2", *python(MASK))
+        second = run("--show-binding", "-n", "2", *python(MASK), env=env)
+        forced = run("--bind-to", "core", "-n", "2", *python(MASK), env=env)
         with open(go, "w", encoding="ascii"):
             pass
         out, _ = job.communicate(timeout=LIMIT)
@@ -238,3 +234,26 @@ def under_the_launcher_of_mpich():
         equal(result.code, 6, f"abort under hydra {words}", result)
     result = run("-n", "1", Paths.probe, ":", "-n", "2", Paths.probe, launcher=hydra, limit=60)
     equal((result.code, result.out.count(" app 1 ")), (0, 2), "two programs", result)
+
+
+@case
+def under_the_launcher_of_open_mpi():
+    """Our client over PMIx, with the launcher's own libpmix, which lies on no search path."""
+    mpirun = f"{cache('openmpi')}/bin/mpirun"
+    common = ("--allow-run-as-root", "--oversubscribe")
+    for words in (("-n", "3", Paths.probe, "again"),
+                  ("-n", "3", "env", "LD_LIBRARY_PATH=", Paths.probe, "again")):
+        result = run(*common, *words, launcher=mpirun, limit=60)
+        equal((result.code, result.out.count("of 3 app 0")), (0, 3), f"mpirun {words}", result)
+    result = run(*common, "-n", "3", Paths.probe, "abort", "6", launcher=mpirun, limit=60)
+    equal(result.code, 6, "abort under mpirun", result)
+    result = run(*common, "-n", "2", Paths.probe, "child", launcher=mpirun, limit=60)
+    equal((result.code, result.out.count("rank 0 of 1 ")), (0, 1), "a rank's child", result)
+    result = run(*common, "-n", "1", Paths.probe, ":", "-n", "2", Paths.probe, launcher=mpirun,
+                 limit=60)
+    equal((result.code, result.out.count(" app 1 ")), (0, 2), "two programs", result)
+    hidden = ("sh", "-c", f"env -u PMIX_PREFIX -u OPAL_PREFIX LD_LIBRARY_PATH= {Paths.probe}; "
+              "exit $?")
+    result = run(*common, "-n", "2", *hidden, launcher=mpirun, limit=60)
+    expect(result.code != 0 and "started by Open MPI's mpirun" in result.err
+           and "libpmix.so.2" in result.err, "without libpmix: one sentence", result)
