@@ -1,0 +1,15 @@
+// Datatypes as handles. Thread: any. Owner: each handle holds one reference. Invariant: a freed
+// handle is refused at once, while operations in progress keep the type itself.
+#pragma once
+#include "api/detail/call.h"
+#include "datatypes/type.h"
+
+namespace headway::api {
+
+// Finds the datatype of a handle; raises MPI_ERR_TYPE.
+int take_type(Story& story, MPI_Datatype handle, datatypes::Type*& type);
+// Gives a new type its handle, or raises what its constructor said.
+int hand_out_type(const Story& story, Outcome outcome, datatypes::Type* made,
+                  MPI_Datatype* handle);
+
+}  // namespace headway::api
