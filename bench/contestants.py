@@ -122,16 +122,19 @@ def end_group(process: subprocess.Popen) -> None:
 
 
 def execute(command: list[str], environment: dict[str, str], seconds: float) -> Outcome:
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+    try:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as problem:
+        return Outcome(127, "", f"cannot start {command[0]}: {problem}")
     try:
         out, err = process.communicate(timeout=seconds)
         return Outcome(process.returncode, out, err)
