@@ -89,7 +89,8 @@ Request parse(int argc, char** argv) {
   }
   if (i >= argc || request.ranks_per_host < 1) usage();
   if (request.by_rank) {
-    request.host = "h" + std::to_string(own_rank() / request.ranks_per_host);
+    request.host = 'h';
+    request.host += std::to_string(own_rank() / request.ranks_per_host);
   } else if (request.host.empty()) {
     usage();
   }
