@@ -21,6 +21,12 @@ namespace {
 constexpr size_t kPiece = 256 * 1024;
 constexpr int kConnectTries = 200;
 
+std::string host_name(int host) {
+  std::string name(1, 'h');
+  name += std::to_string(host);
+  return name;
+}
+
 void no_delay(int socket) {
   int one = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -32,7 +38,7 @@ void write_whole(int socket, const void* data, size_t bytes) {
 }
 
 sockaddr_in address_of(int host, int port) {
-  std::string name = "h" + std::to_string(host);
+  std::string name = host_name(host);
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
@@ -54,10 +60,10 @@ int connect_to(int host, int port) {
     int code = errno;
     close(fd);
     if (code != ECONNREFUSED && code != ETIMEDOUT && code != EAGAIN)
-      fail("connect to h" + std::to_string(host) + ": " + strerror(code));
+      fail("connect to " + host_name(host) + ": " + strerror(code));
     sleep_until(now_ns() + 20'000'000);
   }
-  fail("h" + std::to_string(host) + " takes no connection");
+  fail(host_name(host) + " takes no connection");
 }
 
 }  // namespace
@@ -134,7 +140,7 @@ bool Exchange::advance_send(Peer& peer) {
     ssize_t sent = send(peer.socket, out_.data(), piece, MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EAGAIN || errno == EINTR) return false;
-      fail("send to h" + std::to_string(peer.host) + ": " + strerror(errno));
+      fail("send to " + host_name(peer.host) + ": " + strerror(errno));
     }
     peer.to_send -= static_cast<uint64_t>(sent);
   }
@@ -146,10 +152,10 @@ bool Exchange::advance_receive(Peer& peer) {
   while (peer.to_receive > 0) {
     size_t piece = std::min<uint64_t>(peer.to_receive, kPiece);
     ssize_t got = recv(peer.socket, in_.data(), piece, 0);
-    if (got == 0) fail("h" + std::to_string(peer.host) + " has closed its connection");
+    if (got == 0) fail(host_name(peer.host) + " has closed its connection");
     if (got < 0) {
       if (errno == EAGAIN || errno == EINTR) return false;
-      fail("receive from h" + std::to_string(peer.host) + ": " + strerror(errno));
+      fail("receive from " + host_name(peer.host) + ": " + strerror(errno));
     }
     peer.to_receive -= static_cast<uint64_t>(got);
   }
