@@ -135,6 +135,9 @@ def main() -> int:
         return 0
     mpi = library.Mpich() if args.mpi == "mpich" else library.Headway(args.build)
     if args.as_uid is not None:
+        if os.geteuid() != 0 and args.as_uid != os.geteuid():
+            print(f"skipped: only root can run the jobs as user {args.as_uid}")
+            return 77
         mpi = mpi.readable_by_all()
     quirks = matrix.quirks.get(mpi.name, {})
     judge = Judge()

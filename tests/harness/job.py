@@ -25,6 +25,7 @@ class Result:
     output: str
     story: str = ""  # what the investigation of a hung job found
     left_behind: tuple[str, ...] = ()
+    ended: float = 0.0  # time.monotonic() at the end
 
 
 def _processes(mark: str) -> list[int]:
@@ -127,7 +128,8 @@ def run(command: list[str], environment: dict[str, str], timeout: float, program
         except subprocess.TimeoutExpired:
             code = None
             story = _investigate(mark, program)
-        seconds = time.monotonic() - start
+        ended = time.monotonic()
+        seconds = ended - start
         left = ()
         if code is not None:
             # Ranks may be a moment behind their launcher, but no more than that.
@@ -139,7 +141,7 @@ def run(command: list[str], environment: dict[str, str], timeout: float, program
         process.wait()
         output.seek(0)
         text = output.read().decode(errors="replace")
-    return Result(code, seconds, text, story, left)
+    return Result(code, seconds, text, story, left, ended)
 
 
 class Load:

@@ -1,0 +1,411 @@
+#!/usr/bin/env python3
+"""How jobs end when something is wrong: a rank dies or aborts, calls come at the wrong time, the
+network brings garbage, shared memory or descriptors are short. Each job must end soon, with the right
+code and one clear sentence, and leave nothing behind. Also: programs of MPICH on our library."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from harness import job, library  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+TCP = {"HEADWAY_SHM": "off"}
+
+
+class Skip(Exception):
+    """The case cannot run here; the text says why."""
+
+
+class Wrong(Exception):
+    """The case found something wrong."""
+
+
+class Bench:
+    """Starts jobs of the `die` program and judges how they ended."""
+
+    def __init__(self, mpi: library.Headway):
+        self.mpi = mpi
+        self.last: job.Result | None = None
+        self.command: list[str] = []
+
+    def run(self, ranks: int, words: list[str], environment: dict | None = None,
+            before: list[str] | None = None, program: str = "die", timeout: float = 30,
+            around_rank: list[str] | None = None) -> job.Result:
+        start = [str(self.mpi.mpiexec), "-n", str(ranks)]
+        self.command = [*(before or []), *start, *(around_rank or []),
+                        str(self.mpi.program(program)), *words]
+        self.last = job.run(self.command, {**self.mpi.environment(), **(environment or {})},
+                            timeout, program)
+        if self.last.code is None:
+            raise Wrong(f"no end after {timeout:.0f} s")
+        if self.last.left_behind:
+            raise Wrong(f"processes left behind: {', '.join(self.last.left_behind)}")
+        return self.last
+
+    def soon(self, limit: float = 1.0) -> None:
+        """The job ended within the limit after the death (plus what a loaded machine adds)."""
+        said = re.search(r"dying at ([0-9.]+)", self.last.output)
+        if said is None:
+            raise Wrong("the rank never said that it was dying")
+        late = self.ended - float(said.group(1))
+        if late > limit + 1.0:
+            raise Wrong(f"the job ended {late:.1f} s after the death")
+
+    @property
+    def ended(self) -> float:
+        return self.last.ended
+
+    def code(self, wanted: int | None = None) -> None:
+        if wanted is not None and self.last.code != wanted:
+            raise Wrong(f"exit code {self.last.code}, expected {wanted}")
+        if self.last.code == 0:
+            raise Wrong("exit code 0")
+
+    def says(self, *patterns: str) -> None:
+        for pattern in patterns:
+            if re.search(pattern, self.last.output, re.IGNORECASE) is None:
+                raise Wrong(f"the output does not say '{pattern}'")
+
+
+CASES: list[tuple[str, object]] = []
+
+
+def case(name: str, *arguments):
+    def add(function):
+        CASES.append((name, lambda bench: function(bench, *arguments)))
+        return function
+    return add
+
+
+for transport_name, transport in (("shm", {}), ("tcp", TCP)):
+    for kind in ("p2p", "coll", "wait", "compute", "sleep"):
+        for count in (2, 5):
+            @case(f"rank 1 of {count} is killed, others in {kind}, {transport_name}",
+                  kind, count, transport)
+            def killed(bench, kind, count, transport):
+                bench.run(count, ["kill", "-", kind], transport)
+                bench.code()
+                bench.soon()
+                bench.says("rank 1", "SIGKILL|signal 9")
+
+    @case(f"MPI_Abort gives its code, {transport_name}", transport)
+    def abort(bench, transport):
+        bench.run(3, ["abort", "42", "coll"], transport)
+        bench.code(42)
+        bench.soon()
+        bench.says("rank 1")
+
+    @case(f"a rank ends without MPI_Finalize, {transport_name}", transport)
+    def unfinished(bench, transport):
+        bench.run(3, ["exit", "0", "wait"], transport)
+        bench.code()
+        bench.soon()
+        bench.says("rank 1", "finalize")
+
+    @case(f"a rank ends with a code, {transport_name}", transport)
+    def code(bench, transport):
+        bench.run(3, ["exit", "7", "p2p"], transport)
+        bench.code(7)
+        bench.soon()
+
+
+@case("segmentation fault")
+def segv(bench):
+    bench.run(3, ["segv", "-", "wait"])
+    bench.code()
+    bench.soon()
+    bench.says("rank 1", "SIGSEGV|signal 11")
+
+
+@case("ERRORS_ARE_FATAL tells call, rank, peer, tag, communicator")
+def fatal(bench):
+    bench.run(3, ["fatal", "-", "wait"])
+    bench.code()
+    bench.says("MPI_Send", "rank 1", r"\b10\b", "MPI_COMM_WORLD", "MPI_ERR_RANK")
+
+
+@case("ERRORS_ABORT names the communicator")
+def errors_abort(bench):
+    bench.run(2, ["errors_abort", "-", "wait"])
+    bench.code()
+    bench.says("MPI_Send", "the small one", "MPI_ERR_TAG", "-5")
+
+
+@case("truncation under ERRORS_ARE_FATAL")
+def truncation(bench):
+    bench.run(2, ["truncate", "-", "wait"])
+    bench.code()
+    bench.says("MPI_Recv", "MPI_ERR_TRUNCATE", r"\b16\b", r"\b8\b")
+
+
+for how in ("before_init", "send_before_init", "init_twice", "after_finalize",
+            "barrier_after_finalize", "finalize_twice"):
+    @case(f"calls at the wrong time: {how}", how)
+    def outside(bench, how):
+        result = bench.run(1, ["outside", how])
+        bench.code()
+        if result.code >= 128 or "signal" in result.output.lower():
+            raise Wrong("it crashed")
+        call = {"before_init": "MPI_Comm_size", "send_before_init": "MPI_Send",
+                "init_twice": "MPI_Init", "after_finalize": "MPI_Comm_size",
+                "barrier_after_finalize": "MPI_Barrier", "finalize_twice": "MPI_Finalize"}[how]
+        bench.says(call, "finalize" if "finalize" in how else "init")
+
+
+@case("what is allowed outside")
+def allowed(bench):
+    if bench.run(2, ["outside", "nothing"]).code != 0:
+        raise Wrong(f"exit code {bench.last.code}")
+
+
+class Live:
+    """A job that runs while the test does something to it; its output can be read meanwhile."""
+
+    def __init__(self, bench: Bench, ranks: int, words: list[str], environment: dict):
+        self.mark = job.new_mark()
+        self.file = tempfile.NamedTemporaryFile("w+b")
+        bench.command = bench.mpi.command(ranks, "die", words)
+        self.process = subprocess.Popen(
+            bench.command, stdin=subprocess.DEVNULL, stdout=self.file, stderr=subprocess.STDOUT,
+            env={**bench.mpi.environment(), **environment, job.MARK: self.mark}, cwd="/tmp")
+        self.bench = bench
+        self.start = time.monotonic()
+
+    def text(self) -> str:
+        return pathlib.Path(self.file.name).read_text(errors="replace")
+
+    def wait_for(self, pattern: str, count: int, timeout: float = 10) -> list:
+        end = time.monotonic() + timeout
+        while time.monotonic() < end and self.process.poll() is None:
+            found = re.findall(pattern, self.text())
+            if len(found) >= count:
+                return found
+            time.sleep(0.05)
+        self.finish(1)
+        raise Wrong(f"'{pattern}' was not printed {count} times")
+
+    def finish(self, timeout: float) -> int | None:
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            code = None
+        job.kill_all(self.mark)
+        self.process.wait()
+        self.bench.last = job.Result(code, time.monotonic() - self.start, self.text())
+        return code
+
+
+GARBAGE = {
+    "nothing": b"",
+    "one byte": b"\0",
+    "a web request": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "zeros": b"\0" * 4096,
+    "huge lengths": b"\xff" * 4096,
+    "random bytes": os.urandom(100000),
+    "half a hello": os.urandom(20),
+}
+
+
+@case("garbage on the TCP ports: closed, counted, nothing else")
+def garbage(bench):
+    live = Live(bench, 3, ["run", "4"], {**TCP, "HEADWAY_VERBOSE": "2"})
+    places = live.wait_for(r"rank (\d+) listens on (\S+):(\d+)", 3)
+    open_sockets = []
+    for _, address, port in places:
+        for data in GARBAGE.values():
+            s = socket.create_connection((address.strip("[]"), int(port)), timeout=3)
+            open_sockets.append(s)
+            try:
+                s.sendall(data)
+            except OSError:
+                pass  # closed by the other side already: that is the wish
+    # Some connections are closed by us, some stay open and silent.
+    for s in open_sockets[::2]:
+        s.close()
+    if live.finish(30) != 0:
+        raise Wrong(f"the job ended with {bench.last.code}")
+    bench.says(r"^ok")
+
+
+@case("a stranger who sends for ever does not stop the job")
+def flood(bench):
+    live = Live(bench, 2, ["run", "3"], {**TCP, "HEADWAY_VERBOSE": "2"})
+    places = live.wait_for(r"rank (\d+) listens on (\S+):(\d+)", 2)
+    end = time.monotonic() + 2.5
+    made = 0
+    while time.monotonic() < end:
+        _, address, port = places[made % 2]
+        try:
+            with socket.create_connection((address.strip("[]"), int(port)), timeout=2) as s:
+                s.sendall(os.urandom(200))
+        except OSError:
+            pass
+        made += 1
+        time.sleep(0.002)
+    if live.finish(30) != 0:
+        raise Wrong(f"the job ended with {bench.last.code} after {made} connections")
+
+
+@case("SIGUSR1: a waiting rank tells where it stands and goes on")
+def state_dump(bench):
+    live = Live(bench, 2, ["hang", "-", "wait"], {})
+    time.sleep(1)
+    ranks = [pid for pid in job._processes(live.mark) if job._name(pid) == "die"]
+    if len(ranks) != 2:
+        live.finish(0)
+        raise Wrong(f"{len(ranks)} ranks are alive")
+    for pid in ranks:
+        os.kill(pid, signal.SIGUSR1)
+    time.sleep(1)
+    alive = [pid for pid in job._processes(live.mark) if job._name(pid) == "die"]
+    live.finish(0)
+    if len(alive) != 2:
+        raise Wrong("SIGUSR1 ended a rank")
+    bench.says("MPI_Recv|receive", "rank 0", "rank 1", r"\b99\b")
+
+
+def in_namespace(script: str) -> list[str]:
+    probe = subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL)
+    if probe.returncode != 0:
+        raise Skip("mount namespaces are not allowed here")
+    return ["unshare", "-m", "sh", "-c", f'{script}; exec "$@"', "sh"]
+
+
+def good_or_sentence(bench: Bench, *patterns: str) -> None:
+    """Works, or stops with a sentence that names the trouble; no signal, no silence."""
+    if bench.last.code == 0:
+        bench.says(r"^ok|\nok")
+        return
+    if re.search(r"SIGBUS|SIGSEGV|SIGABRT|core dumped", bench.last.output):
+        raise Wrong("it crashed")
+    bench.says(*patterns)
+
+
+for size in ("size=0", "size=64k", "size=1m"):
+    @case(f"little shared memory: /dev/shm with {size}", size)
+    def small_shm(bench, size):
+        # size=0 means no limit to tmpfs: one page is the least.
+        options = "size=4k" if size == "size=0" else size
+        bench.run(4, ["run", "1"], before=in_namespace(f"mount -t tmpfs -o {options} x /dev/shm"))
+        good_or_sentence(bench, "shared memory|/dev/shm|no space")
+
+
+@case("no /dev/shm at all")
+def no_shm(bench):
+    bench.run(3, ["run", "1"], before=in_namespace("mount -t tmpfs -o size=4k,mode=0555 x /dev"))
+    good_or_sentence(bench, "shared memory|/dev/shm|/dev")
+
+
+for transport_name, transport in (("shm", {}), ("tcp", TCP)):
+    for descriptors in (6, 9, 14, 20):
+        @case(f"{descriptors} descriptors for a rank, {transport_name}", descriptors, transport)
+        def few_descriptors(bench, descriptors, transport):
+            bench.run(6, ["run", "1"], transport,
+                      around_rank=["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"])
+            good_or_sentence(bench, "descriptor|open files")
+
+
+@case("few descriptors for mpiexec itself")
+def launcher_descriptors(bench):
+    bench.run(16, ["run", "1"], before=["sh", "-c", 'ulimit -n 20; exec "$@"', "sh"])
+    good_or_sentence(bench, "descriptor|open files")
+
+
+@case("64 ranks start and end", 64)
+def many(bench, count):
+    bench.run(count, ["outside", "nothing"], timeout=60)
+    if bench.last.code != 0:
+        raise Wrong(f"exit code {bench.last.code}")
+
+
+def mpich_program() -> pathlib.Path:
+    try:
+        return library.Mpich().program("abi_c")
+    except SystemExit as reason:
+        raise Skip(str(reason)) from None
+
+
+def expect_headway(bench: Bench, command: list[str], environment: dict) -> None:
+    bench.command = command
+    bench.last = job.run(command, {**bench.mpi.environment(), **environment}, 60, "abi_c")
+    if bench.last.code != 0:
+        raise Wrong(f"exit code {bench.last.code}")
+    bench.says("ok .*Headway")
+
+
+@case("a program built by MPICH's mpicc_abi runs unchanged under our mpiexec")
+def mpich_built(bench):
+    program = mpich_program()
+    expect_headway(bench, [str(bench.mpi.mpiexec), "-n", "3", str(program), "expect-headway"], {})
+
+
+@case("a program built by MPICH's mpicc_abi runs with the library path alone")
+def mpich_built_path(bench):
+    program = mpich_program()
+    expect_headway(bench, [str(program), "expect-headway"],
+                   {"LD_LIBRARY_PATH": str(bench.mpi.library)})
+
+
+@case("our library under MPICH's mpiexec.hydra")
+def under_hydra(bench):
+    program = mpich_program()
+    hydra = library.CACHE / "mpich" / "bin" / "mpiexec.hydra"
+    expect_headway(bench, [str(hydra), "-n", "3", str(program), "expect-headway"],
+                   {"LD_LIBRARY_PATH": str(bench.mpi.library)})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build")
+    parser.add_argument("--only", help="only cases whose name holds this text")
+    parser.add_argument("--list", action="store_true")
+    args = parser.parse_args()
+    if args.list:
+        print("\n".join(name for name, _ in CASES))
+        return 0
+    if shutil.which("sh") is None:
+        raise SystemExit("there is no sh")
+    mpi = library.Headway(args.build)
+    failed, ran, skipped = [], 0, 0
+    for name, function in CASES:
+        if args.only and args.only not in name:
+            continue
+        bench = Bench(mpi)
+        start = time.monotonic()
+        try:
+            function(bench)
+            problem = ""
+        except Skip as reason:
+            skipped += 1
+            print(f"skip             {name}: {reason}", flush=True)
+            continue
+        except Wrong as found:
+            problem = str(found)
+        ran += 1
+        print(f"{'FAIL' if problem else 'ok  '} {time.monotonic() - start:7.2f} s  {name}"
+              f"{'  <- ' + problem if problem else ''}", flush=True)
+        if problem:
+            failed.append(name)
+            print(f"    command: {' '.join(bench.command)}")
+            for line in (bench.last.output + bench.last.story if bench.last else "").splitlines():
+                print(f"    | {line}")
+    print(f"{ran} cases, {len(failed)} failed, {skipped} skipped")
+    for name in failed:
+        print(f"  failed: {name}")
+    return 1 if failed or ran == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+// Ways for a job to end other than well. The first word says how, rank 1 does it (rank 0 if alone);
+// the others are in the middle of something. Prints "dying at SECONDS" (CLOCK_MONOTONIC) before.
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+int rank, size;
+
+double now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+void say_dying() {
+  printf("dying at %.3f\n", now());
+  fflush(stdout);
+}
+
+bool victim() { return rank == (size > 1 ? 1 : 0); }
+
+// What everybody does until somebody dies. Never ends by itself within the test's time.
+void work(const std::string& kind, double until) {
+  std::vector<char> out(200000), in(200000);
+  int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  for (int i = 0; now() < until; ++i) {
+    int bytes = i % 3 == 0 ? 200000 : 100;
+    if (kind == "p2p") {
+      MPI_Sendrecv(out.data(), bytes, MPI_BYTE, to, 1, in.data(), bytes, MPI_BYTE, from, 1,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (kind == "coll") {
+      double x = 1, y = 0;
+      MPI_Allreduce(&x, &y, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+      MPI_Bcast(out.data(), bytes, MPI_BYTE, i % size, MPI_COMM_WORLD);
+    } else if (kind == "wait") {
+      MPI_Recv(in.data(), 1, MPI_BYTE, from, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (kind == "compute") {
+      for (volatile int k = 0; k < 1000000; k = k + 1) {
+      }
+    } else if (kind == "sleep") {
+      usleep(100000);
+    }
+  }
+}
+
+void kill_self(int number) {
+  say_dying();
+  raise(number);
+}
+
+void end_badly(const std::string& how, const std::string& what) {
+  if (how == "kill") kill_self(SIGKILL);
+  if (how == "segv") kill_self(SIGSEGV);
+  if (how == "abort") {
+    say_dying();
+    MPI_Abort(MPI_COMM_WORLD, atoi(what.c_str()));
+  }
+  if (how == "exit") {
+    say_dying();
+    exit(atoi(what.c_str()));
+  }
+  if (how == "fatal") MPI_Send(&rank, 1, MPI_INT, size + 7, 3, MPI_COMM_WORLD);
+  if (how == "errors_abort") {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_SELF, &comm);
+    MPI_Comm_set_name(comm, "the small one");
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_ABORT);
+    MPI_Send(&rank, 1, MPI_INT, 0, -5, comm);
+  }
+  if (how == "truncate") {
+    int four[4] = {0, 0, 0, 0};
+    MPI_Request request;
+    MPI_Isend(four, 4, MPI_INT, rank, 8, MPI_COMM_WORLD, &request);
+    MPI_Recv(four, 2, MPI_INT, rank, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+}
+
+int outside(const std::string& how) {
+  int n = 0;
+  if (how == "before_init") MPI_Comm_size(MPI_COMM_WORLD, &n);
+  if (how == "send_before_init") MPI_Send(&n, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+  MPI_Init(nullptr, nullptr);
+  if (how == "init_twice") MPI_Init(nullptr, nullptr);
+  MPI_Finalize();
+  if (how == "after_finalize") MPI_Comm_size(MPI_COMM_WORLD, &n);
+  if (how == "barrier_after_finalize") MPI_Barrier(MPI_COMM_WORLD);
+  if (how == "finalize_twice") MPI_Finalize();
+  // What is allowed outside.
+  int flag = 0;
+  MPI_Initialized(&flag);
+  MPI_Finalized(&flag);
+  MPI_Get_version(&n, &flag);
+  printf("ok outside\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string how = argc > 1 ? argv[1] : "", what = argc > 2 ? argv[2] : "";
+  std::string kind = argc > 3 ? argv[3] : "wait";
+  if (how == "outside") return outside(what);
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (how == "run") {  // a good job of so many seconds
+    MPI_Barrier(MPI_COMM_WORLD);
+    double until = now() + atof(what.c_str());
+    for (int go = 1; go;) {
+      work("p2p", 0);
+      char c = 1;
+      MPI_Sendrecv(&c, 1, MPI_BYTE, (rank + 1) % size, 1, &c, 1, MPI_BYTE, (rank + size - 1) % size,
+                   1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      go = now() < until;
+      MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+  } else if (victim()) {
+    if (kind != "wait" && kind != "compute" && kind != "sleep" && (how == "kill" || how == "segv")) {
+      // Dies at some point of the traffic: an alarm comes in the middle of it.
+      if (how == "kill") {
+        struct Dying {
+          static void now_dying(int) {
+            char text[64];
+            int n = snprintf(text, sizeof text, "dying at %.3f\n", now());
+            if (write(1, text, static_cast<size_t>(n)) == n) raise(SIGKILL);
+          }
+        };
+        signal(SIGALRM, Dying::now_dying);
+        ualarm(300000, 0);
+        work(kind, now() + 60);
+      }
+    }
+    usleep(200000);
+    end_badly(how, what);
+    if (how == "hang") work("wait", now() + 600);
+  } else {
+    work(kind, now() + 60);
+  }
+  MPI_Finalize();
+  if (rank == 0) printf("ok\n");
+  return 0;
+}
