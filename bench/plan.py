@@ -93,11 +93,11 @@ def tcp_jobs(quick: bool) -> list[Job]:
 
 def overlap_jobs(quick: bool) -> list[Job]:
     shm = (64 * K, 256 * K, 1 * M) if quick else (1 * K, 4 * K, 16 * K, 64 * K, 256 * K, 1 * M, 4 * M, 16 * M)
-    tcp = (16 * K, 256 * K, 1 * M) if quick else (16 * K, 64 * K, 256 * K, 1 * M, 4 * M, 16 * M)
+    tcp = (16 * K, 1 * M) if quick else (16 * K, 64 * K, 256 * K, 1 * M, 4 * M, 16 * M)
     jobs = []
     for program in ("overlap", "progress"):
         step = ["--step-us", "3000", "--searches", "1" if quick else "2"]
-        tcp_step = ["--step-us", "30000", "--searches", "1"]
+        tcp_step = ["--step-us", "15000" if quick else "30000", "--searches", "1"]
         # Over the wire 16 MB takes 0.14 s, and one search 30 of them.
         jobs += [
             Job(
