@@ -69,7 +69,12 @@ BANNED_HEADERS = {
 
 # Exceptions to BANNED and HOMES, each with its reason. Keep it short.
 #   (path in src/, matched text): why
-ALLOWED: dict[tuple[str, str], str] = {}
+ALLOWED: dict[tuple[str, str], str] = {
+    ("bootstrap/pmix_client.cc", "free"): "PMIx hands out values that its caller frees",
+    ("bootstrap/pmix_client.cc", "fopen"): "once, at start, before there is an engine to hold",
+    ("bootstrap/pmix_client.cc", "fgets"): "as fopen",
+    ("bootstrap/pmix_client.cc", "fclose"): "as fopen",
+}
 
 MAX_LINES = 600
 # Unit tests and what they share; the library must not include the latter.
