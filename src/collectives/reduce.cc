@@ -1,100 +1,268 @@
 // Reduce and allreduce along the fixed tree.
-#include "collectives/collectives.h"
-#include "collectives/fold.h"
+#include "collectives/reduction.h"
 
 namespace headway::collectives {
-namespace {
 
-// A buffer for `data` whose first element's address fits the type's lower bound.
-char* element_scratch(Schedule& schedule, const Data& data) {
-  const datatypes::Type& type = *data.type;
-  const int64_t span =
-      data.count ? int64_t(data.count - 1) * type.extent() + type.true_extent() : 0;
-  char* memory = schedule.scratch(uint64_t(span));
-  return memory ? memory - type.true_lb() : nullptr;
-}
-
-}  // namespace
-
-Schedule* reduce(protocols::Engine& engine, objects::Comm* comm, const Data& in, const Data& out,
-                 const Reduction& reduction, int root) {
-  Schedule* schedule = Schedule::make(engine, comm, Kind::reduce);
+Schedule* make_reduction(const Place& place, Kind kind, const Data& in,
+                         const Reduction& reduction) {
+  Schedule* schedule = Schedule::make(place.engine, place.comm, kind);
   if (!schedule) return nullptr;
   schedule->reduction = reduction;
   schedule->keep(in.type);
   schedule->keep(const_cast<objects::Op*>(reduction.op));
+  return schedule;
+}
+
+Data element_scratch(Schedule& schedule, const Data& data) {
+  const datatypes::Span span = datatypes::span(*data.type, data.count);
+  char* memory = schedule.scratch(uint64_t(span.high - span.low));
+  return {memory ? memory - span.low : nullptr, data.count, data.type};
+}
+
+StepId fold_operands(Schedule& schedule, base::Vec<Operand>& operands, uint64_t count) {
+  const Fold fold(int(operands.size()));
+  // The result of a subtree lies with its last rank.
+  const auto combine = [&](int lower, int upper) {
+    Operand& into = operands[size_t(upper)];
+    const Operand& from = operands[size_t(lower)];
+    const StepId step = schedule.reduce(from.buffer, into.buffer, count, false, from.ready);
+    schedule.depends(step, into.ready);
+    into.ready = step;
+  };
+  for (int pair = 0; pair < fold.pairs; ++pair) combine(2 * pair, 2 * pair + 1);
+  const auto holder = [&](int position) {
+    return position < fold.pairs ? 2 * position + 1 : position + fold.pairs;
+  };
+  for (int distance = 1; distance < fold.power; distance *= 2) {
+    for (int position = 0; position < fold.power; position += 2 * distance) {
+      combine(holder(position + distance - 1), holder(position + 2 * distance - 1));
+    }
+  }
+  return operands.back().ready;
+}
+
+bool receive_operands(Schedule& schedule, const objects::Comm* comm, const Data& own,
+                      StepId own_ready, base::Vec<Operand>& operands) {
+  for (int rank = 0; rank < comm->size; ++rank) {
+    Operand operand{own.buffer, own_ready};
+    if (rank != comm->rank) {
+      const Data heard = element_scratch(schedule, own);
+      if (schedule.failed()) return false;
+      operand = {heard.buffer, schedule.receive(rank, heard.memory())};
+    }
+    if (!operands.push(operand)) return false;
+  }
+  return true;
+}
+
+namespace {
+
+// The second of a pair gives its vector to the first, who folds it into `part`.
+StepId join_pair(Schedule& schedule, int rank, const Data& part, const Data& heard, StepId ready) {
+  const StepId arrived = schedule.receive(rank + 1, heard.memory());
+  const StepId combined = schedule.reduce(heard.buffer, part.buffer, part.count, true, ready);
+  schedule.depends(combined, arrived);
+  return combined;
+}
+
+void reduce_binomial(Schedule& schedule, const objects::Comm* comm, const Data& in, const Data& out,
+                     int root) {
   const Fold fold(comm->size);
   const int rank = comm->rank;
   const bool is_root = rank == root;
   // The partial result: at the root in its buffer, elsewhere in scratch memory.
-  Data part = is_root ? out : Data{element_scratch(*schedule, in), in.count, in.type};
-  Data heard{element_scratch(*schedule, in), in.count, in.type};
-  if (schedule->failed()) return schedule;
+  const Data part = is_root ? out : element_scratch(schedule, in);
+  const Data heard = element_scratch(schedule, in);
+  if (schedule.failed()) return;
   StepId ready = no_step;
-  if (part.buffer != in.buffer) ready = schedule->copy(in.memory(), part.memory());
+  if (part.buffer != in.buffer) ready = schedule.copy(in.memory(), part.memory());
 
-  // The second of a pair gives its part away; if it is the root, it gets the result back.
+  // If the second of a pair is the root, it gets the result back from the first.
   const int root_first = fold.is_second_of_pair(root) ? root - 1 : root;
   if (fold.is_second_of_pair(rank)) {
-    const StepId sent = schedule->send(rank - 1, part.memory(), ready);
-    if (is_root) schedule->receive(rank - 1, part.memory(), sent);
-    return schedule;
+    const StepId sent = schedule.send(rank - 1, part.memory(), ready);
+    if (is_root) schedule.receive(rank - 1, part.memory(), sent);
+    return;
   }
-  if (fold.is_first_of_pair(rank)) {
-    const StepId arrived = schedule->receive(rank + 1, heard.memory());
-    const StepId combined =
-        schedule->reduce(heard.buffer, part.buffer, part.count, true, ready);
-    schedule->depends(combined, arrived);
-    ready = combined;
-  }
+  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, rank, part, heard, ready);
   const int self = fold.position(rank), goal = fold.position(root_first);
   for (int distance = 1; distance < fold.power; distance *= 2) {
     const int other = fold.rank(self ^ distance);
     if ((self ^ goal) & distance) {
-      schedule->send(other, part.memory(), ready);
-      return schedule;
+      schedule.send(other, part.memory(), ready);
+      return;
     }
-    const StepId arrived = schedule->receive(other, heard.memory(), ready);
-    ready = schedule->reduce(heard.buffer, part.buffer, part.count, other > rank, arrived);
+    const StepId arrived = schedule.receive(other, heard.memory(), ready);
+    ready = schedule.reduce(heard.buffer, part.buffer, part.count, other > rank, arrived);
   }
-  if (root != root_first) schedule->send(root, part.memory(), ready);
+  if (root != root_first) schedule.send(root, part.memory(), ready);
+}
+
+// Everyone in `gets` (the root, or all) receives all vectors and folds them itself.
+void fold_direct(Schedule& schedule, const objects::Comm* comm, const Data& in, const Data& out,
+                 int root) {
+  const int rank = comm->rank, size = comm->size;
+  const bool gets = root < 0 || rank == root;
+  const StepId sent = schedule.join();
+  for (int step = 1; step < size; ++step) {
+    const int to = (rank + step) % size;
+    if (root < 0 || to == root) schedule.depends(sent, schedule.send(to, in.memory()));
+  }
+  if (!gets) return;
+  const Data own = element_scratch(schedule, in);
+  base::Vec<Operand> operands;
+  if (schedule.failed() ||
+      !receive_operands(schedule, comm, own, schedule.copy(in.memory(), own.memory()), operands)) {
+    schedule.fail();
+    return;
+  }
+  const StepId folded = fold_operands(schedule, operands, in.count);
+  const Data result{operands.back().buffer, in.count, in.type};
+  // In place, the vector must have left before the result overwrites it.
+  schedule.depends(schedule.copy(result.memory(), out.memory(), folded), sent);
+}
+
+// Halving, nearest first: each step halves the range that a position folds on; then doubling puts
+// the pieces together again, farthest first. Every element sees the fixed tree.
+void allreduce_halving(Schedule& schedule, const objects::Comm* comm, const Data& part,
+                       StepId ready) {
+  const Fold fold(comm->size);
+  const int rank = comm->rank;
+  if (fold.is_second_of_pair(rank)) {
+    const StepId sent = schedule.send(rank - 1, part.memory(), ready);
+    schedule.receive(rank - 1, part.memory(), sent);
+    return;
+  }
+  const Data heard = element_scratch(schedule, part);
+  if (schedule.failed()) return;
+  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, rank, part, heard, ready);
+  struct Level {
+    uint64_t low, high;  // what was folded on before this level
+    StepId sent;         // the half that was given away
+  };
+  Level levels[32];
+  int level = 0;
+  const int self = fold.position(rank);
+  uint64_t low = 0, high = part.count;
+  for (int distance = 1; distance < fold.power; distance *= 2, ++level) {
+    const int other = fold.rank(self ^ distance);
+    const uint64_t middle = low + (high - low) / 2;
+    const bool keeps_upper = self & distance;
+    const Data given =
+        keeps_upper ? part.part(low, middle - low) : part.part(middle, high - middle);
+    levels[level] = {low, high, schedule.send(other, given.memory(), ready)};
+    (keeps_upper ? low : high) = middle;
+    const Data mine = part.part(low, high - low), theirs = heard.part(low, high - low);
+    const StepId arrived = schedule.receive(other, theirs.memory(), ready);
+    ready = schedule.reduce(theirs.buffer, mine.buffer, mine.count, other > rank, arrived);
+  }
+  for (int distance = fold.power / 2; distance > 0; distance /= 2) {
+    const Level& wide = levels[--level];
+    const int other = fold.rank(self ^ distance);
+    schedule.send(other, part.part(low, high - low).memory(), ready);
+    const bool has_upper = self & distance;
+    const Data rest =
+        has_upper ? part.part(wide.low, low - wide.low) : part.part(high, wide.high - high);
+    ready = schedule.receive(other, rest.memory(), ready);
+    schedule.depends(ready, wide.sent);
+    low = wide.low;
+    high = wide.high;
+  }
+  if (fold.is_first_of_pair(rank)) schedule.send(rank + 1, part.memory(), ready);
+}
+
+// Pieces go round the ring and are folded on the way, then once more round. The order of operands
+// differs from piece to piece: for exact, commutative operations only.
+void allreduce_ring(Schedule& schedule, const objects::Comm* comm, const Data& part, StepId ready) {
+  const int rank = comm->rank, size = comm->size;
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  const auto start = [&](int piece) {
+    const uint64_t each = part.count / uint64_t(size), more = part.count % uint64_t(size);
+    return each * uint64_t(piece) + (uint64_t(piece) < more ? uint64_t(piece) : more);
+  };
+  const auto piece_of = [&](const Data& data, int piece) {
+    return data.part(start(piece), start(piece + 1) - start(piece));
+  };
+  const Data heard = element_scratch(schedule, part);
+  if (schedule.failed()) return;
+  for (int round = 0; round + 1 < size; ++round) {
+    const int gives = (rank + size - round) % size, takes = (gives + size - 1) % size;
+    const Data theirs = piece_of(heard, takes), mine = piece_of(part, takes);
+    schedule.send(next, piece_of(part, gives).memory(), ready);
+    const StepId arrived = schedule.receive(before, theirs.memory(), ready);
+    ready = schedule.reduce(theirs.buffer, mine.buffer, mine.count, false, arrived);
+  }
+  for (int round = 0; round + 1 < size; ++round) {
+    const int gives = (rank + 1 + size - round) % size, takes = (gives + size - 1) % size;
+    schedule.send(next, piece_of(part, gives).memory(), ready);
+    ready = schedule.receive(before, piece_of(part, takes).memory(), ready);
+  }
+}
+
+bool may_reorder(const Reduction& reduction) {
+  return reduction.kernel && datatypes::is_exact(reduction.op->builtin, reduction.type->basic());
+}
+
+}  // namespace
+
+StepId allreduce_doubling(Schedule& schedule, const objects::Comm* comm, const Data& part,
+                          StepId ready) {
+  const Fold fold(comm->size);
+  const int rank = comm->rank;
+  if (fold.is_second_of_pair(rank)) {
+    const StepId sent = schedule.send(rank - 1, part.memory(), ready);
+    return schedule.receive(rank - 1, part.memory(), sent);
+  }
+  const Data heard = element_scratch(schedule, part);
+  if (schedule.failed()) return no_step;
+  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, rank, part, heard, ready);
+  // Nearest first. A step's reduction waits for its own send, too: the send reads what the
+  // reduction overwrites.
+  for (int distance = 1; distance < fold.power; distance *= 2) {
+    const int other = fold.rank(fold.position(rank) ^ distance);
+    const StepId sent = schedule.send(other, part.memory(), ready);
+    const StepId arrived = schedule.receive(other, heard.memory(), ready);
+    ready = schedule.reduce(heard.buffer, part.buffer, part.count, other > rank, arrived);
+    schedule.depends(ready, sent);
+  }
+  if (fold.is_first_of_pair(rank)) {
+    const StepId done = schedule.join();
+    schedule.depends(done, schedule.send(rank + 1, part.memory(), ready));
+    return done;
+  }
+  return ready;
+}
+
+Schedule* reduce(const Place& place, const Data& in, const Data& out, const Reduction& reduction,
+                 int root) {
+  Schedule* schedule = make_reduction(place, Kind::reduce, in, reduction);
+  if (!schedule) return nullptr;
+  if (place.choose(Kind::reduce, in.bytes()) == Algorithm::direct) {
+    fold_direct(*schedule, place.comm, in, out, root);
+  } else {
+    reduce_binomial(*schedule, place.comm, in, out, root);
+  }
   return schedule;
 }
 
-Schedule* allreduce(protocols::Engine& engine, objects::Comm* comm, const Data& in,
-                    const Data& out, const Reduction& reduction) {
-  Schedule* schedule = Schedule::make(engine, comm, Kind::allreduce);
+Schedule* allreduce(const Place& place, const Data& in, const Data& out,
+                    const Reduction& reduction) {
+  Schedule* schedule = make_reduction(place, Kind::allreduce, in, reduction);
   if (!schedule) return nullptr;
-  schedule->reduction = reduction;
-  schedule->keep(in.type);
-  schedule->keep(const_cast<objects::Op*>(reduction.op));
-  const Fold fold(comm->size);
-  const int rank = comm->rank;
-  Data heard{element_scratch(*schedule, in), in.count, in.type};
-  if (schedule->failed()) return schedule;
-  StepId ready = no_step;
-  if (out.buffer != in.buffer) ready = schedule->copy(in.memory(), out.memory());
-  if (fold.is_second_of_pair(rank)) {
-    const StepId sent = schedule->send(rank - 1, out.memory(), ready);
-    schedule->receive(rank - 1, out.memory(), sent);
+  const Algorithm algorithm = place.choose(Kind::allreduce, in.bytes());
+  if (algorithm == Algorithm::direct) {
+    fold_direct(*schedule, place.comm, in, out, -1);
     return schedule;
   }
-  if (fold.is_first_of_pair(rank)) {
-    const StepId arrived = schedule->receive(rank + 1, heard.memory());
-    const StepId combined = schedule->reduce(heard.buffer, out.buffer, out.count, true, ready);
-    schedule->depends(combined, arrived);
-    ready = combined;
+  StepId ready = no_step;
+  if (out.buffer != in.buffer) ready = schedule->copy(in.memory(), out.memory());
+  if (algorithm == Algorithm::doubling) {
+    allreduce_doubling(*schedule, place.comm, out, ready);
+  } else if (algorithm == Algorithm::ring && may_reorder(reduction)) {
+    allreduce_ring(*schedule, place.comm, out, ready);
+  } else {
+    allreduce_halving(*schedule, place.comm, out, ready);
   }
-  // Recursive doubling, nearest first. A step's reduction waits for its own send, too: the send
-  // reads what the reduction overwrites.
-  for (int distance = 1; distance < fold.power; distance *= 2) {
-    const int other = fold.rank(fold.position(rank) ^ distance);
-    const StepId sent = schedule->send(other, out.memory(), ready);
-    const StepId arrived = schedule->receive(other, heard.memory(), ready);
-    ready = schedule->reduce(heard.buffer, out.buffer, out.count, other > rank, arrived);
-    schedule->depends(ready, sent);
-  }
-  if (fold.is_first_of_pair(rank)) schedule->send(rank + 1, out.memory(), ready);
   return schedule;
 }
 

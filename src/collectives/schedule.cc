@@ -87,7 +87,7 @@ void Schedule::depends(StepId step, StepId on) {
     return;
   }
   steps_[on].first_edge = uint32_t(edges_.size() - 1);
-  ++steps_[step].waits;
+  ++steps_[step].needs;
 }
 
 char* Schedule::scratch(uint64_t bytes) {
@@ -115,41 +115,48 @@ void Schedule::keep(objects::Op* op) {
 
 // --- running; the engine is held ---
 
-Request* Schedule::begin() {
-  request_ = failed_ ? nullptr : engine_->take_request();
-  if (!request_ || !ready_.reserve(steps_.size() + 1)) {
-    if (request_) engine_->give_request(request_);
-    return nullptr;
-  }
-  request_->kind = RequestKind::schedule;
-  request_->stage = Stage::running;
-  request_->outcome = Outcome::ok;
-  request_->held_by_user = true;
-  request_->persistent = request_->started = false;
-  request_->cancelled = request_->cancelling = false;
-  request_->notify = nullptr;
-  request_->peer = nullptr;
-  request_->memory = {};
-  request_->key = {};
-  request_->types[0] = request_->types[1] = nullptr;
-  request_->communicator = comm_;
-  request_->owner = this;
-  request_->on_release = released;
-  request_->status_source = matching::any;
-  request_->status_tag = -2;
-  request_->status_bytes = request_->sent_bytes = 0;
-  request_->done.store(0, std::memory_order_relaxed);
+Request* Schedule::make_request() {
+  // What runs later must not need memory: the message thread may run it.
+  if (failed_ || !ready_.reserve(steps_.size() + 1)) return nullptr;
+  Request* request = engine_->take_request();
+  if (!request) return nullptr;
+  request->kind = RequestKind::schedule;
+  request->stage = Stage::idle;
+  request->outcome = Outcome::ok;
+  request->held_by_user = true;
+  request->persistent = request->started = false;
+  request->cancelled = request->cancelling = false;
+  request->notify = nullptr;
+  request->peer = nullptr;
+  request->memory = {};
+  request->key = {};
+  request->types[0] = request->types[1] = nullptr;
+  request->communicator = comm_;
+  request->owner = this;
+  request->on_release = released;
+  request->status_source = matching::any;
+  request->status_tag = -2;  // MPI_ANY_TAG is told as this by read_status
+  request->status_bytes = request->sent_bytes = 0;
+  request_ = request;
+  for (Step& step : steps_) step.schedule = this;
+  return request;
+}
+
+void Schedule::begin() {
+  Request* request = request_;
+  request->stage = Stage::running;
+  request->outcome = outcome = Outcome::ok;
+  request->done.store(0, std::memory_order_relaxed);
   ++engine_->handoff.pending;
   ++engine_->schedules;
   tag_ = int(comm_->collective_count++ & 0x3fffffff);
   left_ = uint32_t(steps_.size());
   for (StepId i = 0; i < steps_.size(); ++i) {
-    steps_[i].schedule = this;
+    steps_[i].waits = steps_[i].needs;
     if (steps_[i].waits == 0) (void)ready_.push(i);
   }
-  Request* request = request_;  // work() forgets it when everything is done at once
+  is_running_ = true;
   work();
-  return request;
 }
 
 // Launches what is ready. Steps that finish at once make others ready: a loop, not a recursion.
@@ -159,11 +166,10 @@ void Schedule::work() {
   for (size_t next = 0; next < ready_.size(); ++next) launch(ready_[next]);
   ready_.clear();
   working_ = false;
-  if (left_ > 0 || !request_) return;
-  Request* request = request_;
-  request_ = nullptr;
+  if (left_ > 0 || !is_running_) return;
+  is_running_ = false;
   --engine_->schedules;
-  engine_->complete(request, outcome);
+  engine_->complete(request_, outcome);  // may free this schedule
 }
 
 void Schedule::done(StepId id) {
@@ -180,10 +186,12 @@ void Schedule::launch(StepId id) {
     case Step::Kind::send:
     case Step::Kind::receive: launch_message(step); return;
     case Step::Kind::copy: {
-      const uint64_t n =
-          step.from.bytes() < step.to.bytes() ? step.from.bytes() : step.to.bytes();
-      if (step.from.bytes() > step.to.bytes()) outcome = Outcome::truncated;
-      UserMemory::copy(step.from, step.to, n);
+      const uint64_t n = step.from.bytes() < step.to.bytes() ? step.from.bytes() : step.to.bytes();
+      if (step.from.bytes() != step.to.bytes()) outcome = Outcome::truncated;
+      // A send buffer that is already the block in the receive buffer is well defined.
+      if (!step.from.flat() || step.from.flat() != step.to.flat()) {
+        UserMemory::copy(step.from, step.to, n);
+      }
       break;
     }
     case Step::Kind::reduce: launch_reduce(id); return;
@@ -238,6 +246,10 @@ void Schedule::launch_reduce(StepId id) {
   Step& step = steps_[id];
   const auto* in = step.from.flat();
   auto* inout = step.to.flat();
+  if (step.count == 0) {
+    done(id);
+    return;
+  }
   if (!reduction.kernel) {
     step.call.run = run_user_function;
     step.call.finished = user_function_done;
@@ -245,11 +257,11 @@ void Schedule::launch_reduce(StepId id) {
     engine_->handoff.completed();
     return;
   }
-  if (step.swapped && step.count) {
+  if (step.swapped) {
     // inout OP in: the kernels leave the result in their second argument.
     datatypes::find_reducer3(reduction.op->builtin, reduction.type->basic())(inout, in, inout,
-                                                                           step.count);
-  } else if (step.count) {
+                                                                             step.count);
+  } else {
     reduction.kernel(in, inout, step.count);
   }
   done(id);
@@ -280,6 +292,14 @@ void call_user(const Reduction& reduction, void* in, void* inout, uint64_t count
 
 }  // namespace
 
+void apply(const Reduction& reduction, void* in, void* inout, uint64_t count) {
+  if (reduction.kernel) {
+    reduction.kernel(in, inout, count);
+  } else {
+    call_user(reduction, in, inout, count);
+  }
+}
+
 void Schedule::run_user_function(progress::UserCall* call) {
   Step* step = reinterpret_cast<Step*>(reinterpret_cast<char*>(call) - offsetof(Step, call));
   const Reduction& reduction = step->schedule->reduction;
@@ -301,31 +321,49 @@ void Schedule::user_function_done(progress::UserCall* call) {
   schedule.work();
 }
 
-void Schedule::released(Request* request) {
-  static_cast<Schedule*>(request->owner)->destroy();
-}
+void Schedule::released(Request* request) { static_cast<Schedule*>(request->owner)->destroy(); }
 
 // --- as an operation ---
 
 Request* Schedule::start() {
   Engine& engine = *engine_;
   engine.handoff.enter();
-  Request* request = begin();
+  Request* request = make_request();
+  if (request) begin();
   engine.handoff.leave();
   if (!request) destroy();
   return request;
+}
+
+Request* Schedule::prepare() {
+  Engine& engine = *engine_;
+  engine.handoff.enter();
+  Request* request = make_request();
+  if (request) {
+    request->persistent = true;
+    request->done.store(1, std::memory_order_relaxed);
+  }
+  engine.handoff.leave();
+  if (!request) destroy();
+  return request;
+}
+
+void Schedule::restart(Request* request) {
+  request->started = true;
+  static_cast<Schedule*>(request->owner)->begin();
 }
 
 Outcome Schedule::run(waiting::Waiter& waiter) {
   Engine& engine = *engine_;
   engine.handoff.enter();
   engine.handoff.driver = progress::Driver::waiting;
-  Request* request = begin();
+  Request* request = make_request();
   if (!request) {
     engine.handoff.leave();
     destroy();
     return Outcome::no_memory;
   }
+  begin();
   waiter.request(request);
   const Outcome result = request->outcome;
   engine.give_request(request);

@@ -1,7 +1,7 @@
 // Schedule: a collective as steps (send, receive, reduce, copy) with dependencies, run by whoever
 // drives the engine. One description serves blocking and non-blocking calls. Thread: built by an
 // application thread, run with the engine held; user reductions run without it.
-// Owner: its Request (extra), which frees it. Invariants: steps and edges do not change once it has
+// Owner: its Request, which frees it. Invariants: steps and edges do not change once it has
 // started; the tag is the same on all ranks because collectives on a communicator start in the
 // same order everywhere.
 #pragma once
@@ -21,8 +21,25 @@ using protocols::UserMemory;
 
 // What a collective message carries in its header, for the matching of collectives.
 enum class Kind : uint8_t {
-  none, barrier, bcast, gather, gatherv, scatter, scatterv, allgather, allgatherv, alltoall,
-  alltoallv, alltoallw, reduce, allreduce, reduce_scatter, reduce_scatter_block, scan, exscan, last
+  none,
+  barrier,
+  bcast,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  allgather,
+  allgatherv,
+  alltoall,
+  alltoallv,
+  alltoallw,
+  reduce,
+  allreduce,
+  reduce_scatter,
+  reduce_scatter_block,
+  scan,
+  exscan,
+  last
 };
 
 using StepId = uint32_t;
@@ -35,22 +52,24 @@ struct Reduction {
   const objects::Op* op = nullptr;
   datatypes::Reducer kernel = nullptr;  // null: the user's function
   const datatypes::Type* type = nullptr;
-  uintptr_t type_handle = 0;            // what the user's function is told
+  uintptr_t type_handle = 0;  // what the user's function is told
 };
+
+// inout = in OP inout, by the kernel or the user's function; without the engine for the latter.
+void apply(const Reduction& reduction, void* in, void* inout, uint64_t count);
 
 struct Step {
   enum class Kind : uint8_t { send, receive, copy, reduce, nothing };
   Kind kind = Kind::nothing;
-  bool swapped = false;      // reduce: inout OP in, the result still in inout
-  uint32_t waits = 0;        // steps before it that are not done
+  bool swapped = false;  // reduce: inout OP in, the result still in inout
+  uint32_t needs = 0;    // steps before it
+  uint32_t waits = 0;    // those of them that are not done
   uint32_t first_edge = ~0u;
-  int rank = 0;              // send, receive: in the communicator
+  int rank = 0;  // send, receive: in the communicator
   Schedule* schedule = nullptr;
-  UserMemory from;           // send, copy; reduce: in (flat)
-  UserMemory to;             // receive, copy; reduce: inout (flat)
-  uint64_t count = 0;        // reduce: elements
-  char* scratch = nullptr;   // reduce, swapped user function: room for `count` elements
-  uint64_t scratch_size = 0;
+  UserMemory from;     // send, copy; reduce: in (flat)
+  UserMemory to;       // receive, copy; reduce: inout (flat)
+  uint64_t count = 0;  // reduce: elements
   progress::UserCall call;
 };
 
@@ -65,8 +84,7 @@ class Schedule {
   StepId receive(int rank, const UserMemory& memory, StepId after = no_step);
   StepId copy(const UserMemory& from, const UserMemory& to, StepId after = no_step);
   // inout = in OP inout, or inout OP in if `swapped` (then `in` is from the higher ranks).
-  StepId reduce(const void* in, void* inout, uint64_t count, bool swapped,
-                StepId after = no_step);
+  StepId reduce(const void* in, void* inout, uint64_t count, bool swapped, StepId after = no_step);
   // Waits for everything that is attached to it.
   StepId join();
   void depends(StepId step, StepId on);
@@ -77,11 +95,16 @@ class Schedule {
   void keep(objects::Op* op);
 
   bool failed() const { return failed_; }
+  void fail() { failed_ = true; }
   Reduction reduction;
   Outcome outcome = Outcome::ok;
 
   // Starts it as a request that its user holds. Takes the engine itself.
   Request* start();
+  // A persistent request for it, not started. Takes the engine itself.
+  Request* prepare();
+  // Starts the schedule of a persistent request (again); engine held.
+  static void restart(Request* request);
   // Starts it, waits, and frees it. Takes the engine itself.
   Outcome run(waiting::Waiter& waiter);
 
@@ -96,7 +119,8 @@ class Schedule {
   };
 
   StepId add(const Step& step, StepId after);
-  Request* begin();
+  Request* make_request();
+  void begin();
   void work();
   void launch(StepId id);
   void launch_message(Step& step);
@@ -113,6 +137,7 @@ class Schedule {
   int tag_ = 0;
   bool failed_ = false;
   bool working_ = false;
+  bool is_running_ = false;
   uint32_t left_ = 0;  // steps that are not done
   Request* request_ = nullptr;
   base::Vec<Step> steps_;

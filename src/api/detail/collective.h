@@ -3,50 +3,99 @@
 #pragma once
 #include "api/detail/message.h"
 #include "api/detail/requests.h"
+#include "base/vec.h"
 #include "collectives/collectives.h"
 
 namespace headway::api {
 
-// How a collective's entry ends: blocking if `request` is null.
-inline int launch(const Story& story, collectives::Schedule* schedule, MPI_Request* request) {
-  if (!schedule) return raise(story, Outcome::no_memory);
-  if (request) return hand_out(story, schedule->start(), request);
-  const Inside inside(story.call, unset, unset);
-  const Outcome outcome = schedule->run(process().waiter());
-  if (outcome == Outcome::ok) return MPI_SUCCESS;
-  if (outcome == Outcome::truncated) {
-    return raise(story, MPI_ERR_TRUNCATE, "the ranks disagree about the amount of data",
-                 "all ranks must pass matching counts and datatypes to a collective");
-  }
-  return raise(story, outcome);
+// How a call ends: it waits, or hands out a request (for a persistent one, not started).
+struct Way {
+  MPI_Request* request = nullptr;
+  bool persistent = false;
+};
+
+// The algorithms that HEADWAY_COLL forces; read at the first use.
+const collectives::Forced& forced_algorithms();
+
+inline collectives::Place place_of(const Story& story) {
+  return {process().engine(), story.comm, forced_algorithms()};
 }
+
+// How a collective's entry ends.
+int launch(const Story& story, collectives::Schedule* schedule, const Way& way);
 
 inline int check_root(const Story& story, int root) {
-  if (root >= 0 && root < story.comm->size) return MPI_SUCCESS;
-  return raise(story, MPI_ERR_ROOT, "the root is not a rank of the communicator");
+  if (root >= 0 && root < story.comm->size) [[likely]]
+    return MPI_SUCCESS;
+  return raise(story, MPI_ERR_ROOT, "the root is not a rank of the communicator",
+               "all ranks must pass the same root, from 0 to one less than the size");
 }
 
-// Finds the op and its kernel for story.type; raises MPI_ERR_OP.
-inline int take_op(const Story& story, MPI_Op handle, MPI_Datatype datatype,
-                   collectives::Reduction& reduction) {
-  objects::Op* op = registry().find_op(value_of(handle));
-  if (!op) {
-    return raise(story, MPI_ERR_OP, "the operation is not valid: MPI_OP_NULL, freed, or never made");
-  }
-  reduction.op = op;
-  reduction.type = story.type;
-  reduction.type_handle = value_of(datatype);
-  if (op->builtin == datatypes::ReduceOp::none) return MPI_SUCCESS;
-  reduction.kernel = op->builtin == datatypes::ReduceOp::replace ||
-                             op->builtin == datatypes::ReduceOp::no_op
-                         ? nullptr
-                         : datatypes::find_reducer(op->builtin, story.type->basic());
-  return reduction.kernel ? MPI_SUCCESS : raise(story, Outcome::bad_operation);
+inline bool is_in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
+
+// Refuses MPI_IN_PLACE where it means nothing.
+inline int refuse_in_place(const Story& story, const void* buffer) {
+  if (!is_in_place(buffer)) [[likely]]
+    return MPI_SUCCESS;
+  return raise(story, MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer of this rank");
 }
 
 inline collectives::Data data_of(const Story& story, const void* buffer) {
   return {const_cast<void*>(buffer), uint64_t(story.count), story.type};
 }
-inline bool is_in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
+
+// A buffer's data; raises what does not fit.
+inline int take_buffer(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype,
+                       collectives::Data& data) {
+  if (const int code = refuse_in_place(story, buffer)) return code;
+  if (const int code = take_data(story, buffer, count, datatype)) return code;
+  data = data_of(story, buffer);
+  return MPI_SUCCESS;
+}
+// The same for a send buffer that may be MPI_IN_PLACE, which leaves `data` without a type.
+inline int take_own(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype,
+                    collectives::Data& data) {
+  return is_in_place(buffer) ? MPI_SUCCESS : take_buffer(story, buffer, count, datatype, data);
+}
+
+// Blocks of one length for every rank.
+inline int take_blocks(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype,
+                       collectives::Blocks& blocks) {
+  if (const int code = refuse_in_place(story, buffer)) return code;
+  if (const int code = take_data(story, buffer, count, datatype)) return code;
+  blocks = collectives::Blocks::even(const_cast<void*>(buffer), uint64_t(count), story.type);
+  return MPI_SUCCESS;
+}
+
+inline int check_list(const Story& story, const void* list, const char* why) {
+  if (list) [[likely]]
+    return MPI_SUCCESS;
+  return raise(story, MPI_ERR_ARG, why, "pass one entry for each rank of the communicator");
+}
+
+// Blocks with a length and a place for each rank.
+template <class Count, class Place>
+int take_uneven(Story& story, const void* buffer, const Count* counts, const Place* places,
+                MPI_Datatype datatype, collectives::Blocks& blocks) {
+  if (const int code = refuse_in_place(story, buffer)) return code;
+  if (const int code = check_list(story, counts, "the list of counts is a null pointer")) {
+    return code;
+  }
+  if (const int code = check_list(story, places, "the list of displacements is a null pointer")) {
+    return code;
+  }
+  int64_t most = 0;
+  for (int rank = 0; rank < story.comm->size && most >= 0; ++rank) {
+    most = counts[rank] < 0 || counts[rank] > most ? counts[rank] : most;
+  }
+  if (const int code = take_data(story, buffer, most, datatype)) return code;
+  blocks = collectives::Blocks::uneven(const_cast<void*>(buffer), datatypes::Integers(counts),
+                                       datatypes::Integers(places), story.type);
+  return MPI_SUCCESS;
+}
+
+// Finds the op and its kernel for story.type; raises MPI_ERR_OP.
+int take_op(const Story& story, MPI_Op handle, MPI_Datatype datatype,
+            collectives::Reduction& reduction);
 
 }  // namespace headway::api

@@ -1,0 +1,242 @@
+// Allgather and alltoall: MPI 5.0, sections 6.7 and 6.8.
+#include "api/detail/collective.h"
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+int allgather(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datatype sendtype,
+              void* recvbuf, int64_t recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+              const Way& way) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  collectives::Data in;
+  collectives::Blocks out;
+  if (const int code = take_own(story, sendbuf, sendcount, sendtype, in)) return code;
+  if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
+  return launch(story, collectives::allgather(place_of(story), in, out), way);
+}
+
+template <class Count, class Place>
+int allgatherv(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datatype sendtype,
+               void* recvbuf, const Count* recvcounts, const Place* displs, MPI_Datatype recvtype,
+               MPI_Comm comm, const Way& way) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  collectives::Data in;
+  collectives::Blocks out;
+  if (const int code = take_own(story, sendbuf, sendcount, sendtype, in)) return code;
+  if (const int code = take_uneven(story, recvbuf, recvcounts, displs, recvtype, out)) return code;
+  return launch(story, collectives::allgatherv(place_of(story), in, out), way);
+}
+
+int alltoall(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datatype sendtype,
+             void* recvbuf, int64_t recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+             const Way& way) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  collectives::Blocks in, out;
+  // The receive buffer, sent as it is received, means what MPI_IN_PLACE means.
+  const bool in_place = is_in_place(sendbuf) || (sendbuf && sendbuf == recvbuf &&
+                                                 sendcount == recvcount && sendtype == recvtype);
+  if (!in_place) {
+    if (const int code = take_blocks(story, sendbuf, sendcount, sendtype, in)) return code;
+  }
+  if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
+  return launch(story, collectives::alltoall(place_of(story), in, out), way);
+}
+
+template <class Count, class Place>
+int alltoallv(const char* call, const void* sendbuf, const Count* sendcounts, const Place* sdispls,
+              MPI_Datatype sendtype, void* recvbuf, const Count* recvcounts, const Place* rdispls,
+              MPI_Datatype recvtype, MPI_Comm comm, const Way& way) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  collectives::Blocks in, out;
+  if (!is_in_place(sendbuf)) {
+    if (const int code = take_uneven(story, sendbuf, sendcounts, sdispls, sendtype, in)) {
+      return code;
+    }
+  }
+  if (const int code = take_uneven(story, recvbuf, recvcounts, rdispls, recvtype, out)) {
+    return code;
+  }
+  return launch(
+      story, collectives::alltoallv(place_of(story), in, out, collectives::Kind::alltoallv), way);
+}
+
+using Types = base::Vec<const datatypes::Type*>;
+
+// Blocks with types of their own. The type of an empty block means nothing.
+template <class Count, class Place>
+int take_typed(Story& story, const void* buffer, const Count* counts, const Place* places,
+               const MPI_Datatype* datatypes, Types& types, collectives::Blocks& blocks) {
+  if (const int code = refuse_in_place(story, buffer)) return code;
+  if (const int code = check_list(story, counts, "the list of counts is a null pointer")) {
+    return code;
+  }
+  if (const int code = check_list(story, places, "the list of displacements is a null pointer")) {
+    return code;
+  }
+  if (const int code = check_list(story, datatypes, "the list of datatypes is a null pointer")) {
+    return code;
+  }
+  for (int rank = 0; rank < story.comm->size; ++rank) {
+    const datatypes::Type* type = nullptr;
+    if (counts[rank] != 0) {
+      if (const int code = take_data(story, buffer, counts[rank], datatypes[rank])) return code;
+      type = story.type;
+    }
+    if (!types.push(type)) return raise(story, Outcome::no_memory);
+  }
+  blocks = collectives::Blocks::typed(const_cast<void*>(buffer), datatypes::Integers(counts),
+                                      datatypes::Integers(places), types.data());
+  return MPI_SUCCESS;
+}
+
+template <class Count, class Place>
+int alltoallw(const char* call, const void* sendbuf, const Count* sendcounts, const Place* sdispls,
+              const MPI_Datatype* sendtypes, void* recvbuf, const Count* recvcounts,
+              const Place* rdispls, const MPI_Datatype* recvtypes, MPI_Comm comm, const Way& way) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  Types send_types, receive_types;
+  collectives::Blocks in, out;
+  if (!is_in_place(sendbuf)) {
+    if (const int code =
+            take_typed(story, sendbuf, sendcounts, sdispls, sendtypes, send_types, in)) {
+      return code;
+    }
+  }
+  if (const int code =
+          take_typed(story, recvbuf, recvcounts, rdispls, recvtypes, receive_types, out)) {
+    return code;
+  }
+  return launch(
+      story, collectives::alltoallv(place_of(story), in, out, collectives::Kind::alltoallw), way);
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_Allgather)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                 int recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+  return allgather("MPI_Allgather", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                   comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Allgather_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                   MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+  return allgather("MPI_Allgather_c", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                   comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Iallgather)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                  int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
+  return allgather("MPI_Iallgather", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                   comm, Way{request});
+}
+HEADWAY_ENTRY(MPI_Iallgather_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                    MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                    MPI_Request* request) {
+  return allgather("MPI_Iallgather_c", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                   comm, Way{request});
+}
+
+HEADWAY_ENTRY(MPI_Allgatherv)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                  const int recvcounts[], const int displs[], MPI_Datatype recvtype,
+                  MPI_Comm comm) {
+  return allgatherv("MPI_Allgatherv", sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
+                    recvtype, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Allgatherv_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                    const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype,
+                    MPI_Comm comm) {
+  return allgatherv("MPI_Allgatherv_c", sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
+                    recvtype, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Iallgatherv)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                   const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm,
+                   MPI_Request* request) {
+  return allgatherv("MPI_Iallgatherv", sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
+                    recvtype, comm, Way{request});
+}
+HEADWAY_ENTRY(MPI_Iallgatherv_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                     const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype,
+                     MPI_Comm comm, MPI_Request* request) {
+  return allgatherv("MPI_Iallgatherv_c", sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
+                    recvtype, comm, Way{request});
+}
+
+HEADWAY_ENTRY(MPI_Alltoall)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                int recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+  return alltoall("MPI_Alltoall", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+                  Way{});
+}
+HEADWAY_ENTRY(MPI_Alltoall_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                  MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+  return alltoall("MPI_Alltoall_c", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                  comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Ialltoall)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                 int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
+  return alltoall("MPI_Ialltoall", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+                  Way{request});
+}
+HEADWAY_ENTRY(MPI_Ialltoall_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                   MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                   MPI_Request* request) {
+  return alltoall("MPI_Ialltoall_c", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                  comm, Way{request});
+}
+
+HEADWAY_ENTRY(MPI_Alltoallv)(const void* sendbuf, const int sendcounts[], const int sdispls[],
+                 MPI_Datatype sendtype, void* recvbuf, const int recvcounts[], const int rdispls[],
+                 MPI_Datatype recvtype, MPI_Comm comm) {
+  return alltoallv("MPI_Alltoallv", sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts,
+                   rdispls, recvtype, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Alltoallv_c)(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                   MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[],
+                   const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm) {
+  return alltoallv("MPI_Alltoallv_c", sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts,
+                   rdispls, recvtype, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Ialltoallv)(const void* sendbuf, const int sendcounts[], const int sdispls[],
+                  MPI_Datatype sendtype, void* recvbuf, const int recvcounts[], const int rdispls[],
+                  MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
+  return alltoallv("MPI_Ialltoallv", sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts,
+                   rdispls, recvtype, comm, Way{request});
+}
+HEADWAY_ENTRY(MPI_Ialltoallv_c)(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                    MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[],
+                    const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm,
+                    MPI_Request* request) {
+  return alltoallv("MPI_Ialltoallv_c", sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts,
+                   rdispls, recvtype, comm, Way{request});
+}
+
+HEADWAY_ENTRY(MPI_Alltoallw)(const void* sendbuf, const int sendcounts[], const int sdispls[],
+                 const MPI_Datatype sendtypes[], void* recvbuf, const int recvcounts[],
+                 const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm) {
+  return alltoallw("MPI_Alltoallw", sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts,
+                   rdispls, recvtypes, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Alltoallw_c)(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                   const MPI_Datatype sendtypes[], void* recvbuf, const MPI_Count recvcounts[],
+                   const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm) {
+  return alltoallw("MPI_Alltoallw_c", sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts,
+                   rdispls, recvtypes, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Ialltoallw)(const void* sendbuf, const int sendcounts[], const int sdispls[],
+                  const MPI_Datatype sendtypes[], void* recvbuf, const int recvcounts[],
+                  const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm,
+                  MPI_Request* request) {
+  return alltoallw("MPI_Ialltoallw", sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts,
+                   rdispls, recvtypes, comm, Way{request});
+}
+HEADWAY_ENTRY(MPI_Ialltoallw_c)(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                    const MPI_Datatype sendtypes[], void* recvbuf, const MPI_Count recvcounts[],
+                    const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm,
+                    MPI_Request* request) {
+  return alltoallw("MPI_Ialltoallw_c", sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts,
+                   rdispls, recvtypes, comm, Way{request});
+}

@@ -1,0 +1,76 @@
+// What all collectives share, and the option that forces their algorithms.
+#include <atomic>
+#include <unistd.h>
+
+#include "api/detail/collective.h"
+
+namespace headway::api {
+namespace {
+
+struct Wanted {
+  std::atomic<int> state{0};  // 0: not read, 1: somebody reads, 2: read
+  collectives::Forced forced;
+};
+constinit Wanted wanted;
+
+void warn(const char* part, uint64_t length) {
+  base::Text<400> line;
+  line << "headway: HEADWAY_COLL has no \"";
+  line.append(part, length < 200 ? length : 200);
+  line << "\"; it is ignored (docs/collectives.md lists what can be forced)\n";
+  if (process().rank() == 0) line.write_to(STDERR_FILENO);
+}
+
+[[gnu::cold, gnu::noinline]] void read_wanted() {
+  int nobody = 0;
+  if (wanted.state.compare_exchange_strong(nobody, 1, std::memory_order_acquire)) {
+    collectives::parse(process().settings.collective_algorithms, wanted.forced, warn);
+    wanted.state.store(2, std::memory_order_release);  // pairs with the load below
+  }
+  while (wanted.state.load(std::memory_order_acquire) != 2) {
+  }
+}
+
+}  // namespace
+
+const collectives::Forced& forced_algorithms() {
+  if (wanted.state.load(std::memory_order_acquire) != 2) [[unlikely]]
+    read_wanted();
+  return wanted.forced;
+}
+
+int launch(const Story& story, collectives::Schedule* schedule, const Way& way) {
+  if (!schedule) return raise(story, Outcome::no_memory);
+  if (way.request) {
+    return hand_out(story, way.persistent ? schedule->prepare() : schedule->start(), way.request);
+  }
+  const Inside inside(story.call, unset, unset);
+  const Outcome outcome = schedule->run(process().waiter());
+  if (outcome == Outcome::ok) [[likely]]
+    return MPI_SUCCESS;
+  if (outcome == Outcome::truncated) {
+    return raise(story, MPI_ERR_TRUNCATE, "the ranks disagree about the amount of data",
+                 "all ranks must pass matching counts and datatypes to a collective");
+  }
+  return raise(story, outcome);
+}
+
+int take_op(const Story& story, MPI_Op handle, MPI_Datatype datatype,
+            collectives::Reduction& reduction) {
+  objects::Op* op = registry().find_op(value_of(handle));
+  if (!op) {
+    return raise(story, MPI_ERR_OP,
+                 "the operation is not valid: MPI_OP_NULL, freed, or never made");
+  }
+  reduction.op = op;
+  reduction.type = story.type;
+  reduction.type_handle = value_of(datatype);
+  if (op->builtin == datatypes::ReduceOp::none) return MPI_SUCCESS;
+  reduction.kernel =
+      op->builtin == datatypes::ReduceOp::replace || op->builtin == datatypes::ReduceOp::no_op
+          ? nullptr
+          : datatypes::find_reducer(op->builtin, story.type->basic());
+  return reduction.kernel ? MPI_SUCCESS : raise(story, Outcome::bad_operation);
+}
+
+}  // namespace headway::api

@@ -1,0 +1,181 @@
+// Reduce_scatter and scans: MPI 5.0, sections 6.10 and 6.11.
+#include "api/detail/collective.h"
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+// The elements that a rank contributes: `count` in the send buffer, or in place.
+int take_contribution(Story& story, const void* sendbuf, void* recvbuf, int64_t count,
+                      MPI_Datatype datatype, MPI_Op op, collectives::Data& in,
+                      collectives::Reduction& reduction) {
+  if (const int code =
+          take_buffer(story, is_in_place(sendbuf) ? recvbuf : sendbuf, count, datatype, in)) {
+    return code;
+  }
+  return take_op(story, op, datatype, reduction);
+}
+
+int check_result(const Story& story, const void* recvbuf, int64_t count) {
+  if (recvbuf || count == 0 || story.type->size() == 0 ||
+      story.type->basic() == datatypes::BasicType::none) {
+    return refuse_in_place(story, recvbuf);
+  }
+  return raise(story, MPI_ERR_BUFFER, "the receive buffer is a null pointer");
+}
+
+template <class Count>
+int reduce_scatter(const char* call, const void* sendbuf, void* recvbuf, const Count* recvcounts,
+                   MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, const Way& way) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_list(story, recvcounts, "the list of counts is a null pointer")) {
+    return code;
+  }
+  int64_t count = 0;
+  for (int rank = 0; rank < story.comm->size && count >= 0; ++rank) {
+    count = recvcounts[rank] < 0 ? -1 : count + recvcounts[rank];
+  }
+  collectives::Data in;
+  collectives::Reduction reduction;
+  if (const int code =
+          take_contribution(story, sendbuf, recvbuf, count, datatype, op, in, reduction)) {
+    return code;
+  }
+  if (const int code = check_result(story, recvbuf, recvcounts[story.comm->rank])) return code;
+  return launch(story,
+                collectives::reduce_scatter(place_of(story), in, recvbuf,
+                                            datatypes::Integers(recvcounts), reduction),
+                way);
+}
+
+int reduce_scatter_block(const char* call, const void* sendbuf, void* recvbuf, int64_t recvcount,
+                         MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, const Way& way) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  collectives::Data in;
+  collectives::Reduction reduction;
+  if (const int code = take_contribution(story, sendbuf, recvbuf, recvcount * story.comm->size,
+                                         datatype, op, in, reduction)) {
+    return code;
+  }
+  if (const int code = check_result(story, recvbuf, recvcount)) return code;
+  return launch(story,
+                collectives::reduce_scatter_block(place_of(story), in, recvbuf, uint64_t(recvcount),
+                                                  reduction),
+                way);
+}
+
+int scan(const char* call, const void* sendbuf, void* recvbuf, int64_t count, MPI_Datatype datatype,
+         MPI_Op op, MPI_Comm comm, const Way& way) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  collectives::Data in;
+  collectives::Reduction reduction;
+  if (const int code =
+          take_contribution(story, sendbuf, recvbuf, count, datatype, op, in, reduction)) {
+    return code;
+  }
+  if (const int code = check_result(story, recvbuf, count)) return code;
+  return launch(story, collectives::scan(place_of(story), in, data_of(story, recvbuf), reduction),
+                way);
+}
+
+int exscan(const char* call, const void* sendbuf, void* recvbuf, int64_t count,
+           MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, const Way& way) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  collectives::Data in;
+  collectives::Reduction reduction;
+  if (const int code =
+          take_contribution(story, sendbuf, recvbuf, count, datatype, op, in, reduction)) {
+    return code;
+  }
+  // The first rank gets nothing: its receive buffer means nothing.
+  if (story.comm->rank > 0) {
+    if (const int code = check_result(story, recvbuf, count)) return code;
+  }
+  return launch(story, collectives::exscan(place_of(story), in, data_of(story, recvbuf), reduction),
+                way);
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_Reduce_scatter)(const void* sendbuf, void* recvbuf, const int recvcounts[],
+                      MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
+  return reduce_scatter("MPI_Reduce_scatter", sendbuf, recvbuf, recvcounts, datatype, op, comm,
+                        Way{});
+}
+HEADWAY_ENTRY(MPI_Reduce_scatter_c)(const void* sendbuf, void* recvbuf, const MPI_Count recvcounts[],
+                        MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
+  return reduce_scatter("MPI_Reduce_scatter_c", sendbuf, recvbuf, recvcounts, datatype, op, comm,
+                        Way{});
+}
+HEADWAY_ENTRY(MPI_Ireduce_scatter)(const void* sendbuf, void* recvbuf, const int recvcounts[],
+                       MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+  return reduce_scatter("MPI_Ireduce_scatter", sendbuf, recvbuf, recvcounts, datatype, op, comm,
+                        Way{request});
+}
+HEADWAY_ENTRY(MPI_Ireduce_scatter_c)(const void* sendbuf, void* recvbuf, const MPI_Count recvcounts[],
+                         MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+  return reduce_scatter("MPI_Ireduce_scatter_c", sendbuf, recvbuf, recvcounts, datatype, op, comm,
+                        Way{request});
+}
+
+HEADWAY_ENTRY(MPI_Reduce_scatter_block)(const void* sendbuf, void* recvbuf, int recvcount,
+                            MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
+  return reduce_scatter_block("MPI_Reduce_scatter_block", sendbuf, recvbuf, recvcount, datatype, op,
+                              comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Reduce_scatter_block_c)(const void* sendbuf, void* recvbuf, MPI_Count recvcount,
+                              MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
+  return reduce_scatter_block("MPI_Reduce_scatter_block_c", sendbuf, recvbuf, recvcount, datatype,
+                              op, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Ireduce_scatter_block)(const void* sendbuf, void* recvbuf, int recvcount,
+                             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                             MPI_Request* request) {
+  return reduce_scatter_block("MPI_Ireduce_scatter_block", sendbuf, recvbuf, recvcount, datatype,
+                              op, comm, Way{request});
+}
+HEADWAY_ENTRY(MPI_Ireduce_scatter_block_c)(const void* sendbuf, void* recvbuf, MPI_Count recvcount,
+                               MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                               MPI_Request* request) {
+  return reduce_scatter_block("MPI_Ireduce_scatter_block_c", sendbuf, recvbuf, recvcount, datatype,
+                              op, comm, Way{request});
+}
+
+HEADWAY_ENTRY(MPI_Scan)(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+            MPI_Comm comm) {
+  return scan("MPI_Scan", sendbuf, recvbuf, count, datatype, op, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Scan_c)(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+              MPI_Comm comm) {
+  return scan("MPI_Scan_c", sendbuf, recvbuf, count, datatype, op, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Iscan)(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+             MPI_Comm comm, MPI_Request* request) {
+  return scan("MPI_Iscan", sendbuf, recvbuf, count, datatype, op, comm, Way{request});
+}
+HEADWAY_ENTRY(MPI_Iscan_c)(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+               MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+  return scan("MPI_Iscan_c", sendbuf, recvbuf, count, datatype, op, comm, Way{request});
+}
+
+HEADWAY_ENTRY(MPI_Exscan)(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+              MPI_Comm comm) {
+  return exscan("MPI_Exscan", sendbuf, recvbuf, count, datatype, op, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Exscan_c)(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                MPI_Op op, MPI_Comm comm) {
+  return exscan("MPI_Exscan_c", sendbuf, recvbuf, count, datatype, op, comm, Way{});
+}
+HEADWAY_ENTRY(MPI_Iexscan)(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+               MPI_Comm comm, MPI_Request* request) {
+  return exscan("MPI_Iexscan", sendbuf, recvbuf, count, datatype, op, comm, Way{request});
+}
+HEADWAY_ENTRY(MPI_Iexscan_c)(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                 MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+  return exscan("MPI_Iexscan_c", sendbuf, recvbuf, count, datatype, op, comm, Way{request});
+}

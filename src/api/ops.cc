@@ -1,0 +1,96 @@
+// Operations of the user, and reductions without communication: MPI 5.0, sections 6.9.5 to 6.9.7.
+#include <new>
+
+#include "api/detail/collective.h"
+#include "base/heap.h"
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+int create_op(const char* call, void* function, int commute, bool large, MPI_Op* op) {
+  const Story story{.call = call};
+  if (!is_running()) return not_running(call);
+  if (!function || !op) {
+    return raise(story, MPI_ERR_ARG,
+                 function ? "there is no place for the new operation: a null pointer"
+                          : "the function is a null pointer");
+  }
+  *op = MPI_OP_NULL;
+  void* memory = base::heap_allocate(sizeof(objects::Op));
+  if (!memory) return raise(story, Outcome::no_memory);
+  auto* made = new (memory) objects::Op;
+  made->commutative = commute != 0;
+  made->large = large;
+  made->function = function;
+  made->handle = registry().ops.add(made);
+  if (!made->handle) {
+    objects::release(made);
+    return raise(story, Outcome::no_resource);
+  }
+  *op = handle_of<MPI_Op>(made->handle);
+  return MPI_SUCCESS;
+}
+
+int invalid_op(const Story& story) {
+  return raise(story, MPI_ERR_OP,
+               "the operation is not valid: MPI_OP_NULL, freed, or never made");
+}
+
+int reduce_local(const char* call, const void* inbuf, void* inoutbuf, int64_t count,
+                 MPI_Datatype datatype, MPI_Op op) {
+  Story story{.call = call};
+  if (!is_running()) return not_running(call);
+  collectives::Data in, inout;
+  if (const int code = take_buffer(story, inbuf, count, datatype, in)) return code;
+  if (const int code = take_buffer(story, inoutbuf, count, datatype, inout)) return code;
+  collectives::Reduction reduction;
+  if (const int code = take_op(story, op, datatype, reduction)) return code;
+  if (count > 0) collectives::apply(reduction, in.buffer, inout.buffer, in.count);
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_Op_create)(MPI_User_function* user_fn, int commute, MPI_Op* op) {
+  return create_op("MPI_Op_create", reinterpret_cast<void*>(user_fn), commute, false, op);
+}
+HEADWAY_ENTRY(MPI_Op_create_c)(MPI_User_function_c* user_fn, int commute, MPI_Op* op) {
+  return create_op("MPI_Op_create_c", reinterpret_cast<void*>(user_fn), commute, true, op);
+}
+
+HEADWAY_ENTRY(MPI_Op_free)(MPI_Op* op) {
+  const Story story{.call = "MPI_Op_free"};
+  if (!is_running()) return not_running(story.call);
+  objects::Op* found = op ? registry().find_op(value_of(*op)) : nullptr;
+  if (!found) return invalid_op(story);
+  if (found->builtin != datatypes::ReduceOp::none) {
+    return raise(story, MPI_ERR_OP, "a predefined operation cannot be freed");
+  }
+  registry().ops.remove(found->handle);
+  objects::release(found);  // reductions in progress keep it
+  *op = MPI_OP_NULL;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Op_commutative)(MPI_Op op, int* commute) {
+  const Story story{.call = "MPI_Op_commutative"};
+  if (!is_running()) return not_running(story.call);
+  const objects::Op* found = registry().find_op(value_of(op));
+  if (!found) return invalid_op(story);
+  if (!commute) return raise(story, MPI_ERR_ARG, "there is no place for the answer");
+  // MPI_REPLACE is the one predefined operation whose order matters, with MPI_NO_OP its mirror.
+  *commute = found->commutative && found->builtin != datatypes::ReduceOp::replace &&
+             found->builtin != datatypes::ReduceOp::no_op;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Reduce_local)(const void* inbuf, void* inoutbuf, int count,
+                                MPI_Datatype datatype, MPI_Op op) {
+  return reduce_local("MPI_Reduce_local", inbuf, inoutbuf, count, datatype, op);
+}
+HEADWAY_ENTRY(MPI_Reduce_local_c)(const void* inbuf, void* inoutbuf, MPI_Count count,
+                                  MPI_Datatype datatype, MPI_Op op) {
+  return reduce_local("MPI_Reduce_local_c", inbuf, inoutbuf, count, datatype, op);
+}

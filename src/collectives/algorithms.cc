@@ -1,0 +1,149 @@
+#include "collectives/algorithms.h"
+
+#include <cstring>
+
+namespace headway::collectives {
+namespace {
+
+constexpr uint64_t any = UINT64_MAX;
+constexpr int all = INT32_MAX;
+
+// For each kind the first line that fits: at most so many ranks, at most so many bytes.
+struct Rule {
+  Kind kind;
+  int ranks;
+  uint64_t bytes;
+  Algorithm algorithm;
+};
+constexpr Rule rules[] = {
+    {Kind::barrier, all, any, Algorithm::dissemination},
+
+    {Kind::bcast, 4, any, Algorithm::binomial},
+    {Kind::bcast, all, 256 << 10, Algorithm::binomial},
+    {Kind::bcast, all, any, Algorithm::scatter_allgather},
+
+    {Kind::gather, 4, any, Algorithm::direct},
+    {Kind::gather, all, 2 << 10, Algorithm::binomial},
+    {Kind::gather, all, any, Algorithm::direct},
+    {Kind::gatherv, all, any, Algorithm::direct},
+
+    {Kind::scatter, 4, any, Algorithm::direct},
+    {Kind::scatter, all, 2 << 10, Algorithm::binomial},
+    {Kind::scatter, all, any, Algorithm::direct},
+    {Kind::scatterv, all, any, Algorithm::direct},
+
+    {Kind::allgather, 2, any, Algorithm::direct},
+    {Kind::allgather, all, 4 << 10, Algorithm::bruck},
+    {Kind::allgather, all, any, Algorithm::ring},
+    {Kind::allgatherv, 4, any, Algorithm::direct},
+    {Kind::allgatherv, all, any, Algorithm::ring},
+
+    {Kind::alltoall, 4, any, Algorithm::direct},
+    {Kind::alltoall, all, 256, Algorithm::bruck},
+    {Kind::alltoall, 32, 32 << 10, Algorithm::direct},
+    {Kind::alltoall, all, any, Algorithm::pairwise},
+    {Kind::alltoallv, 32, any, Algorithm::direct},
+    {Kind::alltoallv, all, any, Algorithm::pairwise},
+    {Kind::alltoallw, 32, any, Algorithm::direct},
+    {Kind::alltoallw, all, any, Algorithm::pairwise},
+
+    {Kind::reduce, all, any, Algorithm::binomial},
+    {Kind::allreduce, 2, any, Algorithm::doubling},
+    {Kind::allreduce, all, 16 << 10, Algorithm::doubling},
+    {Kind::allreduce, all, any, Algorithm::halving},
+    {Kind::reduce_scatter, all, 1 << 10, Algorithm::doubling},
+    {Kind::reduce_scatter, all, any, Algorithm::halving},
+    {Kind::reduce_scatter_block, all, 1 << 10, Algorithm::doubling},
+    {Kind::reduce_scatter_block, all, any, Algorithm::halving},
+
+    {Kind::scan, all, any, Algorithm::doubling},
+    {Kind::exscan, all, any, Algorithm::doubling},
+};
+
+// What may be forced beside what the rules name.
+struct Choice {
+  Kind kind;
+  Algorithm algorithm;
+};
+constexpr Choice others[] = {
+    {Kind::barrier, Algorithm::direct},    {Kind::bcast, Algorithm::direct},
+    {Kind::allgatherv, Algorithm::direct}, {Kind::reduce, Algorithm::direct},
+    {Kind::allreduce, Algorithm::direct},  {Kind::reduce_scatter, Algorithm::direct},
+    {Kind::scan, Algorithm::direct},       {Kind::reduce_scatter_block, Algorithm::direct},
+    {Kind::exscan, Algorithm::direct},     {Kind::allreduce, Algorithm::ring},
+};
+
+constexpr const char* algorithm_names[] = {
+    "automatic", "direct", "binomial", "dissemination", "scatter_allgather",
+    "bruck",     "ring",   "pairwise", "doubling",      "halving"};
+static_assert(sizeof algorithm_names / sizeof *algorithm_names == size_t(Algorithm::last));
+
+constexpr const char* kind_names[] = {
+    "none",       "barrier",   "bcast",          "gather",
+    "gatherv",    "scatter",   "scatterv",       "allgather",
+    "allgatherv", "alltoall",  "alltoallv",      "alltoallw",
+    "reduce",     "allreduce", "reduce_scatter", "reduce_scatter_block",
+    "scan",       "exscan"};
+static_assert(sizeof kind_names / sizeof *kind_names == size_t(Kind::last));
+
+template <size_t N>
+size_t find_name(const char* const (&names)[N], const char* text, size_t length) {
+  for (size_t i = 0; i < N; ++i) {
+    if (strlen(names[i]) == length && memcmp(names[i], text, length) == 0) return i;
+  }
+  return 0;  // none, automatic
+}
+
+bool has(Kind kind, Algorithm algorithm) {
+  if (algorithm == Algorithm::automatic) return true;
+  for (const Rule& rule : rules) {
+    if (rule.kind == kind && rule.algorithm == algorithm) return true;
+  }
+  for (const Choice& choice : others) {
+    if (choice.kind == kind && choice.algorithm == algorithm) return true;
+  }
+  return false;
+}
+
+bool force(const char* part, size_t length, Forced& forced) {
+  const auto* equals = static_cast<const char*>(memchr(part, '=', length));
+  if (!equals) return false;
+  const char* wanted = equals + 1;
+  const size_t wanted_length = size_t(part + length - wanted);
+  const auto kind = Kind(find_name(kind_names, part, size_t(equals - part)));
+  const auto algorithm = Algorithm(find_name(algorithm_names, wanted, wanted_length));
+  const bool is_automatic =
+      wanted_length == strlen("automatic") && memcmp(wanted, "automatic", wanted_length) == 0;
+  if (kind == Kind::none || (algorithm == Algorithm::automatic && !is_automatic) ||
+      !has(kind, algorithm)) {
+    return false;
+  }
+  forced.of[size_t(kind)] = algorithm;
+  return true;
+}
+
+}  // namespace
+
+void parse(const char* text, Forced& forced, void (*bad)(const char* part, uint64_t length)) {
+  while (text && *text) {
+    const size_t length = strcspn(text, ", ");
+    if (length > 0 && !force(text, length, forced)) bad(text, length);
+    text += length;
+    if (*text) ++text;
+  }
+}
+
+Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes) {
+  const Algorithm wanted = forced.of[size_t(kind)];
+  if (wanted != Algorithm::automatic) [[unlikely]]
+    return wanted;
+  for (const Rule& rule : rules) {
+    if (rule.kind == kind && ranks <= rule.ranks && bytes <= rule.bytes) return rule.algorithm;
+  }
+  return Algorithm::direct;
+}
+
+const char* name_of(Algorithm algorithm) { return algorithm_names[size_t(algorithm)]; }
+const char* name_of(Kind kind) { return kind_names[size_t(kind)]; }
+
+}  // namespace headway::collectives

@@ -1,0 +1,41 @@
+// Algorithms: which way a collective goes, by one table over the number of ranks and bytes, or as
+// HEADWAY_COLL says. Thread: any. Owner of a Forced: api/. Invariant: the choice depends only on
+// what all ranks of a call know alike.
+#pragma once
+#include <cstdint>
+
+#include "collectives/schedule.h"
+
+namespace headway::collectives {
+
+enum class Algorithm : uint8_t {
+  automatic,
+  direct,             // everyone to everyone, the root to each: from and into the user's buffers
+  binomial,           // a tree whose halves shrink by two
+  dissemination,      // barrier: rounds of doubling distance
+  scatter_allgather,  // bcast: pieces from the root, then round a ring
+  bruck,              // log(n) rounds with growing packets
+  ring,               // to the next rank, n - 1 times
+  pairwise,           // one partner in each round
+  doubling,           // recursive doubling, nearest first
+  halving,            // recursive halving, nearest first, then doubling where all want all
+  last
+};
+
+// What the user forces: an algorithm for each kind, or automatic.
+struct Forced {
+  Algorithm of[uint32_t(Kind::last)] = {};
+};
+
+// Reads "allreduce=halving,bcast=binomial". A part that names nothing we have is skipped, and
+// `bad(part, length)` told of it.
+void parse(const char* text, Forced& forced, void (*bad)(const char* part, uint64_t length));
+
+// `bytes`: of the whole vector for bcast and reductions, of one rank's block for the others, zero
+// where ranks do not know each other's (v and w forms).
+Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes);
+
+const char* name_of(Algorithm algorithm);
+const char* name_of(Kind kind);
+
+}  // namespace headway::collectives

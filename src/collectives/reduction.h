@@ -1,0 +1,34 @@
+// What the reductions share: memory for elements, and the fixed tree (fold.h) as steps.
+// Thread: an application thread that builds a schedule. Owns nothing.
+#pragma once
+#include "base/vec.h"
+#include "collectives/collectives.h"
+#include "collectives/fold.h"
+
+namespace headway::collectives {
+
+// Memory of the schedule for elements like those of `data`; null buffer without memory.
+Data element_scratch(Schedule& schedule, const Data& data);
+
+// One rank's elements, and the step after which they are there.
+struct Operand {
+  void* buffer;
+  StepId ready;
+};
+// Folds the operands of ranks 0 .. size - 1 along the fixed tree, in their buffers. The result is
+// in the buffer of the last one; the first one's buffer is only read.
+StepId fold_operands(Schedule& schedule, base::Vec<Operand>& operands, uint64_t count);
+
+// Gets the operands of all ranks to this one: `own` from where it lies, those of others in scratch
+// memory. Sends nothing. False without memory.
+bool receive_operands(Schedule& schedule, const objects::Comm* comm, const Data& own,
+                      StepId own_ready, base::Vec<Operand>& operands);
+
+// The ranks' vectors in `part` become their fold, on every rank. Returns the last step.
+StepId allreduce_doubling(Schedule& schedule, const objects::Comm* comm, const Data& part,
+                          StepId ready);
+
+// A schedule that knows its reduction and keeps its operation and type.
+Schedule* make_reduction(const Place& place, Kind kind, const Data& in, const Reduction& reduction);
+
+}  // namespace headway::collectives
