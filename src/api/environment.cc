@@ -2,8 +2,10 @@
 #include <cstring>
 #include <unistd.h>
 
-#include "api/detail/call.h"
+#include "api/detail/info.h"
 #include "base/clock.h"
+#include "base/spin_lock.h"
+#include "p2p/bsend.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -28,8 +30,23 @@ int start(const char* call, int required, int* provided) {
     line.write_to(2);
     self.abort(1, nullptr);
   }
+  complete_info_env();
   if (provided) *provided = required;
   return MPI_SUCCESS;
+}
+
+// What the Fortran side of a program told about itself; see MPI 5.0, section 20.5.
+struct Fortran {
+  base::SpinLock lock;
+  objects::Info* info = nullptr;
+  int logical_size = 0;  // 0: not told
+  char logical_true[16] = {};
+  char logical_false[16] = {};
+};
+constinit Fortran fortran;
+
+bool is_logical_size(int size) {
+  return size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
 }
 
 }  // namespace
@@ -53,6 +70,7 @@ HEADWAY_ENTRY(MPI_Finalized)(int* flag) {
 HEADWAY_ENTRY(MPI_Finalize)() {
   if (!is_running()) return not_running("MPI_Finalize");
   const Inside inside("MPI_Finalize", unset, unset);
+  p2p::finish_buffers(process().waiter());
   return error_class_of(process().finalize());
 }
 
@@ -106,3 +124,79 @@ HEADWAY_ENTRY(MPI_Get_processor_name)(char* name, int* resultlen) {
 HEADWAY_ENTRY_R(double, MPI_Wtime)() { return double(base::now_ns()) * 1e-9; }
 
 HEADWAY_ENTRY_R(double, MPI_Wtick)() { return 1e-9; }
+
+// A hook for profilers, which replace it.
+HEADWAY_ENTRY(MPI_Pcontrol)(const int, ...) { return MPI_SUCCESS; }
+
+HEADWAY_ENTRY(MPI_Abi_get_info)(MPI_Info* info) {
+  const Story story{.call = "MPI_Abi_get_info"};
+  objects::Info* made = objects::Info::make();
+  if (!made) return raise(story, Outcome::no_memory);
+  static_assert(sizeof(MPI_Aint) == 8 && sizeof(MPI_Count) == 8 && sizeof(MPI_Offset) == 8);
+  if (!made->set("mpi_aint_size", "8") || !made->set("mpi_count_size", "8") ||
+      !made->set("mpi_offset_size", "8")) {
+    made->release();
+    return raise(story, Outcome::no_memory);
+  }
+  return hand_out_info(story, made, info);
+}
+
+HEADWAY_ENTRY(MPI_Abi_set_fortran_info)(MPI_Info info) {
+  const Story story{.call = "MPI_Abi_set_fortran_info"};
+  objects::Info* found;
+  if (const int code = take_info(story, info, found)) return code;
+  objects::Info* copy = found->duplicate();
+  if (!copy) return raise(story, Outcome::no_memory);
+  fortran.lock.lock();
+  const bool told = fortran.info != nullptr;
+  if (!told) fortran.info = copy;
+  fortran.lock.unlock();
+  if (!told) return MPI_SUCCESS;
+  copy->release();
+  return raise(story, MPI_ERR_OTHER, "the Fortran information was set before", "set it once");
+}
+
+HEADWAY_ENTRY(MPI_Abi_get_fortran_info)(MPI_Info* info) {
+  *info = MPI_INFO_NULL;
+  fortran.lock.lock();
+  const objects::Info* told = fortran.info;  // once set it stays
+  fortran.lock.unlock();
+  if (!told) return MPI_SUCCESS;
+  return hand_out_info({.call = "MPI_Abi_get_fortran_info"}, told->duplicate(), info);
+}
+
+HEADWAY_ENTRY(MPI_Abi_set_fortran_booleans)(int logical_size, void* logical_true,
+                                            void* logical_false) {
+  const Story story{.call = "MPI_Abi_set_fortran_booleans"};
+  if (!is_logical_size(logical_size) || !logical_true || !logical_false) {
+    return raise(story, MPI_ERR_ARG, "the size is not that of a Fortran logical, or no value",
+                 "logicals have 1, 2, 4, 8 or 16 bytes");
+  }
+  fortran.lock.lock();
+  const bool told = fortran.logical_size != 0;
+  if (!told) {
+    fortran.logical_size = logical_size;
+    memcpy(fortran.logical_true, logical_true, size_t(logical_size));
+    memcpy(fortran.logical_false, logical_false, size_t(logical_size));
+  }
+  fortran.lock.unlock();
+  if (!told) return MPI_SUCCESS;
+  return raise(story, MPI_ERR_OTHER, "the Fortran logicals were set before", "set them once");
+}
+
+HEADWAY_ENTRY(MPI_Abi_get_fortran_booleans)(int logical_size, void* logical_true,
+                                            void* logical_false, int* is_set) {
+  if (!is_logical_size(logical_size)) {
+    return raise({.call = "MPI_Abi_get_fortran_booleans"}, MPI_ERR_ARG,
+                 "the size is not that of a Fortran logical",
+                 "logicals have 1, 2, 4, 8 or 16 bytes");
+  }
+  fortran.lock.lock();
+  *is_set = fortran.logical_size == logical_size;
+  if (*is_set) {
+    memcpy(logical_true, fortran.logical_true, size_t(logical_size));
+    memcpy(logical_false, fortran.logical_false, size_t(logical_size));
+  }
+  fortran.lock.unlock();
+  return MPI_SUCCESS;
+}

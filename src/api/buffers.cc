@@ -1,0 +1,123 @@
+// Buffers of buffered sends, attached to the process or to a communicator: MPI 5.0, section 3.6.
+// Those of sessions are not there yet.
+#include <climits>
+
+#include "api/detail/requests.h"
+#include "p2p/bsend.h"
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+// A buffer of no bytes may have no address, but to p2p no address means the automatic buffer.
+constinit char no_bytes;
+
+// `comm` null: the process's buffer.
+int take_owner(Story& story, const MPI_Comm* comm) {
+  if (comm) return take_comm(story, *comm);
+  return is_running() ? MPI_SUCCESS : not_running(story.call);
+}
+
+int attach(const char* call, const MPI_Comm* comm, void* buffer, int64_t size) {
+  Story story{.call = call};
+  if (const int code = take_owner(story, comm)) return code;
+  const bool automatic = buffer == MPI_BUFFER_AUTOMATIC;
+  if (!automatic && size < 0) return raise(story, MPI_ERR_ARG, "the buffer's size is negative");
+  if (!automatic && !buffer && size > 0) {
+    return raise(story, MPI_ERR_BUFFER, "the buffer is a null pointer",
+                 "pass the memory's address, or MPI_BUFFER_AUTOMATIC");
+  }
+  void* memory = automatic ? nullptr : buffer ? buffer : &no_bytes;
+  const Outcome outcome =
+      p2p::attach_buffer(process().waiter(), story.comm, memory, automatic ? 0 : uint64_t(size));
+  if (outcome == Outcome::ok) return MPI_SUCCESS;
+  if (outcome != Outcome::bad_argument) return raise(story, outcome);
+  return raise(story, MPI_ERR_BUFFER, "a buffer is attached already", "detach that one first");
+}
+
+int detach(const char* call, const MPI_Comm* comm, void* address, uint64_t& size) {
+  Story story{.call = call};
+  if (const int code = take_owner(story, comm)) return code;
+  if (!address) return raise(story, MPI_ERR_ARG, "the place for the address is a null pointer");
+  const Inside inside(call, unset, unset);
+  void* memory = nullptr;
+  bool automatic = false;
+  const Outcome outcome =
+      p2p::detach_buffer(process().waiter(), story.comm, memory, size, automatic);
+  if (outcome == Outcome::bad_argument) {
+    return raise(story, MPI_ERR_BUFFER, "no buffer is attached", "attach one first");
+  }
+  if (outcome != Outcome::ok) return raise(story, outcome);
+  if (memory == &no_bytes) memory = nullptr;
+  *static_cast<void**>(address) = automatic ? MPI_BUFFER_AUTOMATIC : memory;
+  return MPI_SUCCESS;
+}
+
+int detach_int(const char* call, const MPI_Comm* comm, void* address, int* size) {
+  uint64_t bytes = 0;
+  if (const int code = detach(call, comm, address, bytes)) return code;
+  *size = bytes > INT_MAX ? MPI_UNDEFINED : int(bytes);
+  return MPI_SUCCESS;
+}
+
+int detach_count(const char* call, const MPI_Comm* comm, void* address, MPI_Count* size) {
+  uint64_t bytes = 0;
+  if (const int code = detach(call, comm, address, bytes)) return code;
+  *size = MPI_Count(bytes);
+  return MPI_SUCCESS;
+}
+
+// With `request`: the buffer is empty by the time that the request is handed out, so the request
+// is complete from the start.
+int flush(const char* call, const MPI_Comm* comm, MPI_Request* request) {
+  Story story{.call = call};
+  if (const int code = take_owner(story, comm)) return code;
+  {
+    const Inside inside(call, unset, unset);
+    const Outcome outcome = p2p::flush_buffer(process().waiter(), story.comm);
+    if (outcome != Outcome::ok) return raise(story, outcome);
+  }
+  if (!request) return MPI_SUCCESS;
+  objects::Comm* owner = story.comm ? story.comm : registry().self;
+  return hand_out(
+      story, p2p::make_complete(process().waiter(), owner, MPI_ANY_SOURCE, MPI_ANY_TAG), request);
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_Buffer_attach)(void* buffer, int size) {
+  return attach("MPI_Buffer_attach", nullptr, buffer, size);
+}
+HEADWAY_ENTRY(MPI_Buffer_attach_c)(void* buffer, MPI_Count size) {
+  return attach("MPI_Buffer_attach_c", nullptr, buffer, size);
+}
+HEADWAY_ENTRY(MPI_Buffer_detach)(void* buffer_addr, int* size) {
+  return detach_int("MPI_Buffer_detach", nullptr, buffer_addr, size);
+}
+HEADWAY_ENTRY(MPI_Buffer_detach_c)(void* buffer_addr, MPI_Count* size) {
+  return detach_count("MPI_Buffer_detach_c", nullptr, buffer_addr, size);
+}
+HEADWAY_ENTRY(MPI_Buffer_flush)() { return flush("MPI_Buffer_flush", nullptr, nullptr); }
+HEADWAY_ENTRY(MPI_Buffer_iflush)(MPI_Request* request) {
+  return flush("MPI_Buffer_iflush", nullptr, request);
+}
+
+HEADWAY_ENTRY(MPI_Comm_attach_buffer)(MPI_Comm comm, void* buffer, int size) {
+  return attach("MPI_Comm_attach_buffer", &comm, buffer, size);
+}
+HEADWAY_ENTRY(MPI_Comm_attach_buffer_c)(MPI_Comm comm, void* buffer, MPI_Count size) {
+  return attach("MPI_Comm_attach_buffer_c", &comm, buffer, size);
+}
+HEADWAY_ENTRY(MPI_Comm_detach_buffer)(MPI_Comm comm, void* buffer_addr, int* size) {
+  return detach_int("MPI_Comm_detach_buffer", &comm, buffer_addr, size);
+}
+HEADWAY_ENTRY(MPI_Comm_detach_buffer_c)(MPI_Comm comm, void* buffer_addr, MPI_Count* size) {
+  return detach_count("MPI_Comm_detach_buffer_c", &comm, buffer_addr, size);
+}
+HEADWAY_ENTRY(MPI_Comm_flush_buffer)(MPI_Comm comm) {
+  return flush("MPI_Comm_flush_buffer", &comm, nullptr);
+}
+HEADWAY_ENTRY(MPI_Comm_iflush_buffer)(MPI_Comm comm, MPI_Request* request) {
+  return flush("MPI_Comm_iflush_buffer", &comm, request);
+}

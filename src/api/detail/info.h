@@ -1,0 +1,19 @@
+// Info objects as arguments of calls. Thread: any. Owns nothing. Invariant: MPI_INFO_ENV exists
+// once somebody has asked for it, also before MPI_Init.
+#pragma once
+#include "api/detail/call.h"
+#include "objects/info.h"
+
+namespace headway::api {
+
+// Makes MPI_INFO_ENV if it is not there yet. False without memory.
+bool prepare_info_env();
+// MPI_Init knows more: how many processes there are, and the thread level that was asked for.
+void complete_info_env();
+
+// Finds an info object, which may not be MPI_INFO_NULL; raises MPI_ERR_INFO.
+int take_info(const Story& story, MPI_Info handle, objects::Info*& info);
+// A new handle for `info` (null: no memory), whose reference goes to the handle.
+int hand_out_info(const Story& story, objects::Info* info, MPI_Info* handle);
+
+}  // namespace headway::api
