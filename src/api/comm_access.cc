@@ -1,7 +1,7 @@
 // Communicators, looking at them: MPI 5.0, sections 7.4.1 and 7.8.
 #include <cstring>
 
-#include "api/detail/call.h"
+#include "api/detail/info.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -18,4 +18,87 @@ HEADWAY_ENTRY(MPI_Comm_size)(MPI_Comm comm, int* size) {
   if (const int code = take_comm(story, comm)) return code;
   *size = story.comm->size;
   return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Comm_compare)(MPI_Comm comm1, MPI_Comm comm2, int* result) {
+  Story story{.call = "MPI_Comm_compare"};
+  if (const int code = take_comm(story, comm2)) return code;
+  const objects::Comm* second = story.comm;
+  if (const int code = take_comm(story, comm1)) return code;
+  if (story.comm == second) {
+    *result = MPI_IDENT;
+    return MPI_SUCCESS;
+  }
+  objects::Likeness likeness;
+  if (const Outcome compared = objects::compare(*story.comm->group, *second->group, likeness);
+      compared != Outcome::ok) {
+    return raise(story, compared);
+  }
+  *result = likeness == objects::Likeness::identical ? MPI_CONGRUENT
+            : likeness == objects::Likeness::similar ? MPI_SIMILAR
+                                                     : MPI_UNEQUAL;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Comm_set_name)(MPI_Comm comm, const char* comm_name) {
+  static_assert(objects::max_object_name == MPI_MAX_OBJECT_NAME);
+  Story story{.call = "MPI_Comm_set_name"};
+  if (const int code = take_comm(story, comm)) return code;
+  if (!comm_name) return raise(story, MPI_ERR_ARG, "the name is a null pointer");
+  char* name = story.comm->name;
+  const size_t length = strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1);  // longer ones are cut
+  memmove(name, comm_name, length);
+  name[length] = '\0';
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Comm_get_name)(MPI_Comm comm, char* comm_name, int* resultlen) {
+  Story story{.call = "MPI_Comm_get_name"};
+  if (const int code = take_comm(story, comm)) return code;
+  if (!comm_name || !resultlen) return raise(story, MPI_ERR_ARG, "an argument is a null pointer");
+  strcpy(comm_name, story.comm->name);
+  *resultlen = int(strlen(comm_name));
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Comm_test_inter)(MPI_Comm comm, int* flag) {
+  Story story{.call = "MPI_Comm_test_inter"};
+  if (const int code = take_comm(story, comm)) return code;
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Comm_remote_size)(MPI_Comm comm, int*) {
+  Story story{.call = "MPI_Comm_remote_size"};
+  if (const int code = take_comm(story, comm)) return code;
+  return raise(story, MPI_ERR_COMM, "an intra-communicator has no remote group",
+               "MPI_Comm_size tells the size");
+}
+
+HEADWAY_ENTRY(MPI_Comm_remote_group)(MPI_Comm comm, MPI_Group*) {
+  Story story{.call = "MPI_Comm_remote_group"};
+  if (const int code = take_comm(story, comm)) return code;
+  return raise(story, MPI_ERR_COMM, "an intra-communicator has no remote group",
+               "MPI_Comm_group gives the group");
+}
+
+HEADWAY_ENTRY(MPI_Comm_set_info)(MPI_Comm comm, MPI_Info info) {
+  Story story{.call = "MPI_Comm_set_info"};
+  if (const int code = take_comm(story, comm)) return code;
+  if (info == MPI_INFO_NULL) return MPI_SUCCESS;
+  objects::Info* hints;
+  if (const int code = take_info(story, info, hints)) return code;
+  objects::take_hints(*story.comm, *hints);
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Comm_get_info)(MPI_Comm comm, MPI_Info* info_used) {
+  Story story{.call = "MPI_Comm_get_info"};
+  if (const int code = take_comm(story, comm)) return code;
+  objects::Info* made = objects::Info::make();
+  if (made && !objects::tell_hints(*story.comm, *made)) {
+    made->release();
+    made = nullptr;
+  }
+  return hand_out_info(story, made, info_used);
 }

@@ -1,4 +1,5 @@
 // Communicators, making and freeing them: MPI 5.0, section 7.4.
+#include "api/detail/info.h"
 #include "api/detail/requests.h"
 #include "communicators/communicators.h"
 
@@ -17,35 +18,27 @@ int hand_out_comm(const Story& story, Outcome outcome, objects::Comm* made, MPI_
   return MPI_SUCCESS;
 }
 
-// The hints of the old communicator, or those that the call brings.
-int give_info(const Story& story, objects::Comm* made, const objects::Info* info) {
-  if (!info || !made) return MPI_SUCCESS;
-  made->info = info->duplicate();
-  return made->info ? MPI_SUCCESS : raise(story, Outcome::no_memory);
-}
-
-int dup(const char* call, MPI_Comm comm, const MPI_Info* given, MPI_Comm* newcomm,
+// Hints come from the call's info alone: since MPI 4.0 a duplicate does not inherit them.
+int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm,
         MPI_Request* request) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  const auto* info = static_cast<objects::Info*>(story.comm->info);
-  if (given) {
-    info = registry().find_info(value_of(*given));
-    if (!info && *given != MPI_INFO_NULL) {
-      return raise(story, MPI_ERR_INFO, "the info object is not valid: freed, or never made");
-    }
+  objects::Info* hints = nullptr;
+  if (given != MPI_INFO_NULL) {
+    if (const int code = take_info(story, given, hints)) return code;
   }
   const Inside inside(call, unset, unset);
   objects::Comm* made = nullptr;
-  if (!request) {
+  if (request) {
+    protocols::Request* started = communicators::start_dup(makers(), story.comm, made);
+    if (const int code = hand_out(story, started, request)) return code;
+    *newcomm = handle_of<MPI_Comm>(made->handle);
+  } else {
     const Outcome outcome = communicators::dup(makers(), story.comm, made);
     if (const int code = hand_out_comm(story, outcome, made, newcomm)) return code;
-    return give_info(story, made, info);
   }
-  protocols::Request* started = communicators::start_dup(makers(), story.comm, made);
-  if (const int code = hand_out(story, started, request)) return code;
-  *newcomm = handle_of<MPI_Comm>(made->handle);
-  return give_info(story, made, info);
+  if (hints) objects::take_hints(*made, *hints);
+  return MPI_SUCCESS;
 }
 
 int split(const Story& story, int color, int key, MPI_Comm* newcomm) {
@@ -58,8 +51,12 @@ int split(const Story& story, int color, int key, MPI_Comm* newcomm) {
 int take_members(const Story& story, MPI_Group handle, objects::Group*& group) {
   group = registry().find_group(value_of(handle));
   if (!group) return raise(story, MPI_ERR_GROUP, "the group is not valid: freed, or never made");
+  objects::GroupIndex index;
+  if (const Outcome built = index.build(*story.comm->group); built != Outcome::ok) {
+    return raise(story, built);
+  }
   for (int i = 0; i < group->size; ++i) {
-    if (story.comm->group->find(group->members[i]) >= 0) continue;
+    if (index.has(group->members[i])) continue;
     return raise(story, MPI_ERR_GROUP, "the group has a member that is not in the communicator");
   }
   return MPI_SUCCESS;
@@ -81,17 +78,17 @@ int free_comm(const char* call, MPI_Comm* comm) {
 }  // namespace
 
 HEADWAY_ENTRY(MPI_Comm_dup)(MPI_Comm comm, MPI_Comm* newcomm) {
-  return dup("MPI_Comm_dup", comm, nullptr, newcomm, nullptr);
+  return dup("MPI_Comm_dup", comm, MPI_INFO_NULL, newcomm, nullptr);
 }
 HEADWAY_ENTRY(MPI_Comm_dup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
-  return dup("MPI_Comm_dup_with_info", comm, &info, newcomm, nullptr);
+  return dup("MPI_Comm_dup_with_info", comm, info, newcomm, nullptr);
 }
 HEADWAY_ENTRY(MPI_Comm_idup)(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-  return dup("MPI_Comm_idup", comm, nullptr, newcomm, request);
+  return dup("MPI_Comm_idup", comm, MPI_INFO_NULL, newcomm, request);
 }
 HEADWAY_ENTRY(MPI_Comm_idup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
                                        MPI_Request* request) {
-  return dup("MPI_Comm_idup_with_info", comm, &info, newcomm, request);
+  return dup("MPI_Comm_idup_with_info", comm, info, newcomm, request);
 }
 
 HEADWAY_ENTRY(MPI_Comm_split)(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {

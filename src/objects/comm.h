@@ -13,6 +13,14 @@ namespace headway::objects {
 
 inline constexpr size_t max_object_name = 128;
 
+struct Info;
+
+// Hints of a communicator's info: those that MPI defines. Nothing depends on them so far.
+struct Hint {
+  static constexpr uint32_t no_any_tag = 1, no_any_source = 2, exact_length = 4,
+                            allow_overtaking = 8, strict_persistent_order = 16;
+};
+
 struct Comm {
   std::atomic<uint32_t> references{1};
   uintptr_t handle = 0;
@@ -20,10 +28,8 @@ struct Comm {
   Group* group = nullptr;
   int rank = 0;
   int size = 1;
-  bool no_any_source = false;  // asserts of the user's info
-  bool no_any_tag = false;
+  std::atomic<uint32_t> hints{0};  // bits of the hints that the user set to true; see Hint
   Errhandler* errhandler = nullptr;
-  void* info = nullptr;        // Info, or null
   void* attributes = nullptr;  // for the attribute code to come
   void* buffer = nullptr;      // buffer of buffered sends attached to it
   uint32_t collective_count = 0;  // collectives started; gives each its tag. With the engine.
@@ -39,5 +45,9 @@ struct Comm {
 void release(Comm* comm);
 // Keeps `group` and `errhandler` (takes references). Null without memory.
 Comm* make_comm(uint64_t context, Group* group, Errhandler* errhandler);
+// Takes over the hints that `info` has; others, and unknown keys, stay what they are.
+void take_hints(Comm& comm, const Info& info);
+// All hints with their values. False without memory.
+[[nodiscard]] bool tell_hints(const Comm& comm, Info& info);
 
 }  // namespace headway::objects

@@ -1,5 +1,6 @@
 #include "objects/group.h"
 
+#include <cstring>
 #include <new>
 
 #include "base/heap.h"
@@ -36,6 +37,34 @@ void Group::release() {
   if (references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   base::heap_free(members, size_t(size) * sizeof(uint32_t));
   base::heap_free(this, sizeof(Group));
+}
+
+Outcome GroupIndex::build(const Group& group) {
+  uint32_t end = 0;
+  for (int i = 0; i < group.size; ++i) {
+    if (group.members[i] >= end) end = group.members[i] + 1;
+  }
+  places_.clear();
+  if (!places_.resize(end)) return Outcome::no_memory;
+  for (int i = 0; i < group.size; ++i) places_[group.members[i]] = i + 1;
+  return Outcome::ok;
+}
+
+Outcome compare(const Group& a, const Group& b, Likeness& likeness) {
+  likeness = Likeness::different;
+  if (a.size != b.size) return Outcome::ok;
+  if (a.size == 0 || a.members == b.members ||
+      memcmp(a.members, b.members, size_t(a.size) * sizeof *a.members) == 0) {
+    likeness = Likeness::identical;
+    return Outcome::ok;
+  }
+  GroupIndex in_b;
+  if (const Outcome built = in_b.build(b); built != Outcome::ok) return built;
+  for (int i = 0; i < a.size; ++i) {
+    if (!in_b.has(a.members[i])) return Outcome::ok;
+  }
+  likeness = Likeness::similar;
+  return Outcome::ok;
 }
 
 }  // namespace headway::objects

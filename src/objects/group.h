@@ -6,14 +6,17 @@
 #include <cstdint>
 
 #include "base/outcome.h"
+#include "base/vec.h"
 
 namespace headway::objects {
 
 inline constexpr int undefined_rank = -32766;  // MPI_UNDEFINED; api/ asserts it
 
+enum class Likeness : uint8_t { identical, similar, different };  // similar: in another order
+
 struct Group {
   std::atomic<uint32_t> references{1};
-  uintptr_t handle = 0;  // predefined or from the table; 0: no handle yet
+  uintptr_t handle = 0;  // of a predefined group; others get a new handle each time they are given
   int size = 0;
   int self = undefined_rank;  // own rank in it
   uint32_t* members = nullptr;  // rank in the job of each rank of the group
@@ -22,10 +25,28 @@ struct Group {
   static Group* make(int size);
   // Finds the own rank once the members are in.
   void settle(uint32_t own_job_rank);
-  // Rank in the group of that process, or undefined_rank.
+  // Rank in the group of that process, or undefined_rank. For many look-ups: GroupIndex.
   int find(uint32_t job_rank) const;
   void retain() { references.fetch_add(1, std::memory_order_relaxed); }
   void release();
 };
+
+// Where each process of the job stands in a group: one pass to build, then one step a look-up.
+// Thread: that of its owner, on whose stack it lives.
+class GroupIndex {
+ public:
+  Outcome build(const Group& group);
+  int find(uint32_t job_rank) const {
+    return has(job_rank) ? places_[job_rank] - 1 : undefined_rank;
+  }
+  bool has(uint32_t job_rank) const {
+    return job_rank < places_.size() && places_[job_rank] != 0;
+  }
+
+ private:
+  base::Vec<int> places_;  // rank in the group + 1, or 0
+};
+
+Outcome compare(const Group& a, const Group& b, Likeness& likeness);
 
 }  // namespace headway::objects
