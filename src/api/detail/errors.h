@@ -10,7 +10,9 @@ using Line = base::Text<1024>;
 int error_class(int code);
 // "MPI_ERR_RANK", or the user's string, or "an error".
 const char* error_name(int code);
-// For MPI_LASTUSEDCODE and the story of the last error of this process (for tools and tests).
+// The largest code of the program and of the library so far: MPI_LASTUSEDCODE.
+int last_used_code();
+// For the story of the last error of this process (for tools and tests).
 void note_error(int code);
 void remember_story(const Line& line);
 
