@@ -14,9 +14,11 @@ Outcome Doorbell::create() {
 
 bool Doorbell::drain() const {
   char rings[64];
-  bool any = false;
-  while (read(fds_[0], rings, sizeof rings) == ssize_t(sizeof rings)) any = true;
-  return any;
+  for (bool any = false;;) {
+    const ssize_t n = read(fds_[0], rings, sizeof rings);
+    any |= n > 0;
+    if (n < ssize_t(sizeof rings)) return any;
+  }
 }
 
 void Doorbell::close() {
