@@ -1,5 +1,6 @@
 #include "settings/options.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
@@ -24,10 +25,14 @@ template <size_t N>
 bool parse_number(const char* text, const Unit (&units)[N], uint64_t& out) {
   if (*text < '0' || *text > '9') return false;  // strtoull would take signs and blanks
   char* rest = nullptr;
+  errno = 0;
   const uint64_t value = strtoull(text, &rest, 10);
+  if (errno == ERANGE) return false;
   for (const Unit& unit : units) {
     if (strcasecmp(rest, unit.suffix) != 0) continue;
-    return !__builtin_mul_overflow(value, unit.factor, &out);
+    uint64_t product;
+    if (__builtin_mul_overflow(value, unit.factor, &product)) return false;
+    return out = product, true;
   }
   return false;
 }
