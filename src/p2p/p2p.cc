@@ -46,6 +46,7 @@ void reset(Request* request, RequestKind kind, Mode mode) {
   request->held_by_user = true;
   request->persistent = request->started = false;
   request->cancelled = request->cancelling = false;
+  request->blocking = false;
   request->collective = 0;
   request->notify = nullptr;
   request->owner = nullptr;
@@ -104,6 +105,7 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
   Request* request = make_send(engine, memory, to, mode);
   Outcome outcome = Outcome::no_memory;
   if (request) {
+    request->blocking = true;
     engine.start_send(request);
     waiter.request(request);
     outcome = request->outcome;

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,7 +19,7 @@ constexpr uint64_t thread_turn_ns = 200'000;  // the message thread owns the eng
 constexpr int leave_rounds = 4;
 constexpr size_t thread_stack = 256 << 10;
 
-enum Source : uint64_t { source_bell = 1, source_sockets = 2 };
+enum Source : uint64_t { source_bell = 1, source_sockets = 2, source_timer = 3 };
 
 long futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const timespec* timeout) {
   return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
@@ -39,8 +40,10 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
   if (const Outcome made = bell_.create(); made != Outcome::ok) return made;
   inner_ = epoll_create1(EPOLL_CLOEXEC);
   outer_ = epoll_create1(EPOLL_CLOEXEC);
-  if (inner_ < 0 || outer_ < 0) return Outcome::no_resource;
+  timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (inner_ < 0 || outer_ < 0 || timer_ < 0) return Outcome::no_resource;
   if (!add_to(inner_, bell_.read_fd(), EPOLLIN, source_bell) ||
+      !add_to(inner_, timer_, EPOLLIN, source_timer) ||
       !add_to(outer_, inner_, EPOLLONESHOT, 0)) {
     return Outcome::no_resource;
   }
@@ -74,7 +77,7 @@ void Handoff::stop() {
     pthread_join(thread_, nullptr);
     with_thread_ = false;
   }
-  for (int* fd : {&inner_, &outer_}) {
+  for (int* fd : {&inner_, &outer_, &timer_}) {
     if (*fd >= 0) close(*fd);
     *fd = -1;
   }
@@ -83,7 +86,7 @@ void Handoff::stop() {
 
 void Handoff::abandon() {
   with_thread_ = false;
-  for (int* fd : {&inner_, &outer_}) {
+  for (int* fd : {&inner_, &outer_, &timer_}) {
     if (*fd >= 0) close(*fd);
     *fd = -1;
   }
@@ -108,6 +111,19 @@ void Handoff::give_way() {
   lock_.lock();
   driver = mine;
   if (is_armed_) disarm();
+}
+
+void Handoff::remind(uint32_t us) {
+  if (reminding_ || !with_thread_) return;
+  itimerspec when{};
+  when.it_value.tv_nsec = long(us) * 1000;
+  reminding_ = timerfd_settime(timer_, 0, &when, nullptr) == 0;
+}
+
+// Takes a reminder that went off; the descriptor must not stay readable.
+void Handoff::take_reminder() {
+  uint64_t times;
+  if (reminding_ && read(timer_, &times, sizeof times) > 0) reminding_ = false;
 }
 
 void Handoff::disarm() {
@@ -210,8 +226,8 @@ void Handoff::sleep(int timeout_ms) {
   refresh_quiet();
   driver = Driver::nobody;
   lock_.unlock();
-  epoll_event events[2];
-  const int count = epoll_wait(inner_, events, 2, timeout_ms);
+  epoll_event events[3];
+  const int count = epoll_wait(inner_, events, 3, timeout_ms);
   enter_contended();
   driver = Driver::waiting;
   --sleepers_;
@@ -219,6 +235,7 @@ void Handoff::sleep(int timeout_ms) {
   if (is_armed_) disarm();
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u64 == source_bell) bell_.drain();
+    if (events[i].data.u64 == source_timer) take_reminder();
   }
   if (count == 0 && work_->advance()) ++counters.late_wakes;
 }
@@ -264,6 +281,7 @@ void Handoff::work_as_thread() {
   }
   kick_.store(0, std::memory_order_relaxed);
   sockets_armed_ = false;
+  take_reminder();
   if (sleepers_) {
     // An application thread sleeps on the same descriptors: what came is its own.
     lock_.unlock();

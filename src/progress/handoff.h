@@ -96,6 +96,9 @@ class Handoff {
   // Runs what waits in user_calls, one after the other, without the engine. True if any ran.
   bool run_user_calls() { return user_calls.empty() ? false : run_user_calls_slowly(); }
 
+  // Wakes the message thread after `us` microseconds, unless it is set already.
+  void remind(uint32_t us);
+
   const base::Doorbell& bell() const { return bell_; }
   bool has_thread() const { return with_thread_; }
   bool is_held() const { return lock_.is_held(); }
@@ -111,6 +114,7 @@ class Handoff {
   void enter_contended();
   void give_way();
   void disarm();
+  void take_reminder();
   void leave_slowly();
   bool arm_and_unlock();
   void set_sockets_armed(bool armed);
@@ -135,6 +139,8 @@ class Handoff {
   std::atomic<uint32_t> epoch_{0};  // futex of the parked threads
   std::atomic<bool> stop_{false};
   base::Doorbell bell_;
+  int timer_ = -1;
+  bool reminding_ = false;
   int inner_ = -1;  // bell and sockets, level-triggered: an application thread sleeps on it
   int outer_ = -1;  // inner_, one shot: the message thread sleeps on it
   pthread_t thread_{};

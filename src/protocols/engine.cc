@@ -12,6 +12,8 @@ namespace {
 constexpr int frames_a_turn = 32;     // from one ring before the others get theirs
 constexpr uint32_t tcp_every = 16;    // turns of a waiting rank between two looks at all sockets
 constexpr uint64_t tcp_budget = 1 << 20;
+constexpr uint64_t away_after_ns = 2000;  // a rank outside MPI for that long computes
+constexpr uint32_t copy_after_us = 20;    // then the message thread makes the copy
 
 }  // namespace
 
@@ -74,6 +76,10 @@ void Engine::give_request(Request* request) {
 void Engine::complete(Request* request, Outcome outcome) {
   if (request->outcome == Outcome::ok) request->outcome = outcome;
   request->stage = Stage::idle;
+  if (request->expected) {
+    request->expected = false;
+    landings_.remove(request);
+  }
   --handoff.pending;
   request->done.store(1, std::memory_order_release);  // pairs with waiting
   handoff.completed();
@@ -173,8 +179,7 @@ bool Engine::poll_rings() {
 bool Engine::advance() {
   bool moved = poll_rings();
   if (!busy_.empty()) moved |= flush_busy();
-  if (Request* request = pulls_.first()) moved |= pull_some(request);
-  if (Request* request = pushes_.first()) moved |= push_some(request);
+  if (has_runnable()) moved |= copy_some();
   if (uses_tcp && (handoff.driver != progress::Driver::waiting || ++tcp_turn_ % tcp_every == 0)) {
     moved |= tcp.reap(tcp_budget);
   }
@@ -192,14 +197,56 @@ bool Engine::advance_for(Peer* peer) {
   return advance();
 }
 
+// The program is not held up for a copy: it may be back in a moment. If not, our thread copies.
 void Engine::settle() {
-  while (has_runnable()) {
-    if (Request* request = pulls_.first()) pull_some(request);
-    if (Request* request = pushes_.first()) push_some(request);
+  if (has_runnable()) handoff.remind(copy_after_us);
+}
+
+// Copies between this process and another, by whoever has time: a rank that waits does it while the
+// other side is outside MPI; if both wait, a stream through the segment is faster.
+bool Engine::copy_some() {
+  if (handoff.driver != progress::Driver::waiting && handoff.driver != progress::Driver::thread) {
+    return false;
   }
+  bool moved = false;
+  if (Request* request = pulls_.first()) {
+    if (may_copy(request)) moved |= pull_some(request);
+  }
+  if (Request* request = pushes_.first()) {
+    if (may_copy(request)) moved |= push_some(request);
+  }
+  return moved;
+}
+
+// True if this side should copy now. Turns the request into a stream if the other side is back.
+bool Engine::may_copy(Request* request) {
+  if (handoff.driver == progress::Driver::thread || request->blocking) return true;
+  if (!node.is_away(request->peer->local)) {
+    stream_instead(request);
+    return false;
+  }
+  // A rank between two calls looks away, too.
+  const uint64_t now = base::now_ns();
+  if (request->away_since == 0) request->away_since = now;
+  return now - request->away_since > away_after_ns;
+}
+
+void Engine::stream_instead(Request* request) {
+  if (request->kind == RequestKind::receive) {
+    pulls_.remove(request);
+    clear_to_send(request, Way::stream);
+    return;
+  }
+  pushes_.remove(request);
+  request->stage = Stage::streaming;
+  request->peer->streams.push_back(request);
+  ++counters.streams;
+  mark_busy(*request->peer);
+  stream_some(*request->peer);
 }
 
 uint32_t Engine::wanted() {
+  if (!landings_.empty()) expect_streams();
   if (schedules) return shm::event_any;
   uint32_t events = shm::event_control;
   if (receives_posted_) events |= shm::event_rendezvous;

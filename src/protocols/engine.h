@@ -147,11 +147,15 @@ class Engine final : public progress::Work, public tcp::Receiver {
   bool stream_some(Peer& peer);
   void start_send_to_self(Request* request);
   void got_clear_send(Peer& peer, const FrameHeader& header, const char* body);
+  bool copy_some();
+  bool may_copy(Request* request);
+  void stream_instead(Request* request);
   bool push_some(Request* request);
   void finish_push(Request* request);
   void retire_send(Request* request);
 
   // receive.cc
+  void expect_streams();
   bool deliver(Peer& peer, const FrameHeader& header, const char* body);
   bool deliver_eager(Peer& peer, const FrameHeader& header, const char* body);
   bool deliver_request_send(Peer& peer, const FrameHeader& header, const char* body);
@@ -181,6 +185,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   base::Vec<Peer*> rings_;  // peers that have opened a ring to us
   base::Vec<Peer*> busy_;   // peers with something to flush
   base::Vec<uint32_t> local_to_rank_;
+  base::List<Request> landings_;  // streams that come over TCP
   base::List<Request> pulls_;
   base::List<Request> pushes_;
   uint64_t unexpected_bytes_ = 0;

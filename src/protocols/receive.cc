@@ -7,6 +7,8 @@ namespace {
 
 constexpr uint64_t pull_piece_bytes = 256 << 10;
 constexpr size_t most_vectors = 64;
+constexpr uint64_t expect_whole = 16 << 10;   // a tail of a stream is waited for as a whole
+constexpr uint64_t expect_most = 128 << 10;   // bounds how long another frame waits behind it
 
 // Landing::token tells a receive from an unexpected message by its lowest bit.
 void* token_of(Arrived* message) {
@@ -278,6 +280,8 @@ void Engine::answer_request(Request* receive, Peer& peer, uint64_t size, uint32_
   if (peer.via == Via::shm && may_pull_ && address != 0) {
     if (node.is_away(peer.local)) {
       receive->stage = Stage::pulling;
+      receive->blocking = false;
+      receive->away_since = 0;
       pulls_.push_back(receive);
       ++counters.pulls;
       return;
@@ -292,6 +296,10 @@ void Engine::answer_request(Request* receive, Peer& peer, uint64_t size, uint32_
 
 void Engine::clear_to_send(Request* receive, Way way) {
   receive->stage = Stage::landing;
+  if (receive->peer->via == Via::tcp) {
+    receive->expected = true;
+    landings_.push_back(receive);
+  }
   ClearSend body{receive->moved, receive->total, 0, id_of(receive), way};
   if (way == Way::push) body.address = reinterpret_cast<uint64_t>(receive->memory.flat());
   FrameHeader header;
@@ -299,6 +307,19 @@ void Engine::clear_to_send(Request* receive, Way way) {
   header.word = receive->remote;
   header.length = sizeof body;
   control(*receive->peer, header, &body);
+}
+
+// Before the message thread sleeps: it need not wake for every packet of a long stream. Half of
+// the rest at a time, so that most of the copy is done when the last byte comes.
+void Engine::expect_streams() {
+  for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
+    const uint64_t rest = receive->total - receive->moved;
+    if (rest <= expect_whole) {
+      tcp.expect(receive->peer->rank, rest);
+    } else {
+      tcp.expect(receive->peer->rank, rest / 2 < expect_most ? rest / 2 : expect_most);
+    }
+  }
 }
 
 // Copies the next piece from the sender's buffer, which lies still while its rank computes.

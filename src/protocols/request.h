@@ -47,7 +47,9 @@ struct Request : matching::Hook {
   bool started = false;        // persistent: between start and completion seen by the user
   bool cancelled = false;
   bool cancelling = false;
-  bool late_by_design = false;  // has been counted as work that goes on without its user
+  bool expected = false;  // receive: stands in the list of streams that come over TCP
+  bool blocking = false;  // send: its rank waits for it and for nothing else
+  bool copied = false;    // send: some of it was copied straight into the receiver's buffer
   uint8_t collective = 0;
   uint8_t size_class = 0;
   std::atomic<uint8_t> done{0};
@@ -62,6 +64,7 @@ struct Request : matching::Hook {
   uint32_t in_flight = 0;  // frames that the transport holds
   uint32_t remote = 0;     // the other side's id
   uint64_t remote_address = 0;
+  uint64_t away_since = 0;  // pulling, pushing: since when the other rank is seen outside MPI
 
   // what the user's status gets
   int32_t status_source = 0;

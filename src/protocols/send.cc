@@ -7,6 +7,7 @@ namespace {
 
 constexpr uint64_t push_piece = 256 << 10;
 constexpr size_t most_vectors = 64;
+constexpr uint64_t stream_turn = 1 << 20;
 // A message to oneself up to this size is copied aside; a longer one waits in its buffer.
 constexpr uint64_t self_copy_max = 64 << 10;
 
@@ -220,8 +221,10 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   request->remote = clear.receive;
   request->moved = clear.start;
   request->total = clear.length;
-  if (clear.way == Way::push && request->memory.is_flat()) {
+  request->copied = false;
+  if (clear.way == Way::push && request->memory.is_flat() && may_pull_) {
     request->remote_address = clear.address;
+    request->away_since = 0;
     request->stage = Stage::pushing;
     pushes_.push_back(request);
     ++counters.pushes;
@@ -234,7 +237,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   stream_some(peer);
 }
 
-// Sends data frames of the messages that were asked for, one of each in turn, while there is room.
+// Sends data frames of the messages that were asked for, while there is room.
 bool Engine::stream_some(Peer& peer) {
   bool moved = false;
   while (peer.controls.empty()) {
@@ -258,9 +261,17 @@ bool Engine::stream_some(Peer& peer) {
     moved = true;
     request->moved += length;
     if (pushed == Push::started) ++request->in_flight;
-    peer.streams.remove(request);
     if (request->moved < request->total) {
-      peer.streams.push_back(request);
+      // One message after the other keeps caches warm; a long one lets others pass now and then.
+      if (request->moved % stream_turn == 0) {
+        peer.streams.remove(request);
+        peer.streams.push_back(request);
+      }
+      continue;
+    }
+    peer.streams.remove(request);
+    if (request->copied) {
+      finish_push(request);  // the receiver could not count what was copied
     } else if (request->in_flight == 0) {
       complete(request, Outcome::ok);
     }
@@ -279,6 +290,7 @@ bool Engine::push_some(Request* request) {
   const Outcome outcome =
       node.push(peer.local, request->remote_address + request->moved, vectors, count, done);
   request->moved += done;
+  request->copied |= done > 0;
   pushes_.remove(request);
   if (outcome != Outcome::ok) {
     // Not allowed here: the rest goes through the segment.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 #include <sched.h>
+#include <type_traits>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,15 +17,11 @@
 namespace headway::runtime {
 namespace {
 
-// The process is never torn down: other threads may still be inside when exit() runs.
-union Storage {
-  Process process;
-  constexpr Storage() : process() {}
-  ~Storage() {}
-};
-constinit Storage storage;
-constexpr Process& instance = storage.process;
+// Never torn down: other threads may still be inside when exit() runs.
+constinit Process instance;
+static_assert(std::is_trivially_destructible_v<Process>);
 alignas(protocols::Engine) char engine_memory[sizeof(protocols::Engine)];
+alignas(base::Vec<uint32_t>) char node_ranks_memory[sizeof(base::Vec<uint32_t>)];
 alignas(waiting::Waiter) char waiter_memory[sizeof(waiting::Waiter)];
 
 // Contexts of the start: the world's messages and collectives, then those of self.
@@ -65,6 +62,7 @@ Outcome Process::init(int level) {
   if (bootstrap.open() != bootstrap::Outcome::ok) {
     return fail(Outcome::no_route, bootstrap.explanation());
   }
+  node_ranks_ = new (node_ranks_memory) base::Vec<uint32_t>;
   engine_ = new (engine_memory) protocols::Engine;
   const Outcome prepared = engine_->prepare(settings, uint32_t(bootstrap.rank()),
                                             uint32_t(bootstrap.size()), on_fatal);
@@ -83,7 +81,7 @@ Outcome Process::init(int level) {
   if (settings.verbose >= 1) {
     base::Text<256> line;
     line << "headway: rank " << rank() << " of " << bootstrap.size() << " on " << host_ << ", "
-         << node_ranks_.size() << " ranks share its memory, " << machine_ranks_
+         << node_ranks_->size() << " ranks share its memory, " << machine_ranks_
          << " ranks on this machine, " << machine_cores_ << " cores, waiting "
          << (crowded ? "yields at once" : "spins first") << "\n";
     line.write_to(2);
@@ -96,7 +94,7 @@ Outcome Process::find_neighbours() {
     cpu_set_t cores;
     machine_cores_ = sched_getaffinity(0, sizeof cores, &cores) == 0
                          ? uint32_t(CPU_COUNT(&cores)) : 1;
-    return node_ranks_.push(0) ? Outcome::ok : Outcome::no_memory;
+    return node_ranks_->push(0) ? Outcome::ok : Outcome::no_memory;
   }
   if (const Outcome done = publish(); done != Outcome::ok) return done;
   if (bootstrap.fence() != bootstrap::Outcome::ok) {
@@ -149,8 +147,8 @@ Outcome Process::read_cards() {
         return fail(Outcome::no_memory, "no memory for the addresses of the other ranks");
       }
     } else {
-      if (i == bootstrap.rank()) node_place_ = uint32_t(node_ranks_.size());
-      if (!node_ranks_.push(uint32_t(i))) return fail(Outcome::no_memory, "no memory at the start");
+      if (i == bootstrap.rank()) node_place_ = uint32_t(node_ranks_->size());
+      if (!node_ranks_->push(uint32_t(i))) return fail(Outcome::no_memory, "no memory at the start");
     }
   }
   machine_ranks_ = neighbours.machine_ranks();
@@ -164,9 +162,9 @@ Outcome Process::read_cards() {
 }
 
 Outcome Process::share_memory() {
-  const uint32_t count = uint32_t(node_ranks_.size());
+  const uint32_t count = uint32_t(node_ranks_->size());
   base::Text<bootstrap::key_max> key;
-  key << "headway-shm-" << node_ranks_[0];
+  key << "headway-shm-" << (*node_ranks_)[0];
   char text[bootstrap::value_max] = "-";
   Outcome made = Outcome::ok;
   if (count > 1 && node_place_ == 0) {
@@ -181,7 +179,7 @@ Outcome Process::share_memory() {
   }
   if (count == 1) return Outcome::ok;
   if (node_place_ != 0) {
-    if (bootstrap.get(key.c_str(), text, sizeof text, int(node_ranks_[0])) !=
+    if (bootstrap.get(key.c_str(), text, sizeof text, int((*node_ranks_)[0])) !=
         bootstrap::Outcome::ok) {
       return fail(Outcome::no_route, bootstrap.explanation());
     }
@@ -198,7 +196,7 @@ Outcome Process::share_memory() {
                             "machine or the container full?); HEADWAY_SHM=off uses TCP instead");
   }
   (void)engine_->node.join(node_place_, engine_->handoff.bell());
-  engine_->use_node(&node_ranks_[0], count);
+  engine_->use_node(node_ranks_->data(), count);
   return Outcome::ok;
 }
 

@@ -37,7 +37,7 @@ class Process {
   protocols::Engine& engine() { return *engine_; }
   waiting::Waiter& waiter() { return *waiter_; }
   // Ranks of world that share this node's memory, in order; own place among them.
-  const base::Vec<uint32_t>& node_ranks() const { return node_ranks_; }
+  const base::Vec<uint32_t>& node_ranks() const { return *node_ranks_; }
   // A context that no other communicator has or had: twice a number of this process's own.
   uint64_t new_context();
   const char* host() const { return host_; }
@@ -71,7 +71,7 @@ class Process {
 
   protocols::Engine* engine_ = nullptr;
   waiting::Waiter* waiter_ = nullptr;
-  base::Vec<uint32_t> node_ranks_;
+  base::Vec<uint32_t>* node_ranks_ = nullptr;  // a pointer: nothing here has a destructor
   uint32_t node_place_ = 0;
   uint32_t machine_ranks_ = 1;  // ranks on this machine, all simulated hosts together
   uint32_t machine_cores_ = 1;

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t small_frame = 2048;   // copied behind its header: one plain send
 constexpr size_t copied_rest = 16384;  // a shorter rest is copied, so that the frame is done
 constexpr uint32_t lowat_min = 16 << 10;
-constexpr uint32_t lowat_max = 256 << 10;
+constexpr uint32_t lowat_max = 1 << 20;
 constexpr uint64_t bytes_between_measures = 256 << 10;
 
 // Bytes taken by the socket; 0: none now; -1: errno.
@@ -268,7 +268,7 @@ void Tcp::Impl::measure(Link& link, uint64_t bytes) {
   if (getsockopt(link.fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return;
   if (!info.tcpi_delivery_rate) return;
   link.rate = info.tcpi_delivery_rate;
-  uint64_t lowat = link.rate / 2000;
+  uint64_t lowat = link.rate / 500;
   if (lowat < lowat_min) lowat = lowat_min;
   if (lowat > lowat_max) lowat = lowat_max;
   if (lowat * 4 >= link.send_lowat * 3ull && lowat * 4 <= link.send_lowat * 5ull) return;
