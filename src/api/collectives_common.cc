@@ -65,6 +65,7 @@ int take_op(const Story& story, MPI_Op handle, MPI_Datatype datatype,
   reduction.op = op;
   reduction.type = story.type;
   reduction.type_handle = value_of(datatype);
+  reduction.registry = &registry();
   if (op->builtin == datatypes::ReduceOp::none) return MPI_SUCCESS;
   reduction.kernel =
       op->builtin == datatypes::ReduceOp::replace || op->builtin == datatypes::ReduceOp::no_op

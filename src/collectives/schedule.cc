@@ -213,6 +213,7 @@ void Schedule::launch_message(Step& step) {
   request->stage = Stage::idle;
   request->held_by_user = false;
   request->persistent = request->started = false;
+  request->blocking = false;
   request->collective = uint8_t(kind_);
   request->notify = message_done;
   request->owner = &step;
@@ -273,8 +274,33 @@ namespace {
 using UserFunction = void (*)(void*, void*, int*, void**);
 using UserFunctionLarge = void (*)(void*, void*, int64_t*, void**);
 
+// The user may free the datatype while the reduction runs, but the function still has to be able to
+// ask about it: then it gets a handle for the time of the call.
+class TypeHandle {
+ public:
+  explicit TypeHandle(const Reduction& reduction) : registry_(reduction.registry) {
+    auto* type = const_cast<datatypes::Type*>(reduction.type);
+    value_ = reduction.type_handle;
+    if (!registry_ || registry_->find_type(value_) == type) return;
+    own_ = registry_->types.add(type);
+    if (own_) value_ = own_;
+  }
+  ~TypeHandle() {
+    if (own_) registry_->types.remove(own_);
+  }
+  TypeHandle(const TypeHandle&) = delete;
+  TypeHandle& operator=(const TypeHandle&) = delete;
+  void* get() const { return reinterpret_cast<void*>(value_); }
+
+ private:
+  objects::Registry* registry_;
+  uintptr_t value_ = 0;
+  uintptr_t own_ = 0;
+};
+
 void call_user(const Reduction& reduction, void* in, void* inout, uint64_t count) {
-  void* type = reinterpret_cast<void*>(reduction.type_handle);
+  const TypeHandle handle(reduction);
+  void* type = handle.get();
   if (reduction.op->large) {
     int64_t n = int64_t(count);
     reinterpret_cast<UserFunctionLarge>(reduction.op->function)(in, inout, &n, &type);
@@ -282,11 +308,14 @@ void call_user(const Reduction& reduction, void* in, void* inout, uint64_t count
   }
   const int64_t extent = reduction.type->extent();
   while (count > 0) {
-    int n = count > INT32_MAX ? INT32_MAX : int(count);
-    reinterpret_cast<UserFunction>(reduction.op->function)(in, inout, &n, &type);
-    in = static_cast<char*>(in) + n * extent;
-    inout = static_cast<char*>(inout) + n * extent;
-    count -= uint64_t(n);
+    const int now = count > INT32_MAX ? INT32_MAX : int(count);
+    const int64_t bytes = int64_t(now) * extent;
+    int n = now;  // the function may change it
+    void* told = type;
+    reinterpret_cast<UserFunction>(reduction.op->function)(in, inout, &n, &told);
+    in = static_cast<char*>(in) + bytes;
+    inout = static_cast<char*>(inout) + bytes;
+    count -= uint64_t(now);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "objects/comm.h"
 #include "objects/op.h"
+#include "objects/registry.h"
 #include "progress/user_calls.h"
 #include "protocols/engine.h"
 #include "waiting/waiter.h"
@@ -52,7 +53,8 @@ struct Reduction {
   const objects::Op* op = nullptr;
   datatypes::Reducer kernel = nullptr;  // null: the user's function
   const datatypes::Type* type = nullptr;
-  uintptr_t type_handle = 0;  // what the user's function is told
+  uintptr_t type_handle = 0;              // what the user's function is told
+  objects::Registry* registry = nullptr;  // for a function whose type is freed meanwhile
 };
 
 // inout = in OP inout, by the kernel or the user's function; without the engine for the latter.
