@@ -51,6 +51,7 @@ struct Outgoing {
 };
 
 MPI_Comm comms[2];
+bool buffered = true;  // there is a buffer for MPI_Bsend
 
 size_t random_bytes(check::Random& random) {
   switch (random.below(10)) {
@@ -75,6 +76,8 @@ class Round {
       m.tag = common_.between(0, tags - 1);
       m.bytes = random_bytes(common_);
       m.how = static_cast<Sending>(common_.below(6));
+      if (!buffered && (m.how == Sending::ibsend || m.how == Sending::bsend))
+        m.how = Sending::isend;
       m.key = check::key_of(seed, i);
       messages_.push_back(m);
     }
@@ -431,7 +434,8 @@ void conversation() {
   comms[0] = MPI_COMM_WORLD;
   MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]));
   std::vector<char> space(256 << 20);
-  MPI(MPI_Buffer_attach(space.data(), static_cast<int>(space.size())));
+  buffered = !check::bare();
+  if (buffered) MPI(MPI_Buffer_attach(space.data(), static_cast<int>(space.size())));
   uint64_t first = check::seed;
   for (uint64_t round = 0; round < 25 * check::scale; ++round) {
     check::seed = first + round;  // so that a failure names the round's own seed
@@ -441,7 +445,7 @@ void conversation() {
   check::seed = first;
   void* address = nullptr;
   int bytes = 0;
-  MPI(MPI_Buffer_detach(&address, &bytes));
+  if (buffered) MPI(MPI_Buffer_detach(&address, &bytes));
   MPI(MPI_Comm_free(&comms[1]));
 }
 
