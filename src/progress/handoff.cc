@@ -271,9 +271,11 @@ void Handoff::run_thread() {
 }
 
 void Handoff::work_as_thread() {
-  bell_.drain();
+  // The bell is drained by who owns the engine alone: a ring may be meant for an owner that is
+  // about to sleep, and has looked already.
   if (!lock_.try_lock()) {
-    kick_.store(1, std::memory_order_seq_cst);  // pairs with arm_and_unlock
+    kick_.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with arm_and_unlock
     if (!lock_.try_lock()) {
       ++counters.thread_busy;
       return;  // the owner sees the kick when it leaves
@@ -288,6 +290,7 @@ void Handoff::work_as_thread() {
     bell_.ring();
     return;
   }
+  bell_.drain();
   if (is_armed_) disarm();
   driver = Driver::thread;
   bool useful = false;
