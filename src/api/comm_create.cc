@@ -2,6 +2,7 @@
 #include "api/detail/info.h"
 #include "api/detail/requests.h"
 #include "communicators/communicators.h"
+#include "p2p/bsend.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -67,6 +68,13 @@ int free_comm(const char* call, MPI_Comm* comm) {
   if (const int code = take_comm(story, *comm)) return code;
   if (story.comm == registry().world || story.comm == registry().self) {
     return raise(story, MPI_ERR_COMM, "a predefined communicator cannot be freed");
+  }
+  if (story.comm->buffer) {
+    // Freeing detaches: what the buffer holds leaves first.
+    void* memory;
+    uint64_t size;
+    bool automatic;
+    (void)p2p::detach_buffer(process().waiter(), story.comm, memory, size, automatic);
   }
   // Operations in progress keep the communicator; its handle is gone at once.
   registry().comms.remove(story.comm->handle);
@@ -147,13 +155,18 @@ HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
   Story story{.call = "MPI_Comm_disconnect"};
   if (const int code = take_comm(story, *comm)) return code;
   if (story.comm != registry().world && story.comm != registry().self) {
-    // Waits until what is pending on it is complete: one reference is the handle's own.
+    // Waits until what is pending on it is complete: one reference is the handle's own. Requests
+    // that are inactive, or complete and not waited for, have one too, and must not hold it up.
     const Inside inside(story.call, unset, unset);
     objects::Comm* waited = story.comm;
     waiting::Waiter& waiter = process().waiter();
     waiter.engine.handoff.enter();
-    waiter.until([waited] { return waited->references.load(std::memory_order_relaxed) == 1; },
-                 nullptr);
+    waiter.until(
+        [&] {
+          return waited->references.load(std::memory_order_relaxed) == 1 ||
+                 waiter.engine.is_idle();
+        },
+        nullptr);
     waiter.engine.handoff.leave();
   }
   return free_comm("MPI_Comm_disconnect", comm);

@@ -3,7 +3,6 @@
 #include "base/vec.h"
 #include "collectives/collectives.h"
 #include "p2p/p2p.h"
-#include "settings/abi_constants.h"
 
 namespace headway::communicators {
 namespace {
@@ -38,13 +37,9 @@ Outcome share(const Makers& makers, objects::Comm* comm, base::Vec<int64_t>& num
               size_t width, const int64_t* own) {
   if (!numbers.resize(width * size_t(comm->size))) return Outcome::no_memory;
   for (size_t i = 0; i < width; ++i) numbers[size_t(comm->rank) * width + i] = own[i];
-  collectives::Reduction sum;
-  sum.op = makers.registry.find_op(abi::k_SUM);
-  sum.type = int64_type();
-  sum.kernel = datatypes::find_reducer(datatypes::ReduceOp::sum, datatypes::BasicType::int64_t);
-  const Data data{numbers.data(), numbers.size(), int64_type()};
+  const auto blocks = collectives::Blocks::even(numbers.data(), width, int64_type());
   collectives::Schedule* schedule =
-      collectives::allreduce(makers.waiter.engine, comm, data, data, sum);
+      collectives::allgather({makers.waiter.engine, comm, collectives::nothing_forced}, {}, blocks);
   return schedule ? schedule->run(makers.waiter) : Outcome::no_memory;
 }
 
@@ -54,10 +49,11 @@ struct Place {
 };
 
 // Stable by key, then by old rank; the ranks come in order, so insertion keeps equal keys.
-void sort_places(base::Vec<Place>& places) {
+// False without memory: nothing is sorted, which the other ranks would not know.
+bool sort_places(base::Vec<Place>& places) {
   // Merge sort from the bottom: a thousand ranks with random keys must not cost a million moves.
   base::Vec<Place> other;
-  if (!other.resize(places.size())) return;
+  if (!other.resize(places.size())) return false;
   Place* from = places.data();
   Place* to = other.data();
   const size_t n = places.size();
@@ -77,6 +73,7 @@ void sort_places(base::Vec<Place>& places) {
     to = swap;
   }
   for (size_t i = 0; from != places.data() && i < n; ++i) places[i] = from[i];
+  return true;
 }
 
 }  // namespace
@@ -94,8 +91,12 @@ protocols::Request* start_dup(const Makers& makers, objects::Comm* comm, objects
   if (adopt(makers, *comm, 0, comm->group, made) != Outcome::ok) return nullptr;
   // The number lands in the communicator itself.
   collectives::Schedule* schedule = tell_context(makers, comm, made->context);
-  if (!schedule) return nullptr;
-  return schedule->start();
+  protocols::Request* request = schedule ? schedule->start() : nullptr;
+  if (request) return request;
+  makers.registry.comms.remove(made->handle);
+  objects::release(made);
+  made = nullptr;
+  return nullptr;
 }
 
 Outcome split(const Makers& makers, objects::Comm* comm, int color, int key,
@@ -112,7 +113,7 @@ Outcome split(const Makers& makers, objects::Comm* comm, int color, int key,
     if (all[size_t(i) * 3] != color) continue;
     if (!places.push({int(all[size_t(i) * 3 + 1]), i})) return Outcome::no_memory;
   }
-  sort_places(places);
+  if (!sort_places(places)) return Outcome::no_memory;
   objects::Group* group = objects::Group::make(int(places.size()));
   if (!group) return Outcome::no_memory;
   for (size_t i = 0; i < places.size(); ++i) group->members[i] = comm->job_rank(places[i].rank);
