@@ -130,6 +130,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   bool flush(Peer& peer);
   bool poll_rings();
   bool poll_ring(Peer& peer);
+  bool take_frame(Peer& peer, const shm::Cell& cell);
   void meet_newcomers();
   void give_arrived(Arrived* message);
   void fail(Outcome why, Peer& peer, const char* story);

@@ -104,6 +104,7 @@ class Producer {
 
   bool refresh_cells(uint32_t reserve);
   uint32_t place(uint32_t length);
+  void copy_body(char* to, const Feed& feed, bool streamed);
 
   Credits* credits_ = nullptr;
   Cell* cells_ = nullptr;
@@ -113,6 +114,10 @@ class Producer {
   uint32_t cells_limit_ = 0;  // next_ may not reach it
   uint32_t position_ = 0;     // payload bytes used, over all laps
   uint32_t bytes_limit_ = 0;
+  // Whether the consumer's core is far, guessed from what a cached copy costs now and then.
+  uint32_t copies_ = 0;
+  uint64_t line_cost_ = 0;  // 1/16 of a tick a line, smoothed
+  bool far_ = false;
 };
 
 class Consumer {
