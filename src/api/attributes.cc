@@ -5,6 +5,7 @@
 
 #include "api/detail/call.h"
 #include "api/detail/errors.h"
+#include "api/detail/results.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -48,7 +49,7 @@ std::atomic<int>* find_value(int keyval) {
 int get(const char* call, MPI_Comm comm, int keyval, void* attribute_val, int* flag) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (!attribute_val || !flag) return raise(story, MPI_ERR_ARG, "an argument is a null pointer");
+  if (const int code = check_places(story, static_cast<char*>(attribute_val), flag)) return code;
   std::atomic<int>* value = find_value(keyval);
   if (!value) {
     return raise(story, MPI_ERR_KEYVAL,

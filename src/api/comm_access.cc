@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "api/detail/info.h"
+#include "api/detail/results.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -9,6 +10,7 @@ using namespace headway::api;
 HEADWAY_ENTRY(MPI_Comm_rank)(MPI_Comm comm, int* rank) {
   Story story{.call = "MPI_Comm_rank"};
   if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_places(story, rank)) return code;
   *rank = story.comm->rank;
   return MPI_SUCCESS;
 }
@@ -16,6 +18,7 @@ HEADWAY_ENTRY(MPI_Comm_rank)(MPI_Comm comm, int* rank) {
 HEADWAY_ENTRY(MPI_Comm_size)(MPI_Comm comm, int* size) {
   Story story{.call = "MPI_Comm_size"};
   if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_places(story, size)) return code;
   *size = story.comm->size;
   return MPI_SUCCESS;
 }
@@ -25,6 +28,7 @@ HEADWAY_ENTRY(MPI_Comm_compare)(MPI_Comm comm1, MPI_Comm comm2, int* result) {
   if (const int code = take_comm(story, comm2)) return code;
   const objects::Comm* second = story.comm;
   if (const int code = take_comm(story, comm1)) return code;
+  if (const int code = check_places(story, result)) return code;
   if (story.comm == second) {
     *result = MPI_IDENT;
     return MPI_SUCCESS;
@@ -55,7 +59,7 @@ HEADWAY_ENTRY(MPI_Comm_set_name)(MPI_Comm comm, const char* comm_name) {
 HEADWAY_ENTRY(MPI_Comm_get_name)(MPI_Comm comm, char* comm_name, int* resultlen) {
   Story story{.call = "MPI_Comm_get_name"};
   if (const int code = take_comm(story, comm)) return code;
-  if (!comm_name || !resultlen) return raise(story, MPI_ERR_ARG, "an argument is a null pointer");
+  if (const int code = check_places(story, comm_name, resultlen)) return code;
   strcpy(comm_name, story.comm->name);
   *resultlen = int(strlen(comm_name));
   return MPI_SUCCESS;
@@ -64,6 +68,7 @@ HEADWAY_ENTRY(MPI_Comm_get_name)(MPI_Comm comm, char* comm_name, int* resultlen)
 HEADWAY_ENTRY(MPI_Comm_test_inter)(MPI_Comm comm, int* flag) {
   Story story{.call = "MPI_Comm_test_inter"};
   if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_places(story, flag)) return code;
   *flag = 0;
   return MPI_SUCCESS;
 }
@@ -95,6 +100,7 @@ HEADWAY_ENTRY(MPI_Comm_set_info)(MPI_Comm comm, MPI_Info info) {
 HEADWAY_ENTRY(MPI_Comm_get_info)(MPI_Comm comm, MPI_Info* info_used) {
   Story story{.call = "MPI_Comm_get_info"};
   if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_places(story, info_used)) return code;
   objects::Info* made = objects::Info::make();
   if (made && !objects::tell_hints(*story.comm, *made)) {
     made->release();

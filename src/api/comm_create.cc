@@ -1,6 +1,7 @@
 // Communicators, making and freeing them: MPI 5.0, section 7.4.
 #include "api/detail/info.h"
 #include "api/detail/requests.h"
+#include "api/detail/results.h"
 #include "communicators/communicators.h"
 #include "p2p/bsend.h"
 
@@ -24,6 +25,7 @@ int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm,
         MPI_Request* request) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_places(story, newcomm)) return code;
   objects::Info* hints = nullptr;
   if (given != MPI_INFO_NULL) {
     if (const int code = take_info(story, given, hints)) return code;
@@ -65,6 +67,7 @@ int take_members(const Story& story, MPI_Group handle, objects::Group*& group) {
 
 int free_comm(const char* call, MPI_Comm* comm) {
   Story story{.call = call};
+  if (!comm) return raise_no_place(story);
   if (const int code = take_comm(story, *comm)) return code;
   if (story.comm == registry().world || story.comm == registry().self) {
     return raise(story, MPI_ERR_COMM, "a predefined communicator cannot be freed");
@@ -102,6 +105,7 @@ HEADWAY_ENTRY(MPI_Comm_idup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* n
 HEADWAY_ENTRY(MPI_Comm_split)(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_split"};
   if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_places(story, newcomm)) return code;
   if (color < 0 && color != MPI_UNDEFINED) {
     return raise(story, MPI_ERR_ARG, "the color is negative",
                  "colors are 0 or more; MPI_UNDEFINED stays out of all groups");
@@ -113,6 +117,7 @@ HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_I
                                    MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_split_type"};
   if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_places(story, newcomm)) return code;
   switch (split_type) {
     case MPI_COMM_TYPE_SHARED:
       return split(story, int(process().node_ranks()[0]), key, newcomm);
@@ -129,6 +134,7 @@ HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_I
 HEADWAY_ENTRY(MPI_Comm_create)(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_create"};
   if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_places(story, newcomm)) return code;
   objects::Group* members;
   if (const int code = take_members(story, group, members)) return code;
   const Inside inside(story.call, unset, unset);
@@ -140,6 +146,7 @@ HEADWAY_ENTRY(MPI_Comm_create)(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm
 HEADWAY_ENTRY(MPI_Comm_create_group)(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_create_group"};
   if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_places(story, newcomm)) return code;
   objects::Group* members;
   if (const int code = take_members(story, group, members)) return code;
   if (tag < 0) return raise(story, MPI_ERR_TAG, "the tag is negative");
@@ -153,6 +160,7 @@ HEADWAY_ENTRY(MPI_Comm_free)(MPI_Comm* comm) { return free_comm("MPI_Comm_free",
 
 HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
   Story story{.call = "MPI_Comm_disconnect"};
+  if (!comm) return raise_no_place(story);
   if (const int code = take_comm(story, *comm)) return code;
   if (story.comm != registry().world && story.comm != registry().self) {
     // Waits until what is pending on it is complete: one reference is the handle's own. Requests

@@ -1,6 +1,6 @@
 // Groups: MPI 5.0, section 7.3. Every handle given is one of its own, so that each MPI_Group_free
 // takes away exactly one. Empty results are MPI_GROUP_EMPTY.
-#include "api/detail/call.h"
+#include "api/detail/results.h"
 #include "base/vec.h"
 
 using namespace headway;
@@ -32,6 +32,10 @@ int take_two(const Story& story, MPI_Group handle1, MPI_Group handle2, Group*& f
 
 // A new handle for `group`, whose reference goes to the handle.
 int hand_out_group(const Story& story, Group* group, MPI_Group* handle) {
+  if (!handle) {
+    group->release();
+    return raise_no_place(story);
+  }
   const uintptr_t value = registry().groups.add(group);
   if (!value) {
     group->release();
@@ -43,6 +47,7 @@ int hand_out_group(const Story& story, Group* group, MPI_Group* handle) {
 
 // A group of those processes.
 int make_group(const Story& story, const base::Vec<uint32_t>& members, MPI_Group* handle) {
+  if (const int code = check_places(story, handle)) return code;
   if (members.empty()) {
     *handle = MPI_GROUP_EMPTY;
     return MPI_SUCCESS;
@@ -180,6 +185,7 @@ HEADWAY_ENTRY(MPI_Comm_group)(MPI_Comm comm, MPI_Group* group) {
 
 HEADWAY_ENTRY(MPI_Group_free)(MPI_Group* group) {
   const Story story{.call = "MPI_Group_free"};
+  if (const int code = check_places(story, group)) return code;
   Group* found = nullptr;
   if (const int code = take_group(story, *group, found)) return code;
   // Calls give MPI_GROUP_EMPTY as a result, so freeing it must be harmless.
@@ -192,15 +198,19 @@ HEADWAY_ENTRY(MPI_Group_free)(MPI_Group* group) {
 }
 
 HEADWAY_ENTRY(MPI_Group_size)(MPI_Group group, int* size) {
+  const Story story{.call = "MPI_Group_size"};
   Group* found = nullptr;
-  if (const int code = take_group({.call = "MPI_Group_size"}, group, found)) return code;
+  if (const int code = take_group(story, group, found)) return code;
+  if (const int code = check_places(story, size)) return code;
   *size = found->size;
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Group_rank)(MPI_Group group, int* rank) {
+  const Story story{.call = "MPI_Group_rank"};
   Group* found = nullptr;
-  if (const int code = take_group({.call = "MPI_Group_rank"}, group, found)) return code;
+  if (const int code = take_group(story, group, found)) return code;
+  if (const int code = check_places(story, rank)) return code;
   *rank = found->self;
   return MPI_SUCCESS;
 }
@@ -243,6 +253,7 @@ HEADWAY_ENTRY(MPI_Group_compare)(MPI_Group group1, MPI_Group group2, int* result
   Group* first = nullptr;
   Group* second = nullptr;
   if (const int code = take_two(story, group1, group2, first, second)) return code;
+  if (const int code = check_places(story, result)) return code;
   Likeness likeness;
   if (const Outcome compared = objects::compare(*first, *second, likeness);
       compared != Outcome::ok) {

@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "api/detail/results.h"
 #include "base/spin_lock.h"
 
 namespace headway::api {
@@ -116,6 +117,10 @@ int take_info(const Story& story, MPI_Info handle, Info*& info) {
 
 int hand_out_info(const Story& story, Info* info, MPI_Info* handle) {
   if (!info) return raise(story, Outcome::no_memory);
+  if (!handle) {
+    info->release();
+    return raise_no_place(story);
+  }
   info->handle = registry().infos.add(info);
   if (!info->handle) {
     info->release();
@@ -164,6 +169,7 @@ HEADWAY_ENTRY(MPI_Info_dup)(MPI_Info info, MPI_Info* newinfo) {
 
 HEADWAY_ENTRY(MPI_Info_free)(MPI_Info* info) {
   const Story story{.call = "MPI_Info_free"};
+  if (const int code = check_places(story, info)) return code;
   Info* found = nullptr;
   if (const int code = take_info(story, *info, found)) return code;
   if (*info == MPI_INFO_ENV) return raise(story, MPI_ERR_INFO, "MPI_INFO_ENV cannot be freed");
@@ -201,6 +207,7 @@ HEADWAY_ENTRY(MPI_Info_get_string)(MPI_Info info, const char* key, int* buflen, 
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
   if (const int code = check_key(story, key)) return code;
+  if (const int code = check_places(story, buflen, flag)) return code;
   if (*buflen < 0) return raise(story, MPI_ERR_ARG, "the buffer's length is negative");
   const char* text = found->find(key);
   *flag = text != nullptr;
@@ -221,6 +228,7 @@ HEADWAY_ENTRY(MPI_Info_get)(MPI_Info info, const char* key, int valuelen, char* 
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
   if (const int code = check_key(story, key)) return code;
+  if (const int code = check_places(story, value, flag)) return code;
   if (valuelen < 0) return raise(story, MPI_ERR_ARG, "the value's length is negative");
   const char* text = found->find(key);
   *flag = text != nullptr;
@@ -236,6 +244,7 @@ HEADWAY_ENTRY(MPI_Info_get_valuelen)(MPI_Info info, const char* key, int* valuel
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
   if (const int code = check_key(story, key)) return code;
+  if (const int code = check_places(story, valuelen, flag)) return code;
   const char* text = found->find(key);
   *flag = text != nullptr;
   if (text) *valuelen = int(strlen(text));
@@ -243,8 +252,10 @@ HEADWAY_ENTRY(MPI_Info_get_valuelen)(MPI_Info info, const char* key, int* valuel
 }
 
 HEADWAY_ENTRY(MPI_Info_get_nkeys)(MPI_Info info, int* nkeys) {
+  const Story story{.call = "MPI_Info_get_nkeys"};
   Info* found = nullptr;
-  if (const int code = take_info({.call = "MPI_Info_get_nkeys"}, info, found)) return code;
+  if (const int code = take_info(story, info, found)) return code;
+  if (const int code = check_places(story, nkeys)) return code;
   *nkeys = found->count;
   return MPI_SUCCESS;
 }
@@ -253,6 +264,7 @@ HEADWAY_ENTRY(MPI_Info_get_nthkey)(MPI_Info info, int n, char* key) {
   const Story story{.call = "MPI_Info_get_nthkey"};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
+  if (const int code = check_places(story, key)) return code;
   if (n < 0 || n >= found->count) {
     base::Text<100> why;
     why << "there is no key number " << n << ": the info object has " << found->count;
