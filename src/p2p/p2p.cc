@@ -38,21 +38,11 @@ void keep(Request* request, const Address& address) {
   request->on_release = let_go;
 }
 
+// The pool gives clean requests (Engine::give_request).
 void reset(Request* request, RequestKind kind, Mode mode) {
   request->kind = kind;
   request->mode = mode;
-  request->stage = Stage::idle;
-  request->outcome = Outcome::ok;
   request->held_by_user = true;
-  request->persistent = request->started = false;
-  request->cancelled = request->cancelling = false;
-  request->blocking = false;
-  request->collective = 0;
-  request->notify = nullptr;
-  request->owner = nullptr;
-  request->on_release = nullptr;
-  request->communicator = nullptr;
-  request->types[0] = request->types[1] = nullptr;
 }
 
 }  // namespace

@@ -69,7 +69,20 @@ void Engine::connect(Peer& peer) {
 
 void Engine::give_request(Request* request) {
   if (request->on_release) request->on_release(request);
+  // Its next life must not find anything of this one.
   request->on_release = nullptr;
+  request->notify = nullptr;
+  request->owner = nullptr;
+  request->extra = nullptr;
+  request->communicator = nullptr;
+  request->types[0] = request->types[1] = nullptr;
+  request->mode = Mode::standard;
+  request->stage = Stage::idle;
+  request->outcome = Outcome::ok;
+  request->persistent = request->started = false;
+  request->cancelled = request->cancelling = false;
+  request->held_by_user = request->blocking = request->copied = false;
+  request->collective = 0;
   request->kind = RequestKind::null;
   requests_.give(request);
 }

@@ -103,6 +103,26 @@ bool read_card(char* text, Card& card) {
   return true;
 }
 
+// A network card reads VERSION,HOST,PORT,<reach letter>ADDRESS/PREFIX,...
+Place::Place(const char* network) {
+  const char* fields[4] = {network};
+  for (int i = 1; i < 4; ++i) {
+    const char* comma = strchr(fields[i - 1], ',');
+    if (!comma || !comma[1]) {
+      text << network;
+      return;
+    }
+    fields[i] = comma + 1;
+  }
+  const char* address = fields[3] + 1;
+  const size_t length = strcspn(address, "/,");
+  const bool is_v6 = memchr(address, ':', length) != nullptr;
+  if (is_v6) text << "[";
+  text.append(address, length);
+  text << (is_v6 ? "]:" : ":");
+  text.append(fields[2], strcspn(fields[2], ","));
+}
+
 Neighbourhood::Neighbourhood() {
   own_.machine = machine_id();
   own_.node = node_id(true);

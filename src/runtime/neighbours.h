@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "protocols/engine.h"
 #include "settings/options.h"
@@ -24,6 +25,12 @@ struct Card {
 // The text of this rank's card.
 void write_card(char* out, size_t room, bool shares_memory, const char* network);
 [[nodiscard]] bool read_card(char* text, Card& card);
+
+// "ADDRESS:PORT" of the first address of a network card, for people.
+struct Place {
+  explicit Place(const char* network);
+  base::Text<100> text;
+};
 
 class Neighbourhood {
  public:

@@ -28,6 +28,7 @@ alignas(waiting::Waiter) char waiter_memory[sizeof(waiting::Waiter)];
 constexpr uint64_t world_context = 2;
 constexpr uint64_t self_context = 4;
 constexpr uint64_t finish_timeout_us = 5'000'000;
+constexpr unsigned launcher_first_us = 300'000;
 
 }  // namespace
 
@@ -118,6 +119,11 @@ Outcome Process::publish() {
   tcp::Config config = tcp_config(settings, uint32_t(bootstrap.rank()), uint32_t(bootstrap.size()));
   network_ = engine_->tcp.start(config, engine_) == Outcome::ok;
   if (network_) engine_->tcp.card(network, sizeof network);
+  if (network_ && settings.verbose >= 2) {
+    base::Text<200> line;
+    line << "headway: rank " << bootstrap.rank() << " listens on " << Place(network).text.c_str() << "\n";
+    line.write_to(2);
+  }
   char card[bootstrap::value_max];
   write_card(card, sizeof card, settings.shm != 0, network);
   base::Text<bootstrap::key_max> key;
@@ -143,7 +149,7 @@ Outcome Process::read_cards() {
     neighbours.add(card);
     if (i != bootstrap.rank() && !(settings.shm && neighbours.is_on_my_node(card))) {
       remote_peers_ = true;
-      if (engine_->tcp.set_card(uint32_t(i), card.network) != Outcome::ok) {
+      if (network_ && engine_->tcp.set_card(uint32_t(i), card.network) != Outcome::ok) {
         return fail(Outcome::no_memory, "no memory for the addresses of the other ranks");
       }
     } else {
@@ -207,8 +213,10 @@ Outcome Process::connect_network() {
     return Outcome::ok;
   }
   if (!network_) {
-    return fail(Outcome::no_route, "this rank has peers on other hosts but could not open a "
-                                   "network socket (no interface is up, or no descriptors left)");
+    base::Text<400> text;
+    text << "this rank has peers on other hosts but could not open a network socket ("
+         << engine_->tcp.explanation() << "); see ulimit -n for descriptors, ip link for interfaces";
+    return fail(Outcome::no_route, text.c_str());
   }
   return engine_->use_tcp();
 }
@@ -297,6 +305,9 @@ void Process::abort(int code, const char* story) {
 }
 
 void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
+  // A connection often breaks because its rank just died or aborted: the launcher knows better who
+  // was first, and ends this rank, too.
+  if (why == Outcome::peer_lost) usleep(launcher_first_us);
   base::Text<512> text;
   text << (why == Outcome::no_memory ? "out of memory" : "lost contact")
        << " while talking to rank " << peer << ": " << story << ". The job ends.";
