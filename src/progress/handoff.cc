@@ -72,7 +72,9 @@ Outcome Handoff::watch(int sockets) {
 void Handoff::stop() {
   if (with_thread_) {
     stop_.store(true, std::memory_order_release);
+    lock_.lock();
     set_sockets_armed(true);
+    lock_.unlock();
     bell_.ring();
     pthread_join(thread_, nullptr);
     with_thread_ = false;

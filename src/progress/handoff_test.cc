@@ -203,7 +203,9 @@ TEST(Handoff, TheThreadAloneMissesNothing) {
     spin_some(random, 400);
   }
   EXPECT_EQ(rank.two_owners.load(), 0);
+  rank.handoff.enter();
   EXPECT_GT(rank.handoff.counters.arms, 0u);
+  rank.handoff.leave();
 }
 
 // A rank without pending work is not to be woken, and nothing is armed.
