@@ -1,5 +1,5 @@
 // Completion: wait and test, one and many: MPI 5.0, section 3.7.
-#include "api/detail/requests.h"
+#include "api/detail/grequest.h"
 
 #include <initializer_list>
 
@@ -16,6 +16,7 @@ int hand_out(const Story& story, Request* request, MPI_Request* handle) {
 }
 
 int raise_for(const char* call, objects::Comm* comm, const p2p::Status& status, Outcome outcome) {
+  if (outcome == Outcome::ok) return MPI_SUCCESS;  // a generalized request's own error code
   if (outcome != Outcome::truncated) {
     return raise({.call = call, .comm = comm, .peer = status.source, .tag = status.tag}, outcome);
   }
@@ -28,11 +29,24 @@ int raise_for(const char* call, objects::Comm* comm, const p2p::Status& status, 
                "receive with a larger count, or send less; MPI_Probe tells the size beforehand");
 }
 
-int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
+namespace {
+
+// The status of a complete request; the error code of a generalized one's query function.
+int show(const Request* request, MPI_Status* status) {
+  if (const Generalized* generalized = generalized_of(request)) [[unlikely]] {
+    return query_generalized(*generalized, status);
+  }
   p2p::Status got;
   p2p::read_status(*request, got);
-  const int code = error_class_of(request->outcome);
   set_status(status, got);
+  return error_class_of(request->outcome);
+}
+
+}  // namespace
+
+int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
+  const int code = show(request, status);
+  Generalized* generalized = generalized_of(request);
   if (request->persistent) {
     request->started = false;
     return code;
@@ -42,7 +56,9 @@ int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
   handoff.enter();
   process().engine().give_request(request);
   handoff.leave();
-  return code;
+  if (!generalized) [[likely]] return code;
+  const int freed = free_generalized(generalized);
+  return code != MPI_SUCCESS ? code : freed;
 }
 
 namespace {
@@ -63,6 +79,7 @@ struct Held {
 Held hold(Request* request) {
   Held held{request, static_cast<objects::Comm*>(request->communicator), {}, request->outcome};
   p2p::read_status(*request, held.status);
+  if (is_generalized(request)) held.comm = nullptr;  // its error has no handler to tell
   if (held.comm && held.outcome != Outcome::ok) held.comm->retain();
   return held;
 }
@@ -356,16 +373,20 @@ HEADWAY_ENTRY(MPI_Request_free)(MPI_Request* handle) {
   request->held_by_user = false;
   request->persistent = false;
   // One that still runs is freed when it completes.
+  Generalized* generalized = is_done(request) ? generalized_of(request) : nullptr;
   if (is_done(request)) engine.give_request(request);
   engine.handoff.leave();
   *handle = MPI_REQUEST_NULL;
-  return MPI_SUCCESS;
+  return generalized ? free_generalized(generalized) : MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Cancel)(MPI_Request* handle) {
   if (!is_running()) return not_running("MPI_Cancel");
   Request* request = *handle == MPI_REQUEST_NULL ? nullptr : find_request(*handle);
   if (!request || !is_active(request)) return bad_request("MPI_Cancel");
+  if (const Generalized* own = generalized_of(request)) {
+    return own->cancel ? own->cancel(own->extra, is_done(request)) : MPI_SUCCESS;
+  }
   protocols::Engine& engine = process().engine();
   engine.handoff.enter();
   if (request->kind == protocols::RequestKind::send ||
@@ -388,11 +409,8 @@ HEADWAY_ENTRY(MPI_Request_get_status)(MPI_Request handle, int* flag, MPI_Status*
   }
   if (!is_done(request)) glance();
   *flag = is_done(request);
-  if (*flag) {
-    p2p::Status got;
-    p2p::read_status(*request, got);
-    set_status(status, got);
-  }
+  if (*flag && is_generalized(request)) return show(request, status);
+  if (*flag) (void)show(request, status);
   return MPI_SUCCESS;
 }
 
@@ -406,10 +424,7 @@ HEADWAY_ENTRY(MPI_Request_get_status_all)(int count, const MPI_Request* requests
     set_empty(&statuses[i]);
     statuses[i].MPI_ERROR = MPI_SUCCESS;
     if (!request) continue;
-    p2p::Status got;
-    p2p::read_status(*request, got);
-    set_status(&statuses[i], got);
-    statuses[i].MPI_ERROR = error_class_of(request->outcome);
+    statuses[i].MPI_ERROR = show(request, &statuses[i]);
   }
   return MPI_SUCCESS;
 }
@@ -426,9 +441,7 @@ HEADWAY_ENTRY(MPI_Request_get_status_any)(int count, const MPI_Request* requests
   *flag = found >= 0;
   if (found < 0) return MPI_SUCCESS;
   *index = found;
-  p2p::Status got;
-  p2p::read_status(*find_request(requests[found]), got);
-  set_status(status, got);
+  (void)show(find_request(requests[found]), status);
   return MPI_SUCCESS;
 }
 
@@ -445,10 +458,7 @@ HEADWAY_ENTRY(MPI_Request_get_status_some)(int incount, const MPI_Request* reque
     Request* request = active_at(requests, i);
     if (!request || !is_done(request)) continue;
     if (statuses != MPI_STATUSES_IGNORE) {
-      p2p::Status got;
-      p2p::read_status(*request, got);
-      set_status(&statuses[n], got);
-      statuses[n].MPI_ERROR = error_class_of(request->outcome);
+      statuses[n].MPI_ERROR = show(request, &statuses[n]);
     }
     indices[n++] = i;
   }
