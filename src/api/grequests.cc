@@ -17,7 +17,7 @@ int query_generalized(const Generalized& generalized, MPI_Status* status) {
 }
 
 int free_generalized(Generalized* generalized) {
-  const int code = generalized->free ? generalized->free(generalized->extra) : MPI_SUCCESS;
+  const int code = generalized->release ? generalized->release(generalized->extra) : MPI_SUCCESS;
   base::heap_free(generalized, sizeof *generalized);
   return code;
 }

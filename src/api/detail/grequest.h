@@ -8,7 +8,7 @@ namespace headway::api {
 
 struct Generalized {
   MPI_Grequest_query_function* query;
-  MPI_Grequest_free_function* free;
+  MPI_Grequest_free_function* release;
   MPI_Grequest_cancel_function* cancel;
   void* extra;
 };
