@@ -226,9 +226,10 @@ void Engine::settle() {
 // Copies between this process and another, by whoever has time: a rank that waits does it while the
 // other side is outside MPI; if both wait, a stream through the segment is faster.
 bool Engine::copy_some() {
-  if (handoff.driver != progress::Driver::waiting && handoff.driver != progress::Driver::thread) {
-    return false;
-  }
+  // A rank in a call that does not wait leaves the copy to its message thread, if it has one.
+  const bool waits = handoff.driver == progress::Driver::waiting ||
+                     handoff.driver == progress::Driver::thread;
+  if (!waits && handoff.has_thread()) return false;
   bool moved = false;
   if (Request* request = pulls_.first()) {
     if (may_copy(request)) moved |= pull_some(request);
