@@ -140,7 +140,8 @@ int unsupported(const char* function) {
   Story story{.call = function};
   if (!is_running()) return MPI_ERR_UNSUPPORTED_OPERATION;
   return raise(story, MPI_ERR_UNSUPPORTED_OPERATION, "this function is not there yet in Headway MPI",
-               "mpiexec --check PROG lists what a program needs; see docs/index.md for the plan");
+               "the README lists what is there; --library program runs a program on the MPI it "
+               "was built for");
 }
 
 }  // namespace headway::api
