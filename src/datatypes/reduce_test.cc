@@ -285,8 +285,10 @@ void check_kernel(const Kernel& kernel, ReduceOp op, Values& values, size_t coun
     char* const x = lower.data() + values.bits() % 17;
     char* const y = upper.data() + values.bits() % 17;
     char* out = third.data() + values.bits() % 17;
-    std::copy_n(reinterpret_cast<const char*>(a.data()), bytes, x);
-    std::copy_n(reinterpret_cast<const char*>(b.data()), bytes, y);
+    if (count > 0) {  // an empty vector has no address to copy from
+      memcpy(x, a.data(), bytes);
+      memcpy(y, b.data(), bytes);
+    }
     if (shape == over_lower) out = x;
     if (shape == into || shape == over_upper) out = y;
     std::vector<char>& changed = out == x ? lower : out == y ? upper : third;
