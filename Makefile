@@ -31,7 +31,9 @@ configure: deps
 	@test -f $(BUILD)/build.ninja -a -z "$(CMAKE_ARGS)" || \
 	  cmake --preset release $(CMAKE_ARGS)
 
-demo: all python ## run the main job: apps/pes on 2 and 4 ranks
+# Only what the demo runs: the library, the launcher, its program, the cluster tool.
+demo: configure python ## run the main job: apps/pes on 2 and 4 ranks
+	@cmake --build $(BUILD) -j $(JOBS) --target headway_demo
 	@$(PYTHON) apps/pes/demo.py --build $(BUILD)
 
 # Some tests compare with MPICH; without a network they are skipped and say so.
