@@ -78,6 +78,7 @@ constexpr Text texts[] = {
     {MPI_ERR_SESSION, "MPI_ERR_SESSION", "invalid session"},
     {MPI_ERR_VALUE_TOO_LARGE, "MPI_ERR_VALUE_TOO_LARGE", "value does not fit the argument's type"},
     {MPI_ERR_ERRHANDLER, "MPI_ERR_ERRHANDLER", "invalid error handler"},
+    {MPI_ERR_ABI, "MPI_ERR_ABI", "the binary interfaces do not fit together"},
 };
 
 // Classes and codes of the user. Codes above the predefined last one.

@@ -116,7 +116,7 @@ void Handoff::give_way() {
 }
 
 void Handoff::remind(uint32_t us) {
-  if (reminding_ || !with_thread_) return;
+  if (reminding_ || (!with_thread_ && !sleepers_)) return;
   itimerspec when{};
   when.it_value.tv_nsec = long(us) * 1000;
   reminding_ = timerfd_settime(timer_, 0, &when, nullptr) == 0;
@@ -129,6 +129,8 @@ void Handoff::take_reminder() {
 }
 
 void Handoff::disarm() {
+  // A thread of ours sleeps in MPI: whoever has something for this process must go on ringing.
+  if (sleepers_ > 0) return;
   armed_->store(0, std::memory_order_relaxed);
   is_armed_ = false;
 }
@@ -180,7 +182,12 @@ bool Handoff::arm_and_unlock() {
 
 void Handoff::leave_slowly() {
   if (parked_ && poller_ == 0) wake_parked();
-  if (sleepers_) bell_.ring();  // we cleared its armed word: it must arm again
+  if (sleepers_) {
+    // That thread is armed for everything, and works for all.
+    work_->settle();
+    lock_.unlock();
+    return;
+  }
   if (pending == 0 || !with_thread_) {
     lock_.unlock();
     return;
@@ -192,6 +199,11 @@ void Handoff::leave_slowly() {
   }
   while (!arm_and_unlock()) {
   }
+}
+
+void Handoff::wake_others() {
+  if (sleepers_) bell_.ring();
+  if (parked_) wake_parked();
 }
 
 void Handoff::wake_parked() {
@@ -225,6 +237,7 @@ void Handoff::sleep(int timeout_ms) {
   // Disarmed, or the kernel wakes the message thread for what this thread will take.
   if (sockets_armed_) set_sockets_armed(false);
   ++sleepers_;
+  work_->settle();  // what cannot move yet wakes us by the clock
   refresh_quiet();
   driver = Driver::nobody;
   lock_.unlock();

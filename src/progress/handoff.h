@@ -86,9 +86,9 @@ class Handoff {
   }
   // Waits (engine not owned meanwhile) until some request completes or the poller leaves.
   void park();
-  // Something completed that a parked thread may wait for.
+  // Something completed that a parked or sleeping thread may wait for.
   void completed() {
-    if (parked_) [[unlikely]] wake_parked();
+    if (!quiet_) [[unlikely]] wake_others();
   }
   // Sleeps (engine not owned meanwhile) until rung, a socket is readable, or the time is up.
   void sleep(int timeout_ms);
@@ -118,6 +118,7 @@ class Handoff {
   void leave_slowly();
   bool arm_and_unlock();
   void set_sockets_armed(bool armed);
+  void wake_others();
   void wake_parked();
   void refresh_quiet() { quiet_ = parked_ == 0 && sleepers_ == 0; }
   void run_thread();
