@@ -32,7 +32,6 @@ void Waiter::idle(Turn& turn, protocols::Peer*) {
     }
     return;
   }
-  handoff.breathe();
   ++turn.idle;
   if (policy_.crowded) {
     rest(turn);
@@ -44,6 +43,9 @@ void Waiter::idle(Turn& turn, protocols::Peer*) {
       rest(turn);
     }
   }
+  // Last of all: whoever comes in now may complete what is awaited, and that is to be seen before
+  // this thread sleeps.
+  handoff.breathe();
 }
 
 void Waiter::rest(Turn& turn) {

@@ -1,0 +1,243 @@
+// Several threads of one program wait at once: one polls, the others park, and whoever polls runs
+// the user's functions. A single engine that sends to itself is enough for that.
+#include "waiting/waiter.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace headway::waiting {
+namespace {
+
+using protocols::Engine;
+using protocols::Mode;
+using protocols::Request;
+using protocols::RequestKind;
+using protocols::UserMemory;
+
+constexpr uint64_t limit_ns = 20'000'000'000;
+
+void on_fatal(Outcome, uint32_t, const char* story) {
+  ADD_FAILURE() << story;
+  abort();
+}
+
+struct Rank {
+  Rank(bool with_thread, const Policy& policy) {
+    settings::Settings settings;
+    settings.progress = with_thread;
+    EXPECT_EQ(engine.prepare(settings, 0, 1, on_fatal), Outcome::ok);
+    char key[128];
+    EXPECT_EQ(engine.node.create(1, key, sizeof key), Outcome::ok);
+    EXPECT_EQ(engine.node.join(0, engine.handoff.bell()), Outcome::ok);
+    const uint32_t own = 0;
+    engine.use_node(&own, 1);
+    waiter = std::make_unique<Waiter>(engine, policy);
+  }
+  ~Rank() {
+    engine.handoff.stop();
+    engine.node.detach();
+  }
+
+  Request* make(RequestKind kind, const UserMemory& memory, int tag) {
+    Request* request = engine.take_request();
+    request->kind = kind;
+    request->mode = Mode::synchronous;
+    request->held_by_user = true;
+    request->memory = memory;
+    request->key = {2, 0, tag};
+    request->peer = &engine.peer(0);
+    return request;
+  }
+  Outcome move(RequestKind kind, void* buffer, uint64_t bytes, int tag) {
+    engine.handoff.enter();
+    Request* request = make(kind, UserMemory(buffer, bytes), tag);
+    kind == RequestKind::send ? engine.start_send(request) : engine.start_receive(request);
+    waiter->request(request);
+    const Outcome outcome = request->outcome;
+    engine.give_request(request);
+    engine.handoff.leave();
+    return outcome;
+  }
+
+  Engine engine;
+  std::unique_ptr<Waiter> waiter;
+};
+
+// Pairs of threads play ping-pong with synchronous messages, all over one engine.
+void ping_pong(bool with_thread, const Policy& policy, int pairs, int rounds) {
+  Rank rank(with_thread, policy);
+  std::atomic<int> ended{0}, wrong{0};
+  std::vector<std::thread> threads;
+  std::atomic<bool> stop{false};
+  for (int i = 0; i < 2 * pairs; ++i) {
+    threads.emplace_back([&, i] {
+      const bool serves = i % 2;
+      const int out = 10 * (i / 2) + serves, in = 10 * (i / 2) + !serves;
+      std::mt19937_64 random(i);
+      for (int round = 0; round < rounds && !stop; ++round) {
+        uint64_t value = uint64_t(i / 2) << 32 | unsigned(round), got = ~value;
+        const auto send = [&] {
+          wrong += rank.move(RequestKind::send, &value, sizeof value, out) != Outcome::ok;
+        };
+        const auto receive = [&] {
+          wrong += rank.move(RequestKind::receive, &got, sizeof got, in) != Outcome::ok;
+          wrong += got != value;
+        };
+        if (serves) {
+          receive();
+          send();
+        } else {
+          send();
+          receive();
+        }
+        if (random() % 64 == 0) usleep(useconds_t(random() % 300));
+      }
+      ++ended;
+    });
+  }
+  const uint64_t start = base::now_ns();
+  while (ended < 2 * pairs && base::now_ns() - start < limit_ns) usleep(1000);
+  if (ended < 2 * pairs) {
+    ADD_FAILURE() << ended << " of " << 2 * pairs << " threads ended";
+    fflush(nullptr);
+    _exit(1);  // the others hang: there is no way to end them
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_TRUE(rank.engine.is_idle());
+  EXPECT_FALSE(rank.engine.handoff.is_polled());
+  EXPECT_EQ(rank.engine.handoff.counters.late_wakes, 0u);
+  // Parked and sleeping threads are woken by events, not by their safety nets: those take 100 ms
+  // and more each time.
+  EXPECT_LT(base::now_ns() - start, uint64_t(rounds) * 10'000'000);
+}
+
+TEST(Waiter, OnePairCrowded) { ping_pong(true, {.crowded = true}, 1, 1000); }
+TEST(Waiter, OnePairSpinning) { ping_pong(true, {.spin_ns = 20'000}, 1, 500); }
+TEST(Waiter, FourPairsCrowded) { ping_pong(true, {.crowded = true}, 4, 300); }
+TEST(Waiter, FourPairsSpinning) { ping_pong(true, {.spin_ns = 20'000}, 4, 200); }
+TEST(Waiter, FourPairsWithoutAThread) { ping_pong(false, {.crowded = true}, 4, 300); }
+
+// The thread that polls gets its message and leaves; the others wait for more.
+TEST(Waiter, ThePollerChanges) {
+  Rank rank(true, {.crowded = true});
+  constexpr int waiters = 4;
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> ready{0}, ended{0};
+    std::vector<int> got(waiters, -1);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < waiters; ++i) {
+      threads.emplace_back([&, i] {
+        ++ready;
+        EXPECT_EQ(rank.move(RequestKind::receive, &got[size_t(i)], sizeof(int), i), Outcome::ok);
+        ++ended;
+      });
+    }
+    while (ready < waiters) usleep(100);
+    std::mt19937_64 random(round);
+    std::vector<int> order{0, 1, 2, 3};
+    std::shuffle(order.begin(), order.end(), random);
+    const uint64_t start = base::now_ns();
+    for (const int tag : order) {
+      if (random() % 2) usleep(useconds_t(random() % 3000));
+      int value = 100 * round + tag;
+      ASSERT_EQ(rank.move(RequestKind::send, &value, sizeof value, tag), Outcome::ok);
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LT(base::now_ns() - start, 2'000'000'000u);
+    for (int i = 0; i < waiters; ++i) EXPECT_EQ(got[size_t(i)], 100 * round + i);
+  }
+  EXPECT_FALSE(rank.engine.handoff.is_polled());
+}
+
+// A function of the user completes what its waiter waits for, runs in a thread of the program and
+// without the engine: here it sends a message itself.
+struct Call : progress::UserCall {
+  Rank* rank = nullptr;
+  Request* request = nullptr;
+  std::thread::id runner;
+  int value = 0;
+};
+
+TEST(Waiter, UserFunctionsRunWhileThreadsWait) {
+  Rank rank(true, {.crowded = true});
+  constexpr int threads = 3, calls_each = 30;
+  std::vector<std::thread> all;
+  std::atomic<int> ran{0}, finished{0};
+  static std::atomic<int>*ran_here, *finished_here;
+  ran_here = &ran;
+  finished_here = &finished;
+  std::atomic<int> foreign{0};
+  std::vector<std::thread::id> ids(threads);
+  for (int i = 0; i < threads; ++i) {
+    all.emplace_back([&, i] {
+      ids[size_t(i)] = std::this_thread::get_id();
+      for (int n = 0; n < calls_each; ++n) {
+        Call call;
+        call.rank = &rank;
+        call.run = [](progress::UserCall* base) {
+          auto* self = static_cast<Call*>(base);
+          self->runner = std::this_thread::get_id();
+          self->value = 42;
+          usleep(200);
+          ++*ran_here;
+        };
+        call.finished = [](progress::UserCall* base) {
+          auto* self = static_cast<Call*>(base);
+          ++*finished_here;
+          self->rank->engine.complete(self->request, Outcome::ok);
+        };
+        rank.engine.handoff.enter();
+        call.request = rank.make(RequestKind::schedule, {}, 0);
+        call.request->peer = nullptr;
+        call.request->done.store(0);
+        ++rank.engine.handoff.pending;
+        rank.engine.handoff.user_calls.push_back(&call);
+        rank.waiter->request(call.request);
+        EXPECT_EQ(call.value, 42);
+        rank.engine.give_request(call.request);
+        rank.engine.handoff.leave();
+        if (call.runner == std::thread::id()) ++foreign;
+      }
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  EXPECT_EQ(ran.load(), threads * calls_each);
+  EXPECT_EQ(finished.load(), threads * calls_each);
+  EXPECT_EQ(foreign.load(), 0);
+  EXPECT_EQ(rank.engine.handoff.pending, 0);
+}
+
+// A wait that nothing will end soon sleeps instead of burning a core.
+TEST(Waiter, ALongWaitSleeps) {
+  Rank rank(true, {.spin_ns = 20'000});
+  int value = 7, got = 0;
+  std::thread other([&] {
+    usleep(400'000);
+    EXPECT_EQ(rank.move(RequestKind::send, &value, sizeof value, 1), Outcome::ok);
+  });
+  timespec before, after;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+  EXPECT_EQ(rank.move(RequestKind::receive, &got, sizeof got, 1), Outcome::ok);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+  other.join();
+  EXPECT_EQ(got, 7);
+  const double seconds = double(after.tv_sec - before.tv_sec) +
+                         1e-9 * double(after.tv_nsec - before.tv_nsec);
+  EXPECT_LT(seconds, 0.1);
+  EXPECT_GT(rank.engine.handoff.counters.sleeps, 0u);
+  EXPECT_EQ(rank.engine.handoff.counters.late_wakes, 0u);
+}
+
+}  // namespace
+}  // namespace headway::waiting
