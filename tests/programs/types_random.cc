@@ -355,6 +355,13 @@ void one_round(uint64_t seed) {
   MPI(MPI_Type_commit(&a.type));
   MPI(MPI_Type_commit(&b.type));
   uint64_t key = check::key_of(seed);
+  // A struct with a resized member takes its bounds from that member alone, so that copies of the
+  // struct may overlap: nothing to compare then.
+  if (!Space(a, count).clean()) {
+    Maker::give_back(a);
+    Maker::give_back(b);
+    return;
+  }
   transfer(a, count, b, key);
   packing(a, count, b, key + 1000);
   if (!sequence.empty()) broadcast(a, count, b, key + 2000);
