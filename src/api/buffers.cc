@@ -73,15 +73,10 @@ int detach_count(const char* call, const MPI_Comm* comm, void* address, MPI_Coun
 int flush(const char* call, const MPI_Comm* comm, MPI_Request* request) {
   Story story{.call = call};
   if (const int code = take_owner(story, comm)) return code;
-  {
-    const Inside inside(call, unset, unset);
-    const Outcome outcome = p2p::flush_buffer(process().waiter(), story.comm);
-    if (outcome != Outcome::ok) return raise(story, outcome);
-  }
-  if (!request) return MPI_SUCCESS;
-  objects::Comm* owner = story.comm ? story.comm : registry().self;
-  return hand_out(
-      story, p2p::make_complete(process().waiter(), owner, MPI_ANY_SOURCE, MPI_ANY_TAG), request);
+  if (request) return hand_out(story, p2p::start_flush(process().waiter(), story.comm), request);
+  const Inside inside(call, unset, unset);
+  const Outcome outcome = p2p::flush_buffer(process().waiter(), story.comm);
+  return outcome == Outcome::ok ? MPI_SUCCESS : raise(story, outcome);
 }
 
 }  // namespace

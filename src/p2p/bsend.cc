@@ -25,12 +25,14 @@ struct Block {
 struct SendBuffer {
   char* memory;  // null: automatic
   uint64_t size;
-  base::List<Block> blocks;  // in order of address
+  base::List<Block> blocks;     // in order of address
+  base::List<Request> flushes;  // complete when it is empty
 };
 
 namespace {
 
 constinit SendBuffer* of_process = nullptr;
+constexpr int any_tag_of_user = -2;  // MPI_ANY_TAG, for a status without a message
 
 SendBuffer*& slot_of(objects::Comm* comm) {
   return comm ? reinterpret_cast<SendBuffer*&>(comm->buffer) : of_process;
@@ -83,8 +85,9 @@ void block_sent(Request* request) {
   if (!buffer.memory) base::heap_free(block->memory, block->size);
   base::heap_free(block, sizeof *block);
   auto* engine = static_cast<Engine*>(request->extra);
-  request->extra = nullptr;
   engine->give_request(request);
+  if (!buffer.blocks.empty()) return;
+  while (Request* flush = buffer.flushes.pop_front()) engine->complete(flush, Outcome::ok);
 }
 
 // Copies and starts one message; engine held.
@@ -135,7 +138,7 @@ void restart_buffered(waiting::Waiter& waiter, Request* request) {
 Outcome attach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void* memory, uint64_t size) {
   auto* buffer = static_cast<SendBuffer*>(base::heap_allocate(sizeof(SendBuffer)));
   if (!buffer) return Outcome::no_memory;
-  new (buffer) SendBuffer{static_cast<char*>(memory), size, {}};
+  new (buffer) SendBuffer{static_cast<char*>(memory), size, {}, {}};
   waiter.engine.handoff.enter();
   SendBuffer*& slot = slot_of(comm);
   const bool taken = slot != nullptr;
@@ -151,6 +154,30 @@ Outcome flush_buffer(waiting::Waiter& waiter, objects::Comm* comm) {
   if (buffer) waiter.until([buffer] { return buffer->blocks.empty(); }, nullptr);
   waiter.engine.handoff.leave();
   return Outcome::ok;
+}
+
+Request* start_flush(waiting::Waiter& waiter, objects::Comm* comm) {
+  Engine& engine = waiter.engine;
+  engine.handoff.enter();
+  Request* request = engine.take_request();
+  if (request) {
+    request->held_by_user = true;
+    request->stage = protocols::Stage::running;
+    request->status_source = matching::any;
+    request->status_tag = any_tag_of_user;
+    request->status_bytes = request->sent_bytes = 0;
+    request->peer = nullptr;
+    request->done.store(0, std::memory_order_relaxed);
+    ++engine.handoff.pending;
+    SendBuffer* buffer = slot_of(comm);
+    if (buffer && !buffer->blocks.empty()) {
+      buffer->flushes.push_back(request);
+    } else {
+      engine.complete(request, Outcome::ok);
+    }
+  }
+  engine.handoff.leave();
+  return request;
 }
 
 Outcome detach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void*& memory, uint64_t& size,

@@ -20,6 +20,9 @@ Outcome attach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void* memory
 Outcome detach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void*& memory, uint64_t& size,
                       bool& automatic);
 Outcome flush_buffer(waiting::Waiter& waiter, objects::Comm* comm);
+// The same without waiting: a request of the user that is complete when the buffer is empty. Null
+// without memory.
+Request* start_flush(waiting::Waiter& waiter, objects::Comm* comm);
 // At finalize: waits until all have left.
 void finish_buffers(waiting::Waiter& waiter);
 
