@@ -165,7 +165,12 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
   return true;
 }
 
-void Engine::landed(uint32_t, const FrameHeader&, const Landing&, uint64_t) {}
+void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing,
+                    uint64_t arrived) {
+  if (Kind(header.kind) == Kind::data && !is_arrived(landing.token)) {
+    static_cast<Request*>(landing.token)->partial = arrived;
+  }
+}
 
 void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landing) {
   if (is_arrived(landing.token)) {
@@ -177,6 +182,7 @@ void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landin
   auto* receive = static_cast<Request*>(landing.token);
   if (Kind(header.kind) == Kind::data) {
     receive->moved += header.length;
+    receive->partial = 0;
     if (receive->moved < receive->total) return;
   } else if (header.flags & flag_synchronous) {
     FrameHeader answer;
@@ -296,6 +302,7 @@ void Engine::answer_request(Request* receive, Peer& peer, uint64_t size, uint32_
 
 void Engine::clear_to_send(Request* receive, Way way) {
   receive->stage = Stage::landing;
+  receive->partial = 0;
   if (receive->peer->via == Via::tcp) {
     receive->expected = true;
     landings_.push_back(receive);
@@ -313,7 +320,8 @@ void Engine::clear_to_send(Request* receive, Way way) {
 // the rest at a time, so that most of the copy is done when the last byte comes.
 void Engine::expect_streams() {
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    const uint64_t rest = receive->total - receive->moved;
+    // What has landed of a frame will not come again: a mark above the rest would never be met.
+    const uint64_t rest = receive->total - receive->moved - receive->partial;
     if (rest <= expect_whole) {
       tcp.expect(receive->peer->rank, rest);
     } else {

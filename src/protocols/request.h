@@ -61,6 +61,7 @@ struct Request : matching::Hook {
   UserMemory memory;
   uint64_t total = 0;   // bytes that will move
   uint64_t moved = 0;   // bytes pushed out, or arrived
+  uint64_t partial = 0;  // receive: bytes of the frame that is coming in
   uint32_t in_flight = 0;  // frames that the transport holds
   uint32_t remote = 0;     // the other side's id
   uint64_t remote_address = 0;
