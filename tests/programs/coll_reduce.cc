@@ -183,9 +183,10 @@ void fixed_integers() {
   integer<uint16_t>(MPI_UINT16_T);
   integer<uint32_t>(MPI_UINT32_T);
   integer<uint64_t>(MPI_UINT64_T);
-  integer<MPI_Aint>(MPI_AINT);
-  integer<MPI_Offset>(MPI_OFFSET);
-  integer<MPI_Count>(MPI_COUNT);
+  // The types of all languages have no logical operations.
+  try_type<MPI_Aint>(MPI_AINT, {arithmetic, order, bitwise});
+  try_type<MPI_Offset>(MPI_OFFSET, {arithmetic, order, bitwise});
+  try_type<MPI_Count>(MPI_COUNT, {arithmetic, order, bitwise});
 }
 
 void floats() {
