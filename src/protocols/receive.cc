@@ -318,9 +318,13 @@ void Engine::clear_to_send(Request* receive, Way way) {
 
 // Before the message thread sleeps: it need not wake for every packet of a long stream. Half of
 // the rest at a time, so that most of the copy is done when the last byte comes.
+// Only for streams that flow already, and only while no answer is awaited: two ranks that each
+// waited for the other's data slept through the clear-to-send that both had got.
 void Engine::expect_streams() {
+  if (controls_awaited_ > 0) return;
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
     // What has landed of a frame will not come again: a mark above the rest would never be met.
+    if (receive->moved + receive->partial == 0) continue;
     const uint64_t rest = receive->total - receive->moved - receive->partial;
     if (rest <= tcp::always_whole * 2) {
       tcp.expect(receive->peer->rank, 1);
