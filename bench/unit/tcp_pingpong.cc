@@ -37,8 +37,8 @@ struct Side : tcp::Receiver {
   bool through_epoll = false;
   uint64_t frames = 0, bytes = 0, sent_frames = 0;
   bool broken = false;
-  // Relative to a cache line: 0, or 16 as malloc() gives large blocks (-m). The kernel's copy is 2.5
-  // times slower there on Zen 4, in every program.
+  // Relative to a cache line: 0, or 16 as malloc() gives large blocks (-m). The kernel's copy
+  // is 2.5 times slower there on Zen 4, in every program.
   size_t shift = 0;
   std::vector<char> storage = std::vector<char>((4 << 20) + 128);
   char* memory() {
@@ -115,10 +115,11 @@ void ping_pong(Side& side, bool first, size_t n) {
   if (first) {
     const tcp::Counters& c = side.tcp.counters();
     const double frames = double(rounds) * batches_wanted;
-    printf("%8zu B   %8.2f us one way (lower quartile), median %8.2f, best %8.2f; "
-           "%.1f writes, %.1f reads a frame\n", n,
-           batches[batches.size() / 4], batches[batches.size() / 2], batches[0],
-           double(c.writes - writes) / frames, double(c.reads - reads) / frames);
+    printf(
+        "%8zu B   %8.2f us one way (lower quartile), median %8.2f, best %8.2f; "
+        "%.1f writes, %.1f reads a frame\n",
+        n, batches[batches.size() / 4], batches[batches.size() / 2], batches[0],
+        double(c.writes - writes) / frames, double(c.reads - reads) / frames);
   }
 }
 
@@ -142,9 +143,10 @@ void stream(Side& side, bool first, size_t n) {
   }
   if (first) {
     const tcp::Counters& c = side.tcp.counters();
-    printf("%8zu B   %8.0f MB/s mean, %8.0f best   (rate seen by the kernel %.0f MB/s, %llu writes)\n",
-           n, sum / batches, best, double(side.tcp.rate(side.peer)) / 1e6,
-           static_cast<unsigned long long>(c.writes));
+    printf(
+        "%8zu B   %8.0f MB/s mean, %8.0f best   (rate seen by the kernel %.0f MB/s, %llu writes)\n",
+        n, sum / batches, best, double(side.tcp.rate(side.peer)) / 1e6,
+        static_cast<unsigned long long>(c.writes));
   }
 }
 

@@ -94,9 +94,7 @@ HEADWAY_ENTRY(MPI_Buffer_detach_c)(void* buffer_addr, MPI_Count* size) {
   return detach_count("MPI_Buffer_detach_c", nullptr, buffer_addr, size);
 }
 HEADWAY_ENTRY(MPI_Buffer_flush)() { return flush("MPI_Buffer_flush", nullptr, nullptr); }
-HEADWAY_ENTRY(MPI_Buffer_iflush)(MPI_Request* request) {
-  return flush("MPI_Buffer_iflush", nullptr, request);
-}
+HEADWAY_ENTRY(MPI_Buffer_iflush)(MPI_Request* request) { return flush("MPI_Buffer_iflush", nullptr, request); }
 
 HEADWAY_ENTRY(MPI_Comm_attach_buffer)(MPI_Comm comm, void* buffer, int size) {
   return attach("MPI_Comm_attach_buffer", &comm, buffer, size);
@@ -110,9 +108,7 @@ HEADWAY_ENTRY(MPI_Comm_detach_buffer)(MPI_Comm comm, void* buffer_addr, int* siz
 HEADWAY_ENTRY(MPI_Comm_detach_buffer_c)(MPI_Comm comm, void* buffer_addr, MPI_Count* size) {
   return detach_count("MPI_Comm_detach_buffer_c", &comm, buffer_addr, size);
 }
-HEADWAY_ENTRY(MPI_Comm_flush_buffer)(MPI_Comm comm) {
-  return flush("MPI_Comm_flush_buffer", &comm, nullptr);
-}
+HEADWAY_ENTRY(MPI_Comm_flush_buffer)(MPI_Comm comm) { return flush("MPI_Comm_flush_buffer", &comm, nullptr); }
 HEADWAY_ENTRY(MPI_Comm_iflush_buffer)(MPI_Comm comm, MPI_Request* request) {
   return flush("MPI_Comm_iflush_buffer", &comm, request);
 }

@@ -21,8 +21,7 @@ int hand_out_comm(const Story& story, Outcome outcome, objects::Comm* made, MPI_
 }
 
 // Hints come from the call's info alone: since MPI 4.0 a duplicate does not inherit them.
-int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm,
-        MPI_Request* request) {
+int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, MPI_Request* request) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_places(story, newcomm)) return code;
@@ -97,8 +96,7 @@ HEADWAY_ENTRY(MPI_Comm_dup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* ne
 HEADWAY_ENTRY(MPI_Comm_idup)(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
   return dup("MPI_Comm_idup", comm, MPI_INFO_NULL, newcomm, request);
 }
-HEADWAY_ENTRY(MPI_Comm_idup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
-                                       MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Comm_idup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
   return dup("MPI_Comm_idup_with_info", comm, info, newcomm, request);
 }
 
@@ -113,14 +111,12 @@ HEADWAY_ENTRY(MPI_Comm_split)(MPI_Comm comm, int color, int key, MPI_Comm* newco
   return split(story, color < 0 ? -1 : color, key, newcomm);
 }
 
-HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_Info,
-                                   MPI_Comm* newcomm) {
+HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_Info, MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_split_type"};
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_places(story, newcomm)) return code;
   switch (split_type) {
-    case MPI_COMM_TYPE_SHARED:
-      return split(story, int(process().node_ranks()[0]), key, newcomm);
+    case MPI_COMM_TYPE_SHARED: return split(story, int(process().node_ranks()[0]), key, newcomm);
     case MPI_UNDEFINED:
     case MPI_COMM_TYPE_HW_GUIDED:
     case MPI_COMM_TYPE_HW_UNGUIDED:
@@ -171,8 +167,7 @@ HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
     waiter.engine.handoff.enter();
     waiter.until(
         [&] {
-          return waited->references.load(std::memory_order_relaxed) == 1 ||
-                 waiter.engine.is_idle();
+          return waited->references.load(std::memory_order_relaxed) == 1 || waiter.engine.is_idle();
         },
         nullptr);
     waiter.engine.handoff.leave();

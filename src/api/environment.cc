@@ -126,7 +126,9 @@ HEADWAY_ENTRY_R(double, MPI_Wtime)() { return double(base::now_ns()) * 1e-9; }
 HEADWAY_ENTRY_R(double, MPI_Wtick)() { return 1e-9; }
 
 // A hook for profilers, which replace it.
-HEADWAY_ENTRY(MPI_Pcontrol)(const int, ...) { return MPI_SUCCESS; }
+HEADWAY_ENTRY(MPI_Pcontrol)(const int, ...) {
+  return MPI_SUCCESS;
+}
 
 HEADWAY_ENTRY(MPI_Abi_get_info)(MPI_Info* info) {
   const Story story{.call = "MPI_Abi_get_info"};
@@ -165,8 +167,7 @@ HEADWAY_ENTRY(MPI_Abi_get_fortran_info)(MPI_Info* info) {
   return hand_out_info({.call = "MPI_Abi_get_fortran_info"}, told->duplicate(), info);
 }
 
-HEADWAY_ENTRY(MPI_Abi_set_fortran_booleans)(int logical_size, void* logical_true,
-                                            void* logical_false) {
+HEADWAY_ENTRY(MPI_Abi_set_fortran_booleans)(int logical_size, void* logical_true, void* logical_false) {
   const Story story{.call = "MPI_Abi_set_fortran_booleans"};
   if (!is_logical_size(logical_size) || !logical_true || !logical_false) {
     return raise(story, MPI_ERR_ARG, "the size is not that of a Fortran logical, or no value",
@@ -184,8 +185,8 @@ HEADWAY_ENTRY(MPI_Abi_set_fortran_booleans)(int logical_size, void* logical_true
   return raise(story, MPI_ERR_OTHER, "the Fortran logicals were set before", "set them once");
 }
 
-HEADWAY_ENTRY(MPI_Abi_get_fortran_booleans)(int logical_size, void* logical_true,
-                                            void* logical_false, int* is_set) {
+HEADWAY_ENTRY(MPI_Abi_get_fortran_booleans)(int logical_size, void* logical_true, void* logical_false,
+                                int* is_set) {
   if (!is_logical_size(logical_size)) {
     return raise({.call = "MPI_Abi_get_fortran_booleans"}, MPI_ERR_ARG,
                  "the size is not that of a Fortran logical",

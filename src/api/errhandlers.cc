@@ -38,23 +38,20 @@ int take_errhandler(const Story& story, MPI_Errhandler handle, objects::Errhandl
 
 }  // namespace
 
-HEADWAY_ENTRY(MPI_Comm_create_errhandler)(MPI_Comm_errhandler_function* function,
-                                          MPI_Errhandler* errhandler) {
+HEADWAY_ENTRY(MPI_Comm_create_errhandler)(MPI_Comm_errhandler_function* function, MPI_Errhandler* errhandler) {
   return create("MPI_Comm_create_errhandler", reinterpret_cast<void*>(function),
                 objects::ErrhandlerTarget::comm, errhandler);
 }
-HEADWAY_ENTRY(MPI_Win_create_errhandler)(MPI_Win_errhandler_function* function,
-                                         MPI_Errhandler* errhandler) {
+HEADWAY_ENTRY(MPI_Win_create_errhandler)(MPI_Win_errhandler_function* function, MPI_Errhandler* errhandler) {
   return create("MPI_Win_create_errhandler", reinterpret_cast<void*>(function),
                 objects::ErrhandlerTarget::window, errhandler);
 }
-HEADWAY_ENTRY(MPI_File_create_errhandler)(MPI_File_errhandler_function* function,
-                                          MPI_Errhandler* errhandler) {
+HEADWAY_ENTRY(MPI_File_create_errhandler)(MPI_File_errhandler_function* function, MPI_Errhandler* errhandler) {
   return create("MPI_File_create_errhandler", reinterpret_cast<void*>(function),
                 objects::ErrhandlerTarget::file, errhandler);
 }
 HEADWAY_ENTRY(MPI_Session_create_errhandler)(MPI_Session_errhandler_function* function,
-                                             MPI_Errhandler* errhandler) {
+                                 MPI_Errhandler* errhandler) {
   return create("MPI_Session_create_errhandler", reinterpret_cast<void*>(function),
                 objects::ErrhandlerTarget::session, errhandler);
 }
@@ -100,7 +97,8 @@ HEADWAY_ENTRY(MPI_Errhandler_free)(MPI_Errhandler* errhandler) {
   if (const int code = take_errhandler(story, *errhandler, handler)) return code;
   *errhandler = MPI_ERRHANDLER_NULL;
   if (handler->kind != objects::ErrhandlerKind::user) return MPI_SUCCESS;  // MPI_Comm_get gave it
-  // MPI_Comm_get_errhandler gives the same handle again: it dies when all that were given are freed.
+  // MPI_Comm_get_errhandler gives the same handle again: it dies when all that were given are
+  // freed.
   if (handler->handles_given.fetch_sub(1, std::memory_order_relaxed) == 1) {
     registry().errhandlers.remove(handler->handle);
     handler->handle = 0;

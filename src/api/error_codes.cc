@@ -215,9 +215,8 @@ HEADWAY_ENTRY(MPI_Add_error_string)(int errorcode, const char* string) {
     UserCode* user = find_user(errorcode);
     if (!user || strlen(string) >= MPI_MAX_ERROR_STRING) {
       code = MPI_ERR_ARG;
-    } else if (!user->text &&
-               !(user->text = static_cast<char*>(
-                     headway::base::heap_allocate(MPI_MAX_ERROR_STRING)))) {
+    } else if (!user->text && !(user->text = static_cast<char*>(
+                                    headway::base::heap_allocate(MPI_MAX_ERROR_STRING)))) {
       code = MPI_ERR_NO_MEM;
     } else {
       strcpy(user->text, string);

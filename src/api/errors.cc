@@ -17,7 +17,8 @@ struct Meaning {
 constexpr Meaning meanings[] = {
     {Outcome::truncated, MPI_ERR_TRUNCATE, "the message is longer than the receive's buffer",
      "receive with a larger count, or send less; MPI_Probe tells the size beforehand"},
-    {Outcome::no_memory, MPI_ERR_NO_MEM, "no memory left", "see the machine's memory and ulimit -v"},
+    {Outcome::no_memory, MPI_ERR_NO_MEM, "no memory left",
+     "see the machine's memory and ulimit -v"},
     {Outcome::peer_lost, MPI_ERR_PROC_ABORTED, "the other process is gone", nullptr},
     {Outcome::no_route, MPI_ERR_OTHER, "the other process cannot be reached", nullptr},
     {Outcome::no_resource, MPI_ERR_NO_MEM, "no more objects of this kind can be made",
@@ -106,8 +107,8 @@ int raise(const Story& story, int code, const char* why, const char* remedy) {
   switch (handler.kind) {
     case objects::ErrhandlerKind::returning: return code;
     case objects::ErrhandlerKind::user: {
-      MPI_Comm comm = handle_of<MPI_Comm>(story.comm ? story.comm->handle
-                                                     : value_of(MPI_COMM_SELF));
+      MPI_Comm comm =
+          handle_of<MPI_Comm>(story.comm ? story.comm->handle : value_of(MPI_COMM_SELF));
       reinterpret_cast<MPI_Comm_errhandler_function*>(handler.function)(&comm, &code);
       return code;
     }
@@ -139,7 +140,8 @@ int not_running(const char* call) {
 int unsupported(const char* function) {
   Story story{.call = function};
   if (!is_running()) return MPI_ERR_UNSUPPORTED_OPERATION;
-  return raise(story, MPI_ERR_UNSUPPORTED_OPERATION, "this function is not there yet in Headway MPI",
+  return raise(story, MPI_ERR_UNSUPPORTED_OPERATION,
+               "this function is not there yet in Headway MPI",
                "the README lists what is there; --library program runs a program on the MPI it "
                "was built for");
 }

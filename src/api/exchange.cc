@@ -42,8 +42,7 @@ int exchange(const Story& out, const Story& in, const protocols::UserMemory& mem
   if (out.peer == MPI_PROC_NULL) {
     outcome = p2p::receive(waiter, place, source_of(in), got);
   } else {
-    outcome =
-        p2p::send_receive(waiter, memory, destination_of(out), place, source_of(in), got);
+    outcome = p2p::send_receive(waiter, memory, destination_of(out), place, source_of(in), got);
   }
   set_status(status, got);
   return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(in.call, in.comm, got, outcome);
@@ -61,8 +60,7 @@ int start_exchange(const Story& out, const Story& in, const protocols::UserMemor
   }
   if (in.peer != MPI_PROC_NULL) {
     base::heap_free(copy, copy_size);
-    return hand_out(in, p2p::start_receive(waiter, memory_of(in, buffer), source_of(in)),
-                    request);
+    return hand_out(in, p2p::start_receive(waiter, memory_of(in, buffer), source_of(in)), request);
   }
   if (out.peer == MPI_PROC_NULL) {
     base::heap_free(copy, copy_size);
@@ -70,8 +68,8 @@ int start_exchange(const Story& out, const Story& in, const protocols::UserMemor
   }
   // Nothing is received: the buffer may be sent from where it is.
   base::heap_free(copy, copy_size);
-  protocols::Request* made = p2p::start_send(waiter, memory_of(out, buffer), destination_of(out),
-                                             p2p::Mode::standard);
+  protocols::Request* made =
+      p2p::start_send(waiter, memory_of(out, buffer), destination_of(out), p2p::Mode::standard);
   if (made) {
     made->status_source = MPI_PROC_NULL;
     made->status_tag = MPI_ANY_TAG;
@@ -99,8 +97,8 @@ int replace(const char* call, void* buf, int64_t count, MPI_Datatype datatype, i
             int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
             MPI_Request* request) {
   Story out{.call = call}, in{.call = call};
-  const Half send{buf, count, datatype, dest, sendtag}, receive{buf, count, datatype, source,
-                                                                recvtag};
+  const Half send{buf, count, datatype, dest, sendtag},
+      receive{buf, count, datatype, source, recvtag};
   if (const int code = check(out, in, send, receive, comm)) return code;
   const protocols::UserMemory original = memory_of(out, buf);
   const uint64_t bytes = original.bytes();
@@ -117,53 +115,47 @@ int replace(const char* call, void* buf, int64_t count, MPI_Datatype datatype, i
 
 }  // namespace
 
-HEADWAY_ENTRY(MPI_Sendrecv)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
-                            int sendtag, void* recvbuf, int recvcount, MPI_Datatype recvtype,
-                            int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+HEADWAY_ENTRY(MPI_Sendrecv)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                void* recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                MPI_Comm comm, MPI_Status* status) {
   return sendrecv("MPI_Sendrecv", {sendbuf, sendcount, sendtype, dest, sendtag},
                   {recvbuf, recvcount, recvtype, source, recvtag}, comm, status);
 }
-HEADWAY_ENTRY(MPI_Sendrecv_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
-                              int dest, int sendtag, void* recvbuf, MPI_Count recvcount,
-                              MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
-                              MPI_Status* status) {
+HEADWAY_ENTRY(MPI_Sendrecv_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
+                  int sendtag, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
+                  int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
   return sendrecv("MPI_Sendrecv_c", {sendbuf, sendcount, sendtype, dest, sendtag},
                   {recvbuf, recvcount, recvtype, source, recvtag}, comm, status);
 }
-HEADWAY_ENTRY(MPI_Isendrecv)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
-                             int sendtag, void* recvbuf, int recvcount, MPI_Datatype recvtype,
-                             int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Isendrecv)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                 void* recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                 MPI_Comm comm, MPI_Request* request) {
   return isendrecv("MPI_Isendrecv", {sendbuf, sendcount, sendtype, dest, sendtag},
                    {recvbuf, recvcount, recvtype, source, recvtag}, comm, request);
 }
-HEADWAY_ENTRY(MPI_Isendrecv_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
-                               int dest, int sendtag, void* recvbuf, MPI_Count recvcount,
-                               MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
-                               MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Isendrecv_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
+                   int sendtag, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
+                   int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
   return isendrecv("MPI_Isendrecv_c", {sendbuf, sendcount, sendtype, dest, sendtag},
                    {recvbuf, recvcount, recvtype, source, recvtag}, comm, request);
 }
-HEADWAY_ENTRY(MPI_Sendrecv_replace)(void* buf, int count, MPI_Datatype datatype, int dest,
-                                    int sendtag, int source, int recvtag, MPI_Comm comm,
-                                    MPI_Status* status) {
-  return replace("MPI_Sendrecv_replace", buf, count, datatype, dest, sendtag, source, recvtag,
-                 comm, status, nullptr);
+HEADWAY_ENTRY(MPI_Sendrecv_replace)(void* buf, int count, MPI_Datatype datatype, int dest, int sendtag,
+                        int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+  return replace("MPI_Sendrecv_replace", buf, count, datatype, dest, sendtag, source, recvtag, comm,
+                 status, nullptr);
 }
-HEADWAY_ENTRY(MPI_Sendrecv_replace_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                                      int sendtag, int source, int recvtag, MPI_Comm comm,
-                                      MPI_Status* status) {
+HEADWAY_ENTRY(MPI_Sendrecv_replace_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
+                          int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
   return replace("MPI_Sendrecv_replace_c", buf, count, datatype, dest, sendtag, source, recvtag,
                  comm, status, nullptr);
 }
-HEADWAY_ENTRY(MPI_Isendrecv_replace)(void* buf, int count, MPI_Datatype datatype, int dest,
-                                     int sendtag, int source, int recvtag, MPI_Comm comm,
-                                     MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Isendrecv_replace)(void* buf, int count, MPI_Datatype datatype, int dest, int sendtag,
+                         int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
   return replace("MPI_Isendrecv_replace", buf, count, datatype, dest, sendtag, source, recvtag,
                  comm, nullptr, request);
 }
-HEADWAY_ENTRY(MPI_Isendrecv_replace_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                                       int sendtag, int source, int recvtag, MPI_Comm comm,
-                                       MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Isendrecv_replace_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
+                           int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
   return replace("MPI_Isendrecv_replace_c", buf, count, datatype, dest, sendtag, source, recvtag,
                  comm, nullptr, request);
 }

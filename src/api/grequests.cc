@@ -27,10 +27,9 @@ int free_generalized(Generalized* generalized) {
 using namespace headway;
 using namespace headway::api;
 
-HEADWAY_ENTRY(MPI_Grequest_start)(MPI_Grequest_query_function* query_fn,
-                                  MPI_Grequest_free_function* free_fn,
-                                  MPI_Grequest_cancel_function* cancel_fn, void* extra_state,
-                                  MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Grequest_start)(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_function* free_fn,
+                      MPI_Grequest_cancel_function* cancel_fn, void* extra_state,
+                      MPI_Request* request) {
   const Story story{.call = "MPI_Grequest_start"};
   if (!is_running()) return not_running(story.call);
   if (const int code = check_places(story, request)) return code;

@@ -65,7 +65,8 @@ class Listed {
   Listed(const Story& story, const Group& group) : story_(story), group_(group) {}
   int prepare() {
     return seen_.resize(size_t(group_.size)) && order_.reserve(size_t(group_.size))
-               ? MPI_SUCCESS : raise(story_, Outcome::no_memory);
+               ? MPI_SUCCESS
+               : raise(story_, Outcome::no_memory);
   }
   int add(int64_t rank) {
     base::Text<200> why;
@@ -215,8 +216,8 @@ HEADWAY_ENTRY(MPI_Group_rank)(MPI_Group group, int* rank) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Group_translate_ranks)(MPI_Group group1, int n, const int ranks1[],
-                                         MPI_Group group2, int ranks2[]) {
+HEADWAY_ENTRY(MPI_Group_translate_ranks)(MPI_Group group1, int n, const int ranks1[], MPI_Group group2,
+                             int ranks2[]) {
   const Story story{.call = "MPI_Group_translate_ranks"};
   Group* from = nullptr;
   Group* to = nullptr;
@@ -281,11 +282,9 @@ HEADWAY_ENTRY(MPI_Group_incl)(MPI_Group group, int n, const int ranks[], MPI_Gro
 HEADWAY_ENTRY(MPI_Group_excl)(MPI_Group group, int n, const int ranks[], MPI_Group* newgroup) {
   return from_list("MPI_Group_excl", group, n, ranks, false, newgroup);
 }
-HEADWAY_ENTRY(MPI_Group_range_incl)(MPI_Group group, int n, int ranges[][3],
-                                    MPI_Group* newgroup) {
+HEADWAY_ENTRY(MPI_Group_range_incl)(MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup) {
   return from_ranges("MPI_Group_range_incl", group, n, ranges, true, newgroup);
 }
-HEADWAY_ENTRY(MPI_Group_range_excl)(MPI_Group group, int n, int ranges[][3],
-                                    MPI_Group* newgroup) {
+HEADWAY_ENTRY(MPI_Group_range_excl)(MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup) {
   return from_ranges("MPI_Group_range_excl", group, n, ranges, false, newgroup);
 }

@@ -136,37 +136,23 @@ using namespace headway;
 using namespace headway::api;
 
 HEADWAY_ENTRY(MPI_Comm_toint)(MPI_Comm comm) { return int(value_of(comm)); }
-HEADWAY_ENTRY_R(MPI_Comm, MPI_Comm_fromint)(int comm) {
-  return handle_of<MPI_Comm>(uint32_t(comm));
-}
-HEADWAY_ENTRY(MPI_Errhandler_toint)(MPI_Errhandler errhandler) {
-  return int(value_of(errhandler));
-}
+HEADWAY_ENTRY_R(MPI_Comm, MPI_Comm_fromint)(int comm) { return handle_of<MPI_Comm>(uint32_t(comm)); }
+HEADWAY_ENTRY(MPI_Errhandler_toint)(MPI_Errhandler errhandler) { return int(value_of(errhandler)); }
 HEADWAY_ENTRY_R(MPI_Errhandler, MPI_Errhandler_fromint)(int errhandler) {
   return handle_of<MPI_Errhandler>(uint32_t(errhandler));
 }
 HEADWAY_ENTRY(MPI_File_toint)(MPI_File file) { return int(value_of(file)); }
-HEADWAY_ENTRY_R(MPI_File, MPI_File_fromint)(int file) {
-  return handle_of<MPI_File>(uint32_t(file));
-}
+HEADWAY_ENTRY_R(MPI_File, MPI_File_fromint)(int file) { return handle_of<MPI_File>(uint32_t(file)); }
 HEADWAY_ENTRY(MPI_Group_toint)(MPI_Group group) { return int(value_of(group)); }
-HEADWAY_ENTRY_R(MPI_Group, MPI_Group_fromint)(int group) {
-  return handle_of<MPI_Group>(uint32_t(group));
-}
+HEADWAY_ENTRY_R(MPI_Group, MPI_Group_fromint)(int group) { return handle_of<MPI_Group>(uint32_t(group)); }
 HEADWAY_ENTRY(MPI_Info_toint)(MPI_Info info) { return int(value_of(info)); }
-HEADWAY_ENTRY_R(MPI_Info, MPI_Info_fromint)(int info) {
-  return handle_of<MPI_Info>(uint32_t(info));
-}
+HEADWAY_ENTRY_R(MPI_Info, MPI_Info_fromint)(int info) { return handle_of<MPI_Info>(uint32_t(info)); }
 HEADWAY_ENTRY(MPI_Op_toint)(MPI_Op op) { return int(value_of(op)); }
 HEADWAY_ENTRY_R(MPI_Op, MPI_Op_fromint)(int op) { return handle_of<MPI_Op>(uint32_t(op)); }
 HEADWAY_ENTRY(MPI_Session_toint)(MPI_Session session) { return int(value_of(session)); }
-HEADWAY_ENTRY_R(MPI_Session, MPI_Session_fromint)(int session) {
-  return handle_of<MPI_Session>(uint32_t(session));
-}
+HEADWAY_ENTRY_R(MPI_Session, MPI_Session_fromint)(int session) { return handle_of<MPI_Session>(uint32_t(session)); }
 HEADWAY_ENTRY(MPI_Type_toint)(MPI_Datatype datatype) { return int(value_of(datatype)); }
-HEADWAY_ENTRY_R(MPI_Datatype, MPI_Type_fromint)(int datatype) {
-  return handle_of<MPI_Datatype>(uint32_t(datatype));
-}
+HEADWAY_ENTRY_R(MPI_Datatype, MPI_Type_fromint)(int datatype) { return handle_of<MPI_Datatype>(uint32_t(datatype)); }
 HEADWAY_ENTRY(MPI_Win_toint)(MPI_Win win) { return int(value_of(win)); }
 HEADWAY_ENTRY_R(MPI_Win, MPI_Win_fromint)(int win) { return handle_of<MPI_Win>(uint32_t(win)); }
 

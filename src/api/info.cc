@@ -201,8 +201,7 @@ HEADWAY_ENTRY(MPI_Info_delete)(MPI_Info info, const char* key) {
   return raise(story, MPI_ERR_INFO_NOKEY, why.c_str());
 }
 
-HEADWAY_ENTRY(MPI_Info_get_string)(MPI_Info info, const char* key, int* buflen, char* value,
-                                   int* flag) {
+HEADWAY_ENTRY(MPI_Info_get_string)(MPI_Info info, const char* key, int* buflen, char* value, int* flag) {
   const Story story{.call = "MPI_Info_get_string"};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;

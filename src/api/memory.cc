@@ -7,7 +7,7 @@ using namespace headway::api;
 
 namespace {
 
-constexpr uint64_t least_alignment = 64;        // a cache line
+constexpr uint64_t least_alignment = 64;  // a cache line
 constexpr uint64_t most_alignment = 1u << 30;
 constexpr uint64_t mark = 0x68656164776179a1u;  // tells our memory from other memory
 

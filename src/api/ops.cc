@@ -34,8 +34,7 @@ int create_op(const char* call, void* function, int commute, bool large, MPI_Op*
 }
 
 int invalid_op(const Story& story) {
-  return raise(story, MPI_ERR_OP,
-               "the operation is not valid: MPI_OP_NULL, freed, or never made");
+  return raise(story, MPI_ERR_OP, "the operation is not valid: MPI_OP_NULL, freed, or never made");
 }
 
 int reduce_local(const char* call, const void* inbuf, void* inoutbuf, int64_t count,
@@ -86,11 +85,11 @@ HEADWAY_ENTRY(MPI_Op_commutative)(MPI_Op op, int* commute) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Reduce_local)(const void* inbuf, void* inoutbuf, int count,
-                                MPI_Datatype datatype, MPI_Op op) {
+HEADWAY_ENTRY(MPI_Reduce_local)(const void* inbuf, void* inoutbuf, int count, MPI_Datatype datatype,
+                    MPI_Op op) {
   return reduce_local("MPI_Reduce_local", inbuf, inoutbuf, count, datatype, op);
 }
-HEADWAY_ENTRY(MPI_Reduce_local_c)(const void* inbuf, void* inoutbuf, MPI_Count count,
-                                  MPI_Datatype datatype, MPI_Op op) {
+HEADWAY_ENTRY(MPI_Reduce_local_c)(const void* inbuf, void* inoutbuf, MPI_Count count, MPI_Datatype datatype,
+                      MPI_Op op) {
   return reduce_local("MPI_Reduce_local_c", inbuf, inoutbuf, count, datatype, op);
 }

@@ -1,6 +1,6 @@
 // Pack and unpack: MPI 5.0, section 5.2. A packed message is the data without its gaps.
-#include "api/detail/message.h"
 #include "datatypes/pack.h"
+#include "api/detail/message.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -32,7 +32,8 @@ int unpack(const char* call, const void* inbuf, Count insize, Count* position, v
   if (const int code = take_data(story, outbuf, outcount, datatype)) return code;
   const uint64_t bytes = uint64_t(outcount) * story.type->size();
   if (*position < 0 || insize < *position || uint64_t(insize - *position) < bytes) {
-    return raise(story, MPI_ERR_TRUNCATE, "the packed buffer ends before the data that is asked for",
+    return raise(story, MPI_ERR_TRUNCATE,
+                 "the packed buffer ends before the data that is asked for",
                  "unpack what was packed, in the same order");
   }
   datatypes::unpack(*story.type, outbuf, uint64_t(outcount), 0,
@@ -60,26 +61,25 @@ int pack_size(const char* call, Count incount, MPI_Datatype datatype, MPI_Comm c
 
 }  // namespace
 
-HEADWAY_ENTRY(MPI_Pack)(const void* inbuf, int incount, MPI_Datatype datatype, void* outbuf,
-                        int outsize, int* position, MPI_Comm comm) {
+HEADWAY_ENTRY(MPI_Pack)(const void* inbuf, int incount, MPI_Datatype datatype, void* outbuf, int outsize,
+            int* position, MPI_Comm comm) {
   return pack("MPI_Pack", inbuf, incount, datatype, outbuf, outsize, position, comm);
 }
-HEADWAY_ENTRY(MPI_Pack_c)(const void* inbuf, MPI_Count incount, MPI_Datatype datatype,
-                          void* outbuf, MPI_Count outsize, MPI_Count* position, MPI_Comm comm) {
+HEADWAY_ENTRY(MPI_Pack_c)(const void* inbuf, MPI_Count incount, MPI_Datatype datatype, void* outbuf,
+              MPI_Count outsize, MPI_Count* position, MPI_Comm comm) {
   return pack("MPI_Pack_c", inbuf, incount, datatype, outbuf, outsize, position, comm);
 }
 HEADWAY_ENTRY(MPI_Unpack)(const void* inbuf, int insize, int* position, void* outbuf, int outcount,
-                          MPI_Datatype datatype, MPI_Comm comm) {
+              MPI_Datatype datatype, MPI_Comm comm) {
   return unpack("MPI_Unpack", inbuf, insize, position, outbuf, outcount, datatype, comm);
 }
 HEADWAY_ENTRY(MPI_Unpack_c)(const void* inbuf, MPI_Count insize, MPI_Count* position, void* outbuf,
-                            MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm) {
+                MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm) {
   return unpack("MPI_Unpack_c", inbuf, insize, position, outbuf, outcount, datatype, comm);
 }
 HEADWAY_ENTRY(MPI_Pack_size)(int incount, MPI_Datatype datatype, MPI_Comm comm, int* size) {
   return pack_size("MPI_Pack_size", incount, datatype, comm, size);
 }
-HEADWAY_ENTRY(MPI_Pack_size_c)(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm,
-                               MPI_Count* size) {
+HEADWAY_ENTRY(MPI_Pack_size_c)(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count* size) {
   return pack_size("MPI_Pack_size_c", incount, datatype, comm, size);
 }

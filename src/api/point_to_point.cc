@@ -27,8 +27,8 @@ int check_receive(Story& story, const void* buf, int64_t count, MPI_Datatype dat
 }
 
 template <Mode M>
-int send(const char* call, const void* buf, int64_t count, MPI_Datatype datatype, int dest,
-         int tag, MPI_Comm comm) {
+int send(const char* call, const void* buf, int64_t count, MPI_Datatype datatype, int dest, int tag,
+         MPI_Comm comm) {
   Story story{.call = call};
   if (const int code = check_send(story, buf, count, datatype, dest, tag, comm)) return code;
   if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
@@ -61,8 +61,8 @@ int isend(const char* call, const void* buf, int64_t count, MPI_Datatype datatyp
     if (code != MPI_SUCCESS) return code;
     return hand_out(story, p2p::make_complete(waiter, story.comm, dest, tag), request);
   } else {
-    return hand_out(
-        story, p2p::start_send(waiter, memory_of(story, buf), destination_of(story), M), request);
+    return hand_out(story, p2p::start_send(waiter, memory_of(story, buf), destination_of(story), M),
+                    request);
   }
 }
 
@@ -120,140 +120,134 @@ int recv_init(const char* call, void* buf, int64_t count, MPI_Datatype datatype,
   if (const int code = check_receive(story, buf, count, datatype, source, tag, comm)) return code;
   if (source == MPI_PROC_NULL) return persistent_null(story, request);
   return hand_out(story,
-                  p2p::make_persistent(process().waiter(), memory_of(story, buf),
-                                       source_of(story), true, Mode::standard),
+                  p2p::make_persistent(process().waiter(), memory_of(story, buf), source_of(story),
+                                       true, Mode::standard),
                   request);
 }
 
 }  // namespace
 
-HEADWAY_ENTRY(MPI_Send)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                        MPI_Comm comm) {
+HEADWAY_ENTRY(MPI_Send)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
   return send<Mode::standard>("MPI_Send", buf, count, datatype, dest, tag, comm);
 }
-HEADWAY_ENTRY(MPI_Send_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                          int tag, MPI_Comm comm) {
+HEADWAY_ENTRY(MPI_Send_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm) {
   return send<Mode::standard>("MPI_Send_c", buf, count, datatype, dest, tag, comm);
 }
-HEADWAY_ENTRY(MPI_Bsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                         MPI_Comm comm) {
+HEADWAY_ENTRY(MPI_Bsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
   return send<Mode::buffered>("MPI_Bsend", buf, count, datatype, dest, tag, comm);
 }
-HEADWAY_ENTRY(MPI_Bsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                           int tag, MPI_Comm comm) {
+HEADWAY_ENTRY(MPI_Bsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+               MPI_Comm comm) {
   return send<Mode::buffered>("MPI_Bsend_c", buf, count, datatype, dest, tag, comm);
 }
-HEADWAY_ENTRY(MPI_Ssend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                         MPI_Comm comm) {
+HEADWAY_ENTRY(MPI_Ssend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
   return send<Mode::synchronous>("MPI_Ssend", buf, count, datatype, dest, tag, comm);
 }
-HEADWAY_ENTRY(MPI_Ssend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                           int tag, MPI_Comm comm) {
+HEADWAY_ENTRY(MPI_Ssend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+               MPI_Comm comm) {
   return send<Mode::synchronous>("MPI_Ssend_c", buf, count, datatype, dest, tag, comm);
 }
-HEADWAY_ENTRY(MPI_Rsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                         MPI_Comm comm) {
+HEADWAY_ENTRY(MPI_Rsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
   return send<Mode::ready>("MPI_Rsend", buf, count, datatype, dest, tag, comm);
 }
-HEADWAY_ENTRY(MPI_Rsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                           int tag, MPI_Comm comm) {
+HEADWAY_ENTRY(MPI_Rsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+               MPI_Comm comm) {
   return send<Mode::ready>("MPI_Rsend_c", buf, count, datatype, dest, tag, comm);
 }
 
-HEADWAY_ENTRY(MPI_Recv)(void* buf, int count, MPI_Datatype datatype, int source, int tag,
-                        MPI_Comm comm, MPI_Status* status) {
+HEADWAY_ENTRY(MPI_Recv)(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+            MPI_Status* status) {
   return receive("MPI_Recv", buf, count, datatype, source, tag, comm, status);
 }
-HEADWAY_ENTRY(MPI_Recv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
-                          MPI_Comm comm, MPI_Status* status) {
+HEADWAY_ENTRY(MPI_Recv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+              MPI_Status* status) {
   return receive("MPI_Recv_c", buf, count, datatype, source, tag, comm, status);
 }
 
-HEADWAY_ENTRY(MPI_Isend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                         MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Isend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+             MPI_Request* request) {
   return isend<Mode::standard>("MPI_Isend", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Isend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                           int tag, MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Isend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+               MPI_Comm comm, MPI_Request* request) {
   return isend<Mode::standard>("MPI_Isend_c", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Ibsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                          MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Ibsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   return isend<Mode::buffered>("MPI_Ibsend", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Ibsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                            int tag, MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Ibsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                MPI_Comm comm, MPI_Request* request) {
   return isend<Mode::buffered>("MPI_Ibsend_c", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Issend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                          MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Issend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   return isend<Mode::synchronous>("MPI_Issend", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Issend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                            int tag, MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Issend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                MPI_Comm comm, MPI_Request* request) {
   return isend<Mode::synchronous>("MPI_Issend_c", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Irsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                          MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Irsend)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   return isend<Mode::ready>("MPI_Irsend", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Irsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                            int tag, MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Irsend_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                MPI_Comm comm, MPI_Request* request) {
   return isend<Mode::ready>("MPI_Irsend_c", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Irecv)(void* buf, int count, MPI_Datatype datatype, int source, int tag,
-                         MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Irecv)(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+             MPI_Request* request) {
   return irecv("MPI_Irecv", buf, count, datatype, source, tag, comm, request);
 }
 HEADWAY_ENTRY(MPI_Irecv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
-                           MPI_Comm comm, MPI_Request* request) {
+               MPI_Comm comm, MPI_Request* request) {
   return irecv("MPI_Irecv_c", buf, count, datatype, source, tag, comm, request);
 }
 
 HEADWAY_ENTRY(MPI_Send_init)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                             MPI_Comm comm, MPI_Request* request) {
-  return send_init<Mode::standard>("MPI_Send_init", buf, count, datatype, dest, tag, comm,
-                                   request);
+                 MPI_Comm comm, MPI_Request* request) {
+  return send_init<Mode::standard>("MPI_Send_init", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Send_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                               int tag, MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Send_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                   MPI_Comm comm, MPI_Request* request) {
   return send_init<Mode::standard>("MPI_Send_init_c", buf, count, datatype, dest, tag, comm,
                                    request);
 }
 HEADWAY_ENTRY(MPI_Bsend_init)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                              MPI_Comm comm, MPI_Request* request) {
+                  MPI_Comm comm, MPI_Request* request) {
   return send_init<Mode::buffered>("MPI_Bsend_init", buf, count, datatype, dest, tag, comm,
                                    request);
 }
-HEADWAY_ENTRY(MPI_Bsend_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                                int tag, MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Bsend_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                    MPI_Comm comm, MPI_Request* request) {
   return send_init<Mode::buffered>("MPI_Bsend_init_c", buf, count, datatype, dest, tag, comm,
                                    request);
 }
 HEADWAY_ENTRY(MPI_Ssend_init)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                              MPI_Comm comm, MPI_Request* request) {
+                  MPI_Comm comm, MPI_Request* request) {
   return send_init<Mode::synchronous>("MPI_Ssend_init", buf, count, datatype, dest, tag, comm,
                                       request);
 }
-HEADWAY_ENTRY(MPI_Ssend_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                                int tag, MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Ssend_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                    MPI_Comm comm, MPI_Request* request) {
   return send_init<Mode::synchronous>("MPI_Ssend_init_c", buf, count, datatype, dest, tag, comm,
                                       request);
 }
 HEADWAY_ENTRY(MPI_Rsend_init)(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                              MPI_Comm comm, MPI_Request* request) {
+                  MPI_Comm comm, MPI_Request* request) {
   return send_init<Mode::ready>("MPI_Rsend_init", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Rsend_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
-                                int tag, MPI_Comm comm, MPI_Request* request) {
-  return send_init<Mode::ready>("MPI_Rsend_init_c", buf, count, datatype, dest, tag, comm,
-                                request);
+HEADWAY_ENTRY(MPI_Rsend_init_c)(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                    MPI_Comm comm, MPI_Request* request) {
+  return send_init<Mode::ready>("MPI_Rsend_init_c", buf, count, datatype, dest, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Recv_init)(void* buf, int count, MPI_Datatype datatype, int source, int tag,
-                             MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Recv_init)(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                 MPI_Request* request) {
   return recv_init("MPI_Recv_init", buf, count, datatype, source, tag, comm, request);
 }
-HEADWAY_ENTRY(MPI_Recv_init_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int source,
-                               int tag, MPI_Comm comm, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Recv_init_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+                   MPI_Comm comm, MPI_Request* request) {
   return recv_init("MPI_Recv_init_c", buf, count, datatype, source, tag, comm, request);
 }

@@ -51,8 +51,7 @@ int matched_probe(const char* call, int source, int tag, MPI_Comm comm, bool wai
   }
   const Inside inside(call, source, tag);
   p2p::Status got;
-  protocols::Arrived* found =
-      p2p::matched_probe(process().waiter(), source_of(story), wait, got);
+  protocols::Arrived* found = p2p::matched_probe(process().waiter(), source_of(story), wait, got);
   if (flag) *flag = found != nullptr;
   *message = found ? handle_of_message(found) : MPI_MESSAGE_NULL;
   // The receive to come has no communicator argument: the message remembers it for its errors.
@@ -104,8 +103,8 @@ int mrecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, MPI
   }
   const Inside inside(call, story.peer, story.tag);
   p2p::Status got;
-  const Outcome outcome = p2p::matched_receive(process().waiter(), memory_of(story, buf),
-                                               story.comm, message, got);
+  const Outcome outcome =
+      p2p::matched_receive(process().waiter(), memory_of(story, buf), story.comm, message, got);
   set_status(status, got);
   return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(call, story.comm, got, outcome);
 }
@@ -131,27 +130,26 @@ HEADWAY_ENTRY(MPI_Probe)(int source, int tag, MPI_Comm comm, MPI_Status* status)
 HEADWAY_ENTRY(MPI_Iprobe)(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   return probe("MPI_Iprobe", source, tag, comm, false, flag, status);
 }
-HEADWAY_ENTRY(MPI_Mprobe)(int source, int tag, MPI_Comm comm, MPI_Message* message,
-                          MPI_Status* status) {
+HEADWAY_ENTRY(MPI_Mprobe)(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   return matched_probe("MPI_Mprobe", source, tag, comm, true, nullptr, message, status);
 }
 HEADWAY_ENTRY(MPI_Improbe)(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
-                           MPI_Status* status) {
+               MPI_Status* status) {
   return matched_probe("MPI_Improbe", source, tag, comm, false, flag, message, status);
 }
 HEADWAY_ENTRY(MPI_Mrecv)(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
-                         MPI_Status* status) {
+             MPI_Status* status) {
   return mrecv("MPI_Mrecv", buf, count, datatype, message, status);
 }
 HEADWAY_ENTRY(MPI_Mrecv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
-                           MPI_Status* status) {
+               MPI_Status* status) {
   return mrecv("MPI_Mrecv_c", buf, count, datatype, message, status);
 }
 HEADWAY_ENTRY(MPI_Imrecv)(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
-                          MPI_Request* request) {
+              MPI_Request* request) {
   return imrecv("MPI_Imrecv", buf, count, datatype, message, request);
 }
-HEADWAY_ENTRY(MPI_Imrecv_c)(void* buf, MPI_Count count, MPI_Datatype datatype,
-                            MPI_Message* message, MPI_Request* request) {
+HEADWAY_ENTRY(MPI_Imrecv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
+                MPI_Request* request) {
   return imrecv("MPI_Imrecv_c", buf, count, datatype, message, request);
 }

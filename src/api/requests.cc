@@ -23,10 +23,10 @@ int raise_for(const char* call, objects::Comm* comm, const p2p::Status& status, 
   base::Text<200> why;
   why << "the message has " << status.sent_bytes << " bytes, the receive's buffer only "
       << status.bytes;
-  return raise({.call = call, .comm = comm, .peer = status.source, .tag = status.tag,
-                .receives = true},
-               MPI_ERR_TRUNCATE, why.c_str(),
-               "receive with a larger count, or send less; MPI_Probe tells the size beforehand");
+  return raise(
+      {.call = call, .comm = comm, .peer = status.source, .tag = status.tag, .receives = true},
+      MPI_ERR_TRUNCATE, why.c_str(),
+      "receive with a larger count, or send less; MPI_Probe tells the size beforehand");
 }
 
 namespace {
@@ -56,7 +56,8 @@ int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
   handoff.enter();
   process().engine().give_request(request);
   handoff.leave();
-  if (!generalized) [[likely]] return code;
+  if (!generalized) [[likely]]
+    return code;
   const int freed = free_generalized(generalized);
   return code != MPI_SUCCESS ? code : freed;
 }
@@ -86,7 +87,8 @@ Held hold(Request* request) {
 
 // Retires one request and raises its error if it has one.
 int finish(const char* call, Request* request, MPI_Request* handle, MPI_Status* status) {
-  if (request->outcome == Outcome::ok) [[likely]] return retire(request, handle, status);
+  if (request->outcome == Outcome::ok) [[likely]]
+    return retire(request, handle, status);
   const Held held = hold(request);
   const int code = retire(request, handle, status);
   raise_for(call, held.comm, held.status, held.outcome);
@@ -122,8 +124,7 @@ int check_list(const char* call, int count, const MPI_Request* requests) {
 }
 
 Request* active_at(const MPI_Request* requests, int i) {
-  Request* request =
-      requests[i] == MPI_REQUEST_NULL ? nullptr : find_request(requests[i]);
+  Request* request = requests[i] == MPI_REQUEST_NULL ? nullptr : find_request(requests[i]);
   return request && is_active(request) ? request : nullptr;
 }
 
@@ -306,8 +307,7 @@ HEADWAY_ENTRY(MPI_Waitany)(int count, MPI_Request* requests, int* index, MPI_Sta
   return finish("MPI_Waitany", find_request(requests[found]), &requests[found], status);
 }
 
-HEADWAY_ENTRY(MPI_Testany)(int count, MPI_Request* requests, int* index, int* flag,
-                           MPI_Status* status) {
+HEADWAY_ENTRY(MPI_Testany)(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   if (const int code = check_list("MPI_Testany", count, requests)) return code;
   *index = MPI_UNDEFINED;
   if (!any_active(count, requests)) {
@@ -327,7 +327,7 @@ HEADWAY_ENTRY(MPI_Testany)(int count, MPI_Request* requests, int* index, int* fl
 }
 
 HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, int* indices,
-                            MPI_Status* statuses) {
+                MPI_Status* statuses) {
   if (const int code = check_list("MPI_Waitsome", incount, requests)) return code;
   if (!any_active(incount, requests)) {
     *outcount = MPI_UNDEFINED;
@@ -341,7 +341,7 @@ HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, i
 }
 
 HEADWAY_ENTRY(MPI_Testsome)(int incount, MPI_Request* requests, int* outcount, int* indices,
-                            MPI_Status* statuses) {
+                MPI_Status* statuses) {
   if (const int code = check_list("MPI_Testsome", incount, requests)) return code;
   if (!any_active(incount, requests)) {
     *outcount = MPI_UNDEFINED;
@@ -415,7 +415,7 @@ HEADWAY_ENTRY(MPI_Request_get_status)(MPI_Request handle, int* flag, MPI_Status*
 }
 
 HEADWAY_ENTRY(MPI_Request_get_status_all)(int count, const MPI_Request* requests, int* flag,
-                                          MPI_Status* statuses) {
+                              MPI_Status* statuses) {
   if (const int code = check_list("MPI_Request_get_status_all", count, requests)) return code;
   if (!all_done(count, requests)) glance();
   *flag = all_done(count, requests);
@@ -429,8 +429,8 @@ HEADWAY_ENTRY(MPI_Request_get_status_all)(int count, const MPI_Request* requests
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Request_get_status_any)(int count, const MPI_Request* requests, int* index,
-                                          int* flag, MPI_Status* status) {
+HEADWAY_ENTRY(MPI_Request_get_status_any)(int count, const MPI_Request* requests, int* index, int* flag,
+                              MPI_Status* status) {
   if (const int code = check_list("MPI_Request_get_status_any", count, requests)) return code;
   *index = MPI_UNDEFINED;
   *flag = 1;
@@ -446,7 +446,7 @@ HEADWAY_ENTRY(MPI_Request_get_status_any)(int count, const MPI_Request* requests
 }
 
 HEADWAY_ENTRY(MPI_Request_get_status_some)(int incount, const MPI_Request* requests, int* outcount,
-                                           int* indices, MPI_Status* statuses) {
+                               int* indices, MPI_Status* statuses) {
   if (const int code = check_list("MPI_Request_get_status_some", incount, requests)) return code;
   if (!any_active(incount, requests)) {
     *outcount = MPI_UNDEFINED;

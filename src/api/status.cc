@@ -43,8 +43,8 @@ int set_elements(const char* call, MPI_Status* status, MPI_Datatype datatype, MP
   // Elements of a type of unequal parts are taken as whole ones of it first.
   const uint64_t per = type->elements() ? type->elements() : 1;
   const uint64_t whole = uint64_t(count) / per, rest = uint64_t(count) % per;
-  set_bytes(status, whole * type->size() + rest * (type->element_size() ? type->element_size()
-                                                                        : type->size() / per));
+  set_bytes(status, whole * type->size() +
+                        rest * (type->element_size() ? type->element_size() : type->size() / per));
   return MPI_SUCCESS;
 }
 
@@ -59,23 +59,19 @@ HEADWAY_ENTRY(MPI_Get_count_c)(const MPI_Status* status, MPI_Datatype datatype, 
 HEADWAY_ENTRY(MPI_Get_elements)(const MPI_Status* status, MPI_Datatype datatype, int* count) {
   return narrow("MPI_Get_elements", status, datatype, true, count);
 }
-HEADWAY_ENTRY(MPI_Get_elements_c)(const MPI_Status* status, MPI_Datatype datatype,
-                                  MPI_Count* count) {
+HEADWAY_ENTRY(MPI_Get_elements_c)(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
   return count_of("MPI_Get_elements_c", status, datatype, true, *count);
 }
-HEADWAY_ENTRY(MPI_Get_elements_x)(const MPI_Status* status, MPI_Datatype datatype,
-                                  MPI_Count* count) {
+HEADWAY_ENTRY(MPI_Get_elements_x)(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
   return count_of("MPI_Get_elements_x", status, datatype, true, *count);
 }
 HEADWAY_ENTRY(MPI_Status_set_elements)(MPI_Status* status, MPI_Datatype datatype, int count) {
   return set_elements("MPI_Status_set_elements", status, datatype, count);
 }
-HEADWAY_ENTRY(MPI_Status_set_elements_c)(MPI_Status* status, MPI_Datatype datatype,
-                                         MPI_Count count) {
+HEADWAY_ENTRY(MPI_Status_set_elements_c)(MPI_Status* status, MPI_Datatype datatype, MPI_Count count) {
   return set_elements("MPI_Status_set_elements_c", status, datatype, count);
 }
-HEADWAY_ENTRY(MPI_Status_set_elements_x)(MPI_Status* status, MPI_Datatype datatype,
-                                         MPI_Count count) {
+HEADWAY_ENTRY(MPI_Status_set_elements_x)(MPI_Status* status, MPI_Datatype datatype, MPI_Count count) {
   return set_elements("MPI_Status_set_elements_x", status, datatype, count);
 }
 HEADWAY_ENTRY(MPI_Test_cancelled)(const MPI_Status* status, int* flag) {

@@ -102,21 +102,18 @@ HEADWAY_ENTRY(MPI_Type_get_extent_c)(MPI_Datatype datatype, MPI_Count* lb, MPI_C
 HEADWAY_ENTRY(MPI_Type_get_extent_x)(MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent) {
   return bounds("MPI_Type_get_extent_x", datatype, false, lb, extent);
 }
-HEADWAY_ENTRY(MPI_Type_get_true_extent)(MPI_Datatype datatype, MPI_Aint* true_lb,
-                                        MPI_Aint* true_extent) {
+HEADWAY_ENTRY(MPI_Type_get_true_extent)(MPI_Datatype datatype, MPI_Aint* true_lb, MPI_Aint* true_extent) {
   return bounds("MPI_Type_get_true_extent", datatype, true, true_lb, true_extent);
 }
-HEADWAY_ENTRY(MPI_Type_get_true_extent_c)(MPI_Datatype datatype, MPI_Count* true_lb,
-                                          MPI_Count* true_extent) {
+HEADWAY_ENTRY(MPI_Type_get_true_extent_c)(MPI_Datatype datatype, MPI_Count* true_lb, MPI_Count* true_extent) {
   return bounds("MPI_Type_get_true_extent_c", datatype, true, true_lb, true_extent);
 }
-HEADWAY_ENTRY(MPI_Type_get_true_extent_x)(MPI_Datatype datatype, MPI_Count* true_lb,
-                                          MPI_Count* true_extent) {
+HEADWAY_ENTRY(MPI_Type_get_true_extent_x)(MPI_Datatype datatype, MPI_Count* true_lb, MPI_Count* true_extent) {
   return bounds("MPI_Type_get_true_extent_x", datatype, true, true_lb, true_extent);
 }
 
 HEADWAY_ENTRY(MPI_Type_get_envelope)(MPI_Datatype datatype, int* num_integers, int* num_addresses,
-                                     int* num_datatypes, int* combiner) {
+                         int* num_datatypes, int* combiner) {
   Story story{.call = "MPI_Type_get_envelope"};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
@@ -132,9 +129,8 @@ HEADWAY_ENTRY(MPI_Type_get_envelope)(MPI_Datatype datatype, int* num_integers, i
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Type_get_envelope_c)(MPI_Datatype datatype, MPI_Count* num_integers,
-                                       MPI_Count* num_addresses, MPI_Count* num_large_counts,
-                                       MPI_Count* num_datatypes, int* combiner) {
+HEADWAY_ENTRY(MPI_Type_get_envelope_c)(MPI_Datatype datatype, MPI_Count* num_integers, MPI_Count* num_addresses,
+                           MPI_Count* num_large_counts, MPI_Count* num_datatypes, int* combiner) {
   Story story{.call = "MPI_Type_get_envelope_c"};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
@@ -148,8 +144,8 @@ HEADWAY_ENTRY(MPI_Type_get_envelope_c)(MPI_Datatype datatype, MPI_Count* num_int
 }
 
 HEADWAY_ENTRY(MPI_Type_get_contents)(MPI_Datatype datatype, int max_integers, int max_addresses,
-                                     int max_datatypes, int integers[], MPI_Aint addresses[],
-                                     MPI_Datatype datatypes[]) {
+                         int max_datatypes, int integers[], MPI_Aint addresses[],
+                         MPI_Datatype datatypes[]) {
   Story story{.call = "MPI_Type_get_contents"};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
@@ -167,16 +163,15 @@ HEADWAY_ENTRY(MPI_Type_get_contents)(MPI_Datatype datatype, int max_integers, in
   return give_types(story, *type, datatypes);
 }
 
-HEADWAY_ENTRY(MPI_Type_get_contents_c)(MPI_Datatype datatype, MPI_Count max_integers,
-                                       MPI_Count max_addresses, MPI_Count max_large_counts,
-                                       MPI_Count max_datatypes, int integers[],
-                                       MPI_Aint addresses[], MPI_Count large_counts[],
-                                       MPI_Datatype datatypes[]) {
+HEADWAY_ENTRY(MPI_Type_get_contents_c)(MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
+                           MPI_Count max_large_counts, MPI_Count max_datatypes, int integers[],
+                           MPI_Aint addresses[], MPI_Count large_counts[],
+                           MPI_Datatype datatypes[]) {
   Story story{.call = "MPI_Type_get_contents_c"};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
-  if (const int code = check_contents(story, *type, max_integers, max_addresses,
-                                      max_large_counts, max_datatypes)) {
+  if (const int code = check_contents(story, *type, max_integers, max_addresses, max_large_counts,
+                                      max_datatypes)) {
     return code;
   }
   const Contents& contents = type->contents();
@@ -220,11 +215,11 @@ HEADWAY_ENTRY(MPI_Type_match_size)(int typeclass, int size, MPI_Datatype* dataty
     int typeclass, size;
     MPI_Datatype type;
   } rows[] = {
-      {MPI_TYPECLASS_REAL, 4, MPI_REAL4},          {MPI_TYPECLASS_REAL, 8, MPI_REAL8},
-      {MPI_TYPECLASS_REAL, 16, MPI_REAL16},        {MPI_TYPECLASS_INTEGER, 1, MPI_INTEGER1},
-      {MPI_TYPECLASS_INTEGER, 2, MPI_INTEGER2},    {MPI_TYPECLASS_INTEGER, 4, MPI_INTEGER4},
-      {MPI_TYPECLASS_INTEGER, 8, MPI_INTEGER8},    {MPI_TYPECLASS_INTEGER, 16, MPI_INTEGER16},
-      {MPI_TYPECLASS_COMPLEX, 8, MPI_COMPLEX8},    {MPI_TYPECLASS_COMPLEX, 16, MPI_COMPLEX16},
+      {MPI_TYPECLASS_REAL, 4, MPI_REAL4},         {MPI_TYPECLASS_REAL, 8, MPI_REAL8},
+      {MPI_TYPECLASS_REAL, 16, MPI_REAL16},       {MPI_TYPECLASS_INTEGER, 1, MPI_INTEGER1},
+      {MPI_TYPECLASS_INTEGER, 2, MPI_INTEGER2},   {MPI_TYPECLASS_INTEGER, 4, MPI_INTEGER4},
+      {MPI_TYPECLASS_INTEGER, 8, MPI_INTEGER8},   {MPI_TYPECLASS_INTEGER, 16, MPI_INTEGER16},
+      {MPI_TYPECLASS_COMPLEX, 8, MPI_COMPLEX8},   {MPI_TYPECLASS_COMPLEX, 16, MPI_COMPLEX16},
       {MPI_TYPECLASS_COMPLEX, 32, MPI_COMPLEX32},
   };
   for (const auto& row : rows) {

@@ -6,7 +6,8 @@
 namespace headway::api {
 
 int take_type(Story& story, MPI_Datatype handle, datatypes::Type*& type) {
-  if (!is_running()) [[unlikely]] return not_running(story.call);
+  if (!is_running()) [[unlikely]]
+    return not_running(story.call);
   type = registry().find_type(value_of(handle));
   if (type) return MPI_SUCCESS;
   return raise(story, MPI_ERR_TYPE,
@@ -56,8 +57,8 @@ int construct(const char* call, int64_t count, MPI_Datatype old, MPI_Datatype* h
   return hand_out_type(story, outcome, made, handle);
 }
 
-int make_struct(const char* call, Form form, int64_t count, Integers blocks,
-                Integers displacements, const MPI_Datatype* types, MPI_Datatype* handle) {
+int make_struct(const char* call, Form form, int64_t count, Integers blocks, Integers displacements,
+                const MPI_Datatype* types, MPI_Datatype* handle) {
   Story story{.call = call};
   story.count = count;
   if (!is_running()) return not_running(call);
@@ -81,56 +82,51 @@ HEADWAY_ENTRY(MPI_Type_contiguous)(int count, MPI_Datatype oldtype, MPI_Datatype
     return datatypes::make_contiguous(Form::narrow, count, old, made);
   });
 }
-HEADWAY_ENTRY(MPI_Type_contiguous_c)(MPI_Count count, MPI_Datatype oldtype,
-                                     MPI_Datatype* newtype) {
+HEADWAY_ENTRY(MPI_Type_contiguous_c)(MPI_Count count, MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return construct("MPI_Type_contiguous_c", count, oldtype, newtype, [&](Type& old, Type*& made) {
     return datatypes::make_contiguous(Form::large, count, old, made);
   });
 }
 HEADWAY_ENTRY(MPI_Type_vector)(int count, int blocklength, int stride, MPI_Datatype oldtype,
-                               MPI_Datatype* newtype) {
+                   MPI_Datatype* newtype) {
   return construct("MPI_Type_vector", count, oldtype, newtype, [&](Type& old, Type*& made) {
     return datatypes::make_vector(Form::narrow, count, blocklength, stride, old, made);
   });
 }
-HEADWAY_ENTRY(MPI_Type_vector_c)(MPI_Count count, MPI_Count blocklength, MPI_Count stride,
-                                 MPI_Datatype oldtype, MPI_Datatype* newtype) {
+HEADWAY_ENTRY(MPI_Type_vector_c)(MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype oldtype,
+                     MPI_Datatype* newtype) {
   return construct("MPI_Type_vector_c", count, oldtype, newtype, [&](Type& old, Type*& made) {
     return datatypes::make_vector(Form::large, count, blocklength, stride, old, made);
   });
 }
-HEADWAY_ENTRY(MPI_Type_create_hvector)(int count, int blocklength, MPI_Aint stride,
-                                       MPI_Datatype oldtype, MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_hvector", count, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_hvector(Form::narrow, count, blocklength, stride, old,
-                                                    made);
-                   });
+HEADWAY_ENTRY(MPI_Type_create_hvector)(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype,
+                           MPI_Datatype* newtype) {
+  return construct("MPI_Type_create_hvector", count, oldtype, newtype, [&](Type& old, Type*& made) {
+    return datatypes::make_hvector(Form::narrow, count, blocklength, stride, old, made);
+  });
 }
 HEADWAY_ENTRY(MPI_Type_create_hvector_c)(MPI_Count count, MPI_Count blocklength, MPI_Count stride,
-                                         MPI_Datatype oldtype, MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_hvector_c", count, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_hvector(Form::large, count, blocklength, stride, old,
-                                                    made);
-                   });
+                             MPI_Datatype oldtype, MPI_Datatype* newtype) {
+  return construct(
+      "MPI_Type_create_hvector_c", count, oldtype, newtype, [&](Type& old, Type*& made) {
+        return datatypes::make_hvector(Form::large, count, blocklength, stride, old, made);
+      });
 }
 HEADWAY_ENTRY(MPI_Type_indexed)(int count, const int blocklengths[], const int displacements[],
-                                MPI_Datatype oldtype, MPI_Datatype* newtype) {
+                    MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return construct("MPI_Type_indexed", count, oldtype, newtype, [&](Type& old, Type*& made) {
     return datatypes::make_indexed(Form::narrow, count, blocklengths, displacements, old, made);
   });
 }
 HEADWAY_ENTRY(MPI_Type_indexed_c)(MPI_Count count, const MPI_Count blocklengths[],
-                                  const MPI_Count displacements[], MPI_Datatype oldtype,
-                                  MPI_Datatype* newtype) {
+                      const MPI_Count displacements[], MPI_Datatype oldtype,
+                      MPI_Datatype* newtype) {
   return construct("MPI_Type_indexed_c", count, oldtype, newtype, [&](Type& old, Type*& made) {
     return datatypes::make_indexed(Form::large, count, blocklengths, displacements, old, made);
   });
 }
-HEADWAY_ENTRY(MPI_Type_create_hindexed)(int count, const int blocklengths[],
-                                        const MPI_Aint displacements[], MPI_Datatype oldtype,
-                                        MPI_Datatype* newtype) {
+HEADWAY_ENTRY(MPI_Type_create_hindexed)(int count, const int blocklengths[], const MPI_Aint displacements[],
+                            MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return construct("MPI_Type_create_hindexed", count, oldtype, newtype,
                    [&](Type& old, Type*& made) {
                      return datatypes::make_hindexed(Form::narrow, count, blocklengths,
@@ -138,17 +134,15 @@ HEADWAY_ENTRY(MPI_Type_create_hindexed)(int count, const int blocklengths[],
                    });
 }
 HEADWAY_ENTRY(MPI_Type_create_hindexed_c)(MPI_Count count, const MPI_Count blocklengths[],
-                                          const MPI_Count displacements[], MPI_Datatype oldtype,
-                                          MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_hindexed_c", count, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_hindexed(Form::large, count, blocklengths,
-                                                     displacements, old, made);
-                   });
+                              const MPI_Count displacements[], MPI_Datatype oldtype,
+                              MPI_Datatype* newtype) {
+  return construct(
+      "MPI_Type_create_hindexed_c", count, oldtype, newtype, [&](Type& old, Type*& made) {
+        return datatypes::make_hindexed(Form::large, count, blocklengths, displacements, old, made);
+      });
 }
-HEADWAY_ENTRY(MPI_Type_create_indexed_block)(int count, int blocklength,
-                                             const int displacements[], MPI_Datatype oldtype,
-                                             MPI_Datatype* newtype) {
+HEADWAY_ENTRY(MPI_Type_create_indexed_block)(int count, int blocklength, const int displacements[],
+                                 MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return construct("MPI_Type_create_indexed_block", count, oldtype, newtype,
                    [&](Type& old, Type*& made) {
                      return datatypes::make_indexed_block(Form::narrow, count, blocklength,
@@ -156,17 +150,16 @@ HEADWAY_ENTRY(MPI_Type_create_indexed_block)(int count, int blocklength,
                    });
 }
 HEADWAY_ENTRY(MPI_Type_create_indexed_block_c)(MPI_Count count, MPI_Count blocklength,
-                                               const MPI_Count displacements[],
-                                               MPI_Datatype oldtype, MPI_Datatype* newtype) {
+                                   const MPI_Count displacements[], MPI_Datatype oldtype,
+                                   MPI_Datatype* newtype) {
   return construct("MPI_Type_create_indexed_block_c", count, oldtype, newtype,
                    [&](Type& old, Type*& made) {
                      return datatypes::make_indexed_block(Form::large, count, blocklength,
                                                           displacements, old, made);
                    });
 }
-HEADWAY_ENTRY(MPI_Type_create_hindexed_block)(int count, int blocklength,
-                                              const MPI_Aint displacements[],
-                                              MPI_Datatype oldtype, MPI_Datatype* newtype) {
+HEADWAY_ENTRY(MPI_Type_create_hindexed_block)(int count, int blocklength, const MPI_Aint displacements[],
+                                  MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return construct("MPI_Type_create_hindexed_block", count, oldtype, newtype,
                    [&](Type& old, Type*& made) {
                      return datatypes::make_hindexed_block(Form::narrow, count, blocklength,
@@ -174,34 +167,33 @@ HEADWAY_ENTRY(MPI_Type_create_hindexed_block)(int count, int blocklength,
                    });
 }
 HEADWAY_ENTRY(MPI_Type_create_hindexed_block_c)(MPI_Count count, MPI_Count blocklength,
-                                                const MPI_Count displacements[],
-                                                MPI_Datatype oldtype, MPI_Datatype* newtype) {
+                                    const MPI_Count displacements[], MPI_Datatype oldtype,
+                                    MPI_Datatype* newtype) {
   return construct("MPI_Type_create_hindexed_block_c", count, oldtype, newtype,
                    [&](Type& old, Type*& made) {
                      return datatypes::make_hindexed_block(Form::large, count, blocklength,
                                                            displacements, old, made);
                    });
 }
-HEADWAY_ENTRY(MPI_Type_create_struct)(int count, const int blocklengths[],
-                                      const MPI_Aint displacements[], const MPI_Datatype types[],
-                                      MPI_Datatype* newtype) {
+HEADWAY_ENTRY(MPI_Type_create_struct)(int count, const int blocklengths[], const MPI_Aint displacements[],
+                          const MPI_Datatype types[], MPI_Datatype* newtype) {
   return make_struct("MPI_Type_create_struct", Form::narrow, count, blocklengths, displacements,
                      types, newtype);
 }
 HEADWAY_ENTRY(MPI_Type_create_struct_c)(MPI_Count count, const MPI_Count blocklengths[],
-                                        const MPI_Count displacements[],
-                                        const MPI_Datatype types[], MPI_Datatype* newtype) {
+                            const MPI_Count displacements[], const MPI_Datatype types[],
+                            MPI_Datatype* newtype) {
   return make_struct("MPI_Type_create_struct_c", Form::large, count, blocklengths, displacements,
                      types, newtype);
 }
 HEADWAY_ENTRY(MPI_Type_create_resized)(MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent,
-                                       MPI_Datatype* newtype) {
+                           MPI_Datatype* newtype) {
   return construct("MPI_Type_create_resized", 0, oldtype, newtype, [&](Type& old, Type*& made) {
     return datatypes::make_resized(Form::narrow, old, lb, extent, made);
   });
 }
 HEADWAY_ENTRY(MPI_Type_create_resized_c)(MPI_Datatype oldtype, MPI_Count lb, MPI_Count extent,
-                                         MPI_Datatype* newtype) {
+                             MPI_Datatype* newtype) {
   return construct("MPI_Type_create_resized_c", 0, oldtype, newtype, [&](Type& old, Type*& made) {
     return datatypes::make_resized(Form::large, old, lb, extent, made);
   });
@@ -210,42 +202,37 @@ HEADWAY_ENTRY(MPI_Type_dup)(MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return construct("MPI_Type_dup", 0, oldtype, newtype,
                    [&](Type& old, Type*& made) { return datatypes::make_dup(old, made); });
 }
-HEADWAY_ENTRY(MPI_Type_create_subarray)(int ndims, const int sizes[], const int subsizes[],
-                                        const int starts[], int order, MPI_Datatype oldtype,
-                                        MPI_Datatype* newtype) {
+HEADWAY_ENTRY(MPI_Type_create_subarray)(int ndims, const int sizes[], const int subsizes[], const int starts[],
+                            int order, MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return construct("MPI_Type_create_subarray", ndims, oldtype, newtype,
                    [&](Type& old, Type*& made) {
                      return datatypes::make_subarray(Form::narrow, ndims, sizes, subsizes, starts,
                                                      order, old, made);
                    });
 }
-HEADWAY_ENTRY(MPI_Type_create_subarray_c)(int ndims, const MPI_Count sizes[],
-                                          const MPI_Count subsizes[], const MPI_Count starts[],
-                                          int order, MPI_Datatype oldtype,
-                                          MPI_Datatype* newtype) {
+HEADWAY_ENTRY(MPI_Type_create_subarray_c)(int ndims, const MPI_Count sizes[], const MPI_Count subsizes[],
+                              const MPI_Count starts[], int order, MPI_Datatype oldtype,
+                              MPI_Datatype* newtype) {
   return construct("MPI_Type_create_subarray_c", ndims, oldtype, newtype,
                    [&](Type& old, Type*& made) {
                      return datatypes::make_subarray(Form::large, ndims, sizes, subsizes, starts,
                                                      order, old, made);
                    });
 }
-HEADWAY_ENTRY(MPI_Type_create_darray)(int size, int rank, int ndims, const int gsizes[],
-                                      const int distribs[], const int dargs[],
-                                      const int psizes[], int order, MPI_Datatype oldtype,
-                                      MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_darray", ndims, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_darray(Form::narrow, size, rank, ndims, gsizes,
-                                                   distribs, dargs, psizes, order, old, made);
-                   });
+HEADWAY_ENTRY(MPI_Type_create_darray)(int size, int rank, int ndims, const int gsizes[], const int distribs[],
+                          const int dargs[], const int psizes[], int order, MPI_Datatype oldtype,
+                          MPI_Datatype* newtype) {
+  return construct("MPI_Type_create_darray", ndims, oldtype, newtype, [&](Type& old, Type*& made) {
+    return datatypes::make_darray(Form::narrow, size, rank, ndims, gsizes, distribs, dargs, psizes,
+                                  order, old, made);
+  });
 }
 HEADWAY_ENTRY(MPI_Type_create_darray_c)(int size, int rank, int ndims, const MPI_Count gsizes[],
-                                        const int distribs[], const int dargs[],
-                                        const int psizes[], int order, MPI_Datatype oldtype,
-                                        MPI_Datatype* newtype) {
+                            const int distribs[], const int dargs[], const int psizes[], int order,
+                            MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return construct("MPI_Type_create_darray_c", ndims, oldtype, newtype,
                    [&](Type& old, Type*& made) {
-                     return datatypes::make_darray(Form::large, size, rank, ndims, gsizes,
-                                                   distribs, dargs, psizes, order, old, made);
+                     return datatypes::make_darray(Form::large, size, rank, ndims, gsizes, distribs,
+                                                   dargs, psizes, order, old, made);
                    });
 }

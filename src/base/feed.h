@@ -31,7 +31,7 @@ struct Landing {
   void (*unpack)(void* memory, uint64_t offset, const void* in, size_t n) = nullptr;
   void* memory = nullptr;
   uint64_t offset = 0;
-  uint64_t length = 0;  // bytes that are wanted; bytes of the body beyond it are thrown away
+  uint64_t length = 0;    // bytes that are wanted; bytes of the body beyond it are thrown away
   void* token = nullptr;  // given back to the receiver of the frame when it has landed
 
   // Stores n bytes as bytes [from, from + n) of the body; what lies beyond `length` is dropped.

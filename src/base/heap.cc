@@ -37,8 +37,7 @@ size_t class_of(size_t size) {
 }
 
 void* map(size_t bytes) {
-  void* block =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) return nullptr;
   reserved.fetch_add(bytes, std::memory_order_relaxed);
   return block;

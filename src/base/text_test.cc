@@ -220,7 +220,7 @@ TEST(Landing, WhatIsBeyondTheEndIsDropped) {
     landing.store(5, "56789XXXX", 9);
     landing.store(10, "YYY", 3);
     landing.store(1000, "ZZZ", 3);
-    EXPECT_EQ(std::string(room, sizeof room), "..0123456789...................." );
+    EXPECT_EQ(std::string(room, sizeof room), "..0123456789....................");
   }
 }
 

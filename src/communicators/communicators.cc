@@ -33,8 +33,8 @@ collectives::Schedule* tell_context(const Makers& makers, objects::Comm* comm, u
 }
 
 // Every rank fills in its own `width` numbers; afterwards all have those of all.
-Outcome share(const Makers& makers, objects::Comm* comm, base::Vec<int64_t>& numbers,
-              size_t width, const int64_t* own) {
+Outcome share(const Makers& makers, objects::Comm* comm, base::Vec<int64_t>& numbers, size_t width,
+              const int64_t* own) {
   if (!numbers.resize(width * size_t(comm->size))) return Outcome::no_memory;
   for (size_t i = 0; i < width; ++i) numbers[size_t(comm->rank) * width + i] = own[i];
   const auto blocks = collectives::Blocks::even(numbers.data(), width, int64_type());
@@ -63,8 +63,7 @@ bool sort_places(base::Vec<Place>& places) {
       const size_t end = start + 2 * width < n ? start + 2 * width : n;
       size_t left = start, right = middle;
       for (size_t at = start; at < end; ++at) {
-        const bool take_left =
-            left < middle && (right >= end || from[left].key <= from[right].key);
+        const bool take_left = left < middle && (right >= end || from[left].key <= from[right].key);
         to[at] = take_left ? from[left++] : from[right++];
       }
     }
@@ -99,8 +98,7 @@ protocols::Request* start_dup(const Makers& makers, objects::Comm* comm, objects
   return nullptr;
 }
 
-Outcome split(const Makers& makers, objects::Comm* comm, int color, int key,
-              objects::Comm*& made) {
+Outcome split(const Makers& makers, objects::Comm* comm, int color, int key, objects::Comm*& made) {
   made = nullptr;
   const int64_t own[] = {color, key, int64_t(makers.new_context())};
   base::Vec<int64_t> all;
@@ -148,9 +146,9 @@ Outcome create_group(const Makers& makers, objects::Comm* comm, objects::Group* 
   // One message with the engine held; waits for it.
   const auto exchange = [&](bool sends, int group_rank) {
     const p2p::Address address{comm, comm->group->find(group->members[group_rank]), tag};
-    protocols::Request* request =
-        sends ? p2p::make_send(engine, memory, address, p2p::Mode::standard)
-              : p2p::make_receive(engine, memory, address);
+    protocols::Request* request = sends
+                                      ? p2p::make_send(engine, memory, address, p2p::Mode::standard)
+                                      : p2p::make_receive(engine, memory, address);
     if (!request) {
       complete = false;
       return;

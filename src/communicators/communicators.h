@@ -23,8 +23,7 @@ Outcome dup(const Makers& makers, objects::Comm* comm, objects::Comm*& made);
 // The same without waiting: the communicator may be used when the request is complete.
 protocols::Request* start_dup(const Makers& makers, objects::Comm* comm, objects::Comm*& made);
 // Ranks of one color together, in order of key and old rank. color < 0: in no group, `made` null.
-Outcome split(const Makers& makers, objects::Comm* comm, int color, int key,
-              objects::Comm*& made);
+Outcome split(const Makers& makers, objects::Comm* comm, int color, int key, objects::Comm*& made);
 // The ranks of `group`, which all ranks of `comm` call (with disjoint groups, or none: empty).
 Outcome create(const Makers& makers, objects::Comm* comm, objects::Group* group,
                objects::Comm*& made);

@@ -30,7 +30,8 @@ bool Table::prepare() {
 }
 
 void Table::add(Hook* hook) {
-  if (count_ > 2 * mask_) [[unlikely]] grow();
+  if (count_ > 2 * mask_) [[unlikely]]
+    grow();
   End& end = heads_[slot(hook->key)];
   hook->chain_next = nullptr;
   hook->chain_prev = end.last;

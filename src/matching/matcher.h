@@ -91,7 +91,8 @@ class PostedQueue {
   Hook* match(const Key& message) {
     ++counters.searches;
     Hook* found = exact_.first(message, counters);
-    if (wild_first_) [[unlikely]] found = older_wild(message, found);
+    if (wild_first_) [[unlikely]]
+      found = older_wild(message, found);
     if (found) remove(found);
     return found;
   }

@@ -20,7 +20,7 @@ uint64_t base_seed() {
 
 struct Plan {
   int contexts, sources, tags;
-  int wild_percent;    // of the receives
+  int wild_percent;     // of the receives
   int receive_percent;  // of the steps that add something
   int cancel_percent;
 };
@@ -56,7 +56,9 @@ class Model {
     EXPECT_EQ(posted_.first_wild(), nullptr);
   }
 
-  size_t longest() const { return std::max(posted_.counters.longest, unexpected_.counters.longest); }
+  size_t longest() const {
+    return std::max(posted_.counters.longest, unexpected_.counters.longest);
+  }
   size_t matches() const { return matches_; }
 
  private:

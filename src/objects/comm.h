@@ -30,8 +30,8 @@ struct Comm {
   int size = 1;
   std::atomic<uint32_t> hints{0};  // bits of the hints that the user set to true; see Hint
   Errhandler* errhandler = nullptr;
-  void* attributes = nullptr;  // for the attribute code to come
-  void* buffer = nullptr;      // buffer of buffered sends attached to it
+  void* attributes = nullptr;     // for the attribute code to come
+  void* buffer = nullptr;         // buffer of buffered sends attached to it
   uint32_t collective_count = 0;  // collectives started; gives each its tag. With the engine.
   uint32_t creation_count = 0;
   char name[max_object_name] = {};

@@ -18,7 +18,7 @@ struct Group {
   std::atomic<uint32_t> references{1};
   uintptr_t handle = 0;  // of a predefined group; others get a new handle each time they are given
   int size = 0;
-  int self = undefined_rank;  // own rank in it
+  int self = undefined_rank;    // own rank in it
   uint32_t* members = nullptr;  // rank in the job of each rank of the group
 
   // A group without members, of that size, for the caller to fill; then call settle(own).
@@ -39,9 +39,7 @@ class GroupIndex {
   int find(uint32_t job_rank) const {
     return has(job_rank) ? places_[job_rank] - 1 : undefined_rank;
   }
-  bool has(uint32_t job_rank) const {
-    return job_rank < places_.size() && places_[job_rank] != 0;
-  }
+  bool has(uint32_t job_rank) const { return job_rank < places_.size() && places_[job_rank] != 0; }
 
  private:
   base::Vec<int> places_;  // rank in the group + 1, or 0

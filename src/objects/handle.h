@@ -12,7 +12,17 @@
 namespace headway::objects {
 
 enum class HandleKind : uint32_t {
-  comm = 1, group, datatype, op, errhandler, info, message, session, window, file, request
+  comm = 1,
+  group,
+  datatype,
+  op,
+  errhandler,
+  info,
+  message,
+  session,
+  window,
+  file,
+  request
 };
 
 inline constexpr uint32_t handle_index_bits = 18;

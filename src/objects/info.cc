@@ -58,7 +58,7 @@ bool Info::set(const char* key, const char* value) {
     *link = entry;
     ++count;
   }
-  copy_cut((*link)->value, sizeof (*link)->value, value);
+  copy_cut((*link)->value, sizeof(*link)->value, value);
   return true;
 }
 

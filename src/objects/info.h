@@ -6,7 +6,7 @@
 
 namespace headway::objects {
 
-inline constexpr size_t max_info_key = 255;    // MPI_MAX_INFO_KEY less the NUL; api/ asserts it
+inline constexpr size_t max_info_key = 255;  // MPI_MAX_INFO_KEY less the NUL; api/ asserts it
 inline constexpr size_t max_info_value = 1023;
 
 struct InfoEntry {

@@ -21,12 +21,14 @@ class Registry {
 
   // Each find_* returns null for the null handle and for what is not valid.
   Comm* find_comm(uintptr_t handle) const {
-    if (handle == abi::k_COMM_WORLD) [[likely]] return world;
+    if (handle == abi::k_COMM_WORLD) [[likely]]
+      return world;
     if (handle == abi::k_COMM_SELF) return self;
     return static_cast<Comm*>(comms.find(handle));
   }
   datatypes::Type* find_type(uintptr_t handle) const {
-    if (handle >> 8 == 2) [[likely]] return predefined_types_[handle & 255];  // 0x200 to 0x2ff
+    if (handle >> 8 == 2) [[likely]]
+      return predefined_types_[handle & 255];  // 0x200 to 0x2ff
     return static_cast<datatypes::Type*>(types.find(handle));
   }
   Group* find_group(uintptr_t handle) const {

@@ -130,8 +130,8 @@ Outcome send_buffered(waiting::Waiter& waiter, const UserMemory& memory, const A
 void restart_buffered(waiting::Waiter& waiter, Request* request) {
   auto* comm = static_cast<objects::Comm*>(request->communicator);
   request->started = true;
-  request->outcome = send_copy(
-      waiter, request->memory, {comm, request->status_source, request->key.tag});
+  request->outcome =
+      send_copy(waiter, request->memory, {comm, request->status_source, request->key.tag});
   request->done.store(1, std::memory_order_release);
 }
 

@@ -274,8 +274,7 @@ protocols::Arrived* find(waiting::Waiter& waiter, const Address& from, bool wait
   protocols::Arrived* message = engine.probe(key);
   if (!message) {
     if (wait) {
-      waiter.until([&] { return (message = engine.probe(key)) != nullptr; },
-                   peer_of(engine, from));
+      waiter.until([&] { return (message = engine.probe(key)) != nullptr; }, peer_of(engine, from));
     } else {
       waiter.glance();
       message = engine.probe(key);
@@ -320,8 +319,7 @@ Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory, objec
                         protocols::Arrived* message, Status& status) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
-  Request* request =
-      make_receive(engine, memory, {comm, message->key.source, message->key.tag});
+  Request* request = make_receive(engine, memory, {comm, message->key.source, message->key.tag});
   Outcome outcome = Outcome::no_memory;
   if (request) {
     engine.handoff.driver = progress::Driver::waiting;
@@ -341,8 +339,8 @@ Request* make_persistent(waiting::Waiter& waiter, const UserMemory& memory, cons
                          bool receives, Mode mode) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
-  Request* request = receives ? make_receive(engine, memory, address)
-                              : make_send(engine, memory, address, mode);
+  Request* request =
+      receives ? make_receive(engine, memory, address) : make_send(engine, memory, address, mode);
   if (request) {
     keep(request, address);
     request->persistent = true;

@@ -43,8 +43,7 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
   timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   if (inner_ < 0 || outer_ < 0 || timer_ < 0) return Outcome::no_resource;
   if (!add_to(inner_, bell_.read_fd(), EPOLLIN, source_bell) ||
-      !add_to(inner_, timer_, EPOLLIN, source_timer) ||
-      !add_to(outer_, inner_, EPOLLONESHOT, 0)) {
+      !add_to(inner_, timer_, EPOLLIN, source_timer) || !add_to(outer_, inner_, EPOLLONESHOT, 0)) {
     return Outcome::no_resource;
   }
   if (const Outcome watched = watch(sockets); watched != Outcome::ok) return watched;

@@ -61,9 +61,11 @@ class Handoff {
   void abandon();
 
   void enter() {
-    if (!lock_.try_lock()) [[unlikely]] enter_contended();
+    if (!lock_.try_lock()) [[unlikely]]
+      enter_contended();
     driver = Driver::passing;
-    if (is_armed_) [[unlikely]] disarm();
+    if (is_armed_) [[unlikely]]
+      disarm();
   }
   void leave() {
     driver = Driver::nobody;
@@ -76,7 +78,8 @@ class Handoff {
 
   // In a wait loop. Gives the engine to other threads that want it. Call often.
   void breathe() {
-    if (contenders_.load(std::memory_order_relaxed)) [[unlikely]] give_way();
+    if (contenders_.load(std::memory_order_relaxed)) [[unlikely]]
+      give_way();
   }
   // True if another application thread already polls: the caller should park().
   bool is_polled() const { return poller_ != 0; }
@@ -88,7 +91,8 @@ class Handoff {
   void park();
   // Something completed that a parked or sleeping thread may wait for.
   void completed() {
-    if (!quiet_) [[unlikely]] wake_others();
+    if (!quiet_) [[unlikely]]
+      wake_others();
   }
   // Sleeps (engine not owned meanwhile) until rung, a socket is readable, or the time is up.
   void sleep(int timeout_ms);
@@ -129,7 +133,7 @@ class Handoff {
   bool is_armed_ = false;       // our armed word may be set
   bool sockets_armed_ = false;  // the outer epoll will fire once
   bool with_thread_ = false;
-  bool quiet_ = true;           // nobody parks or sleeps
+  bool quiet_ = true;  // nobody parks or sleeps
   int poller_ = 0;
   int parked_ = 0;
   int sleepers_ = 0;

@@ -20,8 +20,8 @@
 namespace headway::progress {
 namespace {
 
-constexpr uint64_t limit_ns = 5'000'000'000;     // a wake that takes longer is lost
-constexpr uint64_t box_ns = 1'200'000'000;       // time for one test
+constexpr uint64_t limit_ns = 5'000'000'000;  // a wake that takes longer is lost
+constexpr uint64_t box_ns = 1'200'000'000;    // time for one test
 constexpr uint32_t event_mail = 2, event_other = 4;
 
 uint64_t base_seed() {

@@ -9,9 +9,9 @@
 namespace headway::protocols {
 namespace {
 
-constexpr int hot_looks = 24;         // at the ring that a rank waits for
-constexpr int frames_a_turn = 32;     // from one ring before the others get theirs
-constexpr uint32_t tcp_every = 16;    // turns of a waiting rank between two looks at all sockets
+constexpr int hot_looks = 24;       // at the ring that a rank waits for
+constexpr int frames_a_turn = 32;   // from one ring before the others get theirs
+constexpr uint32_t tcp_every = 16;  // turns of a waiting rank between two looks at all sockets
 constexpr uint64_t tcp_budget = 1 << 20;
 constexpr uint64_t away_after_ns = 2000;  // a rank outside MPI for that long computes
 constexpr uint32_t copy_after_us = 20;    // then the message thread makes the copy
@@ -227,8 +227,8 @@ void Engine::settle() {
 // other side is outside MPI; if both wait, a stream through the segment is faster.
 bool Engine::copy_some() {
   // A rank in a call that does not wait leaves the copy to its message thread, if it has one.
-  const bool waits = handoff.driver == progress::Driver::waiting ||
-                     handoff.driver == progress::Driver::thread;
+  const bool waits =
+      handoff.driver == progress::Driver::waiting || handoff.driver == progress::Driver::thread;
   if (!waits && handoff.has_thread()) return false;
   bool moved = false;
   if (Request* request = pulls_.first()) {

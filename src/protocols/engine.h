@@ -122,7 +122,8 @@ class Engine final : public progress::Work, public tcp::Receiver {
   // engine.cc
   void connect(Peer& peer);
   bool ready(Peer& peer) {
-    if (!peer.connected) [[unlikely]] connect(peer);
+    if (!peer.connected) [[unlikely]]
+      connect(peer);
     return peer.controls.empty() && peer.held.empty();
   }
   void mark_busy(Peer& peer);

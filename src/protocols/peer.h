@@ -25,10 +25,10 @@ struct Peer {
   uint32_t rank = 0;   // in the job
   uint32_t local = 0;  // number on the node, for shm
   Via via = Via::tcp;
-  bool busy = false;      // stands in the engine's list of peers with something to flush
+  bool busy = false;       // stands in the engine's list of peers with something to flush
   bool connected = false;  // its ring is open, or its card is set
   bool lost = false;
-  bool pressed = false;   // tcp: asked for handshakes
+  bool pressed = false;    // tcp: asked for handshakes
   uint64_t eager_max = 0;  // decided at connect
   uint32_t chunk = 0;      // bytes of a data frame
   uint32_t sequence = 0;   // envelopes that have left

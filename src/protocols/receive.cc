@@ -7,8 +7,8 @@ namespace {
 
 constexpr uint64_t pull_piece_bytes = 256 << 10;
 constexpr size_t most_vectors = 64;
-constexpr uint64_t expect_whole = 16 << 10;   // a tail of a stream is waited for as a whole
-constexpr uint64_t expect_most = 128 << 10;   // bounds how long another frame waits behind it
+constexpr uint64_t expect_whole = 16 << 10;  // a tail of a stream is waited for as a whole
+constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame waits behind it
 
 // Landing::token tells a receive from an unexpected message by its lowest bit.
 void* token_of(Arrived* message) {
@@ -165,8 +165,7 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
   return true;
 }
 
-void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing,
-                    uint64_t arrived) {
+void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing, uint64_t arrived) {
   if (Kind(header.kind) == Kind::data && !is_arrived(landing.token)) {
     static_cast<Request*>(landing.token)->partial = arrived;
   }
@@ -483,7 +482,8 @@ bool Engine::deliver_cancel(Peer& peer, const FrameHeader& header) {
   for (auto* hook = unexpected.first(); hook; hook = hook->line_next) {
     auto* message = static_cast<Arrived*>(hook);
     if (message->peer != &peer || message->remote != header.word ||
-        !(message->handshake || message->synchronous) || message->have != (message->handshake ? 0 : message->size)) {
+        !(message->handshake || message->synchronous) ||
+        message->have != (message->handshake ? 0 : message->size)) {
       continue;
     }
     unexpected.remove(message);

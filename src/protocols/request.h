@@ -42,9 +42,9 @@ struct Request : matching::Hook {
   Mode mode = Mode::standard;
   Stage stage = Stage::idle;
   Outcome outcome = Outcome::ok;
-  bool held_by_user = false;   // a handle exists
+  bool held_by_user = false;  // a handle exists
   bool persistent = false;
-  bool started = false;        // persistent: between start and completion seen by the user
+  bool started = false;  // persistent: between start and completion seen by the user
   bool cancelled = false;
   bool cancelling = false;
   bool expected = false;  // receive: stands in the list of streams that come over TCP
@@ -59,9 +59,9 @@ struct Request : matching::Hook {
 
   Peer* peer = nullptr;  // receive: null for any source until matched
   UserMemory memory;
-  uint64_t total = 0;   // bytes that will move
-  uint64_t moved = 0;   // bytes pushed out, or arrived
-  uint64_t partial = 0;  // receive: bytes of the frame that is coming in
+  uint64_t total = 0;      // bytes that will move
+  uint64_t moved = 0;      // bytes pushed out, or arrived
+  uint64_t partial = 0;    // receive: bytes of the frame that is coming in
   uint32_t in_flight = 0;  // frames that the transport holds
   uint32_t remote = 0;     // the other side's id
   uint64_t remote_address = 0;

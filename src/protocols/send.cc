@@ -33,8 +33,8 @@ Push Engine::push_frame(Peer& peer, const FrameHeader& header, const void* head,
   if (peer.via == Via::tcp) return tcp.push(peer.rank, header, head, n, feed, cookie);
   Push pushed;
   if (header.length > shm::inline_max) {
-    pushed = peer.out.push_payload(header, head, n, *feed, reserve,
-                                   header.kind == uint8_t(Kind::data));
+    pushed =
+        peer.out.push_payload(header, head, n, *feed, reserve, header.kind == uint8_t(Kind::data));
   } else if (!feed) {
     pushed = peer.out.push_inline(header, head, reserve);
   } else if (n == 0 && feed->flat) {
@@ -69,7 +69,8 @@ void Engine::control(Peer& peer, const FrameHeader& header, const void* body) {
 
 bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory) {
   const uint64_t bytes = memory.bytes();
-  if (!ready(peer) || bytes > peer.eager_max || peer.via == Via::self) [[unlikely]] return false;
+  if (!ready(peer) || bytes > peer.eager_max || peer.via == Via::self) [[unlikely]]
+    return false;
   FrameHeader header = envelope;
   header.kind = uint8_t(Kind::eager);
   header.length = uint32_t(bytes);
@@ -99,8 +100,8 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
 bool Engine::wants_handshake(const Peer& peer, const Request* request) const {
   if (request->memory.bytes() > peer.eager_max) return true;
   if (peer.via == Via::shm) {
-    return const_cast<shm::Node&>(node).page(peer.local).pressure.load(
-               std::memory_order_relaxed) != 0;
+    return const_cast<shm::Node&>(node).page(peer.local).pressure.load(std::memory_order_relaxed) !=
+           0;
   }
   return peer.pressed;
 }

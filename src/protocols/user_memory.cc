@@ -30,8 +30,7 @@ size_t UserMemory::vectors(uint64_t offset, uint64_t n, iovec* out, size_t max,
     covered = n;
     return 1;
   }
-  const datatypes::Filled filled =
-      datatypes::fill_iovecs(*type_, base_, count_, offset, out, max);
+  const datatypes::Filled filled = datatypes::fill_iovecs(*type_, base_, count_, offset, out, max);
   size_t vectors = 0;
   covered = 0;
   while (vectors < filled.vectors && covered < n) {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <new>
 #include <sched.h>
-#include <type_traits>
 #include <sys/stat.h>
+#include <type_traits>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -47,8 +47,8 @@ Outcome Process::read_settings() {
   for (size_t i = 0; i < refused && i < 4; ++i) {
     base::Text<512> line;
     line << "headway: HEADWAY_" << errors[i].option->name << "=" << errors[i].value
-         << " is not understood; using " << errors[i].option->default_text << " (it means: "
-         << errors[i].option->help << ")\n";
+         << " is not understood; using " << errors[i].option->default_text
+         << " (it means: " << errors[i].option->help << ")\n";
     line.write_to(2);
   }
   return Outcome::ok;
@@ -65,11 +65,12 @@ Outcome Process::init(int level) {
   }
   node_ranks_ = new (node_ranks_memory) base::Vec<uint32_t>;
   engine_ = new (engine_memory) protocols::Engine;
-  const Outcome prepared = engine_->prepare(settings, uint32_t(bootstrap.rank()),
-                                            uint32_t(bootstrap.size()), on_fatal);
+  const Outcome prepared =
+      engine_->prepare(settings, uint32_t(bootstrap.rank()), uint32_t(bootstrap.size()), on_fatal);
   if (prepared != Outcome::ok) {
-    return fail(prepared, "the engine could not start: no memory, descriptors or threads left "
-                          "(see ulimit -n and ulimit -u)");
+    return fail(prepared,
+                "the engine could not start: no memory, descriptors or threads left "
+                "(see ulimit -n and ulimit -u)");
   }
   if (const Outcome found = find_neighbours(); found != Outcome::ok) return found;
   const bool crowded = machine_ranks_ > machine_cores_;
@@ -93,8 +94,8 @@ Outcome Process::init(int level) {
 Outcome Process::find_neighbours() {
   if (bootstrap.size() == 1) {
     cpu_set_t cores;
-    machine_cores_ = sched_getaffinity(0, sizeof cores, &cores) == 0
-                         ? uint32_t(CPU_COUNT(&cores)) : 1;
+    machine_cores_ =
+        sched_getaffinity(0, sizeof cores, &cores) == 0 ? uint32_t(CPU_COUNT(&cores)) : 1;
     return node_ranks_->push(0) ? Outcome::ok : Outcome::no_memory;
   }
   if (const Outcome done = publish(); done != Outcome::ok) return done;
@@ -121,7 +122,8 @@ Outcome Process::publish() {
   if (network_) engine_->tcp.card(network, sizeof network);
   if (network_ && settings.verbose >= 2) {
     base::Text<200> line;
-    line << "headway: rank " << bootstrap.rank() << " listens on " << Place(network).text.c_str() << "\n";
+    line << "headway: rank " << bootstrap.rank() << " listens on " << Place(network).text.c_str()
+         << "\n";
     line.write_to(2);
   }
   char card[bootstrap::value_max];
@@ -144,8 +146,10 @@ Outcome Process::read_cards() {
       return fail(Outcome::no_route, bootstrap.explanation());
     }
     Card card;
-    if (!read_card(text, card)) return fail(Outcome::bad_data, "a rank published a broken card; do "
-                                            "all ranks run the same version of Headway MPI?");
+    if (!read_card(text, card))
+      return fail(Outcome::bad_data,
+                  "a rank published a broken card; do "
+                  "all ranks run the same version of Headway MPI?");
     neighbours.add(card);
     if (i != bootstrap.rank() && !(settings.shm && neighbours.is_on_my_node(card))) {
       remote_peers_ = true;
@@ -154,7 +158,8 @@ Outcome Process::read_cards() {
       }
     } else {
       if (i == bootstrap.rank()) node_place_ = uint32_t(node_ranks_->size());
-      if (!node_ranks_->push(uint32_t(i))) return fail(Outcome::no_memory, "no memory at the start");
+      if (!node_ranks_->push(uint32_t(i)))
+        return fail(Outcome::no_memory, "no memory at the start");
     }
   }
   machine_ranks_ = neighbours.machine_ranks();
@@ -215,7 +220,8 @@ Outcome Process::connect_network() {
   if (!network_) {
     base::Text<400> text;
     text << "this rank has peers on other hosts but could not open a network socket ("
-         << engine_->tcp.explanation() << "); see ulimit -n for descriptors, ip link for interfaces";
+         << engine_->tcp.explanation()
+         << "); see ulimit -n for descriptors, ip link for interfaces";
     return fail(Outcome::no_route, text.c_str());
   }
   return engine_->use_tcp();

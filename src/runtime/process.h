@@ -75,7 +75,7 @@ class Process {
   uint32_t node_place_ = 0;
   uint32_t machine_ranks_ = 1;  // ranks on this machine, all simulated hosts together
   uint32_t machine_cores_ = 1;
-  bool network_ = false;        // the listener is up
+  bool network_ = false;  // the listener is up
   bool remote_peers_ = false;
   unsigned char secret_[16] = {};
   uint64_t contexts_ = 0;

@@ -14,10 +14,10 @@ struct Unit {
   uint64_t factor;
 };
 
-constexpr Unit byte_units[] = {{"", 1},          {"b", 1},           {"k", 1 << 10},
-                               {"kb", 1 << 10},  {"kib", 1 << 10},   {"m", 1 << 20},
-                               {"mb", 1 << 20},  {"mib", 1 << 20},   {"g", 1ull << 30},
-                               {"gb", 1ull << 30}, {"gib", 1ull << 30}};
+constexpr Unit byte_units[] = {
+    {"", 1},           {"b", 1},           {"k", 1 << 10},     {"kb", 1 << 10},
+    {"kib", 1 << 10},  {"m", 1 << 20},     {"mb", 1 << 20},    {"mib", 1 << 20},
+    {"g", 1ull << 30}, {"gb", 1ull << 30}, {"gib", 1ull << 30}};
 constexpr Unit time_units[] = {{"", 1}, {"us", 1}, {"ms", 1000}, {"s", 1'000'000}};
 constexpr Unit plain_units[] = {{"", 1}};
 

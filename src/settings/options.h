@@ -43,8 +43,8 @@ struct OptionInfo {
   const char* default_text;
   const char* choices;  // for OptionKind::choice, else ""
   const char* help;
-  uint64_t Settings::* number;     // null for text
-  const char* Settings::* string;  // null unless text
+  uint64_t Settings::*number;     // null for text
+  const char* Settings::*string;  // null unless text
 };
 
 inline constexpr OptionInfo option_table[] = {

@@ -94,42 +94,79 @@ void check(const OptionInfo& row, const std::vector<Case>& cases) {
 }
 
 TEST_F(Options, Booleans) {
-  check(row_of(OptionKind::boolean),
-        {{"1", true, 1}, {"on", true, 1}, {"ON", true, 1}, {"yes", true, 1}, {"True", true, 1},
-         {"0", true, 0}, {"off", true, 0}, {"No", true, 0}, {"false", true, 0},
-         {"", false, 0}, {"2", false, 0}, {"onn", false, 0}, {" on", false, 0}, {"-1", false, 0}});
+  check(row_of(OptionKind::boolean), {{"1", true, 1},
+                                      {"on", true, 1},
+                                      {"ON", true, 1},
+                                      {"yes", true, 1},
+                                      {"True", true, 1},
+                                      {"0", true, 0},
+                                      {"off", true, 0},
+                                      {"No", true, 0},
+                                      {"false", true, 0},
+                                      {"", false, 0},
+                                      {"2", false, 0},
+                                      {"onn", false, 0},
+                                      {" on", false, 0},
+                                      {"-1", false, 0}});
 }
 
 TEST_F(Options, Bytes) {
-  check(row_of(OptionKind::bytes),
-        {{"0", true, 0}, {"1", true, 1}, {"4096", true, 4096}, {"4K", true, 4096},
-         {"4k", true, 4096}, {"4KB", true, 4096}, {"4KiB", true, 4096}, {"3M", true, 3u << 20},
-         {"2G", true, 2ull << 30}, {"18446744073709551615", true, ~0ull},
-         {"17179869183G", true, 17179869183ull << 30},
-         {"17179869184G", false, 0},  // 2^64
-         {"18446744073709551616", false, 0}, {"99999999999999999999999", false, 0},
-         {"", false, 0}, {"K", false, 0}, {"-1", false, 0}, {"+1", false, 0}, {" 1", false, 0},
-         {"1 K", false, 0}, {"4KK", false, 0}, {"1.5M", false, 0}, {"0x10", false, 0},
-         {"4s", false, 0}});
+  check(row_of(OptionKind::bytes), {{"0", true, 0},
+                                    {"1", true, 1},
+                                    {"4096", true, 4096},
+                                    {"4K", true, 4096},
+                                    {"4k", true, 4096},
+                                    {"4KB", true, 4096},
+                                    {"4KiB", true, 4096},
+                                    {"3M", true, 3u << 20},
+                                    {"2G", true, 2ull << 30},
+                                    {"18446744073709551615", true, ~0ull},
+                                    {"17179869183G", true, 17179869183ull << 30},
+                                    {"17179869184G", false, 0},  // 2^64
+                                    {"18446744073709551616", false, 0},
+                                    {"99999999999999999999999", false, 0},
+                                    {"", false, 0},
+                                    {"K", false, 0},
+                                    {"-1", false, 0},
+                                    {"+1", false, 0},
+                                    {" 1", false, 0},
+                                    {"1 K", false, 0},
+                                    {"4KK", false, 0},
+                                    {"1.5M", false, 0},
+                                    {"0x10", false, 0},
+                                    {"4s", false, 0}});
 }
 
 TEST_F(Options, Times) {
-  check(row_of(OptionKind::microseconds),
-        {{"0", true, 0}, {"50", true, 50}, {"50us", true, 50}, {"7ms", true, 7000},
-         {"10s", true, 10'000'000}, {"10S", true, 10'000'000}, {"10m", false, 0},
-         {"s", false, 0}, {"-1s", false, 0}, {"18446744073709551615s", false, 0}});
+  check(row_of(OptionKind::microseconds), {{"0", true, 0},
+                                           {"50", true, 50},
+                                           {"50us", true, 50},
+                                           {"7ms", true, 7000},
+                                           {"10s", true, 10'000'000},
+                                           {"10S", true, 10'000'000},
+                                           {"10m", false, 0},
+                                           {"s", false, 0},
+                                           {"-1s", false, 0},
+                                           {"18446744073709551615s", false, 0}});
 }
 
 TEST_F(Options, Counts) {
-  check(row_of(OptionKind::count), {{"0", true, 0}, {"2", true, 2}, {"2K", false, 0},
-                                    {"two", false, 0}, {"", false, 0}});
+  check(row_of(OptionKind::count),
+        {{"0", true, 0}, {"2", true, 2}, {"2K", false, 0}, {"two", false, 0}, {"", false, 0}});
 }
 
 TEST_F(Options, Choices) {
-  const OptionInfo row{"TEST", OptionKind::choice, "one", "one|two|three|", "a test of choices",
-                       &Settings::verbose, nullptr};
-  check(row, {{"one", true, 0}, {"TWO", true, 1}, {"three", true, 2}, {"", true, 3},
-              {"thre", false, 0}, {"threee", false, 0}, {"one|two", false, 0}, {"|", false, 0}});
+  const OptionInfo row{"TEST",           OptionKind::choice,  "one",
+                       "one|two|three|", "a test of choices", &Settings::verbose,
+                       nullptr};
+  check(row, {{"one", true, 0},
+              {"TWO", true, 1},
+              {"three", true, 2},
+              {"", true, 3},
+              {"thre", false, 0},
+              {"threee", false, 0},
+              {"one|two", false, 0},
+              {"|", false, 0}});
 }
 
 TEST_F(Options, TheEnvironmentIsReadAndRefusedValuesAreTold) {

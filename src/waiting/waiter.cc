@@ -7,9 +7,9 @@
 namespace headway::waiting {
 namespace {
 
-constexpr uint32_t clock_every = 64;             // idle turns between two looks at the clock
-constexpr uint64_t long_yield_ns = 100'000;      // somebody else computes on this core
-constexpr uint64_t yield_for_ns = 1'000'000;     // then sleep
+constexpr uint32_t clock_every = 64;          // idle turns between two looks at the clock
+constexpr uint64_t long_yield_ns = 100'000;   // somebody else computes on this core
+constexpr uint64_t yield_for_ns = 1'000'000;  // then sleep
 constexpr uint32_t naps_after_long_yield = 64;
 constexpr int sleep_ms = 500;  // a safety net: Counters::late_wakes tells if it was needed
 

@@ -232,8 +232,8 @@ TEST(Waiter, ALongWaitSleeps) {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
   other.join();
   EXPECT_EQ(got, 7);
-  const double seconds = double(after.tv_sec - before.tv_sec) +
-                         1e-9 * double(after.tv_nsec - before.tv_nsec);
+  const double seconds =
+      double(after.tv_sec - before.tv_sec) + 1e-9 * double(after.tv_nsec - before.tv_nsec);
   EXPECT_LT(seconds, 0.1);
   EXPECT_GT(rank.engine.handoff.counters.sleeps, 0u);
   EXPECT_EQ(rank.engine.handoff.counters.late_wakes, 0u);

@@ -248,8 +248,8 @@ inline int main(int argc, char** argv, const std::vector<Case>& cases,
   running = "end";
   if (ran == 0) fail(__FILE__, __LINE__, "no case ran: unknown name or too few ranks");
   expect_success(MPI_Finalize(), "MPI_Finalize", __FILE__, __LINE__);
-  if (rank == 0) printf("ok %d cases, %d ranks, seed %llu\n", ran, size,
-                        static_cast<unsigned long long>(seed));
+  if (rank == 0)
+    printf("ok %d cases, %d ranks, seed %llu\n", ran, size, static_cast<unsigned long long>(seed));
   fflush(stdout);
   return 0;
 }
@@ -260,29 +260,29 @@ inline int main(int argc, char** argv, const std::vector<Case>& cases,
 #define MPI(call) ::check::expect_success((call), #call, __FILE__, __LINE__)
 // The call must return an error of that class.
 #define EXPECT_CLASS(wanted, call) ::check::expect_class((call), wanted, #call, __FILE__, __LINE__)
-#define CHECK(condition)                                                        \
-  do {                                                                          \
+#define CHECK(condition)                                                                \
+  do {                                                                                  \
     if (!(condition)) ::check::fail(__FILE__, __LINE__, "%s", "not true: " #condition); \
   } while (0)
-#define CHECK_EQ(got, wanted)                                                              \
-  do {                                                                                     \
-    const auto got_ = (got);                                                               \
-    const auto wanted_ = (wanted);                                                         \
-    if (!::check::same(got_, wanted_)) {                                                   \
-      ::check::fail(__FILE__, __LINE__, "%s is %s, expected %s (%s)", #got,                \
+#define CHECK_EQ(got, wanted)                                                                    \
+  do {                                                                                           \
+    const auto got_ = (got);                                                                     \
+    const auto wanted_ = (wanted);                                                               \
+    if (!::check::same(got_, wanted_)) {                                                         \
+      ::check::fail(__FILE__, __LINE__, "%s is %s, expected %s (%s)", #got,                      \
                     ::check::text_of(got_).c_str(), ::check::text_of(wanted_).c_str(), #wanted); \
-    }                                                                                      \
+    }                                                                                            \
   } while (0)
 #define CHECK_BYTES(buffer, bytes, key) \
   ::check::expect_bytes(buffer, bytes, key, __FILE__, __LINE__)
 #define CHECK_UNTOUCHED(buffer, bytes, value) \
   ::check::expect_untouched(buffer, bytes, value, __FILE__, __LINE__)
 // The three public fields' worth of a receive: who, which tag, how many bytes.
-#define CHECK_STATUS(status, source, tag, bytes)                            \
-  do {                                                                      \
-    int count_ = -1;                                                        \
-    MPI(MPI_Get_count(&(status), MPI_BYTE, &count_));                       \
-    CHECK_EQ((status).MPI_SOURCE, source);                                  \
-    CHECK_EQ((status).MPI_TAG, tag);                                        \
-    CHECK_EQ(count_, bytes);                                                \
+#define CHECK_STATUS(status, source, tag, bytes)      \
+  do {                                                \
+    int count_ = -1;                                  \
+    MPI(MPI_Get_count(&(status), MPI_BYTE, &count_)); \
+    CHECK_EQ((status).MPI_SOURCE, source);            \
+    CHECK_EQ((status).MPI_TAG, tag);                  \
+    CHECK_EQ(count_, bytes);                          \
   } while (0)

@@ -23,18 +23,18 @@ inline void run_persistent(MPI_Request& request) {
 }
 
 // `name` is the lower-case name, as in MPI_I<name>; then the parameters; then their names.
-#define COLLECTIVE(Name, name, parameters, ...)                             \
-  inline void name parameters {                                             \
-    MPI_Request request = MPI_REQUEST_NULL;                                 \
-    if (form == Form::blocking) {                                           \
-      MPI(MPI_##Name(__VA_ARGS__));                                         \
-    } else if (form == Form::immediate) {                                   \
-      MPI(MPI_I##name(__VA_ARGS__, &request));                              \
-      finish(request);                                                      \
-    } else {                                                                \
-      MPI(MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &request));         \
-      run_persistent(request);                                              \
-    }                                                                       \
+#define COLLECTIVE(Name, name, parameters, ...)                     \
+  inline void name parameters {                                     \
+    MPI_Request request = MPI_REQUEST_NULL;                         \
+    if (form == Form::blocking) {                                   \
+      MPI(MPI_##Name(__VA_ARGS__));                                 \
+    } else if (form == Form::immediate) {                           \
+      MPI(MPI_I##name(__VA_ARGS__, &request));                      \
+      finish(request);                                              \
+    } else {                                                        \
+      MPI(MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &request)); \
+      run_persistent(request);                                      \
+    }                                                               \
   }
 
 using Ints = const int*;
@@ -43,9 +43,8 @@ using Types = const MPI_Datatype*;
 using Comm = MPI_Comm;
 COLLECTIVE(Barrier, barrier, (Comm c), c)
 COLLECTIVE(Bcast, bcast, (void* b, int n, Type t, int root, Comm c), b, n, t, root, c)
-COLLECTIVE(Gather, gather,
-           (const void* s, int n, Type t, void* r, int m, Type u, int root, Comm c), s, n, t, r, m,
-           u, root, c)
+COLLECTIVE(Gather, gather, (const void* s, int n, Type t, void* r, int m, Type u, int root, Comm c),
+           s, n, t, r, m, u, root, c)
 COLLECTIVE(Gatherv, gatherv,
            (const void* s, int n, Type t, void* r, Ints m, Ints d, Type u, int root, Comm c), s, n,
            t, r, m, d, u, root, c)
@@ -68,9 +67,8 @@ COLLECTIVE(Alltoallv, alltoallv,
 COLLECTIVE(Alltoallw, alltoallw,
            (const void* s, Ints n, Ints d, Types t, void* r, Ints m, Ints e, Types u, Comm c), s, n,
            d, t, r, m, e, u, c)
-COLLECTIVE(Reduce, reduce,
-           (const void* s, void* r, int n, Type t, MPI_Op op, int root, Comm c), s, r, n, t, op,
-           root, c)
+COLLECTIVE(Reduce, reduce, (const void* s, void* r, int n, Type t, MPI_Op op, int root, Comm c), s,
+           r, n, t, op, root, c)
 COLLECTIVE(Allreduce, allreduce, (const void* s, void* r, int n, Type t, MPI_Op op, Comm c), s, r,
            n, t, op, c)
 COLLECTIVE(Reduce_scatter, reduce_scatter,

@@ -1,6 +1,6 @@
-// Floating-point reductions give the same bits: on every rank, from every call, in every repetition,
-// for one element as for many, however late some ranks come. The program prints a hash of all
-// results; the runner compares it over transports and modes.
+// Floating-point reductions give the same bits: on every rank, from every call, in every
+// repetition, for one element as for many, however late some ranks come. The program prints a hash
+// of all results; the runner compares it over transports and modes.
 #include <unistd.h>
 
 #include "coll.h"

@@ -19,10 +19,13 @@ struct IsComplex<std::complex<T>> : std::true_type {};
 template <class T>
 T element(int rank, size_t index) {
   int small = static_cast<int>(check::key_of(rank, index) % 3) + 1;
-  if constexpr (IsComplex<T>::value) return T(static_cast<typename T::value_type>(small),
-                                              static_cast<typename T::value_type>(rank % 2));
-  else if constexpr (std::is_same_v<T, bool>) return check::key_of(rank, index) % 3 == 0;
-  else return static_cast<T>(small * (std::is_signed_v<T> && rank % 3 == 1 ? -1 : 1));
+  if constexpr (IsComplex<T>::value)
+    return T(static_cast<typename T::value_type>(small),
+             static_cast<typename T::value_type>(rank % 2));
+  else if constexpr (std::is_same_v<T, bool>)
+    return check::key_of(rank, index) % 3 == 0;
+  else
+    return static_cast<T>(small * (std::is_signed_v<T> && rank % 3 == 1 ? -1 : 1));
 }
 
 template <class T>

@@ -21,9 +21,7 @@ Matrix times(const Matrix& x, const Matrix& y) {
           m(x.c * y.b + x.d * y.d)};
 }
 Matrix matrix_of(int rank, size_t index) {
-  auto e = [&](uint64_t k) {
-    return static_cast<int64_t>(check::key_of(rank, index, k) % prime);
-  };
+  auto e = [&](uint64_t k) { return static_cast<int64_t>(check::key_of(rank, index, k) % prime); };
   return {e(1), e(2), e(3), e(4)};
 }
 

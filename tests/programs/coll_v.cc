@@ -1,5 +1,6 @@
-// Collectives with a count for each rank: Gatherv, Scatterv, Allgatherv, Alltoallv, Alltoallw; uneven
-// and zero counts, gaps between the blocks, blocks in reverse order, in place, mixed datatypes.
+// Collectives with a count for each rank: Gatherv, Scatterv, Allgatherv, Alltoallv, Alltoallw;
+// uneven and zero counts, gaps between the blocks, blocks in reverse order, in place, mixed
+// datatypes.
 #include "coll.h"
 
 namespace {
@@ -10,7 +11,9 @@ using coll::Place;
 using coll::value;
 
 // How many elements belong to the pair (a, b); zero for some.
-int count_for(int a, int b, int scale) { return (a * 7 + b * 3) % 4 == 0 ? 0 : (a + 2 * b) * scale + 1; }
+int count_for(int a, int b, int scale) {
+  return (a * 7 + b * 3) % 4 == 0 ? 0 : (a + 2 * b) * scale + 1;
+}
 
 // Blocks from the last to the first with two elements free before each.
 struct Blocks {
@@ -33,7 +36,8 @@ struct Blocks {
   template <class Salt>
   void verify(const std::vector<int>& got, Salt salt, int line) const {
     std::vector<int> wanted = space();
-    for (size_t r = 0; r < counts.size(); ++r) put(wanted, static_cast<int>(r), static_cast<int>(r), salt(static_cast<int>(r)));
+    for (size_t r = 0; r < counts.size(); ++r)
+      put(wanted, static_cast<int>(r), static_cast<int>(r), salt(static_cast<int>(r)));
     for (int i = 0; i < room; ++i) {
       if (got[i] != wanted[i])
         check::fail(__FILE__, line, "element %d of %d is %08x, expected %08x", i, room, got[i],

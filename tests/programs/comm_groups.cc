@@ -78,7 +78,9 @@ void set_operations() {
     std::vector<int> sorted_a = a, sorted_b = b;
     std::sort(sorted_a.begin(), sorted_a.end());
     std::sort(sorted_b.begin(), sorted_b.end());
-    CHECK_EQ(compared(ga, gb), a == b ? MPI_IDENT : sorted_a == sorted_b ? MPI_SIMILAR : MPI_UNEQUAL);
+    CHECK_EQ(compared(ga, gb), a == b                 ? MPI_IDENT
+                               : sorted_a == sorted_b ? MPI_SIMILAR
+                                                      : MPI_UNEQUAL);
     MPI(MPI_Group_free(&ga));
     CHECK_EQ(ga, MPI_GROUP_NULL);
     MPI(MPI_Group_free(&gb));
@@ -107,8 +109,8 @@ void excl() {
 // Ranges forwards, backwards, with strides that do not hit the end.
 void ranges() {
   int n = check::size;
-  std::vector<std::vector<int>> all = {{0, n - 1, 1}, {n - 1, 0, -1}, {0, n - 1, 2}, {n - 1, 0, -2},
-                                       {0, 0, 1}};
+  std::vector<std::vector<int>> all = {
+      {0, n - 1, 1}, {n - 1, 0, -1}, {0, n - 1, 2}, {n - 1, 0, -2}, {0, 0, 1}};
   for (auto& r : all) {
     int range[1][3] = {{r[0], r[1], r[2]}};
     std::vector<int> wanted, rest;

@@ -125,7 +125,8 @@ int main(int argc, char** argv) {
       MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
   } else if (victim()) {
-    if (kind != "wait" && kind != "compute" && kind != "sleep" && (how == "kill" || how == "segv")) {
+    if (kind != "wait" && kind != "compute" && kind != "sleep" &&
+        (how == "kill" || how == "segv")) {
       // Dies at some point of the traffic: an alarm comes in the middle of it.
       if (how == "kill") {
         struct Dying {

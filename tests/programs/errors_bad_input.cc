@@ -1,6 +1,6 @@
-// What a program may do wrong, call by call: null, freed and invented handles, negative counts, ranks,
-// tags and roots out of range, wrong operations. Each gives the error class of the standard under
-// MPI_ERRORS_RETURN; none crashes; afterwards the library works as before.
+// What a program may do wrong, call by call: null, freed and invented handles, negative counts,
+// ranks, tags and roots out of range, wrong operations. Each gives the error class of the standard
+// under MPI_ERRORS_RETURN; none crashes; afterwards the library works as before.
 #include "check.h"
 
 namespace {
@@ -16,10 +16,10 @@ Handle invented(uintptr_t bits) {
 const uintptr_t garbage[] = {0x7,        0x3ff,      0x1001,       0x12345,    0x7fffffff,
                              0x80000000, 0xffffffff, 0xdeadbeef00, UINTPTR_MAX};
 
-#define REFUSED(call)                                                               \
-  do {                                                                              \
-    int code_ = (call);                                                             \
-    if (code_ == MPI_SUCCESS)                                                       \
+#define REFUSED(call)                                                                         \
+  do {                                                                                        \
+    int code_ = (call);                                                                       \
+    if (code_ == MPI_SUCCESS)                                                                 \
       ::check::fail(__FILE__, __LINE__, "%s returned MPI_SUCCESS, expected an error", #call); \
   } while (0)
 
@@ -65,8 +65,7 @@ void point_to_point() {
   EXPECT_CLASS(MPI_ERR_TAG, MPI_Recv(&value, 1, MPI_INT, 0, -99, w, MPI_STATUS_IGNORE));
   int* upper = nullptr;
   MPI(MPI_Comm_get_attr(w, MPI_TAG_UB, &upper, &flag));
-  if (*upper < INT32_MAX)
-    EXPECT_CLASS(MPI_ERR_TAG, MPI_Send(&value, 1, MPI_INT, 0, *upper + 1, w));
+  if (*upper < INT32_MAX) EXPECT_CLASS(MPI_ERR_TAG, MPI_Send(&value, 1, MPI_INT, 0, *upper + 1, w));
   EXPECT_CLASS(MPI_ERR_TYPE, MPI_Send(&value, 1, MPI_DATATYPE_NULL, 0, 1, w));
   EXPECT_CLASS(MPI_ERR_COMM, MPI_Send(&value, 1, MPI_INT, 0, 1, MPI_COMM_NULL));
   EXPECT_CLASS(MPI_ERR_COMM, MPI_Recv(&value, 1, MPI_INT, 0, 1, MPI_COMM_NULL, MPI_STATUS_IGNORE));
@@ -210,7 +209,10 @@ void collectives() {
 // Operations on types they are not defined for.
 void op_and_type() {
   double a = 1, b = 2;
-  struct { double v; int i; } pair = {1, 1}, other = {2, 2};
+  struct {
+    double v;
+    int i;
+  } pair = {1, 1}, other = {2, 2};
   EXPECT_CLASS(MPI_ERR_OP, MPI_Reduce_local(&a, &b, 1, MPI_DOUBLE, MPI_BAND));
   EXPECT_CLASS(MPI_ERR_OP, MPI_Reduce_local(&a, &b, 1, MPI_C_DOUBLE_COMPLEX, MPI_MAX));
   EXPECT_CLASS(MPI_ERR_OP, MPI_Reduce_local(&a, &b, 1, MPI_DOUBLE, MPI_MINLOC));

@@ -42,8 +42,9 @@ struct Layout {
     if (buffer == wanted) return;
     size_t i = 0;
     while (buffer[i] == wanted[i]) ++i;
-    check::fail(__FILE__, line, "layout of %zu bytes in %zu runs: buffer byte %zu is %02x, not %02x",
-                bytes, runs.size(), i, buffer[i], wanted[i]);
+    check::fail(__FILE__, line,
+                "layout of %zu bytes in %zu runs: buffer byte %zu is %02x, not %02x", bytes,
+                runs.size(), i, buffer[i], wanted[i]);
   }
 };
 

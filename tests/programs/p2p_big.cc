@@ -12,8 +12,8 @@ constexpr MPI_Count total = (MPI_Count{2} << 30) + (MPI_Count{200} << 20) + 13;
 class Space {
  public:
   Space() {
-    at_ = static_cast<uint8_t*>(mmap(nullptr, total, PROT_READ | PROT_WRITE,
-                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    at_ = static_cast<uint8_t*>(
+        mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     CHECK(at_ != MAP_FAILED);
   }
   ~Space() { munmap(at_, total); }

@@ -7,8 +7,8 @@ namespace {
 enum class Mode { standard, buffered, synchronous, ready };
 enum class Kind { blocking, immediate, persistent };
 
-const std::vector<int> edge_sizes = {0,    1,    8,    151,   152,   153,   2047,  2048,
-                                     2049, 4095, 4096, 4097,  8192,  8193,  16383, 16384,
+const std::vector<int> edge_sizes = {0,     1,     8,     151,   152,    153,     2047,    2048,
+                                     2049,  4095,  4096,  4097,  8192,   8193,    16383,   16384,
                                      16385, 65535, 65536, 65537, 262144, 1 << 20, 16 << 20};
 
 int send_now(Mode mode, const void* data, int bytes, int to, int tag) {
@@ -69,7 +69,8 @@ class BsendBuffer {
 };
 
 void one_message(Mode mode, Kind kind, int bytes) {
-  uint64_t key = check::key_of(static_cast<uint64_t>(mode) * 8 + static_cast<uint64_t>(kind), bytes);
+  uint64_t key =
+      check::key_of(static_cast<uint64_t>(mode) * 8 + static_cast<uint64_t>(kind), bytes);
   std::vector<uint8_t> out(bytes + 16), in(bytes + 16, 0xee);
   check::fill(out.data(), bytes, key + check::rank);
   int tag = 10 + static_cast<int>(mode);

@@ -6,8 +6,8 @@
 
 namespace {
 
-const std::vector<int> mixed_sizes = {0,    1,   100000, 8,     5000, 4096, 4097, 152, 1 << 20,
-                                      3,    153, 16384,  16385, 10,   300000, 0,   2048, 65536};
+const std::vector<int> mixed_sizes = {0, 1,   100000, 8,     5000, 4096,   4097, 152,  1 << 20,
+                                      3, 153, 16384,  16385, 10,   300000, 0,    2048, 65536};
 
 // Sizes jump between all protocols; the receiver gets them in the order they were sent.
 void same_tag() {
@@ -268,8 +268,8 @@ void tag_range() {
     int tag = static_cast<int>(bit - 1);
     int got = -1;
     MPI_Status status;
-    MPI(MPI_Sendrecv(&tag, 1, MPI_INT, to, tag, &got, 1, MPI_INT, from, MPI_ANY_TAG,
-                     MPI_COMM_WORLD, &status));
+    MPI(MPI_Sendrecv(&tag, 1, MPI_INT, to, tag, &got, 1, MPI_INT, from, MPI_ANY_TAG, MPI_COMM_WORLD,
+                     &status));
     CHECK_EQ(got, tag);
     CHECK_EQ(status.MPI_TAG, tag);
   }

@@ -1,7 +1,8 @@
 // A random conversation. All ranks make the same plan from the seed: who sends what to whom, in
-// which mode, with which tag and datatype, and how each receive is written: exact or with wildcards,
-// immediate or blocking, after a probe or a matched probe, too short, or cancelled. What arrives is
-// checked against the plain model of MPI's order. A round is one plan; `--scale` sets the rounds.
+// which mode, with which tag and datatype, and how each receive is written: exact or with
+// wildcards, immediate or blocking, after a probe or a matched probe, too short, or cancelled. What
+// arrives is checked against the plain model of MPI's order. A round is one plan; `--scale` sets
+// the rounds.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -30,9 +31,9 @@ struct Receive {
   int source, tag, comm;  // maybe wildcards
   bool early;             // may be posted before this rank's sends
   Receiving how;
-  size_t room;            // bytes; smaller than the message where it is to be truncated
+  size_t room;  // bytes; smaller than the message where it is to be truncated
   bool truncated = false;
-  bool doomed = false;    // nobody sends this; it is cancelled
+  bool doomed = false;  // nobody sends this; it is cancelled
 };
 
 struct Posted {
@@ -174,7 +175,11 @@ class Round {
     }
     for (int n = mine_.between(0, 2); n > 0; --n) {
       Receive doomed{mine_.chance(50) ? MPI_ANY_SOURCE : mine_.between(0, check::size - 1),
-                     unused_tag, plan.empty() ? 0 : plan[0].comm, true, Receiving::irecv, 100};
+                     unused_tag,
+                     plan.empty() ? 0 : plan[0].comm,
+                     true,
+                     Receiving::irecv,
+                     100};
       doomed.doomed = true;
       plan.insert(plan.begin() + static_cast<long>(mine_.below(early + 1)), doomed);
       ++early;
@@ -288,8 +293,7 @@ class Round {
     }
     size_t next_send = 0, next[2] = {0, 0};
     for (;;) {
-      bool can[3] = {next_send < sends.size(),
-                     next[0] < plan_[0].size() && plan_[0][next[0]].early,
+      bool can[3] = {next_send < sends.size(), next[0] < plan_[0].size() && plan_[0][next[0]].early,
                      next[1] < plan_[1].size() && plan_[1][next[1]].early};
       if (!can[0] && !can[1] && !can[2]) break;
       size_t k = mine_.below(3);
@@ -373,8 +377,7 @@ class Round {
         case 2:
           MPI(MPI_Waitsome(n, requests.data(), &count, indices.data(), statuses.data()));
           break;
-        default:
-          MPI(MPI_Testsome(n, requests.data(), &count, indices.data(), statuses.data()));
+        default: MPI(MPI_Testsome(n, requests.data(), &count, indices.data(), statuses.data()));
       }
       if (index != MPI_UNDEFINED) note(index, statuses[0]);
       for (int i = 0; count != MPI_UNDEFINED && i < count; ++i) note(indices[i], statuses[i]);

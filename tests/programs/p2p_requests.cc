@@ -271,8 +271,7 @@ void get_status_families() {
   MPI(MPI_Barrier(MPI_COMM_WORLD));
   int one = 7;
   MPI(MPI_Send(&one, 1, MPI_INT, right(), 1, MPI_COMM_WORLD));
-  for (flag = 0; !flag;)
-    MPI(MPI_Request_get_status_any(3, requests, &index, &flag, &statuses[0]));
+  for (flag = 0; !flag;) MPI(MPI_Request_get_status_any(3, requests, &index, &flag, &statuses[0]));
   CHECK_EQ(index, 1);
   CHECK_STATUS(statuses[0], left(), 1, 4);
   MPI(MPI_Request_get_status_some(3, requests, &count, indices, statuses));

@@ -10,9 +10,9 @@ int left() { return (check::rank + check::size - 1) % check::size; }
 struct Fit {
   int sent, room;
 };
-const std::vector<Fit> fits = {{1, 0},        {8, 4},          {152, 100},      {153, 152},
-                               {4096, 4095},  {5000, 100},     {16385, 16384},  {70000, 4096},
-                               {70000, 10},   {1 << 20, 1000}, {1 << 20, 600000}};
+const std::vector<Fit> fits = {{1, 0},       {8, 4},          {152, 100},       {153, 152},
+                               {4096, 4095}, {5000, 100},     {16385, 16384},   {70000, 4096},
+                               {70000, 10},  {1 << 20, 1000}, {1 << 20, 600000}};
 
 enum class Form { recv_unexpected, irecv_posted, wait_unexpected, mrecv, sendrecv, persistent };
 

@@ -1,6 +1,6 @@
-// Progress while a rank computes. With the message thread on, a large message lands in the buffer of
-// a rank that makes no library call; a sender that went away to compute lets its receiver finish; a
-// collective moves on. Prints what it saw; the word "must" makes it a condition.
+// Progress while a rank computes. With the message thread on, a large message lands in the buffer
+// of a rank that makes no library call; a sender that went away to compute lets its receiver
+// finish; a collective moves on. Prints what it saw; the word "must" makes it a condition.
 #include <time.h>
 
 #include "check.h"

@@ -119,9 +119,8 @@ void to_self() {
   for (int bytes : {0, 8, 5000, 300000}) {
     std::vector<uint8_t> out(bytes + 1), in(bytes + 1);
     check::fill(out.data(), bytes, bytes);
-    std::thread receiver([&] {
-      MPI(MPI_Recv(in.data(), bytes, MPI_BYTE, 0, 4, MPI_COMM_SELF, MPI_STATUS_IGNORE));
-    });
+    std::thread receiver(
+        [&] { MPI(MPI_Recv(in.data(), bytes, MPI_BYTE, 0, 4, MPI_COMM_SELF, MPI_STATUS_IGNORE)); });
     std::thread prober([&] {
       int flag = 0;
       for (int i = 0; i < 50; ++i)

@@ -1,5 +1,5 @@
-// Derived datatypes: sizes, extents, true extents; derived to contiguous and back, different layouts
-// on the two sides, gaps untouched, Pack and Unpack, and a large strided vector.
+// Derived datatypes: sizes, extents, true extents; derived to contiguous and back, different
+// layouts on the two sides, gaps untouched, Pack and Unpack, and a large strided vector.
 #include "check.h"
 
 namespace {

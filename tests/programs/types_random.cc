@@ -108,8 +108,8 @@ class Maker {
     MPI(MPI_Type_get_extent(t.type, &lower, &extent));
     MPI(MPI_Type_size(t.type, &size));
     if (lower != t.lower || extent != t.extent || size != t.bytes())
-      check::fail(__FILE__, __LINE__, "%s: lower %ld extent %ld size %d, expected %ld %ld %ld", what,
-                  lower, extent, size, t.lower, t.extent, t.bytes());
+      check::fail(__FILE__, __LINE__, "%s: lower %ld extent %ld size %d, expected %ld %ld %ld",
+                  what, lower, extent, size, t.lower, t.extent, t.bytes());
   }
 
   Tree contiguous(int depth) {

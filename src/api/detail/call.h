@@ -66,7 +66,8 @@ class Inside {
 
 // Finds the communicator of a handle; on failure raises MPI_ERR_COMM and returns its code.
 inline int take_comm(Story& story, MPI_Comm handle) {
-  if (!is_running()) [[unlikely]] return not_running(story.call);
+  if (!is_running()) [[unlikely]]
+    return not_running(story.call);
   story.comm = registry().find_comm(value_of(handle));
   if (!story.comm) [[unlikely]] {
     return raise(story, MPI_ERR_COMM,

@@ -11,7 +11,8 @@ namespace headway::api {
 // Finds the datatype; raises MPI_ERR_TYPE, MPI_ERR_COUNT or MPI_ERR_BUFFER.
 inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype) {
   story.count = count;
-  if (count < 0) [[unlikely]] return raise(story, MPI_ERR_COUNT, "the count is negative");
+  if (count < 0) [[unlikely]]
+    return raise(story, MPI_ERR_COUNT, "the count is negative");
   const datatypes::Type* type = registry().find_type(value_of(datatype));
   if (!type || !type->committed()) [[unlikely]] {
     story.type = type;

@@ -11,7 +11,8 @@ namespace headway::api {
 }
 template <class... Place>
 int check_places(const Story& story, const Place*... places) {
-  if ((... && (places != nullptr))) [[likely]] return MPI_SUCCESS;
+  if ((... && (places != nullptr))) [[likely]]
+    return MPI_SUCCESS;
   return raise_no_place(story);
 }
 

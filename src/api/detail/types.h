@@ -9,7 +9,6 @@ namespace headway::api {
 // Finds the datatype of a handle; raises MPI_ERR_TYPE.
 int take_type(Story& story, MPI_Datatype handle, datatypes::Type*& type);
 // Gives a new type its handle, or raises what its constructor said.
-int hand_out_type(const Story& story, Outcome outcome, datatypes::Type* made,
-                  MPI_Datatype* handle);
+int hand_out_type(const Story& story, Outcome outcome, datatypes::Type* made, MPI_Datatype* handle);
 
 }  // namespace headway::api

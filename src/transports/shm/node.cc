@@ -50,8 +50,7 @@ Outcome Node::map(uint32_t ranks, int fd) {
   ranks_ = ranks;
   shape_ = shape_for(ranks);
   bytes_ = ring_offset(ranks, 0);
-  void* memory =
-      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (memory == MAP_FAILED) return Outcome::no_memory;
   memory_ = static_cast<char*>(memory);
   fd_ = fd;
@@ -178,15 +177,13 @@ void Node::ring(uint32_t local) {
   ++counters.bells;
 }
 
-Outcome Node::pull(uint32_t local, uint64_t remote, iovec* vectors, size_t count,
-                   uint64_t& done) {
+Outcome Node::pull(uint32_t local, uint64_t remote, iovec* vectors, size_t count, uint64_t& done) {
   const Outcome outcome = transfer(local, remote, vectors, count, done, process_vm_readv);
   counters.pulled += done;
   return outcome;
 }
 
-Outcome Node::push(uint32_t local, uint64_t remote, iovec* vectors, size_t count,
-                   uint64_t& done) {
+Outcome Node::push(uint32_t local, uint64_t remote, iovec* vectors, size_t count, uint64_t& done) {
   const Outcome outcome = transfer(local, remote, vectors, count, done, process_vm_writev);
   counters.pushed += done;
   return outcome;

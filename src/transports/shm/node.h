@@ -40,10 +40,10 @@ struct ProcessPage {
 static_assert(sizeof(ProcessPage) <= 4096);
 
 struct Counters {
-  uint64_t rings = 0;     // pairs that talk
-  uint64_t bells = 0;     // sleepers woken
-  uint64_t pulled = 0;    // bytes read from a peer's memory
-  uint64_t pushed = 0;    // bytes written into a peer's memory
+  uint64_t rings = 0;   // pairs that talk
+  uint64_t bells = 0;   // sleepers woken
+  uint64_t pulled = 0;  // bytes read from a peer's memory
+  uint64_t pushed = 0;  // bytes written into a peer's memory
 };
 
 class Node {
@@ -76,7 +76,8 @@ class Node {
   void wake(uint32_t local, uint32_t event) {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Handoff::arm
     ProcessPage& page = *pages_[local];
-    if (page.armed.load(std::memory_order_relaxed) & event) [[unlikely]] ring(local);
+    if (page.armed.load(std::memory_order_relaxed) & event) [[unlikely]]
+      ring(local);
   }
   void ring(uint32_t local);
   // True while the peer is outside MPI, or asleep.

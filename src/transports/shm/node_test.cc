@@ -20,7 +20,8 @@ namespace {
 
 // `ranks` nodes over one segment, each with its own mapping and bell.
 struct House {
-  explicit House(uint32_t ranks, uint32_t here = 0) : nodes(here ? here : ranks), bells(nodes.size()) {
+  explicit House(uint32_t ranks, uint32_t here = 0)
+      : nodes(here ? here : ranks), bells(nodes.size()) {
     for (uint32_t i = 0; i < nodes.size(); ++i) {
       nodes[i] = std::make_unique<Node>();
       EXPECT_EQ(i == 0 ? nodes[i]->create(ranks, key, sizeof key) : nodes[i]->attach(key, ranks),
@@ -103,7 +104,8 @@ TEST(Node, RingsOfAllPairsAreApart) {
       for (int i = 0; i < 4; ++i) {
         header.length = frame_max;
         const Feed feed{.flat = body.data(), .length = frame_max};
-        ASSERT_EQ(out[from * ranks + to].push_payload(header, nullptr, 0, feed, 0, true), Push::done);
+        ASSERT_EQ(out[from * ranks + to].push_payload(header, nullptr, 0, feed, 0, true),
+                  Push::done);
       }
       header.length = 8;
       while (out[from * ranks + to].push_inline(header, body.data(), 0) == Push::done) {

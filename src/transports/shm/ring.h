@@ -1,9 +1,10 @@
 // Ring: frames from one process to another through the shared segment. One producer, one consumer,
-// each under its own engine's lock. Cells of 192 bytes carry the header and up to 152 bytes of body;
-// longer bodies lie in a payload ring beside them. Owner: the segment owns the memory, Producer and
-// Consumer hold private positions. Invariants: a cell is valid when its `number` is the lap-unique
-// count of the frame; cells are never overwritten by payload (old payload could pass for a number);
-// the producer stays within the credits that the consumer returned, in cells and in bytes.
+// each under its own engine's lock. Cells of 192 bytes carry the header and up to 152 bytes of
+// body; longer bodies lie in a payload ring beside them. Owner: the segment owns the memory,
+// Producer and Consumer hold private positions. Invariants: a cell is valid when its `number` is
+// the lap-unique count of the frame; cells are never overwritten by payload (old payload could pass
+// for a number); the producer stays within the credits that the consumer returned, in cells and in
+// bytes.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -156,9 +157,7 @@ class Consumer {
     return true;
   }
   // Frames consumed and not yet told to the producer.
-  bool owes_credits() const {
-    return next_ != returned_cells_ || position_ != returned_bytes_;
-  }
+  bool owes_credits() const { return next_ != returned_cells_ || position_ != returned_bytes_; }
   void return_credits() {
     returned_cells_ = next_;
     returned_bytes_ = position_;

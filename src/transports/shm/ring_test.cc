@@ -32,8 +32,7 @@ template struct Counts<&Producer::next_, &Producer::cells_limit_, &Consumer::nex
 namespace {
 
 struct Memory {
-  explicit Memory(Shape shape)
-      : bytes(static_cast<char*>(aligned_alloc(4096, shape.bytes()))) {
+  explicit Memory(Shape shape) : bytes(static_cast<char*>(aligned_alloc(4096, shape.bytes()))) {
     memset(static_cast<void*>(bytes), 0, shape.bytes());
   }
   ~Memory() { free(bytes); }
@@ -93,8 +92,18 @@ bool take(Consumer& consumer, uint32_t frame, uint32_t length) {
 }
 
 uint32_t random_length(std::mt19937_64& random, const Shape& shape) {
-  const uint32_t edges[] = {0, 1, 4, 8, inline_max - 1, inline_max, inline_max + 1, 256, 4096,
-                            4097, shape.frame_max() - 1, shape.frame_max()};
+  const uint32_t edges[] = {0,
+                            1,
+                            4,
+                            8,
+                            inline_max - 1,
+                            inline_max,
+                            inline_max + 1,
+                            256,
+                            4096,
+                            4097,
+                            shape.frame_max() - 1,
+                            shape.frame_max()};
   if (random() % 4 == 0) {
     const uint32_t edge = edges[random() % std::size(edges)];
     return edge < shape.frame_max() ? edge : shape.frame_max();
@@ -102,7 +111,8 @@ uint32_t random_length(std::mt19937_64& random, const Shape& shape) {
   return uint32_t(random() % (random() % 2 ? inline_max + 1 : shape.frame_max() + 1));
 }
 
-// One producer and one consumer thread, both of random pace. Every frame must come, in order, whole.
+// One producer and one consumer thread, both of random pace. Every frame must come, in order,
+// whole.
 void run_threads(Shape shape, uint64_t seed, uint32_t frames) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Memory memory(shape);

@@ -26,8 +26,8 @@ std::string text_of(const Address& address) {
 }
 
 TEST(AddressText, AgreesWithTheSystem) {
-  for (const char* text : {"0.0.0.0", "255.255.255.255", "10.1.2.3", "::", "::1", "1::",
-                           "fe80::1", "2001:db8::1:0:0:1", "2001:db8:0:1:1:1:1:1", "1:2:3:4:5:6:7:8",
+  for (const char* text : {"0.0.0.0", "255.255.255.255", "10.1.2.3", "::", "::1", "1::", "fe80::1",
+                           "2001:db8::1:0:0:1", "2001:db8:0:1:1:1:1:1", "1:2:3:4:5:6:7:8",
                            "1:0:0:4::8", "0:1:2:3:4:5:6:7", "1:2:3:4:5:6:7:0", "::2:3:4:5:6:7:8"}) {
     const Address address = make(text);
     char system[INET6_ADDRSTRLEN];

@@ -143,8 +143,8 @@ void expect_alive(TestNode& a, TestNode& b) {
 }
 
 TEST(Judge, TheLowerRanksHelloWins) {
-  for (const auto state : {headway::tcp::Pair::idle, headway::tcp::Pair::dialling,
-                           headway::tcp::Pair::tentative}) {
+  for (const auto state :
+       {headway::tcp::Pair::idle, headway::tcp::Pair::dialling, headway::tcp::Pair::tentative}) {
     EXPECT_EQ(judge(state, 0, 1), Verdict::accept);
     EXPECT_EQ(judge(state, 1, 0), Verdict::accept);
   }
@@ -194,10 +194,12 @@ TEST(Race, RandomInterleavings) {
       for (uint32_t to = 0; to < 3; ++to) {
         if (from == to) continue;
         const uint32_t before = pushed[from][to];
-        ASSERT_TRUE(drive(all, [&] {
-          push(from, to);
-          return pushed[from][to] > before;
-        })) << from << " to " << to;
+        ASSERT_TRUE(drive(all,
+                          [&] {
+                            push(from, to);
+                            return pushed[from][to] > before;
+                          }))
+            << from << " to " << to;
       }
     }
     ASSERT_TRUE(drive(all, [&] {
@@ -504,7 +506,8 @@ TEST(NoRoute, NobodyListens) {
   const std::string story = a.losses[0].story;
   EXPECT_NE(story.find("from rank 0 to rank 1"), std::string::npos) << story;
   EXPECT_NE(story.find("127.0.0.1 port " + std::to_string(port) + " from 127.0.0.1"),
-            std::string::npos) << story;
+            std::string::npos)
+      << story;
   EXPECT_NE(story.find("Connection refused"), std::string::npos) << story;
   EXPECT_EQ(a.send(1, "x"), Push::full);
   rest({&a}, 300);
@@ -524,8 +527,7 @@ TEST(NoRoute, NoAnswerAtAllEndsInTime) {
   ASSERT_TRUE(drive({&a}, [&] { return a.losses.size() == 1; }, 5000));
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
   EXPECT_EQ(a.losses[0].why, Outcome::no_route);
-  EXPECT_NE(a.losses[0].story.find("Connection timed out"), std::string::npos)
-      << a.losses[0].story;
+  EXPECT_NE(a.losses[0].story.find("Connection timed out"), std::string::npos) << a.losses[0].story;
 }
 
 TEST(NoRoute, AddressesThatLeadNowhere) {
@@ -560,7 +562,7 @@ TEST(NoRoute, SilentServiceIsPassedOver) {
   TestNode a(0, 2);
   a.config.connect_timeout_us = 2'000'000;
   ASSERT_TRUE(a.start());
-  FakePeer silent;                            // on 127.0.0.1: takes connections, says nothing
+  FakePeer silent;                          // on 127.0.0.1: takes connections, says nothing
   FakePeer rank("127.0.0.9", silent.port);  // the rank, at the second address
   ASSERT_EQ(a.tcp.set_card(1, card_for(a, rank.port, "o127.0.0.1/8,o127.0.0.9/8").c_str()),
             Outcome::ok);
@@ -622,13 +624,13 @@ TEST(Families, EveryInterfaceIsInTheCard) {
 TEST(Cards, NonsenseIsRefused) {
   TestNode a(0, 2);
   ASSERT_TRUE(a.start());
-  for (const char* card : {"", "1", "2,0123,55,o127.0.0.1/8", "1,xyz,55,o127.0.0.1/8",
-                           "1,0123,0,o127.0.0.1/8", "1,0123,70000,o127.0.0.1/8", "1,0123,55",
-                           "1,0123,55,", "1,0123,55,q127.0.0.1/8", "1,0123,55,o127.0.0.1",
-                           "1,0123,55,o127.0.0.1/99", "1,0123,55,o127.0.0/8",
-                           "1,0123,55,o127.0.0.1/8 ", "1,00112233445566778,55,o127.0.0.1/8",
-                           "1,0,5,o1.1.1.1/8,o1.1.1.1/8,o1.1.1.1/8,o1.1.1.1/8,o1.1.1.1/8,"
-                           "o1.1.1.1/8,o1.1.1.1/8,o1.1.1.1/8,o1.1.1.1/8"}) {
+  for (const char* card :
+       {"", "1", "2,0123,55,o127.0.0.1/8", "1,xyz,55,o127.0.0.1/8", "1,0123,0,o127.0.0.1/8",
+        "1,0123,70000,o127.0.0.1/8", "1,0123,55", "1,0123,55,", "1,0123,55,q127.0.0.1/8",
+        "1,0123,55,o127.0.0.1", "1,0123,55,o127.0.0.1/99", "1,0123,55,o127.0.0/8",
+        "1,0123,55,o127.0.0.1/8 ", "1,00112233445566778,55,o127.0.0.1/8",
+        "1,0,5,o1.1.1.1/8,o1.1.1.1/8,o1.1.1.1/8,o1.1.1.1/8,o1.1.1.1/8,"
+        "o1.1.1.1/8,o1.1.1.1/8,o1.1.1.1/8,o1.1.1.1/8"}) {
     EXPECT_EQ(a.tcp.set_card(1, card), Outcome::bad_argument) << card;
   }
   EXPECT_EQ(a.tcp.set_card(2, a.card().c_str()), Outcome::bad_argument);

@@ -160,9 +160,7 @@ void Tcp::Impl::set_interest(Link& link, uint32_t events) {
   wanted.events = events;
   wanted.data.u64 = reinterpret_cast<uint64_t>(&link);
   // Without interest a dead connection would still report itself for ever: take it out.
-  const int change = !events           ? EPOLL_CTL_DEL
-                     : !link.interest ? EPOLL_CTL_ADD
-                                      : EPOLL_CTL_MOD;
+  const int change = !events ? EPOLL_CTL_DEL : !link.interest ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
   if (epoll_ctl(epoll, change, link.fd, &wanted) == 0) link.interest = events;
 }
 

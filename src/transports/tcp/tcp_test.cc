@@ -60,8 +60,8 @@ TEST_F(TcpPair, ConnectsOnFirstUseOnly) {
 TEST_F(TcpPair, EverySizeArrivesWholeAndInOrder) {
   connect();
   const uint32_t most = a.config.max_body;
-  const std::vector<size_t> sizes = {0,    1,     31,     32,      33,     2015,     2016,    2017,
-                                     4095, 4096,  4097,   16384,   32735,  32736,    32737,   32768,
+  const std::vector<size_t> sizes = {0,     1,     31,     32,     33,     2015,     2016,  2017,
+                                     4095,  4096,  4097,   16384,  32735,  32736,    32737, 32768,
                                      65504, 65536, 131072, 262144, 262145, most - 1, most};
   for (const Place place : {Place::flat, Place::unpacked, Place::cut}) {
     b.place = place;
@@ -103,8 +103,8 @@ TEST_F(TcpPair, FeedsFlatAndPackedWithHeads) {
           feed.memory = &memory;
         }
         ASSERT_TRUE(push_until_taken(both, [&] { return a.feed(1, front, feed, number, number); }));
-        expected.push_back(front + (flat ? memory.substr(feed.offset, n)
-                                         : packed(memory, feed.offset, n)));
+        expected.push_back(front +
+                           (flat ? memory.substr(feed.offset, n) : packed(memory, feed.offset, n)));
         ++number;
       }
     }

@@ -15,7 +15,7 @@ bool starts_with(const char* text, const char* head) { return !strncmp(text, hea
 
 // Networks inside one host: they look usable and lead nowhere (the commonest report of users).
 bool bridge_name(const char* name) {
-  constexpr const char* heads[] = {"docker", "virbr", "br-",    "podman", "cni",   "lxcbr",
+  constexpr const char* heads[] = {"docker", "virbr", "br-",     "podman",  "cni",  "lxcbr",
                                    "lxdbr",  "vmnet", "vboxnet", "flannel", "cali", "veth"};
   for (const char* head : heads) {
     if (starts_with(name, head)) return true;

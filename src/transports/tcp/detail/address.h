@@ -46,8 +46,8 @@ struct Card {
 // One address of a peer, on trial.
 struct Candidate {
   Address address;
-  Address local;  // the address of ours that the route to it leaves from; family 0 if no route
-  int error = 0;  // errno of the last attempt
+  Address local;       // the address of ours that the route to it leaves from; family 0 if no route
+  int error = 0;       // errno of the last attempt
   uint8_t reject = 0;  // the answer of whoever listens there, if it was not Accept
   uint8_t score = 0;   // small is better
 };

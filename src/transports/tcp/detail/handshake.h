@@ -28,11 +28,11 @@ static_assert(sizeof(Hello) == 40);
 
 enum class Verdict : uint8_t {
   accept = 1,
-  crossed,       // the acceptor's own connection to you is on its way: wait for it
-  other_job,     // right protocol, wrong secret
-  other_rank,    // this is not the rank that you look for
+  crossed,     // the acceptor's own connection to you is on its way: wait for it
+  other_job,   // right protocol, wrong secret
+  other_rank,  // this is not the rank that you look for
   other_version,
-  gone           // the acceptor has given you up or already has a connection
+  gone  // the acceptor has given you up or already has a connection
 };
 
 struct Answer {

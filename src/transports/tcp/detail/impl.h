@@ -72,7 +72,7 @@ struct Tcp::Impl {
   bool accept_all();
   void make_room();  // for one more stranger
   void forget_stranger(Link& link);
-  bool greet(Link& link);   // connecting -> answer_wait
+  bool greet(Link& link);  // connecting -> answer_wait
   bool hear_answer(Link& link);
   bool hear_hello(Link& link);
   bool hear_confirm(Link& link);

@@ -282,8 +282,7 @@ bool Tcp::Impl::accept_all() {
   for (int turn = 0; turn < 64; ++turn) {
     SocketAddress from;
     from.length = sizeof from.storage;
-    const int fd =
-        accept4(listener, from.raw(), &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = accept4(listener, from.raw(), &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         // The listener would stay readable: look away until the next tick.
@@ -541,7 +540,7 @@ void Tcp::Impl::give_up(Meeting& meeting) {
       add_address(story, each.local);
     }
     story.add(" (");
-    story.add(each.reject ? verdict_words(Verdict(each.reject))
+    story.add(each.reject            ? verdict_words(Verdict(each.reject))
               : each.error == EPROTO ? "something else listens there"
                                      : error_words(each.error ? each.error : ETIMEDOUT));
     story.add(")");
