@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pathlib
 import shutil
@@ -53,6 +54,7 @@ class Headway:
         else:
             return self
         target = pathlib.Path(tempfile.mkdtemp(prefix="headway-user-"))
+        atexit.register(shutil.rmtree, target, ignore_errors=True)
         for part in ("bin", "lib", "tests/programs"):
             shutil.copytree(self.build / part, target / part, symlinks=True)
         for path in (target, *target.rglob("*")):
