@@ -334,10 +334,10 @@ void Process::dump_state(int) {
   base::Text<512> line;
   line << "headway: rank " << instance.rank() << " on " << instance.host_ << " pid " << getpid()
        << ": " << (call ? "in " : "computing") << (call ? call : "");
-  if (call) {
-    line << " (peer " << instance.whereabouts.peer.load(std::memory_order_relaxed) << ", tag "
-         << instance.whereabouts.tag.load(std::memory_order_relaxed) << ")";
-  }
+  const int peer = instance.whereabouts.peer.load(std::memory_order_relaxed);
+  const int tag = instance.whereabouts.tag.load(std::memory_order_relaxed);
+  // A call on many requests, or a collective, has no single peer.
+  if (call && peer != INT32_MIN) line << " (peer " << peer << ", tag " << tag << ")";
   if (instance.engine_) {
     line << "; " << instance.engine_->posted_count() << " receives posted, "
          << instance.engine_->unexpected_count() << " messages unexpected, "
