@@ -111,3 +111,36 @@ HEADWAY_ENTRY(MPI_Iallreduce_c)(const void* sendbuf, void* recvbuf, MPI_Count co
                     MPI_Op op, MPI_Comm comm, MPI_Request* request) {
   return allreduce("MPI_Iallreduce_c", sendbuf, recvbuf, count, datatype, op, comm, Way{request});
 }
+
+// Persistent ones.
+HEADWAY_ENTRY(MPI_Barrier_init)(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return barrier("MPI_Barrier_init", comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Bcast_init)(void* buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm,
+                  MPI_Info info, MPI_Request* request) {
+  return bcast("MPI_Bcast_init", buffer, count, datatype, root, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Bcast_init_c)(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
+                    MPI_Info info, MPI_Request* request) {
+  return bcast("MPI_Bcast_init_c", buffer, count, datatype, root, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Reduce_init)(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                   int root, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return reduce("MPI_Reduce_init", sendbuf, recvbuf, count, datatype, op, root, comm,
+                Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Reduce_init_c)(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                     MPI_Op op, int root, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return reduce("MPI_Reduce_init_c", sendbuf, recvbuf, count, datatype, op, root, comm,
+                Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Allreduce_init)(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype,
+                      MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return allreduce("MPI_Allreduce_init", sendbuf, recvbuf, count, datatype, op, comm,
+                   Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Allreduce_init_c)(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                        MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return allreduce("MPI_Allreduce_init_c", sendbuf, recvbuf, count, datatype, op, comm,
+                   Way{request, info});
+}

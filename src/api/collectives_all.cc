@@ -240,3 +240,71 @@ HEADWAY_ENTRY(MPI_Ialltoallw_c)(const void* sendbuf, const MPI_Count sendcounts[
   return alltoallw("MPI_Ialltoallw_c", sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts,
                    rdispls, recvtypes, comm, Way{request});
 }
+
+// Persistent ones.
+HEADWAY_ENTRY(
+    MPI_Allgather_init)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                       int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+                       MPI_Request* request) {
+  return allgather("MPI_Allgather_init", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                   comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Allgather_init_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                        void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                        MPI_Info info, MPI_Request* request) {
+  return allgather("MPI_Allgather_init_c", sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                   recvtype, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Allgatherv_init)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                       const int recvcounts[], const int displs[], MPI_Datatype recvtype,
+                       MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return allgatherv("MPI_Allgatherv_init", sendbuf, sendcount, sendtype, recvbuf, recvcounts,
+                    displs, recvtype, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Allgatherv_init_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                         void* recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[],
+                         MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+                         MPI_Request* request) {
+  return allgatherv("MPI_Allgatherv_init_c", sendbuf, sendcount, sendtype, recvbuf, recvcounts,
+                    displs, recvtype, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Alltoall_init)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                     int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+                     MPI_Request* request) {
+  return alltoall("MPI_Alltoall_init", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                  comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Alltoall_init_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+                       void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                       MPI_Info info, MPI_Request* request) {
+  return alltoall("MPI_Alltoall_init_c", sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                  comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Alltoallv_init)(const void* sendbuf, const int sendcounts[], const int sdispls[],
+                      MPI_Datatype sendtype, void* recvbuf, const int recvcounts[],
+                      const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+                      MPI_Request* request) {
+  return alltoallv("MPI_Alltoallv_init", sendbuf, sendcounts, sdispls, sendtype, recvbuf,
+                   recvcounts, rdispls, recvtype, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Alltoallv_init_c)(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                        MPI_Datatype sendtype, void* recvbuf, const MPI_Count recvcounts[],
+                        const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm,
+                        MPI_Info info, MPI_Request* request) {
+  return alltoallv("MPI_Alltoallv_init_c", sendbuf, sendcounts, sdispls, sendtype, recvbuf,
+                   recvcounts, rdispls, recvtype, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Alltoallw_init)(const void* sendbuf, const int sendcounts[], const int sdispls[],
+                      const MPI_Datatype sendtypes[], void* recvbuf, const int recvcounts[],
+                      const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm,
+                      MPI_Info info, MPI_Request* request) {
+  return alltoallw("MPI_Alltoallw_init", sendbuf, sendcounts, sdispls, sendtypes, recvbuf,
+                   recvcounts, rdispls, recvtypes, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Alltoallw_init_c)(const void* sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[],
+                        const MPI_Datatype sendtypes[], void* recvbuf, const MPI_Count recvcounts[],
+                        const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm,
+                        MPI_Info info, MPI_Request* request) {
+  return alltoallw("MPI_Alltoallw_init_c", sendbuf, sendcounts, sdispls, sendtypes, recvbuf,
+                   recvcounts, rdispls, recvtypes, comm, Way{request, info});
+}

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include "api/detail/collective.h"
+#include "api/detail/info.h"
+#include "api/detail/results.h"
 
 namespace headway::api {
 namespace {
@@ -31,6 +33,12 @@ void warn(const char* part, uint64_t length) {
   }
 }
 
+int check_way(const Story& story, const Way& way) {
+  if (const int code = check_places(story, way.request)) return code;
+  objects::Info* hints;
+  return way.info == MPI_INFO_NULL ? MPI_SUCCESS : take_info(story, way.info, hints);
+}
+
 }  // namespace
 
 const collectives::Forced& forced_algorithms() {
@@ -41,8 +49,13 @@ const collectives::Forced& forced_algorithms() {
 
 int launch(const Story& story, collectives::Schedule* schedule, const Way& way) {
   if (!schedule) return raise(story, Outcome::no_memory);
-  if (way.request) {
-    return hand_out(story, way.persistent ? schedule->prepare() : schedule->start(), way.request);
+  if (way.end != Way::End::wait) {
+    if (const int code = check_way(story, way)) {
+      schedule->destroy();
+      return code;
+    }
+    const bool persistent = way.end == Way::End::persistent;
+    return hand_out(story, persistent ? schedule->prepare() : schedule->start(), way.request);
   }
   const Inside inside(story.call, unset, unset);
   const Outcome outcome = schedule->run(process().waiter());

@@ -179,3 +179,47 @@ HEADWAY_ENTRY(MPI_Iexscan_c)(const void* sendbuf, void* recvbuf, MPI_Count count
                  MPI_Op op, MPI_Comm comm, MPI_Request* request) {
   return exscan("MPI_Iexscan_c", sendbuf, recvbuf, count, datatype, op, comm, Way{request});
 }
+
+// Persistent ones.
+HEADWAY_ENTRY(
+    MPI_Reduce_scatter_init)(const void* sendbuf, void* recvbuf, const int recvcounts[],
+                            MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
+                            MPI_Request* request) {
+  return reduce_scatter("MPI_Reduce_scatter_init", sendbuf, recvbuf, recvcounts, datatype, op, comm,
+                        Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Reduce_scatter_init_c)(const void* sendbuf, void* recvbuf, const MPI_Count recvcounts[],
+                             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
+                             MPI_Request* request) {
+  return reduce_scatter("MPI_Reduce_scatter_init_c", sendbuf, recvbuf, recvcounts, datatype, op,
+                        comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Reduce_scatter_block_init)(const void* sendbuf, void* recvbuf, int recvcount,
+                                 MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
+                                 MPI_Request* request) {
+  return reduce_scatter_block("MPI_Reduce_scatter_block_init", sendbuf, recvbuf, recvcount,
+                              datatype, op, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Reduce_scatter_block_init_c)(const void* sendbuf, void* recvbuf, MPI_Count recvcount,
+                                   MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info,
+                                   MPI_Request* request) {
+  return reduce_scatter_block("MPI_Reduce_scatter_block_init_c", sendbuf, recvbuf, recvcount,
+                              datatype, op, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Scan_init)(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                 MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return scan("MPI_Scan_init", sendbuf, recvbuf, count, datatype, op, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Scan_init_c)(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                   MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return scan("MPI_Scan_init_c", sendbuf, recvbuf, count, datatype, op, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Exscan_init)(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                   MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return exscan("MPI_Exscan_init", sendbuf, recvbuf, count, datatype, op, comm, Way{request, info});
+}
+HEADWAY_ENTRY(MPI_Exscan_init_c)(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                     MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  return exscan("MPI_Exscan_init_c", sendbuf, recvbuf, count, datatype, op, comm,
+                Way{request, info});
+}

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 
+#include "collectives/schedule.h"
 #include "p2p/bsend.h"
 
 namespace headway::api {
@@ -232,9 +233,14 @@ int start_one(const char* call, MPI_Request handle) {
     return raise({.call = call}, MPI_ERR_REQUEST, "the request is active already",
                  "complete it with MPI_Wait before it is started again");
   }
-  process().waiter().engine.handoff.enter();
-  p2p::restart(process().waiter(), request);
-  process().waiter().engine.handoff.leave();
+  waiting::Waiter& waiter = process().waiter();
+  waiter.engine.handoff.enter();
+  if (request->kind == protocols::RequestKind::schedule) {
+    collectives::Schedule::restart(request);
+  } else {
+    p2p::restart(waiter, request);
+  }
+  waiter.engine.handoff.leave();
   return MPI_SUCCESS;
 }
 

@@ -12,6 +12,14 @@ using protocols::Engine;
 using protocols::RequestKind;
 using protocols::Stage;
 
+namespace {
+
+// Tags of persistent collectives have this bit, those of others count up below it. Messages of the
+// runs of one persistent collective keep their order, so that all its runs can have one tag.
+constexpr uint32_t persistent_tag = 1u << 30;
+
+}  // namespace
+
 // --- building ---
 
 Schedule* Schedule::make(Engine& engine, objects::Comm* comm, Kind kind) {
@@ -149,7 +157,7 @@ void Schedule::begin() {
   request->done.store(0, std::memory_order_relaxed);
   ++engine_->handoff.pending;
   ++engine_->schedules;
-  tag_ = int(comm_->collective_count++ & 0x3fffffff);
+  if (!request->persistent) tag_ = int(comm_->collective_count++ & (persistent_tag - 1));
   left_ = uint32_t(steps_.size());
   for (StepId i = 0; i < steps_.size(); ++i) {
     steps_[i].waits = steps_[i].needs;
@@ -371,6 +379,8 @@ Request* Schedule::prepare() {
   if (request) {
     request->persistent = true;
     request->done.store(1, std::memory_order_relaxed);
+    // Ranks may start their persistent collectives in different orders, but make them in one.
+    tag_ = int(persistent_tag | (comm_->persistent_count++ & (persistent_tag - 1)));
   }
   engine.handoff.leave();
   if (!request) destroy();

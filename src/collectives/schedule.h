@@ -2,8 +2,8 @@
 // drives the engine. One description serves blocking and non-blocking calls. Thread: built by an
 // application thread, run with the engine held; user reductions run without it.
 // Owner: its Request, which frees it. Invariants: steps and edges do not change once it has
-// started; the tag is the same on all ranks because collectives on a communicator start in the
-// same order everywhere.
+// started; the tag is the same on all ranks because collectives on a communicator start, and
+// persistent ones are made, in the same order everywhere.
 #pragma once
 #include <cstdint>
 

@@ -33,6 +33,7 @@ struct Comm {
   void* attributes = nullptr;     // for the attribute code to come
   void* buffer = nullptr;         // buffer of buffered sends attached to it
   uint32_t collective_count = 0;  // collectives started; gives each its tag. With the engine.
+  uint32_t persistent_count = 0;  // persistent collectives made; likewise
   uint32_t creation_count = 0;
   char name[max_object_name] = {};
 

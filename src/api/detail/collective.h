@@ -8,10 +8,17 @@
 
 namespace headway::api {
 
-// How a call ends: it waits, or hands out a request (for a persistent one, not started).
+// How a call ends: it waits, hands out a request, or hands out a persistent one that is not
+// started.
 struct Way {
+  enum class End : uint8_t { wait, request, persistent };
+  Way() = default;
+  explicit Way(MPI_Request* to) : end(End::request), request(to) {}
+  Way(MPI_Request* to, MPI_Info hints) : end(End::persistent), request(to), info(hints) {}
+
+  End end = End::wait;
   MPI_Request* request = nullptr;
-  bool persistent = false;
+  MPI_Info info = MPI_INFO_NULL;  // read and checked; no hint is used so far
 };
 
 // The algorithms that HEADWAY_COLL forces; read at the first use.
@@ -21,7 +28,7 @@ inline collectives::Place place_of(const Story& story) {
   return {process().engine(), story.comm, forced_algorithms()};
 }
 
-// How a collective's entry ends.
+// How a collective's entry ends. Takes the schedule over.
 int launch(const Story& story, collectives::Schedule* schedule, const Way& way);
 
 inline int check_root(const Story& story, int root) {
