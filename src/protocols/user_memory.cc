@@ -3,6 +3,7 @@
 namespace headway::protocols {
 
 void UserMemory::copy(const UserMemory& from, UserMemory& to, uint64_t n) {
+  if (n == 0) return;
   if (from.is_flat() && to.is_flat()) {
     memmove(to.base_, from.base_, n);  // a program may send to itself within one buffer
     return;

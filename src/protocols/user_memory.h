@@ -19,7 +19,8 @@ class UserMemory {
   UserMemory(void* flat, uint64_t bytes) : base_(static_cast<char*>(flat)), bytes_(bytes) {}
   UserMemory(const void* base, uint64_t count, const datatypes::Type& type)
       : base_(static_cast<char*>(const_cast<void*>(base))), bytes_(count * type.size()) {
-    if (type.is_contiguous(count) || bytes_ == 0) {
+    if (bytes_ == 0) return;  // the address may be null
+    if (type.is_contiguous(count)) {
       base_ += type.true_lb();
     } else {
       type_ = &type;
@@ -35,14 +36,14 @@ class UserMemory {
   // Bytes [offset, offset + n) of the message to `out`.
   void read(uint64_t offset, void* out, size_t n) const {
     if (!type_) {
-      memcpy(out, base_ + offset, n);
+      if (n) memcpy(out, base_ + offset, n);  // an empty message may have no address
     } else {
       datatypes::pack(*type_, base_, count_, offset, out, n);
     }
   }
   void write(uint64_t offset, const void* in, size_t n) const {
     if (!type_) {
-      memcpy(base_ + offset, in, n);
+      if (n) memcpy(base_ + offset, in, n);
     } else {
       datatypes::unpack(*type_, base_, count_, offset, in, n);
     }
