@@ -54,21 +54,8 @@ int matched_probe(const char* call, int source, int tag, MPI_Comm comm, bool wai
   protocols::Arrived* found = p2p::matched_probe(process().waiter(), source_of(story), wait, got);
   if (flag) *flag = found != nullptr;
   *message = found ? handle_of_message(found) : MPI_MESSAGE_NULL;
-  // The receive to come has no communicator argument: the message remembers it for its errors.
   if (found) set_status(status, got);
   return MPI_SUCCESS;
-}
-
-objects::Comm* comm_of(const protocols::Arrived& message) {
-  objects::Registry& all = registry();
-  if (message.key.context == all.self->context) return all.self;
-  objects::Comm* found = all.world;
-  if (message.key.context == found->context) return found;
-  all.comms.for_each([&](uintptr_t, void* object) {
-    auto* comm = static_cast<objects::Comm*>(object);
-    if (comm->context == message.key.context) found = comm;
-  });
-  return found;
 }
 
 int take_message(Story& story, MPI_Message* handle, const void* buf, int64_t count,
@@ -81,7 +68,7 @@ int take_message(Story& story, MPI_Message* handle, const void* buf, int64_t cou
       return raise(story, MPI_ERR_REQUEST,
                    "the message handle is not valid: it was received before, or never matched");
     }
-    story.comm = comm_of(*message);
+    story.comm = p2p::comm_of(*message);
     story.peer = message->key.source;
     story.tag = message->key.tag;
     story.receives = true;
@@ -104,9 +91,11 @@ int mrecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, MPI
   const Inside inside(call, story.peer, story.tag);
   p2p::Status got;
   const Outcome outcome =
-      p2p::matched_receive(process().waiter(), memory_of(story, buf), story.comm, message, got);
+      p2p::matched_receive(process().waiter(), memory_of(story, buf), message, got);
   set_status(status, got);
-  return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(call, story.comm, got, outcome);
+  const int code = raise_for(call, story.comm, got, outcome);
+  objects::release(story.comm);
+  return code;
 }
 
 int imrecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, MPI_Message* handle,
@@ -117,9 +106,11 @@ int imrecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, MP
   *handle = MPI_MESSAGE_NULL;
   waiting::Waiter& waiter = process().waiter();
   protocols::Request* made =
-      message ? p2p::start_matched_receive(waiter, memory_of(story, buf), story.comm, message)
+      message ? p2p::start_matched_receive(waiter, memory_of(story, buf), message)
               : p2p::make_complete(waiter, story.comm, MPI_PROC_NULL, MPI_ANY_TAG);
-  return hand_out(story, made, request);
+  const int code = hand_out(story, made, request);
+  if (message) objects::release(story.comm);
+  return code;
 }
 
 }  // namespace

@@ -284,7 +284,11 @@ protocols::Arrived* find(waiting::Waiter& waiter, const Address& from, bool wait
     status.source = message->key.source;
     status.tag = message->key.tag;
     status.bytes = status.sent_bytes = message->size;
-    if (take) engine.unexpected.remove(message);
+    if (take) {
+      engine.unexpected.remove(message);
+      from.comm->retain();
+      message->communicator = from.comm;
+    }
   }
   engine.handoff.leave();
   return message;
@@ -302,10 +306,10 @@ protocols::Arrived* matched_probe(waiting::Waiter& waiter, const Address& from, 
 }
 
 Request* start_matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
-                               objects::Comm* comm, protocols::Arrived* message) {
+                               protocols::Arrived* message) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
-  const Address from{comm, message->key.source, message->key.tag};
+  const Address from{comm_of(*message), message->key.source, message->key.tag};
   Request* request = make_receive(engine, memory, from);
   if (request) {
     keep(request, from);
@@ -315,11 +319,12 @@ Request* start_matched_receive(waiting::Waiter& waiter, const UserMemory& memory
   return request;
 }
 
-Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory, objects::Comm* comm,
+Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
                         protocols::Arrived* message, Status& status) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
-  Request* request = make_receive(engine, memory, {comm, message->key.source, message->key.tag});
+  const Address from{comm_of(*message), message->key.source, message->key.tag};
+  Request* request = make_receive(engine, memory, from);
   Outcome outcome = Outcome::no_memory;
   if (request) {
     engine.handoff.driver = progress::Driver::waiting;

@@ -58,13 +58,17 @@ Request* start_send_receive(waiting::Waiter& waiter, const UserMemory& out, cons
                             const UserMemory& in, const Address& from, void* copy,
                             uint64_t copy_size);
 
-// Probes. `wait`: until a message is there. False: none. A matched probe takes it from the queue.
+// Probes. `wait`: until a message is there. False: none. A matched probe takes it from the queue;
+// the message then keeps its communicator, and whoever receives it gets that reference.
 bool probe(waiting::Waiter& waiter, const Address& from, bool wait, Status& status);
 protocols::Arrived* matched_probe(waiting::Waiter& waiter, const Address& from, bool wait,
                                   Status& status);
+inline objects::Comm* comm_of(const protocols::Arrived& message) {
+  return static_cast<objects::Comm*>(message.communicator);
+}
 Request* start_matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
-                               objects::Comm* comm, protocols::Arrived* message);
-Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory, objects::Comm* comm,
+                               protocols::Arrived* message);
+Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
                         protocols::Arrived* message, Status& status);
 
 // Persistent requests. start() and its kin take an inactive one; engine held.

@@ -25,11 +25,12 @@ struct Arrived : matching::Hook {
   Peer* peer = nullptr;
   uint64_t size = 0;
   uint64_t have = 0;
-  uint32_t remote = 0;          // id of the send
-  uint64_t address = 0;         // where it may be pulled from, or 0
-  Request* own_send = nullptr;  // sent by this process to itself, still in its buffer
-  Request* claimed = nullptr;   // receive that waits for the rest of the bytes
-  char* data = nullptr;         // in_place, or from the heap
+  uint32_t remote = 0;           // id of the send
+  uint64_t address = 0;          // where it may be pulled from, or 0
+  Request* own_send = nullptr;   // sent by this process to itself, still in its buffer
+  Request* claimed = nullptr;    // receive that waits for the rest of the bytes
+  void* communicator = nullptr;  // of the matched probe that took it, which goes with its handle
+  char* data = nullptr;          // in_place, or from the heap
   char in_place[shm::inline_max];
 };
 

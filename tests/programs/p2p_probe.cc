@@ -97,6 +97,48 @@ void mprobe() {
   }
 }
 
+int heard_errors = 0;
+void hear(MPI_Comm*, int* code, ...) {
+  CHECK_EQ(check::class_of(*code), MPI_ERR_TRUNCATE);
+  ++heard_errors;
+}
+
+// The communicator is freed between the matched probe and the receive, whose error still goes to
+// its handler.
+void freed_between() {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI(MPI_Comm_create_errhandler(hear, &handler));
+  for (bool immediate : {false, true}) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    MPI(MPI_Comm_set_errhandler(comm, handler));
+    const int out[4] = {check::rank, 1, 2, 3};
+    int in[4] = {-1, -1, -1, -1};
+    MPI_Request sends[2], request = MPI_REQUEST_NULL;
+    MPI_Message messages[2];
+    for (int i = 0; i < 2; ++i) {
+      MPI(MPI_Isend(out, 4, MPI_INT, right(), i, comm, &sends[i]));
+      MPI(MPI_Mprobe(left(), i, comm, &messages[i], MPI_STATUS_IGNORE));
+    }
+    MPI(MPI_Waitall(2, sends, MPI_STATUSES_IGNORE));
+    MPI(MPI_Comm_free(&comm));
+    heard_errors = 0;
+    if (immediate) {
+      MPI(MPI_Imrecv(in, 4, MPI_INT, &messages[0], &request));
+      MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      CHECK_EQ(in[0], left());
+      MPI(MPI_Imrecv(in, 2, MPI_INT, &messages[1], &request));
+      EXPECT_CLASS(MPI_ERR_TRUNCATE, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    } else {
+      MPI(MPI_Mrecv(in, 4, MPI_INT, &messages[0], MPI_STATUS_IGNORE));
+      CHECK_EQ(in[0], left());
+      EXPECT_CLASS(MPI_ERR_TRUNCATE, MPI_Mrecv(in, 2, MPI_INT, &messages[1], MPI_STATUS_IGNORE));
+    }
+    CHECK_EQ(heard_errors, 1);
+  }
+  MPI(MPI_Errhandler_free(&handler));
+}
+
 // Improbe answers "nothing" and then takes; a normal receive gets the next message, not that one.
 void improbe() {
   for (int bytes : sizes) {
@@ -252,6 +294,7 @@ int main(int argc, char** argv) {
                      {{"probe", probe},
                       {"iprobe", iprobe},
                       {"mprobe", mprobe},
+                      {"freed_between", freed_between},
                       {"improbe", improbe},
                       {"proc_null", proc_null},
                       {"sendrecv", sendrecv},

@@ -90,7 +90,16 @@ void making_communicators() {
       int value = check::rank == 0 ? i + t : -1;
       MPI(MPI_Bcast(&value, 1, MPI_INT, 0, made));
       CHECK_EQ(value, i + t);
+      // A message taken by a matched probe outlives its communicator's handle.
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Message message = MPI_MESSAGE_NULL;
+      int got = -1;
+      MPI(MPI_Isend(&value, 1, MPI_INT, check::rank, 3, made, &request));
+      MPI(MPI_Mprobe(check::rank, 3, made, &message, MPI_STATUS_IGNORE));
       MPI(MPI_Comm_free(&made));
+      MPI(MPI_Mrecv(&got, 1, MPI_INT, &message, MPI_STATUS_IGNORE));
+      MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      CHECK_EQ(got, value);
     }
   });
   for (MPI_Comm& c : comms) MPI(MPI_Comm_free(&c));
