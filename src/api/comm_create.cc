@@ -159,17 +159,13 @@ HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
   if (!comm) return raise_no_place(story);
   if (const int code = take_comm(story, *comm)) return code;
   if (story.comm != registry().world && story.comm != registry().self) {
-    // Waits until what is pending on it is complete: one reference is the handle's own. Requests
-    // that are inactive, or complete and not waited for, have one too, and must not hold it up.
+    // Waits until what is pending on it is complete, and only for that: requests that are inactive,
+    // or complete and not waited for, and operations on other communicators do not hold it up.
     const Inside inside(story.call, unset, unset);
-    objects::Comm* waited = story.comm;
+    const objects::Comm* waited = story.comm;
     waiting::Waiter& waiter = process().waiter();
     waiter.engine.handoff.enter();
-    waiter.until(
-        [&] {
-          return waited->references.load(std::memory_order_relaxed) == 1 || waiter.engine.is_idle();
-        },
-        nullptr);
+    waiter.until([&] { return waiter.engine.is_idle(waited, waited->context); }, nullptr);
     waiter.engine.handoff.leave();
   }
   return free_comm("MPI_Comm_disconnect", comm);

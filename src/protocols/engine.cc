@@ -280,6 +280,19 @@ bool Engine::is_idle() const {
   return handoff.pending == 0 && busy_.empty() && pulls_.empty() && pushes_.empty();
 }
 
+bool Engine::is_idle(const void* communicator, uint64_t context) const {
+  for (uint32_t i = 0; i < requests_.capacity(); ++i) {
+    const Request& request = *requests_.at(i);
+    if (!request.taken || request.done.load(std::memory_order_relaxed)) continue;
+    const bool message = request.kind == RequestKind::send || request.kind == RequestKind::receive;
+    if (!message && request.kind != RequestKind::schedule) continue;
+    if (request.communicator == communicator || (message && request.key.context == context)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void Engine::finish(uint64_t timeout_us) {
   if (uses_tcp) tcp.finish(timeout_us);
 }

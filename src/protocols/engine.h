@@ -90,6 +90,9 @@ class Engine final : public progress::Work, public tcp::Receiver {
 
   // What is not finished, for MPI_Finalize and the state dump.
   bool is_idle() const;
+  // The same for the operations that have `communicator`, or its point-to-point context. Looks at
+  // every request: for rare calls.
+  bool is_idle(const void* communicator, uint64_t context) const;
   // Nothing but receives that no message came for.
   bool only_receives_left() const {
     return handoff.pending == int64_t(receives_posted_) && busy_.empty();

@@ -226,6 +226,41 @@ void free_pending() {
   }
 }
 
+// Waits for what is under way on that communicator, and for nothing else.
+void disconnect() {
+  int to = (check::rank + 1) % check::size, from = (check::rank + check::size - 1) % check::size;
+  int late = -1, never = 0, sum = 0, one = 1, said = check::rank;
+  MPI_Request world = MPI_REQUEST_NULL;
+  MPI(MPI_Irecv(&late, 1, MPI_INT, from, 77, MPI_COMM_WORLD, &world));
+  for (int bytes : {8, 100000}) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    MPI_Request inactive[2], complete = MPI_REQUEST_NULL, requests[3];
+    MPI(MPI_Recv_init(&never, 1, MPI_INT, from, 5, comm, &inactive[0]));
+    MPI(MPI_Barrier_init(comm, MPI_INFO_NULL, &inactive[1]));
+    MPI(MPI_Ibarrier(comm, &complete));
+    for (int flag = 0; !flag;) {
+      MPI(MPI_Request_get_status(complete, &flag, MPI_STATUS_IGNORE));
+    }
+    std::vector<uint8_t> out(bytes), in(bytes);
+    check::fill(out.data(), bytes, check::key_of(check::rank, bytes));
+    MPI(MPI_Irecv(in.data(), bytes, MPI_BYTE, from, 1, comm, &requests[0]));
+    MPI(MPI_Isend(out.data(), bytes, MPI_BYTE, to, 1, comm, &requests[1]));
+    sum = 0;
+    MPI(MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &requests[2]));
+    MPI(MPI_Comm_disconnect(&comm));
+    CHECK_EQ(comm, MPI_COMM_NULL);
+    CHECK_BYTES(in.data(), bytes, check::key_of(from, bytes));
+    CHECK_EQ(sum, check::size);
+    MPI(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
+    MPI(MPI_Wait(&complete, MPI_STATUS_IGNORE));
+    for (MPI_Request& request : inactive) MPI(MPI_Request_free(&request));
+  }
+  MPI(MPI_Send(&said, 1, MPI_INT, to, 77, MPI_COMM_WORLD));
+  MPI(MPI_Wait(&world, MPI_STATUS_IGNORE));
+  CHECK_EQ(late, from);
+}
+
 void hundreds() {
   std::vector<MPI_Comm> comms(300, MPI_COMM_NULL);
   for (size_t i = 0; i < comms.size(); ++i) {
@@ -295,6 +330,7 @@ int main(int argc, char** argv) {
                       {"create_group", create_group},
                       {"names", names},
                       {"free_pending", free_pending},
+                      {"disconnect", disconnect},
                       {"isolated", isolated},
                       {"hundreds", hundreds},
                       {"thousands", thousands}});
