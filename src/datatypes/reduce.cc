@@ -1,6 +1,7 @@
 #include "datatypes/reduce.h"
 
 #include <atomic>
+#include <cpuid.h>
 #include <cstring>
 
 #include "datatypes/detail/kernel_table.h"
@@ -95,6 +96,18 @@ Kernel find_copy(ReduceOp op, const BasicInfo& row) {
   }
 }
 
+// By the instruction itself: __builtin_cpu_supports brings a global constructor of libgcc.
+bool has_avx2() {
+  uint32_t a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
+  if (!(c & bit_OSXSAVE) || !(c & bit_AVX)) return false;
+  // The kernel has to save the wide registers, too (bits 1 and 2 of the enabled state).
+  uint32_t enabled, high;
+  asm volatile("xgetbv" : "=a"(enabled), "=d"(high) : "c"(0));
+  if ((enabled & 6) != 6) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
+}
+
 const KernelTable& best_table() {
   static constinit std::atomic<const KernelTable*> chosen{nullptr};
   // Relaxed: the tables are constants, and every thread that finds null finds the same answer.
@@ -121,8 +134,7 @@ Kernel find_kernel(ReduceOp op, BasicType type) {
 
 size_t usable_tables(const KernelTable* tables[max_tables]) {
   size_t n = 0;
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2")) tables[n++] = &avx2_kernels;
+  if (has_avx2()) tables[n++] = &avx2_kernels;
   tables[n++] = &base_kernels;
   return n;
 }

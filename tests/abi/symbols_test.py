@@ -82,12 +82,8 @@ def check_constructors(library: str) -> None:
             rf"\s{re.escape(section)}\s+\w+\s+\w+\s+\w+\s+(\w+)", run("readelf", "-SW", library)
         )
         size = int(found.group(1), 16) if found else 0
-        # One is the compiler's own frame_dummy; __builtin_cpu_supports brings one of libgcc.
-        allowed = 8
-        if section == ".init_array" and "__cpu_indicator_init" in run("nm", library):
-            allowed += 8
         expect(
-            size <= allowed,
+            size <= 8,
             f"{section} has {size // 8} entries: a global constructor or destructor of {culprits}",
         )
 
