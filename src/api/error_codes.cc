@@ -92,7 +92,6 @@ constexpr int user_max = 4096;
 constinit base::SpinLock lock;
 constinit UserCode* user_codes = nullptr;
 constinit std::atomic<int> last_used{MPI_ERR_LASTCODE};
-constinit Line last_story;
 
 const Text* find_text(int code) {
   for (const Text& text : texts) {
@@ -161,13 +160,6 @@ const char* error_name(int code) {
   if (const Text* text = find_text(code)) return text->name;
   const UserCode* user = find_user(code);
   return user && user->text ? user->text : "an error code of the program";
-}
-
-void note_error(int) {}
-
-void remember_story(const Line& line) {
-  base::SpinGuard guard(lock);
-  last_story = line;
 }
 
 int last_used_code() { return last_used.load(std::memory_order_relaxed); }

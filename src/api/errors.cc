@@ -100,10 +100,6 @@ int raise(const Story& story, Outcome outcome) {
 
 int raise(const Story& story, int code, const char* why, const char* remedy) {
   objects::Errhandler& handler = handler_for(story);
-  note_error(code);
-  Line line;
-  tell(line, story, code, why, remedy);
-  remember_story(line);
   switch (handler.kind) {
     case objects::ErrhandlerKind::returning: return code;
     case objects::ErrhandlerKind::user: {
@@ -115,8 +111,9 @@ int raise(const Story& story, int code, const char* why, const char* remedy) {
     default: break;
   }
   Line last;
-  last << "headway: " << line.c_str() << " The job ends"
-       << (story.comm ? " (errors are fatal on this communicator).\n" : ".\n");
+  last << "headway: ";
+  tell(last, story, code, why, remedy);
+  last << " The job ends" << (story.comm ? " (errors are fatal on this communicator).\n" : ".\n");
   last.write_to(2);
   process().abort(error_class(code), nullptr);
 }

@@ -75,8 +75,6 @@ class Engine final : public progress::Work, public tcp::Receiver {
   // may first ask its peer: its request completes either way.
   void cancel(Request* request);
 
-  // A request whose user waits no more for it by itself (non-blocking): its work goes on without.
-  void count_pending(int by) { handoff.pending += by; }
   void complete(Request* request, Outcome outcome);
 
   // --- progress ---

@@ -21,7 +21,6 @@ struct Whereabouts {
   std::atomic<const char*> call{nullptr};
   std::atomic<int> peer{0};
   std::atomic<int> tag{0};
-  std::atomic<const char*> comm{nullptr};
 };
 
 class Process {
@@ -52,7 +51,6 @@ class Process {
   bootstrap::Bootstrap bootstrap;
   objects::Registry registry;
   Whereabouts whereabouts;
-  const char* processor_map = "";
 
  private:
   Outcome read_settings();

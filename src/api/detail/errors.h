@@ -12,8 +12,5 @@ int error_class(int code);
 const char* error_name(int code);
 // The largest code of the program and of the library so far: MPI_LASTUSEDCODE.
 int last_used_code();
-// For the story of the last error of this process (for tools and tests).
-void note_error(int code);
-void remember_story(const Line& line);
 
 }  // namespace headway::api
