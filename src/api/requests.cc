@@ -138,7 +138,7 @@ void glance() {
 
 // Waits until done() holds.
 template <class Done>
-void wait_until(Done&& done, protocols::Peer* hint) {
+void wait_until(Done&& done, protocols::Peer* const& hint) {
   progress::Handoff& handoff = process().engine().handoff;
   handoff.enter();
   process().waiter().until(done, hint);
@@ -282,11 +282,20 @@ HEADWAY_ENTRY(MPI_Test)(MPI_Request* handle, int* flag, MPI_Status* status) {
 HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuses) {
   if (const int code = check_list("MPI_Waitall", count, requests)) return code;
   const Inside inside("MPI_Waitall", unset, unset);
-  for (int i = 0; i < count; ++i) {
-    Request* request = active_at(requests, i);
-    if (!request || is_done(request)) continue;
-    wait_until([request] { return is_done(request); }, request->peer);
-  }
+  // One wait for all: between two waits this rank would look as if it had left MPI.
+  int next = 0;
+  protocols::Peer* hint = nullptr;
+  const auto all_are_done = [&] {
+    for (; next < count; ++next) {
+      const Request* request = active_at(requests, next);
+      if (request && !is_done(request)) {
+        hint = request->peer;
+        return false;
+      }
+    }
+    return true;
+  };
+  if (!all_are_done()) wait_until(all_are_done, hint);
   return retire_all("MPI_Waitall", count, requests, statuses);
 }
 

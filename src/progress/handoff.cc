@@ -121,6 +121,12 @@ void Handoff::remind(uint32_t us) {
   reminding_ = timerfd_settime(timer_, 0, &when, nullptr) == 0;
 }
 
+// Takes what rang. Only by who owns the engine, and who looks at everything afterwards.
+void Handoff::drain() {
+  bell_.drain();
+  rung_ = false;
+}
+
 // Takes a reminder that went off; the descriptor must not stay readable.
 void Handoff::take_reminder() {
   uint64_t times;
@@ -130,6 +136,8 @@ void Handoff::take_reminder() {
 void Handoff::disarm() {
   // A thread of ours sleeps in MPI: whoever has something for this process must go on ringing.
   if (sleepers_ > 0) return;
+  // Taken by a ringer: its bell is under way.
+  rung_ |= armed_->load(std::memory_order_relaxed) == 0;
   armed_->store(0, std::memory_order_relaxed);
   is_armed_ = false;
 }
@@ -145,6 +153,9 @@ void Handoff::set_sockets_armed(bool armed) {
 // and it is owned again.
 bool Handoff::arm_and_unlock() {
   ++counters.arms;
+  // Its reason is seen to below. Left in, it would fire the one shot at once, and our thread,
+  // woken on this very core while the lock is held, would kick, and so on: 100 us were seen.
+  if (rung_) drain();
   for (int round = 0;; ++round) {
     armed_->store(work_->wanted(), std::memory_order_relaxed);
     is_armed_ = true;
@@ -174,8 +185,16 @@ bool Handoff::arm_and_unlock() {
   }
   // The thread took the one shot while we still held the engine: the sockets are not armed.
   enter_contended();
-  disarm();
   sockets_armed_ = false;
+  if (sleepers_) {
+    // Another thread of the program went to sleep in MPI meanwhile: it works for all.
+    lock_.unlock();
+    bell_.ring();
+    return true;
+  }
+  disarm();
+  drain();
+  take_reminder();
   return false;
 }
 
@@ -239,16 +258,18 @@ void Handoff::sleep(int timeout_ms) {
   work_->settle();  // what cannot move yet wakes us by the clock
   refresh_quiet();
   driver = Driver::nobody;
+  show_waiting(false);
   lock_.unlock();
   epoll_event events[3];
   const int count = epoll_wait(inner_, events, 3, timeout_ms);
   enter_contended();
   driver = Driver::waiting;
+  show_waiting(poller_ != 0);
   --sleepers_;
   refresh_quiet();
   if (is_armed_) disarm();
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.u64 == source_bell) bell_.drain();
+    if (events[i].data.u64 == source_bell) drain();
     if (events[i].data.u64 == source_timer) take_reminder();
   }
   if (count == 0 && work_->advance()) ++counters.late_wakes;
@@ -304,8 +325,8 @@ void Handoff::work_as_thread() {
     bell_.ring();
     return;
   }
-  bell_.drain();
   if (is_armed_) disarm();
+  drain();
   driver = Driver::thread;
   bool useful = false;
   do {

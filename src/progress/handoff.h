@@ -55,8 +55,12 @@ class Handoff {
   void stop();
   // Sockets that came later than start().
   Outcome watch(int sockets);
-  // The armed word moves when the shared segment is mapped.
-  void move_armed(std::atomic<uint32_t>* armed) { armed_ = armed; }
+  // The armed word moves when the shared segment is mapped; from then on `waiting` tells peers
+  // whether a thread of ours polls.
+  void publish(std::atomic<uint32_t>* armed, std::atomic<uint32_t>* waiting) {
+    armed_ = armed;
+    waiting_ = waiting;
+  }
   // In a forked child: the thread does not exist there.
   void abandon();
 
@@ -85,6 +89,7 @@ class Handoff {
   bool is_polled() const { return poller_ != 0; }
   void set_poller(bool here) {
     poller_ += here ? 1 : -1;
+    show_waiting(poller_ != 0);
     refresh_quiet();
   }
   // Waits (engine not owned meanwhile) until some request completes or the poller leaves.
@@ -118,12 +123,16 @@ class Handoff {
   void enter_contended();
   void give_way();
   void disarm();
+  void drain();
   void take_reminder();
   void leave_slowly();
   bool arm_and_unlock();
   void set_sockets_armed(bool armed);
   void wake_others();
   void wake_parked();
+  void show_waiting(bool waits) {
+    if (waiting_) waiting_->store(waits, std::memory_order_relaxed);
+  }
   void refresh_quiet() { quiet_ = parked_ == 0 && sleepers_ == 0; }
   void run_thread();
   void work_as_thread();
@@ -132,12 +141,14 @@ class Handoff {
   base::SpinLock lock_;
   bool is_armed_ = false;       // our armed word may be set
   bool sockets_armed_ = false;  // the outer epoll will fire once
+  bool rung_ = false;           // somebody rang, or is about to
   bool with_thread_ = false;
   bool quiet_ = true;  // nobody parks or sleeps
   int poller_ = 0;
   int parked_ = 0;
   int sleepers_ = 0;
   std::atomic<uint32_t>* armed_ = nullptr;
+  std::atomic<uint32_t>* waiting_ = nullptr;
   Work* work_ = nullptr;
   alignas(64) std::atomic<uint32_t> contenders_{0};
   std::atomic<uint32_t> kick_{0};

@@ -13,7 +13,7 @@ constexpr int hot_looks = 24;       // at the ring that a rank waits for
 constexpr int frames_a_turn = 32;   // from one ring before the others get theirs
 constexpr uint32_t tcp_every = 16;  // turns of a waiting rank between two looks at all sockets
 constexpr uint64_t tcp_budget = 1 << 20;
-constexpr uint64_t away_after_ns = 2000;  // a rank outside MPI for that long computes
+constexpr uint64_t away_after_ns = 1000;  // a rank that waits no more for that long computes
 constexpr uint32_t copy_after_us = 20;    // then the message thread makes the copy
 
 }  // namespace
@@ -43,7 +43,7 @@ void Engine::use_node(const uint32_t* local_ranks, uint32_t count) {
     peer.local = i;
     if (peer.via != Via::self) peer.via = Via::shm;
   }
-  handoff.move_armed(&node.own().armed);
+  handoff.publish(&node.own().armed, &node.own().waiting);
 }
 
 Outcome Engine::use_tcp() {
@@ -242,12 +242,16 @@ bool Engine::copy_some() {
 
 // True if this side should copy now. Turns the request into a stream if the other side is back.
 bool Engine::may_copy(Request* request) {
-  if (handoff.driver == progress::Driver::thread || request->blocking) return true;
-  if (!node.is_away(request->peer->local)) {
+  if (node.is_waiting(request->peer->local) && handoff.driver != progress::Driver::thread) {
+    request->away_since = 0;
     stream_instead(request);
     return false;
   }
-  // A rank between two calls looks away, too.
+  return handoff.driver == progress::Driver::thread || stays_away(request);
+}
+
+// The other rank does not wait, and not only because it is between two calls.
+bool Engine::stays_away(Request* request) {
   const uint64_t now = base::now_ns();
   if (request->away_since == 0) request->away_since = now;
   return now - request->away_since > away_after_ns;

@@ -144,14 +144,17 @@ class Engine final : public progress::Work, public tcp::Receiver {
   // send.cc
   Push push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
                   const Feed* feed, uint64_t cookie, uint32_t reserve, uint32_t event);
-  void control(Peer& peer, const FrameHeader& header, const void* body);
+  void control(Peer& peer, const FrameHeader& header, const void* body,
+               uint32_t event = shm::event_control);
   Push push_envelope(Request* request);
   bool wants_handshake(const Peer& peer, const Request* request) const;
   bool stream_some(Peer& peer);
   void start_send_to_self(Request* request);
   void got_clear_send(Peer& peer, const FrameHeader& header, const char* body);
+  bool can_push(const Request* request) const;
   bool copy_some();
   bool may_copy(Request* request);
+  bool stays_away(Request* request);
   void stream_instead(Request* request);
   bool push_some(Request* request);
   void finish_push(Request* request);
@@ -169,7 +172,8 @@ class Engine final : public progress::Work, public tcp::Receiver {
   void describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer);
   void accept(Request* receive, Arrived* message);
   void finish_eager(Request* receive, Arrived* message);
-  void answer_request(Request* receive, Peer& peer, uint64_t size, uint32_t send, uint64_t address);
+  void answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
+                      bool sender_waits);
   void clear_to_send(Request* receive, Way way);
   bool pull_some(Request* receive);
   Outcome pull_piece(Request* receive, uint64_t n, uint64_t& done);

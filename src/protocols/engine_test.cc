@@ -188,13 +188,17 @@ char* World::place(std::vector<char>& buffer, uint64_t at, bool typed) {
 void World::enter(int rank) {
   engines_[rank]->handoff.enter();
   engines_[rank]->node.own().armed.store(0);
-  if (plan_.waiting && pick(2)) engines_[rank]->handoff.driver = progress::Driver::waiting;
+  if (plan_.waiting && pick(2)) {
+    engines_[rank]->handoff.driver = progress::Driver::waiting;
+    engines_[rank]->node.own().waiting.store(pick(4) != 0);
+  }
 }
 
 void World::leave(int rank) {
   Engine& engine = *engines_[rank];
   if (pick(2)) engine.settle();
   engine.handoff.leave();
+  engine.node.own().waiting.store(plan_.away && pick(4) == 0);  // a hint: it may be wrong
   if (plan_.away && pick(2)) engine.node.own().armed.store(engine.wanted());
 }
 

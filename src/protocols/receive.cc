@@ -6,6 +6,7 @@ namespace headway::protocols {
 namespace {
 
 constexpr uint64_t pull_piece_bytes = 256 << 10;
+constexpr uint64_t pull_turn = 1 << 20;
 constexpr size_t most_vectors = 64;
 constexpr uint64_t expect_whole = 16 << 10;  // a tail of a stream is waited for as a whole
 constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame waits behind it
@@ -84,7 +85,7 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   if (auto* receive = static_cast<Request*>(posted.match(key))) {
     --receives_posted_;
     describe(receive, key, request.size, peer);
-    answer_request(receive, peer, request.size, header.word, request.address);
+    answer_request(receive, peer, request, header.word, header.flags & flag_waiting);
     return true;
   }
   Arrived* message = make_arrived(peer, header, request.size, false);
@@ -241,10 +242,10 @@ void Engine::accept(Request* receive, Arrived* message) {
     complete(send, Outcome::ok);
   } else if (message->handshake) {
     Peer& peer = *message->peer;
-    const uint64_t size = message->size, address = message->address;
+    const RequestSend asked{message->size, message->address};
     const uint32_t send = message->remote;
     give_arrived(message);
-    answer_request(receive, peer, size, send, address);
+    answer_request(receive, peer, asked, send, false);
   } else if (message->have == message->size) {
     finish_eager(receive, message);
   } else {
@@ -266,37 +267,38 @@ void Engine::finish_eager(Request* receive, Arrived* message) {
   complete(receive, Outcome::ok);
 }
 
-// Chooses how a message that was announced comes over: by whoever has time to copy.
-void Engine::answer_request(Request* receive, Peer& peer, uint64_t size, uint32_t send,
-                            uint64_t address) {
+// Chooses how a message that was announced comes over: by whoever has time to copy. Two ranks that
+// wait stream through the segment; one that waits alone copies alone; if neither waits, this side's
+// message thread copies a little later. The choice is looked at again while the message moves.
+void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
+                            bool sender_waits) {
   const uint64_t room = receive->memory.bytes();
-  receive->total = size < room ? size : room;
+  receive->total = asked.size < room ? asked.size : room;
   receive->moved = 0;
   receive->remote = send;
-  receive->remote_address = address;
+  receive->remote_address = asked.address;
   if (receive->total == 0) {
     FrameHeader header;
     header.kind = uint8_t(Kind::finished);
     header.word = send;
-    control(peer, header, nullptr);
+    control(peer, header, nullptr, shm::event_done);
     complete(receive, Outcome::ok);
     return;
   }
-  if (peer.via == Via::shm && may_pull_ && address != 0) {
-    if (node.is_away(peer.local)) {
+  Way way = Way::stream;
+  if (peer.via == Via::shm && may_pull_ && asked.address != 0) {
+    const bool receiver_waits = handoff.driver == progress::Driver::waiting;
+    sender_waits = sender_waits || node.is_waiting(peer.local);
+    if (!sender_waits || !(receiver_waits || receive->memory.is_flat())) {
       receive->stage = Stage::pulling;
-      receive->blocking = false;
       receive->away_since = 0;
       pulls_.push_back(receive);
       ++counters.pulls;
       return;
     }
-    if (handoff.driver != progress::Driver::waiting && receive->memory.is_flat()) {
-      clear_to_send(receive, Way::push);
-      return;
-    }
+    if (!receiver_waits) way = Way::push;
   }
-  clear_to_send(receive, Way::stream);
+  clear_to_send(receive, way);
 }
 
 void Engine::clear_to_send(Request* receive, Way way) {
@@ -307,7 +309,9 @@ void Engine::clear_to_send(Request* receive, Way way) {
     landings_.push_back(receive);
   }
   ClearSend body{receive->moved, receive->total, 0, id_of(receive), way};
-  if (way == Way::push) body.address = reinterpret_cast<uint64_t>(receive->memory.flat());
+  if (receive->peer->via == Via::shm && receive->memory.is_flat()) {
+    body.address = reinterpret_cast<uint64_t>(receive->memory.flat());
+  }
   FrameHeader header;
   header.kind = uint8_t(Kind::clear_send);
   header.word = receive->remote;
@@ -354,13 +358,18 @@ bool Engine::pull_some(Request* receive) {
     return true;
   }
   if (receive->moved < receive->total) {
-    pulls_.push_back(receive);
+    // One message after the other, but a long one lets others pass now and then.
+    if (receive->moved % pull_turn) {
+      pulls_.push_front(receive);
+    } else {
+      pulls_.push_back(receive);
+    }
     return true;
   }
   FrameHeader header;
   header.kind = uint8_t(Kind::finished);
   header.word = receive->remote;
-  control(*receive->peer, header, nullptr);
+  control(*receive->peer, header, nullptr, shm::event_done);
   counters.bytes_received += receive->total;
   complete(receive, Outcome::ok);
   return true;

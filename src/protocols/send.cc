@@ -50,10 +50,10 @@ Push Engine::push_frame(Peer& peer, const FrameHeader& header, const void* head,
   return pushed;
 }
 
-void Engine::control(Peer& peer, const FrameHeader& header, const void* body) {
+void Engine::control(Peer& peer, const FrameHeader& header, const void* body, uint32_t event) {
   if (!peer.connected) connect(peer);
-  if (peer.controls.empty() && push_frame(peer, header, body, header.length, nullptr, 0, 0,
-                                          shm::event_control) != Push::full) {
+  if (peer.controls.empty() &&
+      push_frame(peer, header, body, header.length, nullptr, 0, 0, event) != Push::full) {
     return;
   }
   auto* frame = static_cast<ControlFrame*>(base::heap_allocate(sizeof(ControlFrame)));
@@ -141,6 +141,9 @@ Push Engine::push_envelope(Request* request) {
                            may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0};
     header.word = id_of(request);
     header.length = sizeof body;
+    if (request->blocking || handoff.driver == progress::Driver::waiting) {
+      header.flags = flag_waiting;
+    }
     pushed = push_frame(peer, header, &body, sizeof body, nullptr, 0, shm::reserved_cells,
                         shm::event_rendezvous | shm::event_envelope);
     if (pushed != Push::full) ++counters.handshakes;
@@ -208,6 +211,12 @@ void Engine::start_send_to_self(Request* request) {
   }
 }
 
+// True if this side may copy straight into the receiver's buffer.
+bool Engine::can_push(const Request* request) const {
+  return request->remote_address != 0 && may_pull_ && request->peer->via == Via::shm &&
+         request->memory.is_flat();
+}
+
 void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* body) {
   ClearSend clear;
   memcpy(&clear, body, sizeof clear);
@@ -223,9 +232,9 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   request->moved = clear.start;
   request->total = clear.length;
   request->copied = false;
-  if (clear.way == Way::push && request->memory.is_flat() && may_pull_) {
-    request->remote_address = clear.address;
-    request->away_since = 0;
+  request->remote_address = clear.address;
+  request->away_since = 0;
+  if (clear.way == Way::push && can_push(request)) {
     request->stage = Stage::pushing;
     pushes_.push_back(request);
     ++counters.pushes;
@@ -249,6 +258,18 @@ bool Engine::stream_some(Peer& peer) {
     // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
     if (peer.via == Via::shm && request->total <= peer.chunk && length > peer.chunk / 2) {
       length = peer.chunk / 2;
+    }
+    if (can_push(request) && node.is_waiting(peer.local)) {
+      request->away_since = 0;
+    } else if (can_push(request) && !peer.out.has_room(uint32_t(length), shm::reserved_cells)) {
+      // The receiver has left and its ring is full: copy on without waking its thread.
+      if (handoff.driver == progress::Driver::waiting && !stays_away(request)) break;
+      peer.streams.remove(request);
+      request->stage = Stage::pushing;
+      pushes_.push_back(request);
+      ++counters.pushes;
+      moved = true;
+      continue;
     }
     FrameHeader header;
     header.kind = uint8_t(Kind::data);
@@ -302,7 +323,12 @@ bool Engine::push_some(Request* request) {
     return true;
   }
   if (request->moved < request->total) {
-    pushes_.push_back(request);
+    // One message after the other, but a long one lets others pass now and then.
+    if (request->moved % stream_turn) {
+      pushes_.push_front(request);
+    } else {
+      pushes_.push_back(request);
+    }
   } else {
     finish_push(request);
   }
@@ -314,7 +340,7 @@ void Engine::finish_push(Request* request) {
   header.kind = uint8_t(Kind::finished);
   header.flags = flag_to_receive;
   header.word = request->remote;
-  control(*request->peer, header, nullptr);
+  control(*request->peer, header, nullptr, shm::event_done);
   complete(request, Outcome::ok);
 }
 

@@ -26,6 +26,7 @@ enum Flag : uint8_t {
   flag_synchronous = 1,
   flag_to_receive = 2,
   flag_yes = 4,
+  flag_waiting = 8,  // request_send: its rank waits in MPI from now on
 };
 
 struct RequestSend {
@@ -40,7 +41,7 @@ enum class Way : uint32_t { stream, push };
 struct ClearSend {
   uint64_t start;    // first byte wanted (a pull that failed half-way goes on as a stream)
   uint64_t length;   // end of what is wanted: less than the message's size if it was truncated
-  uint64_t address;  // for push
+  uint64_t address;  // of the receiver's buffer if it may be written, else 0
   uint32_t receive;  // id
   Way way;
 };

@@ -20,9 +20,10 @@ class Waiter {
  public:
   Waiter(protocols::Engine& engine, const Policy& policy) : engine(engine), policy_(policy) {}
 
-  // Waits until done() is true. `hint`: the peer whose message is awaited, or null.
+  // Waits until done() is true. `hint`: the peer whose message is awaited, or null; it may change
+  // while this waits.
   template <class Done>
-  void until(Done&& done, protocols::Peer* hint) {
+  void until(Done&& done, protocols::Peer* const& hint) {
     if (done()) return;
     Turn turn;
     begin(turn);

@@ -23,13 +23,16 @@ enum Event : uint32_t {
   event_rendezvous = 2,  // a request to send
   event_control = 4,     // clear-to-send, data, acknowledgements
   event_credit = 8,      // room in a ring
-  event_any = 15
+  event_done = 16,       // an operation is over and starts nothing: only sleepers wait for it
+  event_any = 31
 };
 
 struct ProcessPage {
   // Written by the owner when it leaves or sleeps, taken by whoever rings.
   alignas(64) std::atomic<uint32_t> armed;
   std::atomic<uint32_t> pressure;  // unexpected messages fill its memory: handshake, please
+  // A thread of the owner polls in MPI at this moment. Only a hint for who copies.
+  alignas(64) std::atomic<uint32_t> waiting;
   alignas(64) std::atomic<uint32_t> newcomers;  // senders that opened a ring, counted
   std::atomic<uint32_t> ready;
   std::atomic<int32_t> pid;
@@ -80,9 +83,9 @@ class Node {
       ring(local);
   }
   void ring(uint32_t local);
-  // True while the peer is outside MPI, or asleep.
-  bool is_away(uint32_t local) const {
-    return pages_[local]->armed.load(std::memory_order_relaxed) != 0;
+  // False while the peer is outside MPI, in a call that does not wait, or asleep.
+  bool is_waiting(uint32_t local) const {
+    return pages_[local]->waiting.load(std::memory_order_relaxed) != 0;
   }
 
   // One-copy: reads from (or writes to) another process's contiguous memory at `remote`, through

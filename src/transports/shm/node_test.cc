@@ -155,11 +155,12 @@ TEST(Node, NewcomersAreToldOnceAndOnlyOnce) {
 TEST(Node, OnlyWhoIsArmedForTheEventIsRungAndOnce) {
   House house(2);
   Node &zero = *house.nodes[0], &one = *house.nodes[1];
+  EXPECT_FALSE(zero.is_waiting(1));
+  one.own().waiting.store(1);
+  EXPECT_TRUE(zero.is_waiting(1));
   zero.wake(1, event_any);
   EXPECT_FALSE(is_rung(house.bells[1])) << "rung without being armed";
-  EXPECT_FALSE(zero.is_away(1));
   one.own().armed.store(event_control);
-  EXPECT_TRUE(zero.is_away(1));
   zero.wake(1, event_envelope | event_rendezvous);
   EXPECT_FALSE(is_rung(house.bells[1])) << "rung for an event that it does not wait for";
   EXPECT_EQ(one.own().armed.load(), uint32_t(event_control));
