@@ -8,9 +8,14 @@ namespace headway::waiting {
 namespace {
 
 constexpr uint32_t clock_every = 64;          // idle turns between two looks at the clock
-constexpr uint64_t long_yield_ns = 100'000;   // somebody else computes on this core
 constexpr uint64_t yield_for_ns = 1'000'000;  // then sleep
-constexpr uint32_t naps_after_long_yield = 64;
+// A yield that took as long as a time slice: somebody computes on this core. Turns of waiting
+// ranks take 3 us each, those of ranks that compute a little some tens.
+constexpr uint64_t long_yield_ns = 1'000'000;
+constexpr uint32_t soon = 16;  // two long yields within so many: it was no accident
+constexpr uint32_t calm = 64;  // short yields after which the last nap is forgotten
+constexpr uint32_t least_naps = 16;
+constexpr uint64_t first_nap_ns = 4'000'000, longest_nap_ns = 64'000'000;
 constexpr int sleep_ms = 500;  // a safety net: Counters::late_wakes tells if it was needed
 
 }  // namespace
@@ -52,13 +57,31 @@ void Waiter::rest(Turn& turn) {
   if (turn.idle == 1) turn.since = 0;
   const uint64_t before = base::now_ns();
   if (turn.since == 0) turn.since = before;
-  if (naps_ > 0 || before - turn.since > yield_for_ns) {
+  const bool naps = naps_ > 0 || before < nap_until_;
+  if (naps || before - turn.since > yield_for_ns) {
     if (naps_ > 0) --naps_;
     engine.handoff.sleep(sleep_ms);
     return;
   }
   sched_yield();
-  if (base::now_ns() - before > long_yield_ns) naps_ = naps_after_long_yield;
+  judge_yield(before, base::now_ns());
+}
+
+// Beside a rank that computes, a yield costs its time slice, and a sleeper is woken at once: then
+// this thread naps for a while. Among ranks that wait or take short turns, a nap costs several
+// times a yield, and makes the yields of others longer: so naps begin after the second long yield,
+// last longer only if the first yields after them are long again, and end by themselves.
+void Waiter::judge_yield(uint64_t before, uint64_t after) {
+  if (after - before < long_yield_ns) [[likely]] {
+    if (++short_yields_ >= calm) nap_ns_ = 0;
+    return;
+  }
+  const bool again = short_yields_ < soon;
+  short_yields_ = 0;
+  if (!again) return;
+  nap_ns_ = nap_ns_ == 0 ? first_nap_ns : nap_ns_ < longest_nap_ns ? 2 * nap_ns_ : longest_nap_ns;
+  naps_ = least_naps;
+  nap_until_ = after + nap_ns_;
 }
 
 }  // namespace headway::waiting

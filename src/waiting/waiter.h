@@ -2,8 +2,8 @@
 // Owner: runtime. Invariant: the engine is held before and after every call; it is given up while
 // the thread parks, sleeps or runs a user's function.
 // Policy (measurements/transport-and-progress.md, section 8): with a core for every rank, spin a
-// little, then yield; with more ranks than cores, yield at once. A yield that took long means that
-// somebody computes on this core: sleep, also for the next waits.
+// little, then yield; with more ranks than cores, yield at once. Yields that take as long as a time
+// slice mean that somebody computes on this core: sleep, also for the next waits.
 #pragma once
 #include <cstdint>
 
@@ -64,9 +64,14 @@ class Waiter {
   }
   void idle(Turn& turn, protocols::Peer* hint);
   void rest(Turn& turn);
+  void judge_yield(uint64_t before, uint64_t after);
 
   Policy policy_;
-  uint32_t naps_ = 0;  // waits that sleep at once
+  // While naps_ > 0 or until nap_until_, waits sleep at once.
+  uint32_t naps_ = 0;
+  uint64_t nap_until_ = 0;
+  uint64_t nap_ns_ = 0;               // length of the last nap, 0: none lately
+  uint64_t short_yields_ = 1u << 20;  // since the last long one
 };
 
 }  // namespace headway::waiting
