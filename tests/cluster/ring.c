@@ -35,6 +35,8 @@ int main(int argc, char** argv) {
   gethostname(host, sizeof host);
   printf("rank=%d size=%d host=%s node=%d wrong=%ld step_ms=%.2f\n", rank, size, host, node_size,
          wrong, each * 1e3);
+  free(out);
+  free(in);
   MPI_Comm_free(&node);
   MPI_Finalize();
   return wrong != 0;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
@@ -36,6 +37,13 @@ class Headway:
         base.setdefault("ASAN_OPTIONS", "detect_leaks=0")
         base.setdefault("TSAN_OPTIONS", "halt_on_error=1")
         return base
+
+    def sanitizer(self) -> str:
+        """What the library was built with, as in -fsanitize=; empty without."""
+        cache = self.build / "CMakeCache.txt"
+        found = re.search(r"^HEADWAY_SANITIZE:\w+=(.*)$", cache.read_text(), re.M) \
+            if cache.exists() else None
+        return found.group(1) if found else ""
 
     def program(self, name: str) -> pathlib.Path:
         path = self.programs / name
