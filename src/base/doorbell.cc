@@ -31,7 +31,9 @@ void Doorbell::close() {
 int Doorbell::open_of(int pid, int fd) {
   Text<64> path;
   path << "/proc/" << pid << "/fd/" << fd;
-  return open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  // Readable, too: with no reader left, a ring for a process that just died would be a SIGPIPE
+  // here.
+  return open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
 }
 
 void Doorbell::ring_fd(int fd) {

@@ -184,6 +184,17 @@ TEST(Doorbell, ACopyOpenedThroughProcRingsToo) {
   EXPECT_EQ(Doorbell::open_of(getpid(), 100'000), -1);
 }
 
+// The process that owns it may die at any moment: no SIGPIPE for who rings then.
+TEST(Doorbell, RingingTheDeadIsNoSignal) {
+  Doorbell bell;
+  ASSERT_EQ(bell.create(), Outcome::ok);
+  const int fd = Doorbell::open_of(getpid(), bell.write_fd());
+  ASSERT_GE(fd, 0);
+  bell.close();
+  for (int i = 0; i < 100'000; ++i) Doorbell::ring_fd(fd);
+  close(fd);
+}
+
 void pack_letters(const void*, uint64_t offset, void* out, size_t n) {
   for (size_t i = 0; i < n; ++i) static_cast<char*>(out)[i] = char('a' + (offset + i) % 26);
 }
