@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import uuid
 
@@ -25,7 +26,8 @@ class Result:
     output: str
     story: str = ""  # what the investigation of a hung job found
     left_behind: tuple[str, ...] = ()
-    ended: float = 0.0  # time.monotonic() at the end
+    ended: float = 0.0  # time.monotonic() when the launcher and all processes of the job were gone
+    stood_still: float = 0.0  # seconds in which the machine did not let even us run
 
 
 def _processes(mark: str) -> list[int]:
@@ -107,6 +109,34 @@ def kill_all(mark: str) -> None:
             pass
 
 
+class Stalls(threading.Thread):
+    """Adds up the time in which the machine let nobody run: a frozen group, a virtual machine that
+    was stopped. A thread that only sleeps is then late by as much."""
+
+    TICK = 0.02
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.late = 0.0
+        self.stop = threading.Event()
+
+    def run(self) -> None:
+        before = time.monotonic()
+        while not self.stop.wait(self.TICK):
+            now = time.monotonic()
+            over = now - before - self.TICK
+            self.late += over if over > 0.1 else 0.0
+            before = now
+
+    def __enter__(self) -> "Stalls":
+        self.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.stop.set()
+        self.join()
+
+
 def new_mark() -> str:
     return uuid.uuid4().hex
 
@@ -115,7 +145,7 @@ def run(command: list[str], environment: dict[str, str], timeout: float, program
         uid: int | None = None, stdin: str = "") -> Result:
     """Runs one job to its end or to the limit. Nothing of it is alive when this returns."""
     mark = new_mark()
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as output, Stalls() as stalls:
         start = time.monotonic()
         user = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
         process = subprocess.Popen(
@@ -136,12 +166,13 @@ def run(command: list[str], environment: dict[str, str], timeout: float, program
             deadline = time.monotonic() + 1.0
             while _processes(mark) and time.monotonic() < deadline:
                 time.sleep(0.02)
+            ended = time.monotonic()
             left = tuple(f"{_name(pid)} ({pid})" for pid in _processes(mark))
         kill_all(mark)
         process.wait()
         output.seek(0)
         text = output.read().decode(errors="replace")
-    return Result(code, seconds, text, story, left, ended)
+    return Result(code, seconds, text, story, left, ended, stalls.late)
 
 
 class Load:
