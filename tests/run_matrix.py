@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -103,12 +105,30 @@ def arguments_of(case: table.Case, args, quirks: dict, turn: int) -> list[str]:
     return words
 
 
-def run_case(case: table.Case, args, mpi, quirks: dict, turn: int) -> tuple[job.Result, list[str]]:
-    environment = {**mpi.environment(), **dict(case.environment)}
+def lost_wakes(folder: pathlib.Path, ranks: int) -> str:
+    """What the counters of the ranks tell about waits that only their safety net ended."""
+    files = sorted(folder.iterdir())
+    if len(files) != ranks:
+        return f"{len(files)} of {ranks} ranks wrote their counters"
+    late = {file.stem: json.loads(file.read_text())["late_wakes"] for file in files}
+    told = ", ".join(f"{count} of rank {rank}" for rank, count in late.items() if count)
+    return f"waits ended by their time-out alone: {told}" if told else ""
+
+
+def run_case(case: table.Case, args, mpi, quirks: dict,
+             turn: int) -> tuple[job.Result, list[str], str]:
+    """The job's result, its command, and what its counters tell against it."""
     command = mpi.command(case.ranks, case.program, arguments_of(case, args, quirks, turn))
     factor = args.timeout_factor * (1 + args.load)
-    result = job.run(command, environment, case.timeout * factor, case.program, args.as_uid)
-    return result, command
+    with tempfile.TemporaryDirectory(prefix="headway-counters-") as folder:
+        os.chmod(folder, 0o777)  # the job may run as another user
+        environment = {"HEADWAY_COUNTERS": f"{folder}/%r.json", **dict(case.environment)}
+        result = job.run(command, {**mpi.environment(), **environment}, case.timeout * factor,
+                         case.program, args.as_uid)
+        wrong = ""
+        if mpi.name == "headway" and result.code == 0:
+            wrong = lost_wakes(pathlib.Path(folder), case.ranks)
+    return result, command, wrong
 
 
 def report_failure(case: table.Case, command: list[str], result: job.Result) -> None:
@@ -152,8 +172,8 @@ def main() -> int:
                 if args.budget and time.monotonic() - start > args.budget:
                     left_out += 1
                     continue
-                result, command = run_case(case, args, mpi, quirks, turn)
-                problem = judge.verdict(case, result)
+                result, command, wrong = run_case(case, args, mpi, quirks, turn)
+                problem = judge.verdict(case, result) or wrong
                 ran += 1
                 print(f"{'FAIL' if problem else 'ok  '} {result.seconds:7.2f} s  {case.name}"
                       f"{'  <- ' + problem if problem else ''}", flush=True)

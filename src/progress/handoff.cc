@@ -229,18 +229,23 @@ void Handoff::wake_parked() {
   futex(&epoch_, FUTEX_WAKE, INT32_MAX, nullptr);
 }
 
-void Handoff::park() {
+bool Handoff::park() {
   const uint32_t seen = epoch_.load(std::memory_order_acquire);  // pairs with wake_parked
   ++parked_;
   refresh_quiet();
   lock_.unlock();
   const timespec at_most{0, 100'000'000};
-  futex(&epoch_, FUTEX_WAIT, seen, &at_most);
+  const bool timed_out = futex(&epoch_, FUTEX_WAIT, seen, &at_most) != 0 && errno == ETIMEDOUT;
   enter_contended();
   driver = Driver::waiting;
   --parked_;
   refresh_quiet();
   if (is_armed_) disarm();
+  // Whoever completes something or leaves does both under the lock: the same epoch means nobody
+  // did.
+  const bool woken = !timed_out || epoch_.load(std::memory_order_relaxed) != seen;
+  if (!woken && poller_ == 0) ++counters.late_wakes;
+  return woken;
 }
 
 void Handoff::sleep(int timeout_ms) {
@@ -261,13 +266,15 @@ void Handoff::sleep(int timeout_ms) {
   show_waiting(false);
   lock_.unlock();
   epoll_event events[3];
-  const int count = epoll_wait(inner_, events, 3, timeout_ms);
+  int count = epoll_wait(inner_, events, 3, timeout_ms);
   enter_contended();
   driver = Driver::waiting;
   show_waiting(poller_ != 0);
   --sleepers_;
   refresh_quiet();
   if (is_armed_) disarm();
+  // A ring that came after the time-out is not a lost one.
+  if (count == 0) count = epoll_wait(inner_, events, 3, 0);
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u64 == source_bell) drain();
     if (events[i].data.u64 == source_timer) take_reminder();

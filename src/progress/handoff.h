@@ -45,7 +45,8 @@ struct Counters {
   uint64_t arms = 0;
   uint64_t self_rings = 0;
   uint64_t sleeps = 0;
-  uint64_t late_wakes = 0;  // sleeps that a time-out ended although work had come: must stay 0
+  // Sleeps and parks that a time-out ended although what they wait for had come: must stay 0.
+  uint64_t late_wakes = 0;
 };
 
 class Handoff {
@@ -92,8 +93,9 @@ class Handoff {
     show_waiting(poller_ != 0);
     refresh_quiet();
   }
-  // Waits (engine not owned meanwhile) until some request completes or the poller leaves.
-  void park();
+  // Waits (engine not owned meanwhile) until some request completes or the poller leaves. False:
+  // nobody woke it, the time was up.
+  bool park();
   // Something completed that a parked or sleeping thread may wait for.
   void completed() {
     if (!quiet_) [[unlikely]]

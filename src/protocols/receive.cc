@@ -404,6 +404,7 @@ Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t si
   message->claimed = nullptr;
   message->data = data;
   unexpected.add(message);
+  handoff.completed();  // a parked thread may probe for it
   ++counters.unexpected;
   if (data && data != message->in_place) note_unexpected(int64_t(size));
   return message;

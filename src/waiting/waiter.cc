@@ -25,17 +25,14 @@ void Waiter::glance() {
   engine.handoff.run_user_calls();
 }
 
-void Waiter::idle(Turn& turn, protocols::Peer*) {
+bool Waiter::idle(Turn& turn, protocols::Peer*) {
   progress::Handoff& handoff = engine.handoff;
-  if (handoff.run_user_calls()) return;
+  if (handoff.run_user_calls()) return true;
   if (!turn.polling) {
-    if (handoff.is_polled()) {
-      handoff.park();
-    } else {
-      handoff.set_poller(true);
-      turn.polling = true;
-    }
-    return;
+    if (handoff.is_polled()) return handoff.park();
+    handoff.set_poller(true);
+    turn.polling = true;
+    return true;
   }
   ++turn.idle;
   if (policy_.crowded) {
@@ -51,6 +48,7 @@ void Waiter::idle(Turn& turn, protocols::Peer*) {
   // Last of all: whoever comes in now may complete what is awaited, and that is to be seen before
   // this thread sleeps.
   handoff.breathe();
+  return true;
 }
 
 void Waiter::rest(Turn& turn) {

@@ -33,7 +33,9 @@ class Waiter {
         turn.idle = 0;
         continue;
       }
-      idle(turn, hint);
+      const bool woken = idle(turn, hint);
+      if (!woken && done()) [[unlikely]]
+        ++engine.handoff.counters.late_wakes;
     }
     end(turn);
   }
@@ -62,7 +64,8 @@ class Waiter {
     if (turn.polling) engine.handoff.set_poller(false);
     engine.handoff.driver = progress::Driver::passing;
   }
-  void idle(Turn& turn, protocols::Peer* hint);
+  // False: it parked until the time was up, and nobody woke it.
+  bool idle(Turn& turn, protocols::Peer* hint);
   void rest(Turn& turn);
   void judge_yield(uint64_t before, uint64_t after);
 
