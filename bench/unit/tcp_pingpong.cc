@@ -57,6 +57,7 @@ struct Side : tcp::Receiver {
     landing.length = header.length;
     return true;
   }
+  void unsent(int) override {}
   void landed(uint32_t, const FrameHeader&, const Landing&, uint64_t) override {}
   void end(uint32_t, const FrameHeader& header, const Landing&) override {
     ++frames;

@@ -321,6 +321,8 @@ void Engine::sent(uint32_t, uint64_t cookie) {
   }
 }
 
+void Engine::unsent(int by) { handoff.pending += by; }
+
 void Engine::lost(uint32_t from, Outcome why, const char* story) { fail(why, peers_[from], story); }
 
 }  // namespace headway::protocols

@@ -117,6 +117,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
               uint64_t arrived) override;
   void end(uint32_t peer, const FrameHeader& header, const Landing& landing) override;
   void sent(uint32_t peer, uint64_t cookie) override;
+  void unsent(int by) override;
   void lost(uint32_t peer, Outcome why, const char* story) override;
 
  private:

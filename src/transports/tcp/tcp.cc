@@ -167,8 +167,7 @@ void Tcp::Impl::set_interest(Link& link, uint32_t events) {
 void Tcp::Impl::close_link(Link& link) {
   if (link.state == LinkState::closed) return;
   if (link.state == LinkState::broken) --broken_links;
-  if (link.counted_busy) --busy_links;
-  link.counted_busy = false;
+  set_busy(link, false);
   if ((link.state == LinkState::open || link.state == LinkState::broken) &&
       peers[link.peer].link == &link) {
     peers[link.peer].link = nullptr;

@@ -45,6 +45,9 @@ class Receiver {
   virtual void end(uint32_t peer, const FrameHeader& header, const Landing& landing) = 0;
   // A frame whose push() returned `started` has left; `cookie` is what push() was given.
   virtual void sent(uint32_t peer, uint64_t cookie) = 0;
+  // One connection more (1) or less (-1) has something half written, which goes on only if somebody
+  // reaps: frames whose push() returned `done` may be among it.
+  virtual void unsent(int by) = 0;
   // The connection broke or could not be made (no_route, peer_lost, bad_data). `story` is one line
   // for the user: both addresses, what was tried, errno in words.
   virtual void lost(uint32_t peer, Outcome why, const char* story) = 0;

@@ -167,12 +167,14 @@ TEST_F(TcpPair, SlowReaderStopsTheWriterAndLosesNothing) {
   } while (a.tcp.reap(1 << 20));
   EXPECT_FALSE(a.tcp.writable(1));
   EXPECT_TRUE(a.tcp.writing());
+  EXPECT_EQ(a.unsent_links, 1) << "the rest of the last frame leaves only if somebody reaps";
   EXPECT_FALSE(a.readable()) << "a full socket must not wake anybody";
   ASSERT_TRUE(drive(both, [&] { return b.frames.size() == number; }));
   for (uint32_t i = 0; i < number; ++i) {
     ASSERT_EQ(b.frames[i].header.sequence, i);
     ASSERT_TRUE(b.frames[i].body == body);
   }
+  EXPECT_EQ(a.unsent_links, 0);
   EXPECT_FALSE(a.tcp.writing());
   EXPECT_GT(a.tcp.rate(1), 0u);
 }

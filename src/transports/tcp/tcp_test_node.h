@@ -41,6 +41,7 @@ struct TestNode : Receiver {
   uint32_t refuse_kind = 0x1000;  // frames of this kind are garbage
   std::vector<std::unique_ptr<std::string>> bodies;
   uint64_t last_arrived = 0;
+  int unsent_links = 0;
 
   TestNode(uint32_t rank, uint32_t size, const char* interface = "lo") {
     config.rank = rank;
@@ -69,6 +70,7 @@ struct TestNode : Receiver {
     frames.push_back({peer, header, std::string(body, header.length), false});
     return true;
   }
+  void unsent(int by) override { unsent_links += by; }
   bool begin(uint32_t, const FrameHeader& header, Landing& landing) override {
     if (header.kind == refuse_kind) return false;
     EXPECT_GT(header.length, always_whole);

@@ -99,6 +99,7 @@ struct Tcp::Impl {
   bool refill(Link& link);
   ssize_t write_more(Link& link);
   bool flush(Link& link);
+  void set_busy(Link& link, bool busy);
   void measure(Link& link, uint64_t bytes);
   void set_send_lowat(Link& link, uint32_t bytes);
   void break_link(Link& link, int error);

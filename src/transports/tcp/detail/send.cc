@@ -150,11 +150,17 @@ Push Tcp::Impl::push_packed(Link& link, const FrameHeader& header, const void* h
   return half_written(link, packed < feed.length ? &feed : nullptr, packed, cookie);
 }
 
+void Tcp::Impl::set_busy(Link& link, bool busy) {
+  if (busy == link.counted_busy) return;
+  link.counted_busy = busy;
+  busy_links += busy ? 1 : -1;
+  receiver->unsent(busy ? 1 : -1);
+}
+
 // The rest of a frame waits: in the block, and in `feed` from byte `from` on.
 Push Tcp::Impl::half_written(Link& link, const Feed* feed, uint64_t from, uint64_t cookie) {
   ++counters.frames_out;
-  if (!link.counted_busy) ++busy_links;
-  link.counted_busy = true;
+  set_busy(link, true);
   if (feed) {
     link.feeding = true;
     link.feed = *feed;
@@ -243,8 +249,7 @@ bool Tcp::Impl::flush(Link& link) {
     const bool report = link.feeding;
     link.feeding = false;
     free_block(link);
-    --busy_links;
-    link.counted_busy = false;
+    set_busy(link, false);
     if (report) receiver->sent(link.peer, link.cookie);  // it may push the next frame
     break;
   }
@@ -286,8 +291,7 @@ void Tcp::Impl::set_send_lowat(Link& link, uint32_t bytes) {
 // until then, for the peer's last frames may be in it.
 void Tcp::Impl::break_link(Link& link, int error) {
   if (link.state != LinkState::open) return;
-  if (link.counted_busy) --busy_links;
-  link.counted_busy = false;
+  set_busy(link, false);
   link.feeding = false;
   link.block_head = link.block_tail = 0;
   link.state = LinkState::broken;
