@@ -108,3 +108,12 @@ HEADWAY_ENTRY(MPI_Comm_get_info)(MPI_Comm comm, MPI_Info* info_used) {
   }
   return hand_out_info(story, made, info_used);
 }
+
+// Every process is started by the launcher: nobody was spawned.
+HEADWAY_ENTRY(MPI_Comm_get_parent)(MPI_Comm* parent) {
+  const Story story{.call = "MPI_Comm_get_parent"};
+  if (!is_running()) return not_running(story.call);
+  if (const int code = check_places(story, parent)) return code;
+  *parent = MPI_COMM_NULL;
+  return MPI_SUCCESS;
+}

@@ -1,4 +1,6 @@
 // Communicators, making and freeing them: MPI 5.0, section 7.4.
+#include <cstring>
+
 #include "api/detail/info.h"
 #include "api/detail/requests.h"
 #include "api/detail/results.h"
@@ -111,16 +113,26 @@ HEADWAY_ENTRY(MPI_Comm_split)(MPI_Comm comm, int color, int key, MPI_Comm* newco
   return split(story, color < 0 ? -1 : color, key, newcomm);
 }
 
-HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_Info, MPI_Comm* newcomm) {
+HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_split_type"};
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_places(story, newcomm)) return code;
+  objects::Info* hints = nullptr;
+  if (info != MPI_INFO_NULL) {
+    if (const int code = take_info(story, info, hints)) return code;
+  }
   switch (split_type) {
     case MPI_COMM_TYPE_SHARED: return split(story, int(process().node_ranks()[0]), key, newcomm);
-    case MPI_UNDEFINED:
     case MPI_COMM_TYPE_HW_GUIDED:
+    case MPI_COMM_TYPE_RESOURCE_GUIDED: {
+      const char* wanted = hints ? hints->find("mpi_hw_resource_type") : nullptr;
+      if (wanted && strcmp(wanted, shared_memory_domain) == 0) {
+        return split(story, int(process().node_ranks()[0]), key, newcomm);
+      }
+      [[fallthrough]];
+    }
+    case MPI_UNDEFINED:
     case MPI_COMM_TYPE_HW_UNGUIDED:
-    case MPI_COMM_TYPE_RESOURCE_GUIDED:
       // No narrower hardware domain is told apart: the standard's answer is the null communicator.
       return split(story, -1, key, newcomm);
     default: return raise(story, MPI_ERR_ARG, "there is no such split type");

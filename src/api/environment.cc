@@ -143,6 +143,18 @@ HEADWAY_ENTRY(MPI_Abi_get_info)(MPI_Info* info) {
   return hand_out_info(story, made, info);
 }
 
+// Keys are domains of hardware; "true": this process cannot leave its own one.
+HEADWAY_ENTRY(MPI_Get_hw_resource_info)(MPI_Info* hw_info) {
+  const Story story{.call = "MPI_Get_hw_resource_info"};
+  objects::Info* made = objects::Info::make();
+  if (!made) return raise(story, Outcome::no_memory);
+  if (!made->set(shared_memory_domain, "true")) {
+    made->release();
+    return raise(story, Outcome::no_memory);
+  }
+  return hand_out_info(story, made, hw_info);
+}
+
 HEADWAY_ENTRY(MPI_Abi_set_fortran_info)(MPI_Info info) {
   const Story story{.call = "MPI_Abi_set_fortran_info"};
   objects::Info* found;

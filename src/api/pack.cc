@@ -1,22 +1,52 @@
-// Pack and unpack: MPI 5.0, section 5.2. A packed message is the data without its gaps.
+// Pack and unpack: MPI 5.0, sections 5.2 and 5.3. A packed message is the data without its gaps, in
+// this machine's numbers or in those of external32.
 #include "datatypes/pack.h"
+
+#include <cstring>
+
 #include "api/detail/message.h"
+#include "api/detail/results.h"
+#include "api/detail/types.h"
+#include "datatypes/external32.h"
 
 using namespace headway;
 using namespace headway::api;
 
 namespace {
 
+// Whether `bytes` fit between *position and the buffer's end.
+template <class Place>
+bool is_room(Place size, Place position, uint64_t bytes) {
+  return position >= 0 && size >= position && uint64_t(size - position) >= bytes;
+}
+
+int no_room_to_pack(const Story& story, const char* remedy) {
+  return raise(story, MPI_ERR_ARG, "the packed data does not fit the buffer behind the position",
+               remedy);
+}
+int nothing_to_unpack(const Story& story) {
+  return raise(story, MPI_ERR_TRUNCATE, "the packed buffer ends before the data that is asked for",
+               "unpack what was packed, in the same order");
+}
+
+// Data whose packed size fits 64 bits.
+int take_packable(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype) {
+  if (const int code = take_data(story, buffer, count, datatype)) return code;
+  if (datatypes::packed_size(*story.type, uint64_t(count)) <= INT64_MAX) [[likely]]
+    return MPI_SUCCESS;
+  return raise(story, MPI_ERR_COUNT, "the data is larger than any memory");
+}
+
 template <class Count>
 int pack(const char* call, const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf,
          Count outsize, Count* position, MPI_Comm comm) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = take_data(story, inbuf, incount, datatype)) return code;
+  if (const int code = take_packable(story, inbuf, incount, datatype)) return code;
+  if (const int code = check_places(story, position)) return code;
   const uint64_t bytes = uint64_t(incount) * story.type->size();
-  if (*position < 0 || outsize < *position || uint64_t(outsize - *position) < bytes) {
-    return raise(story, MPI_ERR_ARG, "the packed data does not fit the buffer behind the position",
-                 "MPI_Pack_size tells how much room is needed");
+  if (!is_room(outsize, *position, bytes)) {
+    return no_room_to_pack(story, "MPI_Pack_size tells how much room is needed");
   }
   datatypes::pack(*story.type, inbuf, uint64_t(incount), 0, static_cast<char*>(outbuf) + *position,
                   bytes);
@@ -29,13 +59,10 @@ int unpack(const char* call, const void* inbuf, Count insize, Count* position, v
            Count outcount, MPI_Datatype datatype, MPI_Comm comm) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = take_data(story, outbuf, outcount, datatype)) return code;
+  if (const int code = take_packable(story, outbuf, outcount, datatype)) return code;
+  if (const int code = check_places(story, position)) return code;
   const uint64_t bytes = uint64_t(outcount) * story.type->size();
-  if (*position < 0 || insize < *position || uint64_t(insize - *position) < bytes) {
-    return raise(story, MPI_ERR_TRUNCATE,
-                 "the packed buffer ends before the data that is asked for",
-                 "unpack what was packed, in the same order");
-  }
+  if (!is_room(insize, *position, bytes)) return nothing_to_unpack(story);
   datatypes::unpack(*story.type, outbuf, uint64_t(outcount), 0,
                     static_cast<const char*>(inbuf) + *position, bytes);
   *position += Count(bytes);
@@ -48,14 +75,89 @@ int pack_size(const char* call, Count incount, MPI_Datatype datatype, MPI_Comm c
   if (const int code = take_comm(story, comm)) return code;
   story.count = incount;
   if (incount < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
-  story.type = registry().find_type(value_of(datatype));
-  if (!story.type) return raise(story, MPI_ERR_TYPE, "the datatype is not valid");
-  const uint64_t bytes = uint64_t(incount) * story.type->size();
-  if (sizeof(Count) == 4 && bytes > INT32_MAX) {
-    return raise(story, MPI_ERR_VALUE_TOO_LARGE, "the size does not fit an int",
-                 "use MPI_Pack_size_c");
+  datatypes::Type* type;
+  if (const int code = take_type(story, datatype, type)) return code;
+  story.type = type;
+  if (const int code = check_places(story, size)) return code;
+  const uint64_t bytes = datatypes::packed_size(*type, uint64_t(incount));
+  if (bytes > uint64_t(sizeof(Count) == 4 ? INT32_MAX : INT64_MAX)) {
+    return raise(story, MPI_ERR_VALUE_TOO_LARGE, "the size does not fit the result",
+                 "MPI_Pack_size_c has a wider one");
   }
   *size = Count(bytes);
+  return MPI_SUCCESS;
+}
+
+int check_representation(const Story& story, const char* name) {
+  if (!is_running()) return not_running(story.call);
+  if (name && strcmp(name, "external32") == 0) return MPI_SUCCESS;
+  return raise(story, MPI_ERR_ARG, "there is no such data representation",
+               "\"external32\" is the one that packing knows");
+}
+
+int raise_external(const Story& story, Outcome outcome) {
+  if (outcome != Outcome::bad_argument) return raise(story, outcome);
+  return raise(story, MPI_ERR_VALUE_TOO_LARGE,
+               "a value does not fit external32, where MPI_LONG has 4 bytes and MPI_WCHAR 2",
+               "describe the data as MPI_INT64_T or MPI_LONG_LONG, which keep their 8 bytes");
+}
+
+template <class Place>
+int pack_external(const char* call, const char* name, const void* inbuf, int64_t incount,
+                  MPI_Datatype datatype, void* outbuf, Place outsize, Place* position) {
+  Story story{.call = call};
+  if (const int code = check_representation(story, name)) return code;
+  if (const int code = take_packable(story, inbuf, incount, datatype)) return code;
+  if (const int code = check_places(story, position)) return code;
+  uint64_t bytes;
+  Outcome outcome = datatypes::external32_size(*story.type, uint64_t(incount), bytes);
+  if (outcome != Outcome::ok) return raise_external(story, outcome);
+  if (!is_room(outsize, *position, bytes)) {
+    return no_room_to_pack(story, "MPI_Pack_external_size tells how much room is needed");
+  }
+  outcome = datatypes::pack_external32(*story.type, inbuf, uint64_t(incount),
+                                       static_cast<char*>(outbuf) + *position);
+  if (outcome != Outcome::ok) return raise_external(story, outcome);
+  *position += Place(bytes);
+  return MPI_SUCCESS;
+}
+
+template <class Place>
+int unpack_external(const char* call, const char* name, const void* inbuf, Place insize,
+                    Place* position, void* outbuf, int64_t outcount, MPI_Datatype datatype) {
+  Story story{.call = call};
+  if (const int code = check_representation(story, name)) return code;
+  if (const int code = take_packable(story, outbuf, outcount, datatype)) return code;
+  if (const int code = check_places(story, position)) return code;
+  uint64_t bytes;
+  Outcome outcome = datatypes::external32_size(*story.type, uint64_t(outcount), bytes);
+  if (outcome != Outcome::ok) return raise_external(story, outcome);
+  if (!is_room(insize, *position, bytes)) return nothing_to_unpack(story);
+  outcome = datatypes::unpack_external32(*story.type, outbuf, uint64_t(outcount),
+                                         static_cast<const char*>(inbuf) + *position);
+  if (outcome != Outcome::ok) return raise_external(story, outcome);
+  *position += Place(bytes);
+  return MPI_SUCCESS;
+}
+
+template <class Place>
+int pack_external_size(const char* call, const char* name, int64_t incount, MPI_Datatype datatype,
+                       Place* size) {
+  Story story{.call = call};
+  if (const int code = check_representation(story, name)) return code;
+  story.count = incount;
+  if (incount < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
+  datatypes::Type* type;
+  if (const int code = take_type(story, datatype, type)) return code;
+  story.type = type;
+  if (const int code = check_places(story, size)) return code;
+  if (datatypes::packed_size(*type, uint64_t(incount)) > INT64_MAX) {
+    return raise(story, MPI_ERR_VALUE_TOO_LARGE, "the size does not fit 63 bits");
+  }
+  uint64_t bytes;
+  const Outcome outcome = datatypes::external32_size(*type, uint64_t(incount), bytes);
+  if (outcome != Outcome::ok) return raise_external(story, outcome);
+  *size = Place(bytes);
   return MPI_SUCCESS;
 }
 
@@ -82,4 +184,35 @@ HEADWAY_ENTRY(MPI_Pack_size)(int incount, MPI_Datatype datatype, MPI_Comm comm, 
 }
 HEADWAY_ENTRY(MPI_Pack_size_c)(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count* size) {
   return pack_size("MPI_Pack_size_c", incount, datatype, comm, size);
+}
+
+HEADWAY_ENTRY(MPI_Pack_external)(const char datarep[], const void* inbuf, int incount, MPI_Datatype datatype,
+                     void* outbuf, MPI_Aint outsize, MPI_Aint* position) {
+  return pack_external("MPI_Pack_external", datarep, inbuf, incount, datatype, outbuf, outsize,
+                       position);
+}
+HEADWAY_ENTRY(MPI_Pack_external_c)(const char datarep[], const void* inbuf, MPI_Count incount,
+                       MPI_Datatype datatype, void* outbuf, MPI_Count outsize,
+                       MPI_Count* position) {
+  return pack_external("MPI_Pack_external_c", datarep, inbuf, incount, datatype, outbuf, outsize,
+                       position);
+}
+HEADWAY_ENTRY(MPI_Unpack_external)(const char datarep[], const void* inbuf, MPI_Aint insize, MPI_Aint* position,
+                       void* outbuf, int outcount, MPI_Datatype datatype) {
+  return unpack_external("MPI_Unpack_external", datarep, inbuf, insize, position, outbuf, outcount,
+                         datatype);
+}
+HEADWAY_ENTRY(MPI_Unpack_external_c)(const char datarep[], const void* inbuf, MPI_Count insize,
+                         MPI_Count* position, void* outbuf, MPI_Count outcount,
+                         MPI_Datatype datatype) {
+  return unpack_external("MPI_Unpack_external_c", datarep, inbuf, insize, position, outbuf,
+                         outcount, datatype);
+}
+HEADWAY_ENTRY(MPI_Pack_external_size)(const char datarep[], int incount, MPI_Datatype datatype,
+                          MPI_Aint* size) {
+  return pack_external_size("MPI_Pack_external_size", datarep, incount, datatype, size);
+}
+HEADWAY_ENTRY(MPI_Pack_external_size_c)(const char datarep[], MPI_Count incount, MPI_Datatype datatype,
+                            MPI_Count* size) {
+  return pack_external_size("MPI_Pack_external_size_c", datarep, incount, datatype, size);
 }

@@ -54,6 +54,10 @@ int give_types(const Story& story, const Type& type, MPI_Datatype* out) {
       out[i] = handle_of<MPI_Datatype>(datatypes::info(inner->basic()).handle);
       continue;
     }
+    if (inner->parametrized()) {
+      out[i] = handle_of<MPI_Datatype>(registry().handle_of_parametrized(inner));
+      continue;
+    }
     inner->retain();
     if (const int code = hand_out_type(story, Outcome::ok, inner, &out[i])) return code;
   }
@@ -75,8 +79,9 @@ HEADWAY_ENTRY(MPI_Type_free)(MPI_Datatype* datatype) {
   Type* type;
   if (const int code = take_type(story, *datatype, type)) return code;
   story.type = type;
-  if (type->predefined()) {
-    return raise(story, MPI_ERR_TYPE, "a predefined datatype cannot be freed");
+  if (type->predefined() || type->parametrized()) {
+    return raise(story, MPI_ERR_TYPE, "a predefined datatype cannot be freed",
+                 "free only what a constructor such as MPI_Type_vector made");
   }
   registry().types.remove(value_of(*datatype));
   type->release();
@@ -208,25 +213,4 @@ HEADWAY_ENTRY(MPI_Type_get_name)(MPI_Datatype datatype, char* type_name, int* re
   }
   *resultlen = int(strlen(type_name));
   return MPI_SUCCESS;
-}
-
-HEADWAY_ENTRY(MPI_Type_match_size)(int typeclass, int size, MPI_Datatype* datatype) {
-  const struct {
-    int typeclass, size;
-    MPI_Datatype type;
-  } rows[] = {
-      {MPI_TYPECLASS_REAL, 4, MPI_REAL4},         {MPI_TYPECLASS_REAL, 8, MPI_REAL8},
-      {MPI_TYPECLASS_REAL, 16, MPI_REAL16},       {MPI_TYPECLASS_INTEGER, 1, MPI_INTEGER1},
-      {MPI_TYPECLASS_INTEGER, 2, MPI_INTEGER2},   {MPI_TYPECLASS_INTEGER, 4, MPI_INTEGER4},
-      {MPI_TYPECLASS_INTEGER, 8, MPI_INTEGER8},   {MPI_TYPECLASS_INTEGER, 16, MPI_INTEGER16},
-      {MPI_TYPECLASS_COMPLEX, 8, MPI_COMPLEX8},   {MPI_TYPECLASS_COMPLEX, 16, MPI_COMPLEX16},
-      {MPI_TYPECLASS_COMPLEX, 32, MPI_COMPLEX32},
-  };
-  for (const auto& row : rows) {
-    if (row.typeclass != typeclass || row.size != size) continue;
-    *datatype = row.type;
-    return MPI_SUCCESS;
-  }
-  return raise({.call = "MPI_Type_match_size"}, MPI_ERR_ARG,
-               "there is no datatype of that class and size");
 }

@@ -116,6 +116,21 @@ Outcome make_dup(const Type& old, Type*& out) {
   return outcome;
 }
 
+Outcome make_parametrized(Combiner combiner, const int* numbers, int count, BasicType basic,
+                          Type*& out) {
+  const Type& meant = predefined(basic);
+  Builder builder(combiner);
+  builder.reserve_contents(uint64_t(count), 0, 0, 0);
+  for (int i = 0; i < count; ++i) builder.integer(numbers[i]);
+  builder.set_layout(meant.layout());
+  builder.set_bounds(Builder::bounds_of(meant));
+  builder.add_elements(meant, 1);
+  builder.set_basic(meant);
+  const Outcome outcome = builder.finish(out);
+  if (outcome == Outcome::ok) out->commit();
+  return outcome;
+}
+
 Outcome make_contiguous(Form form, int64_t count, const Type& child, Type*& out) {
   if (count < 0) return Outcome::bad_argument;
   Builder builder(Combiner::contiguous, form);

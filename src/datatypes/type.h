@@ -108,6 +108,10 @@ class Type {
   bool committed() const { return committed_.load(std::memory_order_relaxed); }
   void commit() { committed_.store(true, std::memory_order_relaxed); }
   bool predefined() const { return combiner_ == Combiner::named; }
+  // Made by MPI_Type_create_f90_x: the program may not free it either.
+  bool parametrized() const {
+    return combiner_ >= Combiner::f90_real && combiner_ <= Combiner::f90_integer;
+  }
   // The predefined type that this one is, or is a plain dup of; none for every other.
   BasicType basic() const { return basic_; }
   uint64_t elements() const { return signature_.elements; }  // basic elements, pairs count two
@@ -193,6 +197,11 @@ Outcome make_subarray(Form form, int dimensions, Integers sizes, Integers subsiz
 Outcome make_darray(Form form, int ranks, int rank, int dimensions, Integers sizes,
                     const int* distributions, const int* arguments, const int* process_sizes,
                     int order, const Type& child, Type*& out);
+
+// The type of Fortran numbers with `numbers` as parameters of `combiner` (f90_real, ...), which is
+// `basic` under another name; committed.
+Outcome make_parametrized(Combiner combiner, const int* numbers, int count, BasicType basic,
+                          Type*& out);
 
 // Whole elements of `type` in `bytes` of received data; false where MPI_Get_count says undefined.
 bool count_in(const Type& type, uint64_t bytes, uint64_t& count);

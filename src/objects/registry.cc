@@ -1,5 +1,7 @@
 #include "objects/registry.h"
 
+#include <cstring>
+
 #include "base/heap.h"
 
 namespace headway::objects {
@@ -21,6 +23,39 @@ void Registry::prepare() {
     op.handle = handle;
     op.builtin = datatypes::find_op(handle);
   }
+}
+
+uintptr_t Registry::parametrized(datatypes::Combiner combiner, const int* numbers, int count,
+                                 datatypes::BasicType basic, Outcome& outcome) {
+  outcome = Outcome::ok;
+  base::SpinGuard guard(parametrized_lock_);
+  for (const Parametrized* one = parametrized_; one; one = one->next) {
+    if (one->type->combiner() == combiner &&
+        memcmp(one->type->contents().integers, numbers, size_t(count) * sizeof *numbers) == 0) {
+      return one->handle;
+    }
+  }
+  datatypes::Type* type = nullptr;
+  outcome = datatypes::make_parametrized(combiner, numbers, count, basic, type);
+  if (outcome != Outcome::ok) return 0;
+  auto* made = static_cast<Parametrized*>(base::heap_allocate(sizeof(Parametrized)));
+  const uintptr_t handle = made ? types.add(type) : 0;
+  if (!handle) {
+    base::heap_free(made, sizeof(Parametrized));
+    type->release();
+    outcome = made ? Outcome::no_resource : Outcome::no_memory;
+    return 0;
+  }
+  *made = {parametrized_, type, handle};
+  parametrized_ = made;
+  return handle;
+}
+
+uintptr_t Registry::handle_of_parametrized(const datatypes::Type* type) {
+  base::SpinGuard guard(parametrized_lock_);
+  const Parametrized* one = parametrized_;
+  while (one && one->type != type) one = one->next;
+  return one ? one->handle : 0;
 }
 
 void release(Op* op) {

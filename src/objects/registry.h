@@ -14,6 +14,13 @@
 
 namespace headway::objects {
 
+// A datatype made by MPI_Type_create_f90_x. They stay, so that equal calls give equal handles.
+struct Parametrized {
+  Parametrized* next;
+  datatypes::Type* type;
+  uintptr_t handle;
+};
+
 class Registry {
  public:
   // Predefined ops, errhandlers, types. Works before MPI_Init.
@@ -53,6 +60,11 @@ class Registry {
     return static_cast<Info*>(infos.find(handle));
   }
 
+  // The handle of the type with these parameters, made by the first call. 0: `outcome` tells why.
+  uintptr_t parametrized(datatypes::Combiner combiner, const int* numbers, int count,
+                         datatypes::BasicType basic, Outcome& outcome);
+  uintptr_t handle_of_parametrized(const datatypes::Type* type);
+
   Comm* world = nullptr;
   Comm* self = nullptr;
   Group* empty_group = nullptr;
@@ -71,6 +83,8 @@ class Registry {
  private:
   datatypes::Type* predefined_types_[256] = {};
   Op predefined_ops_[32];
+  base::SpinLock parametrized_lock_;  // guards the list's start
+  Parametrized* parametrized_ = nullptr;
   bool prepared_ = false;
 };
 

@@ -129,6 +129,28 @@ void split_type() {
   MPI(MPI_Comm_free(&comm));
   MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_UNDEFINED, 0, MPI_INFO_NULL, &none));
   CHECK_EQ(none, MPI_COMM_NULL);
+  // By the name of a hardware domain: the ones that MPI_Get_hw_resource_info tells, and no others.
+  MPI_Info info = MPI_INFO_NULL, domains = MPI_INFO_NULL;
+  MPI(MPI_Info_create(&info));
+  MPI(MPI_Get_hw_resource_info(&domains));
+  int count = 0;
+  MPI(MPI_Info_get_nkeys(domains, &count));
+  CHECK(count >= 1);
+  char domain[MPI_MAX_INFO_KEY];
+  MPI(MPI_Info_get_nthkey(domains, 0, domain));
+  MPI(MPI_Info_set(info, "mpi_hw_resource_type", domain));
+  MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, 0, info, &comm));
+  int same = 0;
+  MPI(MPI_Comm_size(comm, &same));
+  CHECK_EQ(same, size);
+  MPI(MPI_Comm_free(&comm));
+  MPI(MPI_Info_set(info, "mpi_hw_resource_type", "hwloc://NoSuchThing"));
+  MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, 0, info, &none));
+  CHECK_EQ(none, MPI_COMM_NULL);
+  MPI(MPI_Info_free(&info));
+  MPI(MPI_Info_free(&domains));
+  MPI(MPI_Comm_get_parent(&none));
+  CHECK_EQ(none, MPI_COMM_NULL);
 }
 
 // MPI_Comm_create over subgroups, also several disjoint ones in one call.
