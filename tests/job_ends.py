@@ -6,6 +6,7 @@ code and one clear sentence, and leave nothing behind. Also: programs of MPICH o
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -149,6 +150,46 @@ def truncation(bench):
     bench.says("MPI_Recv", "MPI_ERR_TRUNCATE", r"\b16\b", r"\b8\b")
 
 
+# What is wrong, in which call, and what the sentence must tell of it.
+WRONG = {
+    "null communicator": ("MPI_Send", "MPI_COMM_NULL", "destination 0, tag 3", "MPI_ERR_COMM"),
+    "freed communicator": ("MPI_Send", "was freed, or never made", "MPI_ERR_COMM"),
+    "null datatype": ("MPI_Send", "MPI_DATATYPE_NULL", "MPI_ERR_TYPE", "COMM_WORLD of 2 ranks"),
+    "freed datatype": ("MPI_Send", "was freed, or never made", "MPI_ERR_TYPE"),
+    "uncommitted datatype": ("MPI_Send", "not committed", "MPI_ERR_TYPE", "MPI_Type_commit"),
+    "null buffer": ("MPI_Send", "null pointer", "count 4, datatype MPI_INT, 16 bytes",
+                    "MPI_ERR_BUFFER"),
+    "negative count": ("MPI_Send", "count -4", "MPI_ERR_COUNT"),
+    "rank too large": ("MPI_Send", "destination 9, tag 3, count 1, datatype MPI_INT, 4 bytes, "
+                       "communicator MPI_COMM_WORLD of 2 ranks", "MPI_ERR_RANK"),
+    "negative tag": ("MPI_Send", "destination 0, tag -5", "MPI_ERR_TAG"),
+    "source too large": ("MPI_Recv", "source 9, tag 3", "MPI_ERR_RANK"),
+    "unnamed communicator": ("MPI_Send", "a communicator without a name, of 1 rank[)]"),
+    "derived datatype": ("MPI_Send", "count 3, a derived datatype of 8 bytes, 24 bytes"),
+    "invented request": ("MPI_Wait", "request", "MPI_ERR_REQUEST"),
+    "request used twice": ("MPI_Wait", "request", "MPI_ERR_REQUEST"),
+    "received message": ("MPI_Mrecv", "message handle", "MPI_ERR_REQUEST"),
+    "null operation": ("MPI_Allreduce", "MPI_OP_NULL", "MPI_ERR_OP", "COMM_SELF of 1 rank"),
+    "operation of another type": ("MPI_Allreduce", "MPI_BAND is not defined on this datatype", "MPI_DOUBLE",
+                                  "MPI_ERR_OP"),
+    "root too large": ("MPI_Bcast", "root 9", "MPI_ERR_ROOT", "COMM_WORLD of 2 ranks"),
+    "freed group": ("MPI_Comm_create_group", "group", "MPI_ERR_GROUP"),
+    "freed predefined communicator": ("MPI_Comm_free", "predefined", "MPI_ERR_COMM"),
+    "truncated in MPI_Wait": ("MPI_Wait", "16 bytes.* 8", "source 0, tag 8", "MPI_ERR_TRUNCATE"),
+    "mismatched collective": ("MPI_Gather", "disagree", "MPI_ERR_TRUNCATE"),
+    "not there yet": ("MPI_Win_create", "not there yet", "MPI_ERR_UNSUPPORTED_OPERATION"),
+}
+
+for wrong, told in WRONG.items():
+    @case(f"the sentence for a wrong call: {wrong}", wrong, told)
+    def sentence(bench, wrong, told):
+        bench.run(2, ["wrong", wrong, "wait"])
+        bench.code()
+        call, *patterns = told
+        bench.says(rf"^headway: rank 1 on \S+: {call} failed: .* Likely remedy: \w.*The job ends",
+                   *patterns)
+
+
 for how in ("before_init", "send_before_init", "init_twice", "after_finalize",
             "barrier_after_finalize", "finalize_twice"):
     @case(f"calls at the wrong time: {how}", how)
@@ -219,9 +260,12 @@ GARBAGE = {
 
 @case("garbage on the TCP ports: closed, counted, nothing else")
 def garbage(bench):
-    live = Live(bench, 3, ["run", "4"], {**TCP, "HEADWAY_VERBOSE": "2"})
+    folder = tempfile.TemporaryDirectory(prefix="headway-counters-")
+    live = Live(bench, 3, ["run", "4"], {**TCP, "HEADWAY_VERBOSE": "2",
+                                         "HEADWAY_COUNTERS": f"{folder.name}/%r.json"})
     places = live.wait_for(r"rank (\d+) listens on (\S+):(\d+)", 3)
     open_sockets = []
+    told_off = []  # what no member of the job would say, so that it is closed at once
     for _, address, port in places:
         for data in GARBAGE.values():
             s = socket.create_connection((address.strip("[]"), int(port)), timeout=3)
@@ -230,12 +274,31 @@ def garbage(bench):
                 s.sendall(data)
             except OSError:
                 pass  # closed by the other side already: that is the wish
+            if len(data) > 20:
+                told_off.append(s)
+    for s in told_off:
+        s.settimeout(2)
+        try:
+            closed = s.recv(1) == b""
+        except TimeoutError:
+            closed = False
+        except OSError:
+            closed = True
+        if not closed:
+            live.finish(0)
+            raise Wrong("a connection with garbage was not closed within two seconds")
     # Some connections are closed by us, some stay open and silent.
     for s in open_sockets[::2]:
         s.close()
     if live.finish(30) != 0:
         raise Wrong(f"the job ended with {bench.last.code}")
     bench.says(r"^ok")
+    for rank in range(3):
+        counters = json.loads(pathlib.Path(folder.name, f"{rank}.json").read_text())
+        if counters["tcp_garbage"] < len(told_off) // 3:
+            raise Wrong(f"rank {rank} counted {counters['tcp_garbage']} connections with garbage, "
+                        f"but it got {len(told_off) // 3}")
+    folder.cleanup()
 
 
 @case("a stranger who sends for ever does not stop the job")

@@ -84,7 +84,11 @@ int take_op(const Story& story, MPI_Op handle, MPI_Datatype datatype,
       op->builtin == datatypes::ReduceOp::replace || op->builtin == datatypes::ReduceOp::no_op
           ? nullptr
           : datatypes::find_reducer(op->builtin, story.type->basic());
-  return reduction.kernel ? MPI_SUCCESS : raise(story, Outcome::bad_operation);
+  if (reduction.kernel) return MPI_SUCCESS;
+  base::Text<80> why;
+  why << datatypes::op_name(op->builtin) << " is not defined on this datatype";
+  return raise(story, MPI_ERR_OP, why.c_str(),
+               "see MPI 5.0, section 6.9.2, for the datatypes of each operation");
 }
 
 }  // namespace headway::api

@@ -19,16 +19,49 @@ constexpr Meaning meanings[] = {
      "receive with a larger count, or send less; MPI_Probe tells the size beforehand"},
     {Outcome::no_memory, MPI_ERR_NO_MEM, "no memory left",
      "see the machine's memory and ulimit -v"},
-    {Outcome::peer_lost, MPI_ERR_PROC_ABORTED, "the other process is gone", nullptr},
-    {Outcome::no_route, MPI_ERR_OTHER, "the other process cannot be reached", nullptr},
+    {Outcome::peer_lost, MPI_ERR_PROC_ABORTED, "the other process is gone",
+     "the launcher's line names the rank that died first; look there"},
+    {Outcome::no_route, MPI_ERR_OTHER, "the other process cannot be reached",
+     "see that the hosts reach each other (ip route, firewall); HEADWAY_VERBOSE=2 tells the "
+     "addresses"},
     {Outcome::no_resource, MPI_ERR_NO_MEM, "no more objects of this kind can be made",
      "free those that are not needed any more"},
-    {Outcome::bad_argument, MPI_ERR_ARG, "an argument does not fit the others", nullptr},
-    {Outcome::bad_operation, MPI_ERR_OP, "the operation is not defined on this datatype",
-     "see MPI 5.0, section 6.9.2, for the datatypes of each operation"},
+    {Outcome::bad_argument, MPI_ERR_ARG, "an argument does not fit the others",
+     "compare counts, sizes and datatypes of this call on all its ranks"},
     {Outcome::unsupported, MPI_ERR_UNSUPPORTED_OPERATION, "this is not there yet in Headway MPI",
-     nullptr},
+     "the README lists what is there"},
 };
+
+// What to do about an error whose own place knows nothing better.
+struct Usual {
+  int code;
+  const char* remedy;
+};
+constexpr Usual usual[] = {
+    {MPI_ERR_COUNT,
+     "counts go from 0; where an int overflowed, use the function of the same name that ends in "
+     "_c"},
+    {MPI_ERR_TYPE, "pass a predefined datatype, or one that was made and is not freed yet"},
+    {MPI_ERR_BUFFER, "pass the data's address, and MPI_IN_PLACE only where the standard allows it"},
+    {MPI_ERR_OP, "pass a predefined operation, or one of MPI_Op_create that is not freed yet"},
+    {MPI_ERR_GROUP, "pass a group that is not freed yet; MPI_Comm_group gives a communicator's"},
+    {MPI_ERR_COMM, "pass a communicator of your own that is not freed yet"},
+    {MPI_ERR_RANK, "ranks go from 0 to one less than the size"},
+    {MPI_ERR_TAG, "tags go from 0 to MPI_TAG_UB"},
+    {MPI_ERR_REQUEST, "pass each handle once, as the call that made it returned it"},
+    {MPI_ERR_ERRHANDLER, "pass a predefined handler, or one that is not freed yet"},
+    {MPI_ERR_INFO, "pass an info object that is not freed yet"},
+    {MPI_ERR_INFO_NOKEY, "MPI_Info_get_nthkey lists the keys"},
+    {MPI_ERR_BASE, "free each address once, as MPI_Alloc_mem returned it"},
+    {MPI_ERR_INTERN, "please report it, with this line"},
+};
+
+const char* usual_remedy(int code) {
+  for (const Usual& one : usual) {
+    if (one.code == code) return one.remedy;
+  }
+  return "check the arguments of this call";
+}
 
 const Meaning* find_meaning(Outcome outcome) {
   for (const Meaning& meaning : meanings) {
@@ -66,16 +99,24 @@ void tell(Line& line, const Story& story, int code, const char* why, const char*
   }
   if (story.count != INT64_MIN) item("count ") << story.count;
   if (story.type) {
-    item("datatype ") << (*story.type->name() ? story.type->name() : "without a name");
+    if (*story.type->name()) {
+      item("datatype ") << story.type->name();
+    } else {
+      item("a derived datatype of ") << story.type->size() << " bytes";
+    }
     if (story.count > 0) line << ", " << uint64_t(story.count) * story.type->size() << " bytes";
   }
   if (story.comm) {
-    item("communicator ") << (*story.comm->name ? story.comm->name : "without a name") << " of "
-                          << story.comm->size << " ranks";
+    if (*story.comm->name) {
+      item("communicator ") << story.comm->name << " of ";
+    } else {
+      item("a communicator without a name, of ");
+    }
+    line << story.comm->size << (story.comm->size == 1 ? " rank" : " ranks");
   }
   if (between[0] == ',') line << ")";
   line << ". " << error_name(error_class(code)) << ".";
-  if (remedy) line << " Likely remedy: " << remedy << ".";
+  line << " Likely remedy: " << (remedy ? remedy : usual_remedy(error_class(code))) << ".";
 }
 
 objects::Errhandler& handler_for(const Story& story) {
@@ -129,7 +170,11 @@ int not_running(const char* call) {
   } else {
     line << "before MPI_Init";
   }
-  line << ". The program ends.\n";
+  line << ". Likely remedy: "
+       << (self.forked ? "start programs with exec before they call MPI"
+           : self.state.load() == runtime::State::after ? "let MPI_Finalize be the last call of MPI"
+                                                        : "call MPI_Init or MPI_Init_thread first")
+       << ". The program ends.\n";
   line.write_to(2);
   self.abort(1, nullptr);
 }

@@ -19,10 +19,10 @@ struct Half {
 int check(Story& out, Story& in, const Half& send, const Half& receive, MPI_Comm comm) {
   if (const int code = take_comm(out, comm)) return code;
   in.comm = out.comm;
-  if (const int code = check_destination(out, send.rank, send.tag)) return code;
   if (const int code = take_data(out, send.buffer, send.count, send.datatype)) return code;
-  if (const int code = check_source(in, receive.rank, receive.tag)) return code;
-  return take_data(in, receive.buffer, receive.count, receive.datatype);
+  if (const int code = check_destination(out, send.rank, send.tag)) return code;
+  if (const int code = take_data(in, receive.buffer, receive.count, receive.datatype)) return code;
+  return check_source(in, receive.rank, receive.tag);
 }
 
 // Blocking, with the bytes that go out in `memory`.

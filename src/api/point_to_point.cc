@@ -14,16 +14,21 @@ using p2p::Mode;
 // Checks of every send; `go` stays false when there is nothing to do (error or PROC_NULL).
 int check_send(Story& story, const void* buf, int64_t count, MPI_Datatype datatype, int dest,
                int tag, MPI_Comm comm) {
+  story.peer = dest;
+  story.tag = tag;
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_destination(story, dest, tag)) return code;
-  return take_data(story, buf, count, datatype);
+  if (const int code = take_data(story, buf, count, datatype)) return code;
+  return check_destination(story, dest, tag);  // last: its error tells the data, too
 }
 
 int check_receive(Story& story, const void* buf, int64_t count, MPI_Datatype datatype, int source,
                   int tag, MPI_Comm comm) {
+  story.peer = source;
+  story.tag = tag;
+  story.receives = true;
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_source(story, source, tag)) return code;
-  return take_data(story, buf, count, datatype);
+  if (const int code = take_data(story, buf, count, datatype)) return code;
+  return check_source(story, source, tag);
 }
 
 template <Mode M>

@@ -7,16 +7,15 @@ namespace headway {
 
 enum class [[nodiscard]] Outcome : uint8_t {
   ok,
-  truncated,      // the message is longer than the receive's buffer
-  cancelled,      // taken back by the user
-  peer_lost,      // the peer's process or its connection is gone
-  no_memory,      // mmap or the shared segment refused
-  no_route,       // no address of the peer could be reached
-  no_resource,    // descriptors, processes
-  refused,        // the system forbids it (permissions)
-  bad_argument,   // inconsistent arguments that only the engine could see
-  bad_data,       // what came in does not fit the protocol
-  bad_operation,  // operation and datatype do not go together
+  truncated,     // the message is longer than the receive's buffer
+  cancelled,     // taken back by the user
+  peer_lost,     // the peer's process or its connection is gone
+  no_memory,     // mmap or the shared segment refused
+  no_route,      // no address of the peer could be reached
+  no_resource,   // descriptors, processes
+  refused,       // the system forbids it (permissions)
+  bad_argument,  // inconsistent arguments that only the engine could see
+  bad_data,      // what came in does not fit the protocol
   unsupported,
   internal
 };

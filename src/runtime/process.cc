@@ -306,7 +306,8 @@ void Process::abort(int code, const char* story) {
     line << "headway: rank " << rank() << " on " << host_ << ": " << story << "\n";
     line.write_to(2);
   }
-  if (!forked) bootstrap.abort(code, story ? story : "");
+  // After MPI_Finalize the launcher hears of it by the exit code, and says it once.
+  if (!forked && state.load() != State::after) bootstrap.abort(code, story ? story : "");
   _exit(code & 255 ? code & 255 : 1);
 }
 

@@ -58,6 +58,119 @@ void kill_self(int number) {
   raise(number);
 }
 
+// Wrong calls, each to end the job by MPI_ERRORS_ARE_FATAL with a sentence.
+struct Wrong {
+  const char* name;
+  void (*call)();
+};
+
+int number = 5;
+
+MPI_Datatype pair_type(bool commit) {
+  MPI_Datatype type;
+  MPI_Type_contiguous(2, MPI_INT, &type);
+  if (commit) MPI_Type_commit(&type);
+  return type;
+}
+MPI_Comm own_comm() {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_SELF, &comm);
+  return comm;
+}
+void send(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+  MPI_Send(data, count, type, to, tag, comm);
+}
+
+const Wrong wrong_calls[] = {
+    {"null communicator", [] { send(&number, 1, MPI_INT, 0, 3, MPI_COMM_NULL); }},
+    {"freed communicator",
+     [] {
+       MPI_Comm comm = own_comm(), copy = comm;
+       MPI_Comm_free(&comm);
+       send(&number, 1, MPI_INT, 0, 3, copy);
+     }},
+    {"null datatype", [] { send(&number, 1, MPI_DATATYPE_NULL, 0, 3, MPI_COMM_WORLD); }},
+    {"freed datatype",
+     [] {
+       MPI_Datatype type = pair_type(true), copy = type;
+       MPI_Type_free(&type);
+       send(&number, 1, copy, 0, 3, MPI_COMM_WORLD);
+     }},
+    {"uncommitted datatype", [] { send(&number, 1, pair_type(false), 0, 3, MPI_COMM_WORLD); }},
+    {"null buffer", [] { send(nullptr, 4, MPI_INT, 0, 3, MPI_COMM_WORLD); }},
+    {"negative count", [] { send(&number, -4, MPI_INT, 0, 3, MPI_COMM_WORLD); }},
+    {"rank too large", [] { send(&number, 1, MPI_INT, size + 7, 3, MPI_COMM_WORLD); }},
+    {"negative tag", [] { send(&number, 1, MPI_INT, 0, -5, MPI_COMM_WORLD); }},
+    {"source too large",
+     [] { MPI_Recv(&number, 1, MPI_INT, size + 7, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE); }},
+    {"unnamed communicator", [] { send(&number, 1, MPI_INT, 0, -5, own_comm()); }},
+    {"derived datatype", [] { send(&number, 3, pair_type(true), size + 7, 3, MPI_COMM_WORLD); }},
+    {"invented request",
+     [] {
+       auto request = reinterpret_cast<MPI_Request>(0xdeadbeef00);
+       MPI_Wait(&request, MPI_STATUS_IGNORE);
+     }},
+    {"request used twice",
+     [] {
+       MPI_Request request, copy;
+       MPI_Isend(&number, 0, MPI_INT, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &request);
+       copy = request;
+       MPI_Wait(&request, MPI_STATUS_IGNORE);
+       MPI_Wait(&copy, MPI_STATUS_IGNORE);
+     }},
+    {"received message",
+     [] {
+       auto message = reinterpret_cast<MPI_Message>(0xdeadbeef00);
+       MPI_Mrecv(&number, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+     }},
+    {"null operation",
+     [] { MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_SELF); }},
+    {"operation of another type",
+     [] {
+       double real = 1;
+       MPI_Allreduce(MPI_IN_PLACE, &real, 1, MPI_DOUBLE, MPI_BAND, MPI_COMM_SELF);
+     }},
+    {"root too large", [] { MPI_Bcast(&number, 1, MPI_INT, size + 7, MPI_COMM_WORLD); }},
+    {"freed group",
+     [] {
+       MPI_Group group;
+       MPI_Comm_group(MPI_COMM_SELF, &group);
+       MPI_Group copy = group;
+       MPI_Group_free(&group);
+       MPI_Comm made;
+       MPI_Comm_create_group(MPI_COMM_SELF, copy, 1, &made);
+     }},
+    {"freed predefined communicator",
+     [] {
+       MPI_Comm world = MPI_COMM_WORLD;
+       MPI_Comm_free(&world);
+     }},
+    {"truncated in MPI_Wait",
+     [] {
+       int four[4] = {}, two[2];
+       MPI_Request request;
+       MPI_Irecv(two, 2, MPI_INT, 0, 8, MPI_COMM_SELF, &request);
+       send(four, 4, MPI_INT, 0, 8, MPI_COMM_SELF);
+       MPI_Wait(&request, MPI_STATUS_IGNORE);
+     }},
+    {"mismatched collective",
+     [] {
+       int blocks[4] = {};
+       MPI_Gather(blocks, 3, MPI_INT, blocks, 2, MPI_INT, 0, MPI_COMM_SELF);
+     }},
+    {"not there yet",
+     [] {
+       MPI_Win window;
+       MPI_Win_create(&number, 4, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+     }},
+};
+
+void call_wrongly(const std::string& name) {
+  for (const Wrong& wrong : wrong_calls) {
+    if (name == wrong.name) wrong.call();
+  }
+}
+
 void end_badly(const std::string& how, const std::string& what) {
   if (how == "kill") kill_self(SIGKILL);
   if (how == "segv") kill_self(SIGSEGV);
@@ -69,6 +182,7 @@ void end_badly(const std::string& how, const std::string& what) {
     say_dying();
     exit(atoi(what.c_str()));
   }
+  if (how == "wrong") call_wrongly(what);
   if (how == "fatal") MPI_Send(&rank, 1, MPI_INT, size + 7, 3, MPI_COMM_WORLD);
   if (how == "errors_abort") {
     MPI_Comm comm;

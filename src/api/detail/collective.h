@@ -34,7 +34,9 @@ int launch(const Story& story, collectives::Schedule* schedule, const Way& way);
 inline int check_root(const Story& story, int root) {
   if (root >= 0 && root < story.comm->size) [[likely]]
     return MPI_SUCCESS;
-  return raise(story, MPI_ERR_ROOT, "the root is not a rank of the communicator",
+  base::Text<60> why;
+  why << "the root " << root << " is not a rank of the communicator";
+  return raise(story, MPI_ERR_ROOT, why.c_str(),
                "all ranks must pass the same root, from 0 to one less than the size");
 }
 
