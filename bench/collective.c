@@ -1,7 +1,9 @@
 // Time of one collective call, any number of ranks: batches of calls back to back, rank 0's time.
-//   --call allreduce|alltoall|barrier  --sizes LIST (bytes: of the vector, or to each rank)
+//   --call allreduce|reduce|bcast|allgather|alltoall|barrier
+//   --sizes LIST (bytes: of the vector, or of the block of each rank or pair)
 //   --batches N  --batch-us T  --pin 1 (rank r to core r; else the system places the ranks)
-// Each batch ends with the calls themselves: every rank needs every other in each of them.
+// Each batch ends with the calls themselves: every rank needs every other in each of them. Bcast
+// and reduce change their root from call to call, so that nobody runs ahead for long.
 #include "common.h"
 
 struct Setup {
@@ -16,6 +18,12 @@ static void calls(const struct Setup* s, size_t bytes, int n) {
   for (int i = 0; i < n; i++) {
     if (strcmp(s->call, "allreduce") == 0)
       MPI_Allreduce(s->out, s->in, doubles, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    else if (strcmp(s->call, "reduce") == 0)
+      MPI_Reduce(s->out, s->in, doubles, MPI_DOUBLE, MPI_SUM, i % s->ranks, MPI_COMM_WORLD);
+    else if (strcmp(s->call, "bcast") == 0)
+      MPI_Bcast(s->out, (int)bytes, MPI_BYTE, i % s->ranks, MPI_COMM_WORLD);
+    else if (strcmp(s->call, "allgather") == 0)
+      MPI_Allgather(s->out, (int)bytes, MPI_BYTE, s->in, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
     else if (strcmp(s->call, "alltoall") == 0)
       MPI_Alltoall(s->out, (int)bytes, MPI_BYTE, s->in, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
     else
@@ -40,6 +48,23 @@ static void check(const struct Setup* s, size_t bytes) {
       for (size_t i = 0; i < bytes; i++)
         if (s->in[(size_t)r * bytes + i] != 1 + (r * s->ranks + s->rank) % 100)
           fail("alltoall gave a wrong block");
+  } else if (strcmp(s->call, "allgather") == 0) {
+    memset(s->out, 1 + s->rank % 100, bytes);
+    calls(s, bytes, 1);
+    for (int r = 0; r < s->ranks; r++)
+      for (size_t i = 0; i < bytes; i++)
+        if (s->in[(size_t)r * bytes + i] != 1 + r % 100) fail("allgather gave a wrong block");
+  } else if (strcmp(s->call, "bcast") == 0) {
+    memset(s->out, 1 + s->rank % 100, bytes);
+    calls(s, bytes, 1);
+    for (size_t i = 0; i < bytes; i++)
+      if (s->out[i] != 1) fail("bcast gave wrong bytes");
+  } else if (strcmp(s->call, "reduce") == 0) {
+    for (int i = 0; i < doubles; i++) ((double*)s->out)[i] = s->rank + i % 5;
+    calls(s, bytes, 1);
+    for (int i = 0; s->rank == 0 && i < doubles; i++)
+      if (((double*)s->in)[i] != s->ranks * (s->ranks - 1) / 2 + s->ranks * (i % 5))
+        fail("reduce gave a wrong sum");
   }
 }
 
@@ -86,7 +111,7 @@ int main(int argc, char** argv) {
   s.batch_us = arg_number(argc, argv, "--batch-us", 10000);
   for (int i = 0; i < n; i++)
     if (sizes[i] > largest) largest = sizes[i];
-  int blocks = strcmp(s.call, "alltoall") == 0 ? s.ranks : 1;
+  int blocks = strncmp(s.call, "all", 3) == 0 ? s.ranks : 1;  // some need fewer
   s.out = new_buffer(largest * (size_t)blocks);
   s.in = new_buffer(largest * (size_t)blocks);
   for (int i = 0; i < n; i++) measure(&s, sizes[i]);

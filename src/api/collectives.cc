@@ -9,6 +9,12 @@ namespace {
 int barrier(const char* call, MPI_Comm comm, const Way& way) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
+  int ended = MPI_SUCCESS;
+  if (done_now(story, way, ended, [](const auto& place, auto& waiter, Outcome& outcome) {
+        return collectives::barrier_now(place, waiter, outcome);
+      })) {
+    return ended;
+  }
   return launch(story, collectives::barrier(place_of(story)), way);
 }
 
@@ -19,6 +25,12 @@ int bcast(const char* call, void* buffer, int64_t count, MPI_Datatype datatype, 
   if (const int code = check_root(story, root)) return code;
   collectives::Data data;
   if (const int code = take_buffer(story, buffer, count, datatype, data)) return code;
+  int ended = MPI_SUCCESS;
+  if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
+        return collectives::bcast_now(place, waiter, data, root, outcome);
+      })) {
+    return ended;
+  }
   return launch(story, collectives::bcast(place_of(story), data, root), way);
 }
 
@@ -38,6 +50,12 @@ int reduce(const char* call, const void* sendbuf, void* recvbuf, int64_t count,
   }
   collectives::Reduction reduction;
   if (const int code = take_op(story, op, datatype, reduction)) return code;
+  int ended = MPI_SUCCESS;
+  if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
+        return collectives::reduce_now(place, waiter, in, out, reduction, root, outcome);
+      })) {
+    return ended;
+  }
   return launch(story, collectives::reduce(place_of(story), in, out, reduction, root), way);
 }
 
@@ -53,6 +71,12 @@ int allreduce(const char* call, const void* sendbuf, void* recvbuf, int64_t coun
   if (const int code = take_buffer(story, recvbuf, count, datatype, out)) return code;
   collectives::Reduction reduction;
   if (const int code = take_op(story, op, datatype, reduction)) return code;
+  int ended = MPI_SUCCESS;
+  if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
+        return collectives::allreduce_now(place, waiter, in, out, reduction, outcome);
+      })) {
+    return ended;
+  }
   return launch(story, collectives::allreduce(place_of(story), in, out, reduction), way);
 }
 

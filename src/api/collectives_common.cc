@@ -58,7 +58,10 @@ int launch(const Story& story, collectives::Schedule* schedule, const Way& way) 
     return hand_out(story, persistent ? schedule->prepare() : schedule->start(), way.request);
   }
   const Inside inside(story.call, unset, unset);
-  const Outcome outcome = schedule->run(process().waiter());
+  return conclude(story, schedule->run(process().waiter()));
+}
+
+int conclude(const Story& story, Outcome outcome) {
   if (outcome == Outcome::ok) [[likely]]
     return MPI_SUCCESS;
   if (outcome == Outcome::truncated) {

@@ -60,6 +60,15 @@ constexpr Rule rules[] = {
     {Kind::exscan, all, any, Algorithm::doubling},
 };
 
+// Where ranks share cores, what counts is how often each must get a core before the call ends:
+// once, if everyone sends to everyone at once; log(n) times in rounds. These lines come first
+// there.
+constexpr Rule crowded_rules[] = {
+    {Kind::barrier, 32, any, Algorithm::direct},    {Kind::bcast, 32, 4 << 10, Algorithm::direct},
+    {Kind::reduce, 32, 4 << 10, Algorithm::direct}, {Kind::allreduce, 32, 512, Algorithm::direct},
+    {Kind::alltoall, 32, any, Algorithm::direct},
+};
+
 // What may be forced beside what the rules name.
 struct Choice {
   Kind kind;
@@ -133,10 +142,27 @@ void parse(const char* text, Forced& forced, void (*bad)(const char* part, uint6
   }
 }
 
-Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes) {
+Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm) {
+  const auto known = Sharing(comm->sharing.load(std::memory_order_relaxed));
+  if (known != Sharing::unknown) [[likely]]
+    return known;
+  Sharing sharing = engine.crowded ? Sharing::crowded : Sharing::apart;
+  for (int rank = 0; rank < comm->size; ++rank) {
+    if (engine.peer(comm->job_rank(rank)).via == protocols::Via::tcp) sharing = Sharing::apart;
+  }
+  comm->sharing.store(uint8_t(sharing), std::memory_order_relaxed);
+  return sharing;
+}
+
+Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes, Sharing sharing) {
   const Algorithm wanted = forced.of[size_t(kind)];
   if (wanted != Algorithm::automatic) [[unlikely]]
     return wanted;
+  if (sharing == Sharing::crowded) {
+    for (const Rule& rule : crowded_rules) {
+      if (rule.kind == kind && ranks <= rule.ranks && bytes <= rule.bytes) return rule.algorithm;
+    }
+  }
   for (const Rule& rule : rules) {
     if (rule.kind == kind && ranks <= rule.ranks && bytes <= rule.bytes) return rule.algorithm;
   }

@@ -22,6 +22,16 @@ enum class Algorithm : uint8_t {
   last
 };
 
+// How the ranks of a communicator share cores: all of them come to the same answer, as every rank
+// knows the cores of its whole machine, and who shares memory with it.
+enum class Sharing : uint8_t {
+  unknown,
+  apart,   // on several nodes, or with a core for each rank
+  crowded  // on one node that has more ranks than cores
+};
+// Looks at the ranks once, then remembers it in the communicator.
+Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm);
+
 // What the user forces: an algorithm for each kind, or automatic.
 struct Forced {
   Algorithm of[uint32_t(Kind::last)] = {};
@@ -33,7 +43,7 @@ void parse(const char* text, Forced& forced, void (*bad)(const char* part, uint6
 
 // `bytes`: of the whole vector for bcast and reductions, of one rank's block for the others, zero
 // where ranks do not know each other's (v and w forms).
-Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes);
+Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes, Sharing sharing);
 
 const char* name_of(Algorithm algorithm);
 const char* name_of(Kind kind);

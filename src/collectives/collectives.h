@@ -92,7 +92,7 @@ struct Place {
   const Forced& forced;
 
   Algorithm choose(Kind kind, uint64_t bytes) const {
-    return collectives::choose(forced, kind, comm->size, bytes);
+    return collectives::choose(forced, kind, comm->size, bytes, sharing_of(engine, comm));
   }
 };
 

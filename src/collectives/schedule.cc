@@ -12,14 +12,6 @@ using protocols::Engine;
 using protocols::RequestKind;
 using protocols::Stage;
 
-namespace {
-
-// Tags of persistent collectives have this bit, those of others count up below it. Messages of the
-// runs of one persistent collective keep their order, so that all its runs can have one tag.
-constexpr uint32_t persistent_tag = 1u << 30;
-
-}  // namespace
-
 // --- building ---
 
 Schedule* Schedule::make(Engine& engine, objects::Comm* comm, Kind kind) {
@@ -157,7 +149,7 @@ void Schedule::begin() {
   request->done.store(0, std::memory_order_relaxed);
   ++engine_->handoff.pending;
   ++engine_->schedules;
-  if (!request->persistent) tag_ = int(comm_->collective_count++ & (persistent_tag - 1));
+  if (!request->persistent) tag_ = next_tag(comm_);
   left_ = uint32_t(steps_.size());
   for (StepId i = 0; i < steps_.size(); ++i) {
     steps_[i].waits = steps_[i].needs;

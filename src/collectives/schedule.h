@@ -101,6 +101,10 @@ class Schedule {
   Reduction reduction;
   Outcome outcome = Outcome::ok;
 
+  // The tag of the next collective on `comm` that is not persistent. Engine held.
+  static int next_tag(objects::Comm* comm) {
+    return int(comm->collective_count++ & (persistent_tag - 1));
+  }
   // Starts it as a request that its user holds. Takes the engine itself.
   Request* start();
   // A persistent request for it, not started. Takes the engine itself.
@@ -111,6 +115,10 @@ class Schedule {
   Outcome run(waiting::Waiter& waiter);
 
  private:
+  // Tags of persistent collectives have this bit, those of others count up below it. Messages of
+  // the runs of one persistent collective keep their order, so that all its runs can have one tag.
+  static constexpr uint32_t persistent_tag = 1u << 30;
+
   struct Edge {
     StepId to;
     uint32_t next;

@@ -35,6 +35,7 @@ struct Comm {
   uint32_t collective_count = 0;  // collectives started; gives each its tag. With the engine.
   uint32_t persistent_count = 0;  // persistent collectives made; likewise
   uint32_t creation_count = 0;
+  std::atomic<uint8_t> sharing{0};  // how its ranks share cores: collectives::Sharing
   char name[max_object_name] = {};
 
   uint64_t collective_context() const { return context + 1; }

@@ -107,6 +107,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   matching::UnexpectedQueue unexpected;
   EngineCounters counters;
   bool uses_tcp = false;
+  bool crowded = false;  // more ranks than cores on this machine
   // Schedules that want every message to wake the message thread.
   uint32_t schedules = 0;
 

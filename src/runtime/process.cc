@@ -74,6 +74,7 @@ Outcome Process::init(int level) {
   }
   if (const Outcome found = find_neighbours(); found != Outcome::ok) return found;
   const bool crowded = machine_ranks_ > machine_cores_;
+  engine_->crowded = crowded;
   waiter_ = new (waiter_memory)
       waiting::Waiter(*engine_, {.crowded = crowded, .spin_ns = settings.spin_us * 1000});
   if (const Outcome made = make_world(); made != Outcome::ok) return made;

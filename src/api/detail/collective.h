@@ -5,6 +5,7 @@
 #include "api/detail/requests.h"
 #include "base/vec.h"
 #include "collectives/collectives.h"
+#include "collectives/lean.h"
 
 namespace headway::api {
 
@@ -30,6 +31,21 @@ inline collectives::Place place_of(const Story& story) {
 
 // How a collective's entry ends. Takes the schedule over.
 int launch(const Story& story, collectives::Schedule* schedule, const Way& way);
+// The same for one that has been done; raises what went wrong.
+int conclude(const Story& story, Outcome outcome);
+
+// A blocking call that `now(place, waiter, outcome)` may do without a schedule. False: it did not.
+template <class Now>
+bool done_now(const Story& story, const Way& way, int& code, Now&& now) {
+  if (way.end != Way::End::wait) return false;
+  Outcome outcome = Outcome::ok;
+  {
+    const Inside inside(story.call, unset, unset);
+    if (!now(place_of(story), process().waiter(), outcome)) return false;
+  }
+  code = conclude(story, outcome);
+  return true;
+}
 
 inline int check_root(const Story& story, int root) {
   if (root >= 0 && root < story.comm->size) [[likely]]

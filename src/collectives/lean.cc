@@ -1,0 +1,318 @@
+#include "collectives/lean.h"
+
+#include <cstring>
+
+#include "collectives/fold.h"
+#include "collectives/tree.h"
+
+namespace headway::collectives {
+namespace {
+
+using protocols::RequestKind;
+
+constexpr uint64_t most_bytes = 512;
+constexpr int most_direct = 32;  // ranks whose vectors lie on the stack at once
+
+// The messages of one call. Holds the engine as long as it lives, but for the waits.
+class Talk {
+ public:
+  Talk(const Place& place, waiting::Waiter& waiter, Kind kind)
+      : engine_(place.engine), waiter_(waiter), comm_(place.comm), kind_(kind) {
+    engine_.handoff.enter();
+    engine_.handoff.driver = progress::Driver::waiting;
+    tag_ = Schedule::next_tag(comm_);
+  }
+  ~Talk() { engine_.handoff.leave(); }
+  Talk(const Talk&) = delete;
+  Talk& operator=(const Talk&) = delete;
+
+  // Null if the message has left already.
+  Request* start_send(int rank, const void* data, uint64_t bytes) {
+    protocols::Peer& peer = peer_of(rank);
+    const UserMemory memory(const_cast<void*>(data), bytes);
+    FrameHeader envelope;
+    envelope.collective = uint8_t(kind_);
+    envelope.tag = tag_;
+    envelope.source = comm_->rank;
+    envelope.context = comm_->collective_context();
+    if (engine_.send_now(peer, envelope, memory)) [[likely]]
+      return nullptr;
+    Request* request = make(RequestKind::send, rank, memory);
+    if (request) engine_.start_send(request);
+    return request;
+  }
+  Request* start_receive(int rank, void* data, uint64_t bytes) {
+    Request* request = make(RequestKind::receive, rank, UserMemory(data, bytes));
+    if (request) engine_.start_receive(request);
+    return request;
+  }
+  void finish(Request* request) {
+    if (!request) return;
+    waiter_.request(request);
+    if (request->outcome != Outcome::ok) outcome = request->outcome;
+    // A shorter message than was expected is a mismatch that can be seen, too.
+    if (request->kind == RequestKind::receive && request->sent_bytes < request->memory.bytes()) {
+      outcome = Outcome::truncated;
+    }
+    engine_.give_request(request);
+  }
+  void send(int rank, const void* data, uint64_t bytes) { finish(start_send(rank, data, bytes)); }
+  void receive(int rank, void* data, uint64_t bytes) { finish(start_receive(rank, data, bytes)); }
+  // Both ways, with one rank or two. The receive first: a send may wait for that of its peer.
+  void exchange(int to, const void* out, int from, void* in, uint64_t bytes) {
+    Request* coming = start_receive(from, in, bytes);
+    Request* leaving = start_send(to, out, bytes);
+    finish(coming);
+    finish(leaving);
+  }
+  // `out` to all others, and their vectors to `in`, one after the other in `stride` bytes.
+  void exchange_with_all(const void* out, char* in, uint64_t stride, uint64_t bytes) {
+    Request* coming[most_direct];
+    Request* leaving[most_direct];
+    for (int step = 1; step < comm_->size; ++step) {
+      const int from = (comm_->rank + comm_->size - step) % comm_->size;
+      coming[step] = start_receive(from, in + uint64_t(from) * stride, bytes);
+    }
+    for (int step = 1; step < comm_->size; ++step) {
+      leaving[step] = start_send((comm_->rank + step) % comm_->size, out, bytes);
+    }
+    for (int step = 1; step < comm_->size; ++step) finish(coming[step]);
+    for (int step = 1; step < comm_->size; ++step) finish(leaving[step]);
+  }
+
+  Outcome outcome = Outcome::ok;
+
+ private:
+  protocols::Peer& peer_of(int rank) { return engine_.peer(comm_->job_rank(rank)); }
+  Request* make(RequestKind kind, int rank, const UserMemory& memory) {
+    Request* request = engine_.take_request();
+    if (!request) {
+      outcome = Outcome::no_memory;
+      return nullptr;
+    }
+    request->kind = kind;
+    request->held_by_user = true;
+    request->collective = uint8_t(kind_);
+    request->memory = memory;
+    request->peer = &peer_of(rank);
+    request->key = {comm_->collective_context(), kind == RequestKind::send ? comm_->rank : rank,
+                    tag_};
+    return request;
+  }
+
+  protocols::Engine& engine_;
+  waiting::Waiter& waiter_;
+  objects::Comm* comm_;
+  Kind kind_;
+  int tag_;
+};
+
+// A buffer that is one run of at most so many bytes, or null.
+char* small_buffer(const Data& data) {
+  if (data.bytes() > most_bytes) return nullptr;
+  return data.memory().flat();
+}
+
+// The vectors of ranks, for kernels: elements must lie at their extent.
+bool is_lean(const Data& data, const Reduction& reduction) {
+  return reduction.kernel && data.bytes() > 0 && data.bytes() <= most_bytes &&
+         data.type->extent() == int64_t(data.type->size()) && data.type->true_lb() == 0 &&
+         data.memory().is_flat();
+}
+
+// mine = the fold of theirs and mine; theirs are from higher ranks if `swapped`.
+void combine(const Reduction& reduction, const void* theirs, void* mine, uint64_t count,
+             bool swapped) {
+  if (!swapped) {
+    reduction.kernel(theirs, mine, count);
+    return;
+  }
+  datatypes::find_reducer3(reduction.op->builtin, reduction.type->basic())(mine, theirs, mine,
+                                                                           count);
+}
+
+// Folds vectors of ranks 0 .. size - 1 along the fixed tree, in place; returns where the result is.
+char* fold_all(const Reduction& reduction, char* vectors, uint64_t stride, uint64_t count,
+               int size) {
+  const Fold fold(size);
+  const auto at = [&](int rank) { return vectors + uint64_t(rank) * stride; };
+  for (int pair = 0; pair < fold.pairs; ++pair) {
+    reduction.kernel(at(2 * pair), at(2 * pair + 1), count);
+  }
+  // The result of a subtree lies with its last rank.
+  const auto holder = [&](int position) {
+    return position < fold.pairs ? 2 * position + 1 : position + fold.pairs;
+  };
+  for (int distance = 1; distance < fold.power; distance *= 2) {
+    for (int position = 0; position < fold.power; position += 2 * distance) {
+      reduction.kernel(at(holder(position + distance - 1)), at(holder(position + 2 * distance - 1)),
+                       count);
+    }
+  }
+  return at(size - 1);
+}
+
+void allreduce_doubling_now(Talk& talk, const objects::Comm* comm, char* mine, uint64_t bytes,
+                            uint64_t count, const Reduction& reduction) {
+  alignas(64) char theirs[most_bytes];
+  const Fold fold(comm->size);
+  const int rank = comm->rank;
+  if (fold.is_second_of_pair(rank)) {
+    talk.send(rank - 1, mine, bytes);
+    talk.receive(rank - 1, mine, bytes);
+    return;
+  }
+  if (fold.is_first_of_pair(rank)) {
+    talk.receive(rank + 1, theirs, bytes);
+    combine(reduction, theirs, mine, count, true);
+  }
+  for (int distance = 1; distance < fold.power; distance *= 2) {
+    const int other = fold.rank(fold.position(rank) ^ distance);
+    talk.exchange(other, mine, other, theirs, bytes);
+    combine(reduction, theirs, mine, count, other > rank);
+  }
+  if (fold.is_first_of_pair(rank)) talk.send(rank + 1, mine, bytes);
+}
+
+// The root's `mine` becomes the result; elsewhere it is used up.
+void reduce_binomial_now(Talk& talk, const objects::Comm* comm, char* mine, uint64_t bytes,
+                         uint64_t count, const Reduction& reduction, int root) {
+  alignas(64) char theirs[most_bytes];
+  const Fold fold(comm->size);
+  const int rank = comm->rank;
+  // If the second of a pair is the root, it gets the result back from the first.
+  const int root_first = fold.is_second_of_pair(root) ? root - 1 : root;
+  if (fold.is_second_of_pair(rank)) {
+    talk.send(rank - 1, mine, bytes);
+    if (rank == root) talk.receive(rank - 1, mine, bytes);
+    return;
+  }
+  if (fold.is_first_of_pair(rank)) {
+    talk.receive(rank + 1, theirs, bytes);
+    combine(reduction, theirs, mine, count, true);
+  }
+  const int self = fold.position(rank), goal = fold.position(root_first);
+  for (int distance = 1; distance < fold.power; distance *= 2) {
+    const int other = fold.rank(self ^ distance);
+    if ((self ^ goal) & distance) {
+      talk.send(other, mine, bytes);
+      return;
+    }
+    talk.receive(other, theirs, bytes);
+    combine(reduction, theirs, mine, count, other > rank);
+  }
+  if (root != root_first) talk.send(root, mine, bytes);
+}
+
+}  // namespace
+
+bool barrier_now(const Place& place, waiting::Waiter& waiter, Outcome& outcome) {
+  const int rank = place.comm->rank, size = place.comm->size;
+  const bool direct = place.choose(Kind::barrier, 0) == Algorithm::direct;
+  if (direct && size > most_direct) return false;
+  Talk talk(place, waiter, Kind::barrier);
+  if (direct) {
+    talk.exchange_with_all(nullptr, nullptr, 0, 0);
+  } else {
+    for (int distance = 1; distance < size; distance *= 2) {
+      talk.exchange((rank + distance) % size, nullptr, (rank + size - distance) % size, nullptr, 0);
+      if (distance > size / 2) break;
+    }
+  }
+  outcome = talk.outcome;
+  return true;
+}
+
+bool bcast_now(const Place& place, waiting::Waiter& waiter, const Data& data, int root,
+               Outcome& outcome) {
+  char* buffer = small_buffer(data);
+  if (!buffer) return false;
+  const Algorithm algorithm = place.choose(Kind::bcast, data.bytes());
+  if (algorithm != Algorithm::direct && algorithm != Algorithm::binomial) return false;
+  const int rank = place.comm->rank, size = place.comm->size;
+  if (algorithm == Algorithm::direct && size > most_direct) return false;
+  Talk talk(place, waiter, Kind::bcast);
+  Request* leaving[most_direct];
+  int sends = 0;
+  if (algorithm == Algorithm::binomial) {
+    const Binomial tree(place.comm, root);
+    if (!tree.is_root()) talk.receive(tree.parent(), buffer, data.bytes());
+    for (int distance = tree.reach / 2; distance > 0; distance /= 2) {
+      if (!tree.has_child(distance)) continue;
+      leaving[sends++] = talk.start_send(tree.child(distance), buffer, data.bytes());
+    }
+  } else if (rank != root) {
+    talk.receive(root, buffer, data.bytes());
+  } else {
+    for (int step = 1; step < size; ++step) {
+      leaving[sends++] = talk.start_send((root + step) % size, buffer, data.bytes());
+    }
+  }
+  // All are on their way before one is waited for: a rank that is late holds up no other.
+  for (int i = 0; i < sends; ++i) talk.finish(leaving[i]);
+  outcome = talk.outcome;
+  return true;
+}
+
+bool reduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Data& out,
+                const Reduction& reduction, int root, Outcome& outcome) {
+  if (!is_lean(in, reduction)) return false;
+  const int rank = place.comm->rank, size = place.comm->size;
+  const uint64_t bytes = in.bytes();
+  if (place.choose(Kind::reduce, bytes) != Algorithm::direct) {
+    alignas(64) char mine[most_bytes];
+    memcpy(mine, in.buffer, bytes);
+    Talk talk(place, waiter, Kind::reduce);
+    reduce_binomial_now(talk, place.comm, mine, bytes, in.count, reduction, root);
+    if (rank == root) memcpy(out.buffer, mine, bytes);
+    outcome = talk.outcome;
+    return true;
+  }
+  if (size > most_direct) return false;
+  Talk talk(place, waiter, Kind::reduce);
+  if (rank != root) {
+    talk.send(root, in.buffer, bytes);
+  } else {
+    alignas(64) char vectors[most_direct * most_bytes];
+    Request* coming[most_direct];
+    for (int from = 0; from < size; ++from) {
+      if (from == rank) continue;
+      coming[from] = talk.start_receive(from, vectors + uint64_t(from) * bytes, bytes);
+    }
+    memcpy(vectors + uint64_t(rank) * bytes, in.buffer, bytes);
+    for (int from = 0; from < size; ++from) {
+      if (from != rank) talk.finish(coming[from]);
+    }
+    memcpy(out.buffer, fold_all(reduction, vectors, bytes, in.count, size), bytes);
+  }
+  outcome = talk.outcome;
+  return true;
+}
+
+bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Data& out,
+                   const Reduction& reduction, Outcome& outcome) {
+  if (!is_lean(in, reduction)) return false;
+  const int rank = place.comm->rank, size = place.comm->size;
+  const uint64_t bytes = in.bytes();
+  const Algorithm algorithm = place.choose(Kind::allreduce, bytes);
+  if (algorithm == Algorithm::doubling) {
+    if (in.buffer != out.buffer) memcpy(out.buffer, in.buffer, bytes);
+    Talk talk(place, waiter, Kind::allreduce);
+    allreduce_doubling_now(talk, place.comm, static_cast<char*>(out.buffer), bytes, in.count,
+                           reduction);
+    outcome = talk.outcome;
+    return true;
+  }
+  if (algorithm != Algorithm::direct || size > most_direct) return false;
+  alignas(64) char vectors[most_direct * most_bytes];
+  memcpy(vectors + uint64_t(rank) * bytes, in.buffer, bytes);
+  {
+    Talk talk(place, waiter, Kind::allreduce);
+    talk.exchange_with_all(in.buffer, vectors, bytes, bytes);
+    outcome = talk.outcome;
+  }
+  memcpy(out.buffer, fold_all(reduction, vectors, bytes, in.count, size), bytes);
+  return true;
+}
+
+}  // namespace headway::collectives
