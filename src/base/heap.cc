@@ -9,10 +9,14 @@ namespace headway::base {
 namespace {
 
 // Size classes are powers of two from 32 bytes to 64 KB, cut from 256 KB regions; larger blocks
-// are mappings of their own.
+// are mappings of their own. Those up to 4 MB are of such sizes, too, and some stay here when they
+// are freed: to fault new pages in costs more than most uses of a block.
 constexpr size_t smallest_shift = 5;
 constexpr size_t largest_shift = 16;
+constexpr size_t largest_kept_shift = 22;
 constexpr size_t class_count = largest_shift - smallest_shift + 1;
+constexpr size_t kept_class_count = largest_kept_shift - largest_shift;
+constexpr size_t most_kept_bytes = 8 << 20;
 constexpr size_t region_bytes = 256 << 10;
 constexpr size_t page_bytes = 4096;
 
@@ -27,7 +31,15 @@ struct SizeClass {
   char* fresh_end = nullptr;
 };
 
+// Free mappings, by size class.
+struct Kept {
+  SpinLock lock;
+  size_t bytes = 0;
+  FreeBlock* free[kept_class_count] = {};
+};
+
 constinit SizeClass classes[class_count];
+constinit Kept kept;
 constinit std::atomic<size_t> in_use{0};
 constinit std::atomic<size_t> reserved{0};
 
@@ -44,18 +56,51 @@ void* map(size_t bytes) {
 }
 
 size_t round_to_pages(size_t size) { return (size + page_bytes - 1) & ~(page_bytes - 1); }
+size_t bytes_of_class(size_t index) { return size_t(1) << (index + smallest_shift); }
+
+// A block beyond the small classes. `index`: its class, kept or not.
+void* take_mapping(size_t index, size_t size) {
+  if (index >= class_count + kept_class_count) return map(round_to_pages(size));
+  {
+    SpinGuard guard(kept.lock);
+    FreeBlock*& free = kept.free[index - class_count];
+    if (FreeBlock* block = free) {
+      free = block->next;
+      kept.bytes -= bytes_of_class(index);
+      return block;
+    }
+  }
+  return map(bytes_of_class(index));
+}
+
+void give_mapping(void* block, size_t index, size_t size) {
+  size_t bytes = round_to_pages(size);
+  if (index < class_count + kept_class_count) {
+    bytes = bytes_of_class(index);
+    SpinGuard guard(kept.lock);
+    if (kept.bytes + bytes <= most_kept_bytes) {
+      kept.bytes += bytes;
+      auto* freed = static_cast<FreeBlock*>(block);
+      freed->next = kept.free[index - class_count];
+      kept.free[index - class_count] = freed;
+      return;
+    }
+  }
+  munmap(block, bytes);
+  reserved.fetch_sub(bytes, std::memory_order_relaxed);
+}
 
 }  // namespace
 
 void* heap_allocate(size_t size) {
   const size_t index = class_of(size);
   if (index >= class_count) {
-    void* block = map(round_to_pages(size));
+    void* block = take_mapping(index, size);
     if (block) in_use.fetch_add(size, std::memory_order_relaxed);
     return block;
   }
   SizeClass& sizes = classes[index];
-  const size_t block_bytes = size_t(1) << (index + smallest_shift);
+  const size_t block_bytes = bytes_of_class(index);
   SpinGuard guard(sizes.lock);
   if (FreeBlock* block = sizes.free) {
     sizes.free = block->next;
@@ -79,8 +124,7 @@ void heap_free(void* block, size_t size) {
   in_use.fetch_sub(size, std::memory_order_relaxed);
   const size_t index = class_of(size);
   if (index >= class_count) {
-    munmap(block, round_to_pages(size));
-    reserved.fetch_sub(round_to_pages(size), std::memory_order_relaxed);
+    give_mapping(block, index, size);
     return;
   }
   SizeClass& sizes = classes[index];

@@ -102,7 +102,7 @@ TEST(Heap, BlocksMoveBetweenThreads) {
 }
 
 TEST(Heap, FreedMemoryIsUsedAgain) {
-  for (const size_t size : {1u, 100u, 5000u, 65536u}) {
+  for (const size_t size : {1u, 100u, 5000u, 65536u, 65537u, 1000000u, 4u << 20}) {
     heap_free(heap_allocate(size), size);
     const size_t reserved = heap_reserved();
     for (int i = 0; i < 10000; ++i) {
@@ -121,6 +121,18 @@ TEST(Heap, LargeBlocksGoBackToTheSystem) {
   EXPECT_GE(heap_reserved(), reserved + (10u << 20));
   heap_free(block, 10 << 20);
   EXPECT_EQ(heap_reserved(), reserved);
+}
+
+TEST(Heap, FewLargeBlocksAreKept) {
+  const size_t reserved = heap_reserved();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 20; ++i) {
+    blocks.push_back(heap_allocate(3 << 20));
+    ASSERT_NE(blocks.back(), nullptr);
+    memset(blocks.back(), i, 3 << 20);
+  }
+  for (void* block : blocks) heap_free(block, 3 << 20);
+  EXPECT_LE(heap_reserved(), reserved + (8u << 20));
 }
 
 TEST(Heap, WhatNoMachineHasIsNullAndNotCounted) {
