@@ -33,7 +33,7 @@ constexpr Rule rules[] = {
     {Kind::scatterv, all, any, Algorithm::direct},
 
     {Kind::allgather, 2, any, Algorithm::direct},
-    {Kind::allgather, all, 4 << 10, Algorithm::bruck},
+    {Kind::allgather, all, 1 << 10, Algorithm::bruck},
     {Kind::allgather, all, any, Algorithm::ring},
     {Kind::allgatherv, 4, any, Algorithm::direct},
     {Kind::allgatherv, all, any, Algorithm::ring},
@@ -48,7 +48,7 @@ constexpr Rule rules[] = {
     {Kind::alltoallw, all, any, Algorithm::pairwise},
 
     {Kind::reduce, all, any, Algorithm::binomial},
-    {Kind::allreduce, 2, any, Algorithm::doubling},
+    {Kind::allreduce, 2, 32 << 10, Algorithm::doubling},
     {Kind::allreduce, all, 16 << 10, Algorithm::doubling},
     {Kind::allreduce, all, any, Algorithm::halving},
     {Kind::reduce_scatter, all, 1 << 10, Algorithm::doubling},
@@ -64,9 +64,15 @@ constexpr Rule rules[] = {
 // once, if everyone sends to everyone at once; log(n) times in rounds. These lines come first
 // there.
 constexpr Rule crowded_rules[] = {
-    {Kind::barrier, 32, any, Algorithm::direct},    {Kind::bcast, 32, 4 << 10, Algorithm::direct},
-    {Kind::reduce, 32, 4 << 10, Algorithm::direct}, {Kind::allreduce, 32, 512, Algorithm::direct},
+    {Kind::barrier, 32, any, Algorithm::direct},
+    {Kind::bcast, 32, any, Algorithm::direct},
+    {Kind::allgather, 32, any, Algorithm::direct},
+    {Kind::allgatherv, 32, any, Algorithm::direct},
     {Kind::alltoall, 32, any, Algorithm::direct},
+    {Kind::reduce, 32, 64 << 10, Algorithm::direct},
+    {Kind::allreduce, 32, 512, Algorithm::direct},
+    {Kind::allreduce, all, 4 << 10, Algorithm::doubling},
+    {Kind::allreduce, all, any, Algorithm::halving},
 };
 
 // What may be forced beside what the rules name.
