@@ -370,6 +370,16 @@ def no_shm(bench):
     good_or_sentence(bench, "shared memory|/dev/shm")
 
 
+@case("shared memory larger than a file may be")
+def file_limit(bench):
+    few = ["sh", "-c", 'ulimit -f 64; exec "$@"', "sh"]
+    bench.run(3, ["run", "1"], around_rank=few)
+    bench.code()
+    good_or_sentence(bench, "MPI_Init failed: no shared memory .*ulimit -f.*HEADWAY_SHM=off")
+    if bench.run(3, ["run", "1"], TCP, around_rank=few).code != 0:
+        raise Wrong("the remedy that it tells does not help")
+
+
 for transport_name, transport in (("shm", {}), ("tcp", TCP)):
     for descriptors in (6, 9, 14, 20):
         @case(f"{descriptors} descriptors for a rank, {transport_name}", descriptors, transport)

@@ -204,8 +204,9 @@ Outcome Process::share_memory() {
     return fail(made, made == Outcome::refused
                           ? "the shared memory of this host's ranks may not be opened (/proc of "
                             "another process is closed here); run with HEADWAY_SHM=off to use TCP"
-                          : "no memory for the segment that this host's ranks share (is the "
-                            "machine or the container full?); HEADWAY_SHM=off uses TCP instead");
+                          : "no shared memory for this host's ranks (is the machine or the "
+                            "container full, or is there a limit on file sizes, ulimit -f?); "
+                            "HEADWAY_SHM=off uses TCP instead");
   }
   (void)engine_->node.join(node_place_, engine_->handoff.bell());
   engine_->use_node(node_ranks_->data(), count);

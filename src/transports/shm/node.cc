@@ -1,7 +1,9 @@
 #include "transports/shm/node.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -40,6 +42,20 @@ uint64_t random_cookie() {
   return cookie | 1;
 }
 
+// Sets the file's size, with memory behind the first `used` bytes. A limit on the size of files
+// (ulimit -f) counts here, too: its signal would kill the process before it could say why.
+bool set_size(int fd, off_t size, off_t used) {
+  sigset_t limit, before;
+  sigemptyset(&limit);
+  sigaddset(&limit, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &limit, &before);
+  const bool done = ftruncate(fd, size) == 0 && fallocate(fd, 0, 0, used) == 0;
+  const timespec at_once{};
+  if (!done && errno == EFBIG) sigtimedwait(&limit, nullptr, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return done;
+}
+
 }  // namespace
 
 size_t Node::ring_offset(uint32_t from, uint32_t to) const {
@@ -68,7 +84,7 @@ Outcome Node::create(uint32_t ranks, char* key, size_t room) {
   ranks_ = ranks;
   shape_ = shape_for(ranks);
   const size_t pages = page_bytes * (1 + ranks);
-  if (ftruncate(fd, off_t(ring_offset(ranks, 0))) != 0 || fallocate(fd, 0, 0, off_t(pages)) != 0) {
+  if (!set_size(fd, off_t(ring_offset(ranks, 0)), off_t(pages))) {
     close(fd);
     return Outcome::no_memory;
   }
