@@ -16,20 +16,15 @@ constexpr char library_version[] = "Headway MPI 0.1.0, MPI 5.0 standard ABI 1.0"
 
 int start(const char* call, int required, int* provided) {
   runtime::Process& self = process();
-  if (self.is_running()) {
+  if (self.world.load() == runtime::State::running) {
     return raise({.call = call}, MPI_ERR_OTHER, "MPI is running already",
                  "call it once; MPI_Initialized tells");
   }
-  if (self.state.load() == runtime::State::after) return not_running(call);
+  if (self.world.load() == runtime::State::after) return not_running(call);
   if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE) {
     required = required < MPI_THREAD_SINGLE ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE;
   }
-  if (self.init(required) != Outcome::ok) {
-    base::Text<700> line;
-    line << "headway: " << call << " failed: " << self.story() << "\n";
-    line.write_to(2);
-    self.abort(1, nullptr);
-  }
+  if (self.open_world(required) != Outcome::ok) cannot_start(call);
   complete_info_env();
   if (provided) *provided = required;
   return MPI_SUCCESS;
@@ -58,20 +53,20 @@ HEADWAY_ENTRY(MPI_Init_thread)(int*, char***, int required, int* provided) {
 }
 
 HEADWAY_ENTRY(MPI_Initialized)(int* flag) {
-  *flag = process().state.load(std::memory_order_acquire) != runtime::State::before;
+  *flag = process().world.load(std::memory_order_acquire) != runtime::State::before;
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Finalized)(int* flag) {
-  *flag = process().state.load(std::memory_order_acquire) == runtime::State::after;
+  *flag = process().world.load(std::memory_order_acquire) == runtime::State::after;
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Finalize)() {
-  if (!is_running()) return not_running("MPI_Finalize");
+  if (process().world.load() != runtime::State::running) return not_running("MPI_Finalize");
   const Inside inside("MPI_Finalize", unset, unset);
   p2p::finish_buffers(process().waiter());
-  return error_class_of(process().finalize());
+  return error_class_of(process().close_world());
 }
 
 HEADWAY_ENTRY(MPI_Abort)(MPI_Comm comm, int errorcode) {

@@ -1,7 +1,8 @@
 // Error handlers: MPI 5.0, section 9.3.
 #include <new>
 
-#include "api/detail/call.h"
+#include "api/detail/errhandlers.h"
+#include "api/detail/results.h"
 #include "base/heap.h"
 
 using namespace headway;
@@ -30,13 +31,37 @@ int create(const char* call, void* function, objects::ErrhandlerTarget target,
   return MPI_SUCCESS;
 }
 
-int take_errhandler(const Story& story, MPI_Errhandler handle, objects::Errhandler*& found) {
+}  // namespace
+
+namespace headway::api {
+
+int take_errhandler(const Story& story, MPI_Errhandler handle, objects::ErrhandlerTarget target,
+                    objects::Errhandler*& found) {
   found = registry().find_errhandler(value_of(handle));
-  if (found) return MPI_SUCCESS;
-  return raise(story, MPI_ERR_ERRHANDLER, "the error handler is not valid: freed, or never made");
+  if (!found) {
+    return raise(story, MPI_ERR_ERRHANDLER, "the error handler is not valid: freed, or never made");
+  }
+  if (found->kind != objects::ErrhandlerKind::user || found->target == target) return MPI_SUCCESS;
+  return raise(story, MPI_ERR_ERRHANDLER, "the error handler was made for another kind of object",
+               "MPI_Comm_create_errhandler makes those of communicators, "
+               "MPI_Session_create_errhandler those of sessions");
 }
 
-}  // namespace
+MPI_Errhandler give_errhandler(objects::Errhandler* handler) {
+  // A handler whose handle was freed lives on in its object: it gets a new handle.
+  if (!handler->handle) handler->handle = registry().errhandlers.add(handler);
+  handler->handles_given.fetch_add(1, std::memory_order_relaxed);
+  handler->retain();
+  return handle_of<MPI_Errhandler>(handler->handle);
+}
+
+void replace_errhandler(objects::Errhandler*& held, objects::Errhandler* handler) {
+  handler->retain();
+  if (held) objects::release(held);
+  held = handler;
+}
+
+}  // namespace headway::api
 
 HEADWAY_ENTRY(MPI_Comm_create_errhandler)(MPI_Comm_errhandler_function* function, MPI_Errhandler* errhandler) {
   return create("MPI_Comm_create_errhandler", reinterpret_cast<void*>(function),
@@ -60,27 +85,19 @@ HEADWAY_ENTRY(MPI_Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler errhandler)
   Story story{.call = "MPI_Comm_set_errhandler"};
   if (const int code = take_comm(story, comm)) return code;
   objects::Errhandler* handler;
-  if (const int code = take_errhandler(story, errhandler, handler)) return code;
-  if (handler->kind == objects::ErrhandlerKind::user &&
-      handler->target != objects::ErrhandlerTarget::comm) {
-    return raise(story, MPI_ERR_ERRHANDLER, "the error handler was not made for communicators",
-                 "make it with MPI_Comm_create_errhandler");
+  if (const int code =
+          take_errhandler(story, errhandler, objects::ErrhandlerTarget::comm, handler)) {
+    return code;
   }
-  handler->retain();
-  objects::release(story.comm->errhandler);
-  story.comm->errhandler = handler;
+  replace_errhandler(story.comm->errhandler, handler);
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Comm_get_errhandler)(MPI_Comm comm, MPI_Errhandler* errhandler) {
   Story story{.call = "MPI_Comm_get_errhandler"};
   if (const int code = take_comm(story, comm)) return code;
-  objects::Errhandler* handler = story.comm->errhandler;
-  // A handler whose handle was freed lives on in its communicator: it gets a new handle.
-  if (!handler->handle) handler->handle = registry().errhandlers.add(handler);
-  handler->handles_given.fetch_add(1, std::memory_order_relaxed);
-  handler->retain();
-  *errhandler = handle_of<MPI_Errhandler>(handler->handle);
+  if (const int code = check_places(story, errhandler)) return code;
+  *errhandler = give_errhandler(story.comm->errhandler);
   return MPI_SUCCESS;
 }
 
@@ -93,8 +110,11 @@ HEADWAY_ENTRY(MPI_Comm_call_errhandler)(MPI_Comm comm, int errorcode) {
 
 HEADWAY_ENTRY(MPI_Errhandler_free)(MPI_Errhandler* errhandler) {
   const Story story{.call = "MPI_Errhandler_free"};
-  objects::Errhandler* handler;
-  if (const int code = take_errhandler(story, *errhandler, handler)) return code;
+  if (const int code = check_places(story, errhandler)) return code;
+  objects::Errhandler* handler = registry().find_errhandler(value_of(*errhandler));
+  if (!handler) {
+    return raise(story, MPI_ERR_ERRHANDLER, "the error handler is not valid: freed, or never made");
+  }
   *errhandler = MPI_ERRHANDLER_NULL;
   if (handler->kind != objects::ErrhandlerKind::user) return MPI_SUCCESS;  // MPI_Comm_get gave it
   // MPI_Comm_get_errhandler gives the same handle again: it dies when all that were given are

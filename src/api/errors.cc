@@ -121,6 +121,7 @@ void tell(Line& line, const Story& story, int code, const char* why, const char*
 
 objects::Errhandler& handler_for(const Story& story) {
   objects::Registry& all = registry();
+  if (story.session) return *story.session->errhandler;
   objects::Comm* comm = story.comm ? story.comm : all.self;
   return comm && comm->errhandler ? *comm->errhandler : all.errors_are_fatal;
 }
@@ -144,6 +145,11 @@ int raise(const Story& story, int code, const char* why, const char* remedy) {
   switch (handler.kind) {
     case objects::ErrhandlerKind::returning: return code;
     case objects::ErrhandlerKind::user: {
+      if (story.session) {
+        auto session = handle_of<MPI_Session>(story.session->handle);
+        reinterpret_cast<MPI_Session_errhandler_function*>(handler.function)(&session, &code);
+        return code;
+      }
       MPI_Comm comm =
           handle_of<MPI_Comm>(story.comm ? story.comm->handle : value_of(MPI_COMM_SELF));
       reinterpret_cast<MPI_Comm_errhandler_function*>(handler.function)(&comm, &code);
@@ -159,21 +165,41 @@ int raise(const Story& story, int code, const char* why, const char* remedy) {
   process().abort(error_class(code), nullptr);
 }
 
+int raise_no_comm(const Story& story, MPI_Comm handle) {
+  if (handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF) {
+    return raise(story, MPI_ERR_COMM, "this communicator is there from MPI_Init to MPI_Finalize",
+                 "programs of sessions alone make theirs with MPI_Comm_create_from_group");
+  }
+  if (handle == MPI_COMM_NULL) {
+    return raise(story, MPI_ERR_COMM, "the communicator is MPI_COMM_NULL",
+                 "ranks that are not in a new communicator get MPI_COMM_NULL: they leave it alone");
+  }
+  return raise(story, MPI_ERR_COMM, "the communicator is not valid: it was freed, or never made");
+}
+
+void cannot_start(const char* call) {
+  base::Text<700> line;
+  line << "headway: " << call << " failed: " << process().story() << "\n";
+  line.write_to(2);
+  process().abort(1, nullptr);
+}
+
 int not_running(const char* call) {
   runtime::Process& self = process();
   Line line;
   line << "headway: " << call << " was called ";
   if (self.forked) {
     line << "in a forked child: a child of an MPI process has no MPI of its own";
-  } else if (self.state.load() == runtime::State::after) {
+  } else if (self.world.load() == runtime::State::after) {
     line << "after MPI_Finalize";
   } else {
     line << "before MPI_Init";
   }
   line << ". Likely remedy: "
        << (self.forked ? "start programs with exec before they call MPI"
-           : self.state.load() == runtime::State::after ? "let MPI_Finalize be the last call of MPI"
-                                                        : "call MPI_Init or MPI_Init_thread first")
+           : self.world.load() == runtime::State::after
+               ? "let MPI_Finalize be the last call of MPI"
+               : "call MPI_Init, MPI_Init_thread or MPI_Session_init first")
        << ". The program ends.\n";
   line.write_to(2);
   self.abort(1, nullptr);

@@ -37,7 +37,7 @@ HEADWAY_ENTRY(MPI_Grequest_start)(MPI_Grequest_query_function* query_fn, MPI_Gre
   if (!generalized) return raise(story, Outcome::no_memory);
   *generalized = {query_fn, free_fn, cancel_fn, extra_state};
   protocols::Request* made =
-      p2p::make_complete(process().waiter(), registry().self, MPI_ANY_SOURCE, MPI_ANY_TAG);
+      p2p::make_complete(process().waiter(), registry().alone, MPI_ANY_SOURCE, MPI_ANY_TAG);
   if (!made) {
     base::heap_free(generalized, sizeof *generalized);
     return raise(story, Outcome::no_memory);

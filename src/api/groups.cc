@@ -1,17 +1,12 @@
 // Groups: MPI 5.0, section 7.3. Every handle given is one of its own, so that each MPI_Group_free
 // takes away exactly one. Empty results are MPI_GROUP_EMPTY.
+#include "api/detail/groups.h"
 #include "api/detail/results.h"
 #include "base/vec.h"
 
-using namespace headway;
-using namespace headway::api;
-
-namespace {
+namespace headway::api {
 
 using objects::Group;
-using objects::GroupIndex;
-using objects::Likeness;
-static_assert(objects::undefined_rank == MPI_UNDEFINED);
 
 int take_group(const Story& story, MPI_Group handle, Group*& group) {
   if (!is_running()) return not_running(story.call);
@@ -24,13 +19,6 @@ int take_group(const Story& story, MPI_Group handle, Group*& group) {
                "check the handle that is passed");
 }
 
-int take_two(const Story& story, MPI_Group handle1, MPI_Group handle2, Group*& first,
-             Group*& second) {
-  if (const int code = take_group(story, handle1, first)) return code;
-  return take_group(story, handle2, second);
-}
-
-// A new handle for `group`, whose reference goes to the handle.
 int hand_out_group(const Story& story, Group* group, MPI_Group* handle) {
   if (!handle) {
     group->release();
@@ -43,6 +31,24 @@ int hand_out_group(const Story& story, Group* group, MPI_Group* handle) {
   }
   *handle = handle_of<MPI_Group>(value);
   return MPI_SUCCESS;
+}
+
+}  // namespace headway::api
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+using objects::Group;
+using objects::GroupIndex;
+using objects::Likeness;
+static_assert(objects::undefined_rank == MPI_UNDEFINED);
+
+int take_two(const Story& story, MPI_Group handle1, MPI_Group handle2, Group*& first,
+             Group*& second) {
+  if (const int code = take_group(story, handle1, first)) return code;
+  return take_group(story, handle2, second);
 }
 
 // A group of those processes.

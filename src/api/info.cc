@@ -18,15 +18,6 @@ static_assert(objects::max_info_value == MPI_MAX_INFO_VAL - 1);
 
 constinit base::SpinLock env_lock;
 
-const char* level_name(int level) {
-  switch (level) {
-    case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
-    case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
-    case MPI_THREAD_MULTIPLE: return "MPI_THREAD_MULTIPLE";
-    default: return "MPI_THREAD_SINGLE";
-  }
-}
-
 // What is known about a process without MPI: its machine and directory. False without memory.
 bool describe_place(Info& info) {
   char text[objects::max_info_value + 1];
@@ -78,6 +69,25 @@ int take_to_change(const Story& story, MPI_Info handle, const char* key, Info*& 
 }
 
 }  // namespace
+
+const char* level_name(int level) {
+  switch (level) {
+    case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
+    case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
+    case MPI_THREAD_MULTIPLE: return "MPI_THREAD_MULTIPLE";
+    default: return "MPI_THREAD_SINGLE";
+  }
+}
+
+bool find_level(const char* name, int& level) {
+  for (const int one :
+       {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE}) {
+    if (strcmp(name, level_name(one)) != 0) continue;
+    level = one;
+    return true;
+  }
+  return false;
+}
 
 bool prepare_info_env() {
   objects::Registry& all = registry();

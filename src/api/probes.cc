@@ -73,7 +73,7 @@ int take_message(Story& story, MPI_Message* handle, const void* buf, int64_t cou
     story.tag = message->key.tag;
     story.receives = true;
   } else {
-    story.comm = registry().self;
+    story.comm = registry().alone;
   }
   return take_data(story, buf, count, datatype);
 }

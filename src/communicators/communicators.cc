@@ -11,6 +11,7 @@ using collectives::Data;
 
 // create_group's messages: in the parent's context, apart from everything else.
 constexpr uint64_t creation_context = uint64_t(1) << 63;
+constexpr uint64_t from_group_context = uint64_t(1) << 62;  // with it: create_from_group's
 
 Outcome adopt(const Makers& makers, const objects::Comm& parent, uint64_t context,
               objects::Group* group, objects::Comm*& made) {
@@ -73,6 +74,57 @@ bool sort_places(base::Vec<Place>& places) {
   }
   for (size_t i = 0; from != places.data() && i < n; ++i) places[i] = from[i];
   return true;
+}
+
+// The group's first rank chooses a context and tells it to the others, in messages of `comm` that
+// `apart` keeps from all else. 0: no memory.
+uint64_t agree(const Makers& makers, objects::Comm* comm, const objects::Group& group, int tag,
+               uint64_t apart) {
+  protocols::Engine& engine = makers.waiter.engine;
+  uint64_t context = group.self == 0 ? makers.new_context() : 0;
+  const protocols::UserMemory memory(&context, sizeof context);
+  bool complete = true;
+  // One message with the engine held; waits for it.
+  const auto exchange = [&](bool sends, int group_rank) {
+    const p2p::Address address{comm, comm->group->find(group.members[group_rank]), tag};
+    protocols::Request* request = sends
+                                      ? p2p::make_send(engine, memory, address, p2p::Mode::standard)
+                                      : p2p::make_receive(engine, memory, address);
+    if (!request) {
+      complete = false;
+      return;
+    }
+    request->key.context ^= apart;
+    if (sends) {
+      engine.start_send(request);
+    } else {
+      engine.start_receive(request);
+    }
+    makers.waiter.request(request);
+    engine.give_request(request);
+  };
+  engine.handoff.enter();
+  // A binomial tree from the group's first rank.
+  int distance = 1;
+  for (; distance < group.size; distance *= 2) {
+    if (!(group.self & distance)) continue;
+    exchange(false, group.self - distance);
+    break;
+  }
+  for (distance /= 2; distance > 0; distance /= 2) {
+    if (group.self + distance < group.size) exchange(true, group.self + distance);
+  }
+  engine.handoff.leave();
+  return complete ? context : 0;
+}
+
+// Which messages belong to the creation of which communicator: by its members and its tag.
+uint64_t mark_of(const objects::Group& group, const char* tag) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto add = [&hash](uint64_t part) { hash = (hash ^ part) * 0x100000001b3; };
+  for (const char* at = tag; *at; ++at) add(uint8_t(*at));
+  for (int i = 0; i < group.size; ++i) add(uint64_t(group.members[i]) + 256);
+  return hash >> 3;
 }
 
 }  // namespace
@@ -139,42 +191,17 @@ Outcome create_group(const Makers& makers, objects::Comm* comm, objects::Group* 
                      objects::Comm*& made) {
   made = nullptr;
   if (group->self < 0) return Outcome::ok;
-  protocols::Engine& engine = makers.waiter.engine;
-  uint64_t context = group->self == 0 ? makers.new_context() : 0;
-  const protocols::UserMemory memory(&context, sizeof context);
-  bool complete = true;
-  // One message with the engine held; waits for it.
-  const auto exchange = [&](bool sends, int group_rank) {
-    const p2p::Address address{comm, comm->group->find(group->members[group_rank]), tag};
-    protocols::Request* request = sends
-                                      ? p2p::make_send(engine, memory, address, p2p::Mode::standard)
-                                      : p2p::make_receive(engine, memory, address);
-    if (!request) {
-      complete = false;
-      return;
-    }
-    request->key.context ^= creation_context;
-    if (sends) {
-      engine.start_send(request);
-    } else {
-      engine.start_receive(request);
-    }
-    makers.waiter.request(request);
-    engine.give_request(request);
-  };
-  engine.handoff.enter();
-  // A binomial tree from the group's first rank.
-  int distance = 1;
-  for (; distance < group->size; distance *= 2) {
-    if (!(group->self & distance)) continue;
-    exchange(false, group->self - distance);
-    break;
-  }
-  for (distance /= 2; distance > 0; distance /= 2) {
-    if (group->self + distance < group->size) exchange(true, group->self + distance);
-  }
-  engine.handoff.leave();
-  return complete ? adopt(makers, *comm, context, group, made) : Outcome::no_memory;
+  const uint64_t context = agree(makers, comm, *group, tag, creation_context);
+  return context ? adopt(makers, *comm, context, group, made) : Outcome::no_memory;
+}
+
+Outcome create_from_group(const Makers& makers, objects::Group* group, const char* tag,
+                          objects::Comm*& made) {
+  objects::Comm* everyone = makers.registry.everyone;
+  const uint64_t apart = creation_context | from_group_context | mark_of(*group, tag);
+  const uint64_t context = agree(makers, everyone, *group, 0, apart);
+  made = nullptr;
+  return context ? adopt(makers, *everyone, context, group, made) : Outcome::no_memory;
 }
 
 }  // namespace headway::communicators

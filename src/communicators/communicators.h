@@ -31,4 +31,8 @@ Outcome create(const Makers& makers, objects::Comm* comm, objects::Group* group,
 Outcome create_group(const Makers& makers, objects::Comm* comm, objects::Group* group, int tag,
                      objects::Comm*& made);
 
+// A communicator of the group's members, who all call this; `tag` tells concurrent calls apart.
+Outcome create_from_group(const Makers& makers, objects::Group* group, const char* tag,
+                          objects::Comm*& made);
+
 }  // namespace headway::communicators

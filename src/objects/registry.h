@@ -10,6 +10,7 @@
 #include "objects/handle.h"
 #include "objects/info.h"
 #include "objects/op.h"
+#include "objects/session.h"
 #include "settings/abi_constants.h"
 
 namespace headway::objects {
@@ -55,6 +56,9 @@ class Registry {
     if (handle == abi::k_ERRORS_RETURN) return &errors_return;
     return static_cast<Errhandler*>(errhandlers.find(handle));
   }
+  Session* find_session(uintptr_t handle) const {
+    return static_cast<Session*>(sessions.find(handle));
+  }
   Info* find_info(uintptr_t handle) {
     if (handle == abi::k_INFO_ENV) return info_env;
     return static_cast<Info*>(infos.find(handle));
@@ -65,8 +69,12 @@ class Registry {
                          datatypes::BasicType basic, Outcome& outcome);
   uintptr_t handle_of_parametrized(const datatypes::Type* type);
 
+  // MPI_COMM_WORLD and MPI_COMM_SELF, from MPI_Init to MPI_Finalize.
   Comm* world = nullptr;
   Comm* self = nullptr;
+  // The same communicators, as long as the library runs at all: sessions have no world.
+  Comm* everyone = nullptr;
+  Comm* alone = nullptr;
   Group* empty_group = nullptr;
   Info* info_env = nullptr;
   Errhandler errors_are_fatal;
@@ -79,6 +87,7 @@ class Registry {
   HandleTable ops{HandleKind::op};
   HandleTable errhandlers{HandleKind::errhandler};
   HandleTable infos{HandleKind::info};
+  HandleTable sessions{HandleKind::session};
 
  private:
   datatypes::Type* predefined_types_[256] = {};

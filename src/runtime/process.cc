@@ -54,6 +54,67 @@ Outcome Process::read_settings() {
   return Outcome::ok;
 }
 
+namespace {
+
+class Locked {
+ public:
+  explicit Locked(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
+  ~Locked() { pthread_mutex_unlock(&mutex_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  pthread_mutex_t& mutex_;
+};
+
+}  // namespace
+
+Outcome Process::open_world(int level) {
+  const Locked locked(lifecycle_);
+  if (!is_running()) {
+    if (const Outcome outcome = init(level); outcome != Outcome::ok) return outcome;
+  }
+  thread_level = level;
+  main_thread = pthread_self();
+  registry.world = registry.everyone;
+  registry.self = registry.alone;
+  world.store(State::running, std::memory_order_release);
+  return Outcome::ok;
+}
+
+Outcome Process::open_session(int level) {
+  const Locked locked(lifecycle_);
+  if (!is_running()) {
+    if (const Outcome outcome = init(level); outcome != Outcome::ok) return outcome;
+  }
+  if (!had_sessions_ && atexit(at_exit) != 0) return Outcome::no_memory;
+  had_sessions_ = true;
+  ++sessions_;
+  return Outcome::ok;
+}
+
+Outcome Process::close_world() {
+  const Locked locked(lifecycle_);
+  const Outcome outcome = had_sessions_ ? Outcome::ok : finalize();
+  registry.world = registry.self = nullptr;
+  world.store(State::after, std::memory_order_release);
+  return outcome;
+}
+
+void Process::close_session() {
+  const Locked locked(lifecycle_);
+  --sessions_;
+}
+
+// Without a session or a world left open, this is an orderly end.
+void Process::at_exit() {
+  const Locked locked(instance.lifecycle_);
+  if (!instance.is_running() || instance.sessions_ > 0 || instance.world.load() == State::running) {
+    return;
+  }
+  (void)instance.finalize();
+}
+
 Outcome Process::init(int level) {
   thread_level = level;
   main_thread = pthread_self();
@@ -240,15 +301,15 @@ Outcome Process::make_world() {
   alone->members[0] = uint32_t(rank());
   alone->settle(uint32_t(rank()));
   registry.empty_group->handle = abi::k_GROUP_EMPTY;
-  registry.world = objects::make_comm(world_context, everyone, &registry.errors_are_fatal);
-  registry.self = objects::make_comm(self_context, alone, &registry.errors_are_fatal);
+  registry.everyone = objects::make_comm(world_context, everyone, &registry.errors_are_fatal);
+  registry.alone = objects::make_comm(self_context, alone, &registry.errors_are_fatal);
   everyone->release();
   alone->release();
-  if (!registry.world || !registry.self) return Outcome::no_memory;
-  registry.world->handle = abi::k_COMM_WORLD;
-  registry.self->handle = abi::k_COMM_SELF;
-  strcpy(registry.world->name, "MPI_COMM_WORLD");
-  strcpy(registry.self->name, "MPI_COMM_SELF");
+  if (!registry.everyone || !registry.alone) return Outcome::no_memory;
+  registry.everyone->handle = abi::k_COMM_WORLD;
+  registry.alone->handle = abi::k_COMM_SELF;
+  strcpy(registry.everyone->name, "MPI_COMM_WORLD");
+  strcpy(registry.alone->name, "MPI_COMM_SELF");
   return Outcome::ok;
 }
 
@@ -329,6 +390,7 @@ void Process::after_fork_in_child() {
   instance.engine_->handoff.abandon();
   if (instance.network_) instance.engine_->tcp.abandon();
   instance.state.store(State::after, std::memory_order_release);
+  instance.world.store(State::after, std::memory_order_release);
 }
 
 // On SIGUSR1: one line on stderr that says where this rank stands. Signal context: reads only.

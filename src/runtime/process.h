@@ -5,6 +5,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <pthread.h>
 
 #include "bootstrap/bootstrap.h"
 #include "objects/registry.h"
@@ -14,6 +15,7 @@
 
 namespace headway::runtime {
 
+// Of the rooms, and of the world model (MPI_Init to MPI_Finalize), which sessions outlive.
 enum class State : uint8_t { before, running, after };
 
 // Where this rank is, for the state dump: name of the MPI call that is being waited in.
@@ -25,10 +27,14 @@ struct Whereabouts {
 
 class Process {
  public:
-  // Joins the job and builds the rooms. On failure `story` is one sentence for the user.
-  Outcome init(int thread_level);
-  // Finishes what is pending, waits for the other ranks, takes the rooms down.
-  Outcome finalize();
+  // MPI_Init, MPI_Session_init: the first one joins the job and builds the rooms. On failure
+  // `story` is one sentence for the user.
+  Outcome open_world(int level);
+  Outcome open_session(int level);
+  // MPI_Finalize: finishes what is pending, waits for the other ranks, takes the rooms down. Once
+  // there was a session, more may come at any time, and the rooms stay until the program's exit.
+  Outcome close_world();
+  void close_session();
   // Ends the whole job. Does not return.
   [[noreturn]] void abort(int code, const char* story);
 
@@ -44,6 +50,7 @@ class Process {
   int rank() const { return int(bootstrap.rank()); }
 
   std::atomic<State> state{State::before};
+  std::atomic<State> world{State::before};
   int thread_level = 0;
   pthread_t main_thread{};
   bool forked = false;
@@ -53,6 +60,9 @@ class Process {
   Whereabouts whereabouts;
 
  private:
+  Outcome init(int level);
+  Outcome finalize();
+  static void at_exit();
   Outcome read_settings();
   Outcome find_neighbours();
   Outcome publish();
@@ -66,6 +76,10 @@ class Process {
   static void after_fork_in_child();
   static void dump_state(int signal);
   void write_counters();
+
+  pthread_mutex_t lifecycle_ = PTHREAD_MUTEX_INITIALIZER;  // held by open_x and close_x
+  uint32_t sessions_ = 0;                                  // open ones
+  bool had_sessions_ = false;
 
   protocols::Engine* engine_ = nullptr;
   waiting::Waiter* waiter_ = nullptr;

@@ -18,6 +18,7 @@ inline constexpr int unset = INT32_MIN;
 struct Story {
   const char* call;
   objects::Comm* comm = nullptr;
+  objects::Session* session = nullptr;  // of a call on a session
   int peer = unset;
   int tag = unset;
   int64_t count = INT64_MIN;
@@ -45,6 +46,8 @@ int error_class_of(Outcome outcome);
 
 // MPI_SUCCESS if MPI is running, else stops the program with one sentence.
 [[gnu::cold, gnu::noinline]] int not_running(const char* call);
+// MPI could not start: stops the program with the process's story.
+[[noreturn, gnu::cold]] void cannot_start(const char* call);
 inline bool is_running() { return runtime::process().is_running(); }
 
 inline runtime::Process& process() { return runtime::process(); }
@@ -64,17 +67,15 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
 };
 
+[[gnu::cold, gnu::noinline]] int raise_no_comm(const Story& story, MPI_Comm handle);
+
 // Finds the communicator of a handle; on failure raises MPI_ERR_COMM and returns its code.
 inline int take_comm(Story& story, MPI_Comm handle) {
   if (!is_running()) [[unlikely]]
     return not_running(story.call);
   story.comm = registry().find_comm(value_of(handle));
   if (!story.comm) [[unlikely]] {
-    return raise(story, MPI_ERR_COMM,
-                 value_of(handle) == value_of(MPI_COMM_NULL)
-                     ? "the communicator is MPI_COMM_NULL"
-                     : "the communicator is not valid: it was freed, or never made",
-                 "check the handle that is passed");
+    return raise_no_comm(story, handle);
   }
   return MPI_SUCCESS;
 }

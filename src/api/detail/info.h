@@ -9,6 +9,10 @@ namespace headway::api {
 // The one domain of hardware that is told apart: MPI_Get_hw_resource_info, MPI_Comm_split_type.
 inline constexpr char shared_memory_domain[] = "mpi_shared_memory";
 
+// The thread levels by name, as infos have them. False: there is no such name.
+const char* level_name(int level);
+bool find_level(const char* name, int& level);
+
 // Makes MPI_INFO_ENV if it is not there yet. False without memory.
 bool prepare_info_env();
 // MPI_Init knows more: how many processes there are, and the thread level that was asked for.

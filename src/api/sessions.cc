@@ -1,0 +1,228 @@
+// Sessions, their process sets, and communicators made of groups alone: MPI 5.0, sections 11.3 and
+// 7.4.2. Two process sets: all processes of the job, and the calling one.
+#include <cstring>
+#include <new>
+
+#include "api/detail/errhandlers.h"
+#include "api/detail/groups.h"
+#include "api/detail/info.h"
+#include "api/detail/results.h"
+#include "base/heap.h"
+#include "communicators/communicators.h"
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+using objects::Session;
+
+constexpr const char* sets[] = {"mpi://WORLD", "mpi://SELF"};
+
+int take_session(Story& story, MPI_Session handle) {
+  if (!is_running()) [[unlikely]]
+    return not_running(story.call);
+  story.session = registry().find_session(value_of(handle));
+  if (story.session) return MPI_SUCCESS;
+  return raise(story, MPI_ERR_SESSION,
+               handle == MPI_SESSION_NULL ? "the session is MPI_SESSION_NULL"
+                                          : "the session is not valid: finalized, or never made",
+               "pass a session of MPI_Session_init");
+}
+
+// The group behind the name of a process set; raises MPI_ERR_ARG.
+int take_set(const Story& story, const char* name, objects::Group*& group) {
+  if (name && strcmp(name, sets[0]) == 0) {
+    group = registry().everyone->group;
+  } else if (name && strcmp(name, sets[1]) == 0) {
+    group = registry().alone->group;
+  } else {
+    return raise(story, MPI_ERR_ARG, "there is no process set of that name",
+                 "there are mpi://WORLD and mpi://SELF; MPI_Session_get_nth_pset lists them");
+  }
+  return MPI_SUCCESS;
+}
+
+void destroy(Session* session) {
+  objects::release(session->errhandler);
+  base::heap_free(session, sizeof(Session));
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+  const Story story{.call = "MPI_Session_init"};
+  registry().prepare();
+  if (const int code = check_places(story, session)) return code;
+  objects::Errhandler* handler;
+  if (const int code =
+          take_errhandler(story, errhandler, objects::ErrhandlerTarget::session, handler)) {
+    return code;
+  }
+  int level = MPI_THREAD_SINGLE;
+  if (info != MPI_INFO_NULL) {
+    objects::Info* wishes;
+    if (const int code = take_info(story, info, wishes)) return code;
+    const char* wanted = wishes->find("thread_level");
+    if (wanted && !find_level(wanted, level)) {
+      return raise(story, MPI_ERR_INFO_VALUE, "the info's thread_level is not a thread level",
+                   "its values are the names MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE");
+    }
+  }
+  void* memory = base::heap_allocate(sizeof(Session));
+  if (!memory) return raise(story, Outcome::no_memory);
+  auto* made = new (memory) Session{.thread_level = level};
+  replace_errhandler(made->errhandler, handler);
+  if (process().state.load() == runtime::State::after) {
+    destroy(made);
+    return not_running(story.call);
+  }
+  if (process().open_session(level) != Outcome::ok) cannot_start(story.call);
+  made->handle = registry().sessions.add(made);
+  if (!made->handle) {
+    destroy(made);
+    process().close_session();
+    return raise(story, Outcome::no_resource);
+  }
+  *session = handle_of<MPI_Session>(made->handle);
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Session_finalize)(MPI_Session* session) {
+  Story story{.call = "MPI_Session_finalize"};
+  if (const int code = check_places(story, session)) return code;
+  if (const int code = take_session(story, *session)) return code;
+  registry().sessions.remove(story.session->handle);
+  destroy(story.session);
+  process().close_session();
+  *session = MPI_SESSION_NULL;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Session_get_info)(MPI_Session session, MPI_Info* info_used) {
+  Story story{.call = "MPI_Session_get_info"};
+  if (const int code = take_session(story, session)) return code;
+  objects::Info* made = objects::Info::make();
+  if (!made) return raise(story, Outcome::no_memory);
+  if (!made->set("thread_level", level_name(story.session->thread_level))) {
+    made->release();
+    return raise(story, Outcome::no_memory);
+  }
+  return hand_out_info(story, made, info_used);
+}
+
+HEADWAY_ENTRY(MPI_Session_get_num_psets)(MPI_Session session, MPI_Info, int* npset_names) {
+  Story story{.call = "MPI_Session_get_num_psets"};
+  if (const int code = take_session(story, session)) return code;
+  if (const int code = check_places(story, npset_names)) return code;
+  *npset_names = int(sizeof sets / sizeof *sets);
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Session_get_nth_pset)(MPI_Session session, MPI_Info, int n, int* pset_len, char* pset_name) {
+  Story story{.call = "MPI_Session_get_nth_pset"};
+  if (const int code = take_session(story, session)) return code;
+  if (const int code = check_places(story, pset_len)) return code;
+  if (n < 0 || size_t(n) >= sizeof sets / sizeof *sets) {
+    return raise(story, MPI_ERR_ARG, "there is no process set of that number",
+                 "MPI_Session_get_num_psets tells how many there are; they count from 0");
+  }
+  const size_t length = strlen(sets[n]);
+  if (*pset_len > 0) {
+    if (const int code = check_places(story, pset_name)) return code;
+    const size_t fits = length < size_t(*pset_len) ? length : size_t(*pset_len) - 1;
+    memcpy(pset_name, sets[n], fits);
+    pset_name[fits] = '\0';
+  }
+  *pset_len = int(length + 1);  // what the whole name needs
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Session_get_pset_info)(MPI_Session session, const char* pset_name, MPI_Info* info) {
+  Story story{.call = "MPI_Session_get_pset_info"};
+  if (const int code = take_session(story, session)) return code;
+  objects::Group* group;
+  if (const int code = take_set(story, pset_name, group)) return code;
+  objects::Info* made = objects::Info::make();
+  if (!made) return raise(story, Outcome::no_memory);
+  base::Text<16> size;
+  size << group->size;
+  if (!made->set("mpi_size", size.c_str())) {
+    made->release();
+    return raise(story, Outcome::no_memory);
+  }
+  return hand_out_info(story, made, info);
+}
+
+HEADWAY_ENTRY(MPI_Session_set_errhandler)(MPI_Session session, MPI_Errhandler errhandler) {
+  Story story{.call = "MPI_Session_set_errhandler"};
+  if (const int code = take_session(story, session)) return code;
+  objects::Errhandler* handler;
+  if (const int code =
+          take_errhandler(story, errhandler, objects::ErrhandlerTarget::session, handler)) {
+    return code;
+  }
+  replace_errhandler(story.session->errhandler, handler);
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Session_get_errhandler)(MPI_Session session, MPI_Errhandler* errhandler) {
+  Story story{.call = "MPI_Session_get_errhandler"};
+  if (const int code = take_session(story, session)) return code;
+  if (const int code = check_places(story, errhandler)) return code;
+  *errhandler = give_errhandler(story.session->errhandler);
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Session_call_errhandler)(MPI_Session session, int errorcode) {
+  Story story{.call = "MPI_Session_call_errhandler"};
+  if (const int code = take_session(story, session)) return code;
+  raise(story, errorcode, "the program called the error handler itself");
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Group_from_session_pset)(MPI_Session session, const char* pset_name, MPI_Group* newgroup) {
+  Story story{.call = "MPI_Group_from_session_pset"};
+  if (const int code = take_session(story, session)) return code;
+  objects::Group* group;
+  if (const int code = take_set(story, pset_name, group)) return code;
+  group->retain();
+  return hand_out_group(story, group, newgroup);
+}
+
+HEADWAY_ENTRY(MPI_Comm_create_from_group)(MPI_Group group, const char* stringtag, MPI_Info info,
+                              MPI_Errhandler errhandler, MPI_Comm* newcomm) {
+  const Story story{.call = "MPI_Comm_create_from_group"};
+  objects::Group* members;
+  if (const int code = take_group(story, group, members)) return code;
+  if (const int code = check_places(story, newcomm)) return code;
+  if (!stringtag || strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) >= MPI_MAX_STRINGTAG_LEN) {
+    return raise(story, MPI_ERR_ARG, "the string tag is a null pointer, or too long",
+                 "it has at most MPI_MAX_STRINGTAG_LEN - 1 = 255 characters");
+  }
+  objects::Info* hints = nullptr;
+  if (info != MPI_INFO_NULL) {
+    if (const int code = take_info(story, info, hints)) return code;
+  }
+  objects::Errhandler* handler;
+  if (const int code =
+          take_errhandler(story, errhandler, objects::ErrhandlerTarget::comm, handler)) {
+    return code;
+  }
+  *newcomm = MPI_COMM_NULL;
+  if (members->size == 0) return MPI_SUCCESS;
+  if (members->self < 0) {
+    return raise(story, MPI_ERR_GROUP, "this process is not in the group",
+                 "the members of the group call this, and nobody else");
+  }
+  const Inside inside(story.call, unset, unset);
+  objects::Comm* made = nullptr;
+  const Outcome outcome = communicators::create_from_group(
+      {process().waiter(), registry(), [] { return process().new_context(); }}, members, stringtag,
+      made);
+  if (outcome != Outcome::ok) return raise(story, outcome);
+  replace_errhandler(made->errhandler, handler);
+  if (hints) objects::take_hints(*made, *hints);
+  *newcomm = handle_of<MPI_Comm>(made->handle);
+  return MPI_SUCCESS;
+}
