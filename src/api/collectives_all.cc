@@ -15,6 +15,12 @@ int allgather(const char* call, const void* sendbuf, int64_t sendcount, MPI_Data
   collectives::Blocks out;
   if (const int code = take_own(story, sendbuf, sendcount, sendtype, in)) return code;
   if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
+  int ended = MPI_SUCCESS;
+  if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
+        return collectives::allgather_now(place, waiter, in, out, outcome);
+      })) {
+    return ended;
+  }
   return launch(story, collectives::allgather(place_of(story), in, out), way);
 }
 
@@ -44,6 +50,12 @@ int alltoall(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datat
     if (const int code = take_blocks(story, sendbuf, sendcount, sendtype, in)) return code;
   }
   if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
+  int ended = MPI_SUCCESS;
+  if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
+        return collectives::alltoall_now(place, waiter, in, out, outcome);
+      })) {
+    return ended;
+  }
   return launch(story, collectives::alltoall(place_of(story), in, out), way);
 }
 

@@ -65,16 +65,18 @@ class Talk {
     finish(coming);
     finish(leaving);
   }
-  // `out` to all others, and their vectors to `in`, one after the other in `stride` bytes.
-  void exchange_with_all(const void* out, char* in, uint64_t stride, uint64_t bytes) {
+  // out(rank) to each of the others, and theirs to in(rank).
+  template <class Out, class In>
+  void exchange_with_all(Out&& out, In&& in, uint64_t bytes) {
     Request* coming[most_direct];
     Request* leaving[most_direct];
     for (int step = 1; step < comm_->size; ++step) {
       const int from = (comm_->rank + comm_->size - step) % comm_->size;
-      coming[step] = start_receive(from, in + uint64_t(from) * stride, bytes);
+      coming[step] = start_receive(from, in(from), bytes);
     }
     for (int step = 1; step < comm_->size; ++step) {
-      leaving[step] = start_send((comm_->rank + step) % comm_->size, out, bytes);
+      const int to = (comm_->rank + step) % comm_->size;
+      leaving[step] = start_send(to, out(to), bytes);
     }
     for (int step = 1; step < comm_->size; ++step) finish(coming[step]);
     for (int step = 1; step < comm_->size; ++step) finish(leaving[step]);
@@ -111,6 +113,17 @@ class Talk {
 char* small_buffer(const Data& data) {
   if (data.bytes() > most_bytes) return nullptr;
   return data.memory().flat();
+}
+
+// True if the blocks are runs of few bytes that go straight to everyone.
+bool is_lean(const Place& place, Kind kind, const Blocks& blocks) {
+  const Data block = blocks[0];
+  return place.comm->size <= most_direct && block.bytes() > 0 && block.bytes() <= most_bytes &&
+         block.memory().is_flat() && place.choose(kind, block.bytes()) == Algorithm::direct;
+}
+
+void copy_own(const char* from, char* to, uint64_t bytes) {
+  if (from != to) memcpy(to, from, bytes);
 }
 
 // The vectors of ranks, for kernels: elements must lie at their extent.
@@ -212,7 +225,8 @@ bool barrier_now(const Place& place, waiting::Waiter& waiter, Outcome& outcome) 
   if (direct && size > most_direct) return false;
   Talk talk(place, waiter, Kind::barrier);
   if (direct) {
-    talk.exchange_with_all(nullptr, nullptr, 0, 0);
+    const auto nothing = [](int) { return nullptr; };
+    talk.exchange_with_all(nothing, nothing, 0);
   } else {
     for (int distance = 1; distance < size; distance *= 2) {
       talk.exchange((rank + distance) % size, nullptr, (rank + size - distance) % size, nullptr, 0);
@@ -308,10 +322,39 @@ bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
   memcpy(vectors + uint64_t(rank) * bytes, in.buffer, bytes);
   {
     Talk talk(place, waiter, Kind::allreduce);
-    talk.exchange_with_all(in.buffer, vectors, bytes, bytes);
+    talk.exchange_with_all([&](int) { return in.buffer; },
+                           [&](int from) { return vectors + uint64_t(from) * bytes; }, bytes);
     outcome = talk.outcome;
   }
   memcpy(out.buffer, fold_all(reduction, vectors, bytes, in.count, size), bytes);
+  return true;
+}
+
+bool allgather_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Blocks& out,
+                   Outcome& outcome) {
+  const uint64_t bytes = out[0].bytes();
+  if (!is_lean(place, Kind::allgather, out)) return false;
+  if (in.type && (in.bytes() != bytes || !in.memory().is_flat())) return false;
+  char* own = out[place.comm->rank].memory().flat();
+  if (in.type) copy_own(in.memory().flat(), own, bytes);
+  Talk talk(place, waiter, Kind::allgather);
+  talk.exchange_with_all([&](int) { return own; },
+                         [&](int from) { return out[from].memory().flat(); }, bytes);
+  outcome = talk.outcome;
+  return true;
+}
+
+bool alltoall_now(const Place& place, waiting::Waiter& waiter, const Blocks& in, const Blocks& out,
+                  Outcome& outcome) {
+  const int rank = place.comm->rank;
+  const uint64_t bytes = out[0].bytes();
+  if (in.in_place() || !is_lean(place, Kind::alltoall, out)) return false;
+  if (in[0].bytes() != bytes || !in[0].memory().is_flat()) return false;
+  copy_own(in[rank].memory().flat(), out[rank].memory().flat(), bytes);
+  Talk talk(place, waiter, Kind::alltoall);
+  talk.exchange_with_all([&](int to) { return in[to].memory().flat(); },
+                         [&](int from) { return out[from].memory().flat(); }, bytes);
+  outcome = talk.outcome;
   return true;
 }
 

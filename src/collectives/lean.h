@@ -16,5 +16,9 @@ bool reduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, con
                 const Reduction& reduction, int root, Outcome& outcome);
 bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Data& out,
                    const Reduction& reduction, Outcome& outcome);
+bool allgather_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Blocks& out,
+                   Outcome& outcome);
+bool alltoall_now(const Place& place, waiting::Waiter& waiter, const Blocks& in, const Blocks& out,
+                  Outcome& outcome);
 
 }  // namespace headway::collectives
