@@ -1,8 +1,9 @@
-// Buffers of buffered sends, attached to the process or to a communicator: MPI 5.0, section 3.6.
-// Those of sessions are not there yet.
+// Buffers of buffered sends, attached to the process, a session or a communicator: MPI 5.0, section
+// 3.6.
 #include <climits>
 
 #include "api/detail/requests.h"
+#include "api/detail/sessions.h"
 #include "p2p/bsend.h"
 
 using namespace headway;
@@ -13,15 +14,33 @@ namespace {
 // A buffer of no bytes may have no address, but to p2p no address means the automatic buffer.
 constinit char no_bytes;
 
-// `comm` null: the process's buffer.
-int take_owner(Story& story, const MPI_Comm* comm) {
-  if (comm) return take_comm(story, *comm);
+// Whose buffer a call means: the process's without either.
+struct Owner {
+  const MPI_Comm* comm = nullptr;
+  const MPI_Session* session = nullptr;
+};
+constexpr Owner of_process;
+
+Owner of(const MPI_Comm& comm) { return {.comm = &comm}; }
+Owner of(const MPI_Session& session) { return {.session = &session}; }
+
+// Finds the place of the owner's buffer: null for the process's.
+int take_place(Story& story, const Owner& owner, void**& place) {
+  place = nullptr;
+  if (owner.comm) {
+    if (const int code = take_comm(story, *owner.comm)) return code;
+    place = &story.comm->buffer;
+  } else if (owner.session) {
+    if (const int code = take_session(story, *owner.session)) return code;
+    place = &story.session->buffer;
+  }
   return is_running() ? MPI_SUCCESS : not_running(story.call);
 }
 
-int attach(const char* call, const MPI_Comm* comm, void* buffer, int64_t size) {
+int attach(const char* call, const Owner& owner, void* buffer, int64_t size) {
   Story story{.call = call};
-  if (const int code = take_owner(story, comm)) return code;
+  void** place;
+  if (const int code = take_place(story, owner, place)) return code;
   const bool automatic = buffer == MPI_BUFFER_AUTOMATIC;
   if (!automatic && size < 0) return raise(story, MPI_ERR_ARG, "the buffer's size is negative");
   if (!automatic && !buffer && size > 0) {
@@ -30,21 +49,21 @@ int attach(const char* call, const MPI_Comm* comm, void* buffer, int64_t size) {
   }
   void* memory = automatic ? nullptr : buffer ? buffer : &no_bytes;
   const Outcome outcome =
-      p2p::attach_buffer(process().waiter(), story.comm, memory, automatic ? 0 : uint64_t(size));
+      p2p::attach_buffer(process().waiter(), place, memory, automatic ? 0 : uint64_t(size));
   if (outcome == Outcome::ok) return MPI_SUCCESS;
   if (outcome != Outcome::bad_argument) return raise(story, outcome);
   return raise(story, MPI_ERR_BUFFER, "a buffer is attached already", "detach that one first");
 }
 
-int detach(const char* call, const MPI_Comm* comm, void* address, uint64_t& size) {
+int detach(const char* call, const Owner& owner, void* address, uint64_t& size) {
   Story story{.call = call};
-  if (const int code = take_owner(story, comm)) return code;
+  void** place;
+  if (const int code = take_place(story, owner, place)) return code;
   if (!address) return raise(story, MPI_ERR_ARG, "the place for the address is a null pointer");
   const Inside inside(call, unset, unset);
   void* memory = nullptr;
   bool automatic = false;
-  const Outcome outcome =
-      p2p::detach_buffer(process().waiter(), story.comm, memory, size, automatic);
+  const Outcome outcome = p2p::detach_buffer(process().waiter(), place, memory, size, automatic);
   if (outcome == Outcome::bad_argument) {
     return raise(story, MPI_ERR_BUFFER, "no buffer is attached", "attach one first");
   }
@@ -54,61 +73,85 @@ int detach(const char* call, const MPI_Comm* comm, void* address, uint64_t& size
   return MPI_SUCCESS;
 }
 
-int detach_int(const char* call, const MPI_Comm* comm, void* address, int* size) {
+int detach_int(const char* call, const Owner& owner, void* address, int* size) {
   uint64_t bytes = 0;
-  if (const int code = detach(call, comm, address, bytes)) return code;
+  if (const int code = detach(call, owner, address, bytes)) return code;
   *size = bytes > INT_MAX ? MPI_UNDEFINED : int(bytes);
   return MPI_SUCCESS;
 }
 
-int detach_count(const char* call, const MPI_Comm* comm, void* address, MPI_Count* size) {
+int detach_count(const char* call, const Owner& owner, void* address, MPI_Count* size) {
   uint64_t bytes = 0;
-  if (const int code = detach(call, comm, address, bytes)) return code;
+  if (const int code = detach(call, owner, address, bytes)) return code;
   *size = MPI_Count(bytes);
   return MPI_SUCCESS;
 }
 
 // With `request`: the buffer is empty by the time that the request is handed out, so the request
 // is complete from the start.
-int flush(const char* call, const MPI_Comm* comm, MPI_Request* request) {
+int flush(const char* call, const Owner& owner, MPI_Request* request) {
   Story story{.call = call};
-  if (const int code = take_owner(story, comm)) return code;
-  if (request) return hand_out(story, p2p::start_flush(process().waiter(), story.comm), request);
+  void** place;
+  if (const int code = take_place(story, owner, place)) return code;
+  if (request) return hand_out(story, p2p::start_flush(process().waiter(), place), request);
   const Inside inside(call, unset, unset);
-  const Outcome outcome = p2p::flush_buffer(process().waiter(), story.comm);
+  const Outcome outcome = p2p::flush_buffer(process().waiter(), place);
   return outcome == Outcome::ok ? MPI_SUCCESS : raise(story, outcome);
 }
 
 }  // namespace
 
 HEADWAY_ENTRY(MPI_Buffer_attach)(void* buffer, int size) {
-  return attach("MPI_Buffer_attach", nullptr, buffer, size);
+  return attach("MPI_Buffer_attach", of_process, buffer, size);
 }
 HEADWAY_ENTRY(MPI_Buffer_attach_c)(void* buffer, MPI_Count size) {
-  return attach("MPI_Buffer_attach_c", nullptr, buffer, size);
+  return attach("MPI_Buffer_attach_c", of_process, buffer, size);
 }
 HEADWAY_ENTRY(MPI_Buffer_detach)(void* buffer_addr, int* size) {
-  return detach_int("MPI_Buffer_detach", nullptr, buffer_addr, size);
+  return detach_int("MPI_Buffer_detach", of_process, buffer_addr, size);
 }
 HEADWAY_ENTRY(MPI_Buffer_detach_c)(void* buffer_addr, MPI_Count* size) {
-  return detach_count("MPI_Buffer_detach_c", nullptr, buffer_addr, size);
+  return detach_count("MPI_Buffer_detach_c", of_process, buffer_addr, size);
 }
-HEADWAY_ENTRY(MPI_Buffer_flush)() { return flush("MPI_Buffer_flush", nullptr, nullptr); }
-HEADWAY_ENTRY(MPI_Buffer_iflush)(MPI_Request* request) { return flush("MPI_Buffer_iflush", nullptr, request); }
+HEADWAY_ENTRY(MPI_Buffer_flush)() { return flush("MPI_Buffer_flush", of_process, nullptr); }
+HEADWAY_ENTRY(MPI_Buffer_iflush)(MPI_Request* request) {
+  return flush("MPI_Buffer_iflush", of_process, request);
+}
 
 HEADWAY_ENTRY(MPI_Comm_attach_buffer)(MPI_Comm comm, void* buffer, int size) {
-  return attach("MPI_Comm_attach_buffer", &comm, buffer, size);
+  return attach("MPI_Comm_attach_buffer", of(comm), buffer, size);
 }
 HEADWAY_ENTRY(MPI_Comm_attach_buffer_c)(MPI_Comm comm, void* buffer, MPI_Count size) {
-  return attach("MPI_Comm_attach_buffer_c", &comm, buffer, size);
+  return attach("MPI_Comm_attach_buffer_c", of(comm), buffer, size);
 }
 HEADWAY_ENTRY(MPI_Comm_detach_buffer)(MPI_Comm comm, void* buffer_addr, int* size) {
-  return detach_int("MPI_Comm_detach_buffer", &comm, buffer_addr, size);
+  return detach_int("MPI_Comm_detach_buffer", of(comm), buffer_addr, size);
 }
 HEADWAY_ENTRY(MPI_Comm_detach_buffer_c)(MPI_Comm comm, void* buffer_addr, MPI_Count* size) {
-  return detach_count("MPI_Comm_detach_buffer_c", &comm, buffer_addr, size);
+  return detach_count("MPI_Comm_detach_buffer_c", of(comm), buffer_addr, size);
 }
-HEADWAY_ENTRY(MPI_Comm_flush_buffer)(MPI_Comm comm) { return flush("MPI_Comm_flush_buffer", &comm, nullptr); }
+HEADWAY_ENTRY(MPI_Comm_flush_buffer)(MPI_Comm comm) {
+  return flush("MPI_Comm_flush_buffer", of(comm), nullptr);
+}
 HEADWAY_ENTRY(MPI_Comm_iflush_buffer)(MPI_Comm comm, MPI_Request* request) {
-  return flush("MPI_Comm_iflush_buffer", &comm, request);
+  return flush("MPI_Comm_iflush_buffer", of(comm), request);
+}
+
+HEADWAY_ENTRY(MPI_Session_attach_buffer)(MPI_Session session, void* buffer, int size) {
+  return attach("MPI_Session_attach_buffer", of(session), buffer, size);
+}
+HEADWAY_ENTRY(MPI_Session_attach_buffer_c)(MPI_Session session, void* buffer, MPI_Count size) {
+  return attach("MPI_Session_attach_buffer_c", of(session), buffer, size);
+}
+HEADWAY_ENTRY(MPI_Session_detach_buffer)(MPI_Session session, void* buffer_addr, int* size) {
+  return detach_int("MPI_Session_detach_buffer", of(session), buffer_addr, size);
+}
+HEADWAY_ENTRY(MPI_Session_detach_buffer_c)(MPI_Session session, void* buffer_addr, MPI_Count* size) {
+  return detach_count("MPI_Session_detach_buffer_c", of(session), buffer_addr, size);
+}
+HEADWAY_ENTRY(MPI_Session_flush_buffer)(MPI_Session session) {
+  return flush("MPI_Session_flush_buffer", of(session), nullptr);
+}
+HEADWAY_ENTRY(MPI_Session_iflush_buffer)(MPI_Session session, MPI_Request* request) {
+  return flush("MPI_Session_iflush_buffer", of(session), request);
 }

@@ -78,7 +78,7 @@ int free_comm(const char* call, MPI_Comm* comm) {
     void* memory;
     uint64_t size;
     bool automatic;
-    (void)p2p::detach_buffer(process().waiter(), story.comm, memory, size, automatic);
+    (void)p2p::detach_buffer(process().waiter(), &story.comm->buffer, memory, size, automatic);
   }
   // Operations in progress keep the communicator; its handle is gone at once.
   registry().comms.remove(story.comm->handle);

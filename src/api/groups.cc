@@ -51,8 +51,9 @@ int take_two(const Story& story, MPI_Group handle1, MPI_Group handle2, Group*& f
   return take_group(story, handle2, second);
 }
 
-// A group of those processes.
-int make_group(const Story& story, const base::Vec<uint32_t>& members, MPI_Group* handle) {
+// A group of those processes, from the session that `parent` comes from.
+int make_group(const Story& story, const base::Vec<uint32_t>& members, const Group& parent,
+               MPI_Group* handle) {
   if (const int code = check_places(story, handle)) return code;
   if (members.empty()) {
     *handle = MPI_GROUP_EMPTY;
@@ -62,6 +63,7 @@ int make_group(const Story& story, const base::Vec<uint32_t>& members, MPI_Group
   if (!group) return raise(story, Outcome::no_memory);
   for (size_t i = 0; i < members.size(); ++i) group->members[i] = members[i];
   group->settle(uint32_t(process().rank()));
+  group->belong(parent.session);
   return hand_out_group(story, group, handle);
 }
 
@@ -95,7 +97,7 @@ class Listed {
     for (const int rank : order_) {
       if (!members.push(group_.members[rank])) return raise(story_, Outcome::no_memory);
     }
-    return make_group(story_, members, handle);
+    return make_group(story_, members, group_, handle);
   }
   // All others, in the order of the group.
   int make_of_others(MPI_Group* handle) {
@@ -104,7 +106,7 @@ class Listed {
       if (seen_[size_t(i)]) continue;
       if (!members.push(group_.members[i])) return raise(story_, Outcome::no_memory);
     }
-    return make_group(story_, members, handle);
+    return make_group(story_, members, group_, handle);
   }
 
  private:
@@ -173,7 +175,7 @@ int combine(const char* call, MPI_Group handle1, MPI_Group handle2, Sets sets,
   };
   bool done = add_if(*first, sets == Sets::union_of, sets == Sets::intersection);
   if (sets == Sets::union_of) done = done && add_if(*second, false, false);
-  return done ? make_group(story, members, newgroup) : raise(story, Outcome::no_memory);
+  return done ? make_group(story, members, *first, newgroup) : raise(story, Outcome::no_memory);
 }
 
 // MPI_PROC_NULL stays what it is. False: not a rank of the group.

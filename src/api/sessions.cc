@@ -7,17 +7,12 @@
 #include "api/detail/groups.h"
 #include "api/detail/info.h"
 #include "api/detail/results.h"
+#include "api/detail/sessions.h"
 #include "base/heap.h"
 #include "communicators/communicators.h"
+#include "p2p/bsend.h"
 
-using namespace headway;
-using namespace headway::api;
-
-namespace {
-
-using objects::Session;
-
-constexpr const char* sets[] = {"mpi://WORLD", "mpi://SELF"};
+namespace headway::api {
 
 int take_session(Story& story, MPI_Session handle) {
   if (!is_running()) [[unlikely]]
@@ -30,6 +25,17 @@ int take_session(Story& story, MPI_Session handle) {
                "pass a session of MPI_Session_init");
 }
 
+}  // namespace headway::api
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+using objects::Session;
+
+constexpr const char* sets[] = {"mpi://WORLD", "mpi://SELF"};
+
 // The group behind the name of a process set; raises MPI_ERR_ARG.
 int take_set(const Story& story, const char* name, objects::Group*& group) {
   if (name && strcmp(name, sets[0]) == 0) {
@@ -41,11 +47,6 @@ int take_set(const Story& story, const char* name, objects::Group*& group) {
                  "there are mpi://WORLD and mpi://SELF; MPI_Session_get_nth_pset lists them");
   }
   return MPI_SUCCESS;
-}
-
-void destroy(Session* session) {
-  objects::release(session->errhandler);
-  base::heap_free(session, sizeof(Session));
 }
 
 }  // namespace
@@ -74,13 +75,13 @@ HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Se
   auto* made = new (memory) Session{.thread_level = level};
   replace_errhandler(made->errhandler, handler);
   if (process().state.load() == runtime::State::after) {
-    destroy(made);
+    objects::release(made);
     return not_running(story.call);
   }
   if (process().open_session(level) != Outcome::ok) cannot_start(story.call);
   made->handle = registry().sessions.add(made);
   if (!made->handle) {
-    destroy(made);
+    objects::release(made);
     process().close_session();
     return raise(story, Outcome::no_resource);
   }
@@ -92,8 +93,15 @@ HEADWAY_ENTRY(MPI_Session_finalize)(MPI_Session* session) {
   Story story{.call = "MPI_Session_finalize"};
   if (const int code = check_places(story, session)) return code;
   if (const int code = take_session(story, *session)) return code;
+  if (story.session->buffer) {
+    // What the buffer holds leaves first.
+    void* memory;
+    uint64_t size;
+    bool automatic;
+    (void)p2p::detach_buffer(process().waiter(), &story.session->buffer, memory, size, automatic);
+  }
   registry().sessions.remove(story.session->handle);
-  destroy(story.session);
+  objects::release(story.session);
   process().close_session();
   *session = MPI_SESSION_NULL;
   return MPI_SUCCESS;
@@ -186,8 +194,12 @@ HEADWAY_ENTRY(MPI_Group_from_session_pset)(MPI_Session session, const char* pset
   if (const int code = take_session(story, session)) return code;
   objects::Group* group;
   if (const int code = take_set(story, pset_name, group)) return code;
-  group->retain();
-  return hand_out_group(story, group, newgroup);
+  objects::Group* made = objects::Group::make(group->size);
+  if (!made) return raise(story, Outcome::no_memory);
+  memcpy(made->members, group->members, size_t(group->size) * sizeof *group->members);
+  made->settle(uint32_t(process().rank()));
+  made->belong(story.session);
+  return hand_out_group(story, made, newgroup);
 }
 
 HEADWAY_ENTRY(MPI_Comm_create_from_group)(MPI_Group group, const char* stringtag, MPI_Info info,

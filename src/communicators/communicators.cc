@@ -168,6 +168,7 @@ Outcome split(const Makers& makers, objects::Comm* comm, int color, int key, obj
   if (!group) return Outcome::no_memory;
   for (size_t i = 0; i < places.size(); ++i) group->members[i] = comm->job_rank(places[i].rank);
   group->settle(makers.waiter.engine.rank());
+  group->belong(comm->group->session);
   const uint64_t context = uint64_t(all[size_t(places[0].rank) * 3 + 2]);
   const Outcome outcome = adopt(makers, *comm, context, group, made);
   group->release();

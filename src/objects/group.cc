@@ -35,6 +35,7 @@ int Group::find(uint32_t job_rank) const {
 
 void Group::release() {
   if (references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (session) objects::release(session);
   base::heap_free(members, size_t(size) * sizeof(uint32_t));
   base::heap_free(this, sizeof(Group));
 }

@@ -7,6 +7,7 @@
 
 #include "base/outcome.h"
 #include "base/vec.h"
+#include "objects/session.h"
 
 namespace headway::objects {
 
@@ -20,9 +21,15 @@ struct Group {
   int size = 0;
   int self = undefined_rank;    // own rank in it
   uint32_t* members = nullptr;  // rank in the job of each rank of the group
+  Session* session = nullptr;   // that it comes from, if any
 
   // A group without members, of that size, for the caller to fill; then call settle(own).
   static Group* make(int size);
+  // `from` may be null; takes a reference.
+  void belong(Session* from) {
+    session = from;
+    if (from) from->retain();
+  }
   // Finds the own rank once the members are in.
   void settle(uint32_t own_job_rank);
   // Rank in the group of that process, or undefined_rank. For many look-ups: GroupIndex.

@@ -4,6 +4,7 @@
 
 #include "base/heap.h"
 #include "base/list.h"
+#include "objects/session.h"
 
 namespace headway::p2p {
 namespace {
@@ -34,8 +35,15 @@ namespace {
 constinit SendBuffer* of_process = nullptr;
 constexpr int any_tag_of_user = -2;  // MPI_ANY_TAG, for a status without a message
 
-SendBuffer*& slot_of(objects::Comm* comm) {
-  return comm ? reinterpret_cast<SendBuffer*&>(comm->buffer) : of_process;
+SendBuffer*& slot_of(void** place) {
+  return place ? reinterpret_cast<SendBuffer*&>(*place) : of_process;
+}
+
+// The communicator's own, else that of the session it comes from, else the process's.
+SendBuffer* buffer_for(objects::Comm* comm) {
+  if (comm->buffer) return slot_of(&comm->buffer);
+  objects::Session* session = comm->group->session;
+  return session && session->buffer ? slot_of(&session->buffer) : of_process;
 }
 
 uint64_t round(uint64_t n) { return (n + 15) & ~uint64_t(15); }
@@ -93,7 +101,7 @@ void block_sent(Request* request) {
 // Copies and starts one message; engine held.
 Outcome send_copy(waiting::Waiter& waiter, const UserMemory& memory, const Address& to) {
   Engine& engine = waiter.engine;
-  SendBuffer* buffer = slot_of(to.comm) ? slot_of(to.comm) : of_process;
+  SendBuffer* buffer = buffer_for(to.comm);
   if (!buffer) return Outcome::bad_argument;
   Block* block = take_block(*buffer, memory.bytes());
   if (!block) {
@@ -135,12 +143,12 @@ void restart_buffered(waiting::Waiter& waiter, Request* request) {
   request->done.store(1, std::memory_order_release);
 }
 
-Outcome attach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void* memory, uint64_t size) {
+Outcome attach_buffer(waiting::Waiter& waiter, void** place, void* memory, uint64_t size) {
   auto* buffer = static_cast<SendBuffer*>(base::heap_allocate(sizeof(SendBuffer)));
   if (!buffer) return Outcome::no_memory;
   new (buffer) SendBuffer{static_cast<char*>(memory), size, {}, {}};
   waiter.engine.handoff.enter();
-  SendBuffer*& slot = slot_of(comm);
+  SendBuffer*& slot = slot_of(place);
   const bool taken = slot != nullptr;
   if (!taken) slot = buffer;
   waiter.engine.handoff.leave();
@@ -148,15 +156,15 @@ Outcome attach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void* memory
   return taken ? Outcome::bad_argument : Outcome::ok;
 }
 
-Outcome flush_buffer(waiting::Waiter& waiter, objects::Comm* comm) {
+Outcome flush_buffer(waiting::Waiter& waiter, void** place) {
   waiter.engine.handoff.enter();
-  SendBuffer* buffer = slot_of(comm);
+  SendBuffer* buffer = slot_of(place);
   if (buffer) waiter.until([buffer] { return buffer->blocks.empty(); }, nullptr);
   waiter.engine.handoff.leave();
   return Outcome::ok;
 }
 
-Request* start_flush(waiting::Waiter& waiter, objects::Comm* comm) {
+Request* start_flush(waiting::Waiter& waiter, void** place) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
   Request* request = engine.take_request();
@@ -169,7 +177,7 @@ Request* start_flush(waiting::Waiter& waiter, objects::Comm* comm) {
     request->peer = nullptr;
     request->done.store(0, std::memory_order_relaxed);
     ++engine.handoff.pending;
-    SendBuffer* buffer = slot_of(comm);
+    SendBuffer* buffer = slot_of(place);
     if (buffer && !buffer->blocks.empty()) {
       buffer->flushes.push_back(request);
     } else {
@@ -180,12 +188,12 @@ Request* start_flush(waiting::Waiter& waiter, objects::Comm* comm) {
   return request;
 }
 
-Outcome detach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void*& memory, uint64_t& size,
+Outcome detach_buffer(waiting::Waiter& waiter, void** place, void*& memory, uint64_t& size,
                       bool& automatic) {
-  SendBuffer* buffer = slot_of(comm);
+  SendBuffer* buffer = slot_of(place);
   if (!buffer) return Outcome::bad_argument;
-  (void)flush_buffer(waiter, comm);
-  slot_of(comm) = nullptr;
+  (void)flush_buffer(waiter, place);
+  slot_of(place) = nullptr;
   memory = buffer->memory;
   size = buffer->size;
   automatic = !buffer->memory;

@@ -1,7 +1,7 @@
 // Buffered sends: messages copied into a buffer that the user attached, or one that the library
 // makes by itself. Thread: any application thread; the functions take the engine. Owner: the
-// process's buffer lives here, a communicator's in its Comm. Invariant: a block is in use until
-// its send is complete; the user's memory holds messages only, our notes lie elsewhere.
+// process's buffer lives here, that of a communicator or session in it. Invariant: a block is in
+// use until its send is complete; the user's memory holds messages only, our notes lie elsewhere.
 #pragma once
 #include "p2p/p2p.h"
 
@@ -14,15 +14,16 @@ Outcome send_buffered(waiting::Waiter& waiter, const UserMemory& memory, const A
 // Starts a persistent buffered send; engine held. On failure the request completes with it.
 void restart_buffered(waiting::Waiter& waiter, Request* request);
 
-// Attach, detach and flush the buffer of a communicator, or of the process (comm null). `memory`
-// null: automatic. bad_argument: attach with one there, detach without.
-Outcome attach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void* memory, uint64_t size);
-Outcome detach_buffer(waiting::Waiter& waiter, objects::Comm* comm, void*& memory, uint64_t& size,
+// Attach, detach and flush the buffer that a communicator or session keeps at `place`, or that of
+// the process (null). `memory` null: automatic. bad_argument: attach with one there, detach
+// without.
+Outcome attach_buffer(waiting::Waiter& waiter, void** place, void* memory, uint64_t size);
+Outcome detach_buffer(waiting::Waiter& waiter, void** place, void*& memory, uint64_t& size,
                       bool& automatic);
-Outcome flush_buffer(waiting::Waiter& waiter, objects::Comm* comm);
+Outcome flush_buffer(waiting::Waiter& waiter, void** place);
 // The same without waiting: a request of the user that is complete when the buffer is empty. Null
 // without memory.
-Request* start_flush(waiting::Waiter& waiter, objects::Comm* comm);
+Request* start_flush(waiting::Waiter& waiter, void** place);
 // At finalize: waits until all have left.
 void finish_buffers(waiting::Waiter& waiter);
 

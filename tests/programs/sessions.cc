@@ -171,6 +171,39 @@ void handlers() {
   close(session);
 }
 
+// Buffered sends in a session's communicators use its buffer, until one of their own is attached.
+void buffers() {
+  MPI_Session session = open();
+  MPI_Comm comm = comm_of(session, "mpi://SELF", "buffers"), part = MPI_COMM_NULL;
+  MPI(MPI_Comm_split(comm, 0, 0, &part));
+  int number = 7, got = 0;
+  EXPECT_CLASS(MPI_ERR_BUFFER, MPI_Bsend(&number, 1, MPI_INT, 0, 1, comm));
+  std::vector<char> memory(1000 + MPI_BSEND_OVERHEAD);
+  MPI(MPI_Session_attach_buffer(session, memory.data(), static_cast<int>(memory.size())));
+  EXPECT_CLASS(MPI_ERR_BUFFER, MPI_Session_attach_buffer(session, memory.data(), 10));
+  for (MPI_Comm on : {comm, part}) {
+    MPI(MPI_Bsend(&number, 1, MPI_INT, 0, 1, on));
+    MPI(MPI_Recv(&got, 1, MPI_INT, 0, 1, on, MPI_STATUS_IGNORE));
+    CHECK_EQ(got, 7);
+  }
+  MPI(MPI_Session_flush_buffer(session));
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI(MPI_Session_iflush_buffer(session, &request));
+  MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  void* back = nullptr;
+  MPI_Count size = 0;
+  MPI(MPI_Session_detach_buffer_c(session, &back, &size));
+  CHECK_EQ(back, static_cast<void*>(memory.data()));
+  CHECK_EQ(size, memory.size());
+  EXPECT_CLASS(MPI_ERR_BUFFER, MPI_Session_detach_buffer_c(session, &back, &size));
+  MPI(MPI_Session_attach_buffer_c(session, MPI_BUFFER_AUTOMATIC, 0));
+  MPI(MPI_Bsend(&number, 1, MPI_INT, 0, 2, part));
+  MPI(MPI_Recv(&got, 1, MPI_INT, 0, 2, part, MPI_STATUS_IGNORE));
+  MPI(MPI_Comm_free(&part));
+  MPI(MPI_Comm_free(&comm));
+  close(session);  // detaches
+}
+
 void expect_flags(int initialized, int finalized) {
   int flag = -1;
   MPI(MPI_Initialized(&flag));
@@ -184,6 +217,7 @@ void all_cases() {
   groups_and_tags();
   several();
   handlers();
+  buffers();
 }
 
 }  // namespace
