@@ -163,7 +163,7 @@ bool Handoff::arm_and_unlock() {
     if (!work_->advance()) break;
     disarm();
     work_->settle();
-    if (pending == 0) {
+    if (pending == passive) {
       lock_.unlock();
       return true;
     }
@@ -206,12 +206,12 @@ void Handoff::leave_slowly() {
     lock_.unlock();
     return;
   }
-  if (pending == 0 || !with_thread_) {
+  if (pending == passive || !with_thread_) {
     lock_.unlock();
     return;
   }
   work_->settle();
-  if (pending == 0) {
+  if (pending == passive) {
     lock_.unlock();
     return;
   }
@@ -354,7 +354,7 @@ void Handoff::work_as_thread() {
   driver = Driver::nobody;
   if (parked_) wake_parked();
   if (sleepers_) bell_.ring();
-  if (pending == 0) {
+  if (pending == passive) {
     lock_.unlock();
     return;
   }

@@ -74,7 +74,7 @@ class Handoff {
   }
   void leave() {
     driver = Driver::nobody;
-    if ((pending == 0 || !with_thread_) && quiet_) [[likely]] {
+    if ((pending == passive || !with_thread_) && quiet_) [[likely]] {
       lock_.unlock();
       return;
     }
@@ -117,6 +117,9 @@ class Handoff {
   Driver driver = Driver::nobody;
   // Operations that go on without their user; maintained by the engine.
   int64_t pending = 0;
+  // Those of them for which the message thread can do nothing: they wait for an acknowledgement
+  // that only their user asks for.
+  int64_t passive = 0;
   UserCalls user_calls;
   Counters counters;
 

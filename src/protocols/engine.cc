@@ -95,6 +95,8 @@ void Engine::complete(Request* request, Outcome outcome) {
     landings_.remove(request);
   }
   --handoff.pending;
+  handoff.passive -= request->passive;
+  request->passive = false;
   request->done.store(1, std::memory_order_release);  // pairs with waiting
   handoff.completed();
   if (request->notify) {

@@ -49,6 +49,7 @@ struct Request : matching::Hook {
   bool cancelling = false;
   bool expected = false;  // receive: stands in the list of streams that come over TCP
   bool blocking = false;  // send: its rank waits for it and for nothing else
+  bool passive = false;   // send: all that is left to come is an acknowledgement
   bool copied = false;    // send: some of it was copied straight into the receiver's buffer
   uint8_t collective = 0;
   uint8_t size_class = 0;

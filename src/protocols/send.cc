@@ -179,6 +179,9 @@ void Engine::retire_send(Request* request) {
   if (request->mode == Mode::synchronous) {
     request->stage = Stage::requested;
     ++controls_awaited_;
+    // A step of a schedule is followed by others.
+    request->passive = !request->notify;
+    handoff.passive += request->passive;
   } else {
     complete(request, Outcome::ok);
   }
