@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t thread_turn_ns = 200'000;  // the message thread owns the engine no longer
 constexpr int leave_rounds = 4;
+constexpr uint32_t unwatch_after = 32;  // waits one after the other that needed no sleeper
 constexpr size_t thread_stack = 256 << 10;
 
 enum Source : uint64_t { source_bell = 1, source_sockets = 2, source_timer = 3 };
@@ -65,7 +66,9 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
 
 Outcome Handoff::watch(int sockets) {
   if (sockets < 0) return Outcome::ok;
-  return add_to(inner_, sockets, EPOLLIN, source_sockets) ? Outcome::ok : Outcome::no_resource;
+  sockets_ = sockets;
+  set_sockets_watched(true);
+  return sockets_watched_ ? Outcome::ok : Outcome::no_resource;
 }
 
 void Handoff::stop() {
@@ -142,6 +145,30 @@ void Handoff::disarm() {
   is_armed_ = false;
 }
 
+void Handoff::attend_slowly() {
+  if (sleepers_) return;
+  if (sockets_armed_) {
+    set_sockets_armed(false);
+  } else if (sockets_watched_ && ++attended_ >= unwatch_after) {
+    set_sockets_watched(false);
+  }
+}
+
+void Handoff::set_sockets_watched(bool watched) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = source_sockets;
+  const int change = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+  if (epoll_ctl(inner_, change, sockets_, &event) == 0) sockets_watched_ = watched;
+}
+
+// Before anybody sleeps on the inner epoll, or on the outer one.
+void Handoff::watch_sockets() {
+  attended_ = 0;
+  if (!sockets_watched_ && sockets_ >= 0) [[unlikely]]
+    set_sockets_watched(true);
+}
+
 void Handoff::set_sockets_armed(bool armed) {
   epoll_event event{};
   event.events = armed ? uint32_t(EPOLLIN | EPOLLONESHOT) : 0u;
@@ -176,6 +203,7 @@ bool Handoff::arm_and_unlock() {
       break;
     }
   }
+  watch_sockets();
   // MOD looks at the readiness again, so what came before it still fires.
   if (!sockets_armed_) set_sockets_armed(true);
   lock_.unlock();
@@ -259,6 +287,7 @@ void Handoff::sleep(int timeout_ms) {
   }
   // Disarmed, or the kernel wakes the message thread for what this thread will take.
   if (sockets_armed_) set_sockets_armed(false);
+  watch_sockets();
   ++sleepers_;
   work_->settle();  // what cannot move yet wakes us by the clock
   refresh_quiet();

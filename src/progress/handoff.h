@@ -93,6 +93,11 @@ class Handoff {
     show_waiting(poller_ != 0);
     refresh_quiet();
   }
+  // A thread that waits has looked in vain a few times: packets need not wake the message thread,
+  // nor walk through the epolls on their way, while this one reads the sockets itself.
+  void attend() {
+    if (sockets_ >= 0) attend_slowly();
+  }
   // Waits (engine not owned meanwhile) until some request completes or the poller leaves. False:
   // nobody woke it, the time was up.
   bool park();
@@ -132,7 +137,10 @@ class Handoff {
   void take_reminder();
   void leave_slowly();
   bool arm_and_unlock();
+  void attend_slowly();
   void set_sockets_armed(bool armed);
+  void set_sockets_watched(bool watched);
+  void watch_sockets();
   void wake_others();
   void wake_parked();
   void show_waiting(bool waits) {
@@ -144,9 +152,11 @@ class Handoff {
   static void* thread_main(void* self);
 
   base::SpinLock lock_;
-  bool is_armed_ = false;       // our armed word may be set
-  bool sockets_armed_ = false;  // the outer epoll will fire once
-  bool rung_ = false;           // somebody rang, or is about to
+  bool is_armed_ = false;         // our armed word may be set
+  bool sockets_armed_ = false;    // the outer epoll will fire once
+  bool sockets_watched_ = false;  // stand in the inner epoll
+  uint32_t attended_ = 0;         // waits since the sockets were last armed or slept on
+  bool rung_ = false;             // somebody rang, or is about to
   bool with_thread_ = false;
   bool quiet_ = true;  // nobody parks or sleeps
   int poller_ = 0;
@@ -162,8 +172,9 @@ class Handoff {
   base::Doorbell bell_;
   int timer_ = -1;
   bool reminding_ = false;
-  int inner_ = -1;  // bell and sockets, level-triggered: an application thread sleeps on it
-  int outer_ = -1;  // inner_, one shot: the message thread sleeps on it
+  int sockets_ = -1;  // the transport's epoll
+  int inner_ = -1;    // bell and sockets, level-triggered: an application thread sleeps on it
+  int outer_ = -1;    // inner_, one shot: the message thread sleeps on it
   pthread_t thread_{};
 };
 

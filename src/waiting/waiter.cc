@@ -7,6 +7,7 @@
 namespace headway::waiting {
 namespace {
 
+constexpr uint32_t attend_after = 4;          // idle turns; then this wait is one
 constexpr uint32_t clock_every = 64;          // idle turns between two looks at the clock
 constexpr uint64_t yield_for_ns = 1'000'000;  // then sleep
 // A yield that took as long as a time slice: somebody computes on this core. Turns of waiting
@@ -34,7 +35,7 @@ bool Waiter::idle(Turn& turn, protocols::Peer*) {
     turn.polling = true;
     return true;
   }
-  ++turn.idle;
+  if (++turn.idle == attend_after) handoff.attend();
   if (policy_.crowded) {
     rest(turn);
   } else if (turn.idle % clock_every == 0) {
