@@ -143,6 +143,7 @@ void Handoff::disarm() {
   rung_ |= armed_->load(std::memory_order_relaxed) == 0;
   armed_->store(0, std::memory_order_relaxed);
   is_armed_ = false;
+  work_->awake();
 }
 
 void Handoff::attend_slowly() {

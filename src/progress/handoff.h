@@ -33,6 +33,8 @@ class Work {
   virtual void settle() = 0;
   // Events that a sleeper has to wake for (a mask that peers compare with what they publish).
   virtual uint32_t wanted() = 0;
+  // The sleeper is up: from now on advance() looks also at what wanted() let the kernel hold back.
+  virtual void awake() = 0;
 
  protected:
   ~Work() = default;

@@ -65,6 +65,7 @@ class Rank final : public Work {
   }
   void settle() override { ++settled; }
   uint32_t wanted() override { return event_mail; }
+  void awake() override {}
 
   // As a peer publishes, and as shm::Node::wake rings.
   void mail(uint64_t number) {
@@ -88,6 +89,11 @@ class Rank final : public Work {
   std::atomic<bool> busy_{false};
   int sockets_[2] = {-1, -1};
 };
+
+// As a rank that waits: now and then long enough for the sockets to leave the sleepers' epoll.
+void attend(Rank& rank, std::mt19937_64& random) {
+  for (auto times = random() % 40; times > 0; --times) rank.handoff.attend();
+}
 
 bool reaches(const std::atomic<uint64_t>& value, uint64_t wanted) {
   const uint64_t start = base::now_ns();
@@ -120,6 +126,7 @@ uint64_t race(Rank& rank, uint64_t rounds, std::atomic<uint64_t>& taken, Send&& 
         spin_some(random, 200);
         rank.handoff.enter();
         if (random() % 4 == 0) rank.advance();
+        if (random() % 4 == 0) attend(rank, random);
         spin_some(random, 50);
         rank.handoff.leave();
       }
@@ -220,6 +227,22 @@ TEST(Handoff, WithoutPendingWorkNothingIsArmed) {
   EXPECT_EQ(rank.taken_mail.load(), 0u);
 }
 
+// Nor one whose operations only wait for an answer that moves nothing else.
+TEST(Handoff, PassiveWorkAloneArmsNothing) {
+  Rank rank(true);
+  rank.handoff.enter();
+  rank.handoff.pending = rank.handoff.passive = 2;
+  rank.handoff.leave();
+  EXPECT_EQ(rank.armed.load(), 0u);
+  rank.handoff.enter();
+  rank.handoff.pending = 3;
+  rank.handoff.leave();
+  EXPECT_NE(rank.armed.load(), 0u);
+  rank.handoff.enter();
+  rank.handoff.pending = rank.handoff.passive = 0;
+  rank.handoff.leave();
+}
+
 TEST(Handoff, WithoutAThreadNothingIsArmed) {
   Rank rank(false);
   rank.handoff.enter();
@@ -276,6 +299,7 @@ void sleeper(bool with_thread, bool sockets, bool outside_between) {
     asked.store(now, std::memory_order_release);
     const uint64_t start = base::now_ns();
     while (rank.taken_mail.load() < now) {
+      if (random() % 4 == 0) attend(rank, random);
       rank.handoff.sleep(int(limit_ns / 1'000'000));
       rank.advance();
       if (base::now_ns() - start >= limit_ns) {

@@ -12,7 +12,6 @@ namespace {
 constexpr int hot_looks = 24;       // at the ring that a rank waits for
 constexpr int frames_a_turn = 32;   // from one ring before the others get theirs
 constexpr uint32_t tcp_every = 16;  // turns of a waiting rank between two looks at all sockets
-constexpr uint64_t tcp_budget = 1 << 20;
 constexpr uint64_t away_after_ns = 1000;  // a rank that waits no more for that long computes
 constexpr uint32_t copy_after_us = 20;    // then the message thread makes the copy
 
@@ -200,6 +199,7 @@ bool Engine::advance() {
   bool moved = poll_rings();
   if (!busy_.empty()) moved |= flush_busy();
   if (has_runnable()) moved |= copy_some();
+  if (overlooks_) moved |= look_at_expected();
   if (uses_tcp && (handoff.driver != progress::Driver::waiting || ++tcp_turn_ % tcp_every == 0)) {
     moved |= tcp.reap(tcp_budget);
   }

@@ -81,6 +81,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   bool advance() override;
   void settle() override;
   uint32_t wanted() override;
+  void awake() override { overlooks_ = expects_; }
   // The same as advance(), but looks at one peer's ring or socket first (null: all).
   bool advance_for(Peer* peer);
   // True when something could be moved by this thread without waiting for anybody.
@@ -122,6 +123,8 @@ class Engine final : public progress::Work, public tcp::Receiver {
   void lost(uint32_t peer, Outcome why, const char* story) override;
 
  private:
+  static constexpr uint64_t tcp_budget = 1 << 20;  // bytes read in one look at the sockets
+
   // engine.cc
   void connect(Peer& peer);
   bool ready(Peer& peer) {
@@ -164,6 +167,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
 
   // receive.cc
   void expect_streams();
+  bool look_at_expected();
   bool deliver(Peer& peer, const FrameHeader& header, const char* body);
   bool deliver_eager(Peer& peer, const FrameHeader& header, const char* body);
   bool deliver_request_send(Peer& peer, const FrameHeader& header, const char* body);
@@ -201,6 +205,9 @@ class Engine final : public progress::Work, public tcp::Receiver {
   uint32_t receives_posted_ = 0;  // kinds of work, for wanted()
   uint32_t controls_awaited_ = 0;
   uint32_t tcp_turn_ = 0;
+  uint32_t expect_turn_ = 0;
+  bool expects_ = false;    // expect_streams() has set marks
+  bool overlooks_ = false;  // and what lies below them is to be seen again
   bool may_pull_ = true;
   bool pressure_ = false;
 };

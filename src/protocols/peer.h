@@ -28,10 +28,11 @@ struct Peer {
   bool busy = false;       // stands in the engine's list of peers with something to flush
   bool connected = false;  // its ring is open, or its card is set
   bool lost = false;
-  bool pressed = false;    // tcp: asked for handshakes
-  uint64_t eager_max = 0;  // decided at connect
-  uint32_t chunk = 0;      // bytes of a data frame
-  uint32_t sequence = 0;   // envelopes that have left
+  bool pressed = false;      // tcp: asked for handshakes
+  uint64_t eager_max = 0;    // decided at connect
+  uint32_t chunk = 0;        // bytes of a data frame
+  uint32_t sequence = 0;     // envelopes that have left
+  uint32_t expect_turn = 0;  // the engine's, when its next stream was last looked for
   shm::Producer out;
   shm::Consumer in;
   base::List<ControlFrame> controls;

@@ -8,7 +8,6 @@ namespace {
 constexpr uint64_t pull_piece_bytes = 256 << 10;
 constexpr uint64_t pull_turn = 1 << 20;
 constexpr size_t most_vectors = 64;
-constexpr uint64_t expect_whole = 16 << 10;  // a tail of a stream is waited for as a whole
 constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame waits behind it
 
 // Landing::token tells a receive from an unexpected message by its lowest bit.
@@ -319,25 +318,55 @@ void Engine::clear_to_send(Request* receive, Way way) {
   control(*receive->peer, header, &body);
 }
 
-// Before the message thread sleeps: it need not wake for every packet of a long stream. Half of
-// the rest at a time, so that most of the copy is done when the last byte comes.
-// Only for streams that flow already, and only while no answer is awaited: two ranks that each
-// waited for the other's data slept through the clear-to-send that both had got.
+// Before the message thread sleeps: it need not wake for every packet of a stream. Half of a long
+// rest at a time, so that most of the copy is done when the last byte comes; the last frame at
+// once, since a wake-up costs the program more than its copy.
+// The mark must be met by bytes that come whatever this process does or leaves:
+// - while an answer is awaited none is set: two ranks that each waited for the other's data slept
+//   through the clear-to-send that both had got;
+// - a stream that has not begun hides what is sent before it: so not while schedules wait for that.
+// A rank inside MPI looks at everything (look_at_expected).
 void Engine::expect_streams() {
-  if (controls_awaited_ > 0) return;
-  for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    // What has landed of a frame will not come again: a mark above the rest would never be met.
-    if (receive->moved + receive->partial == 0) continue;
-    const uint64_t rest = receive->total - receive->moved - receive->partial;
-    if (rest <= tcp::always_whole * 2) {
-      tcp.expect(receive->peer->rank, 1);
-    } else if (rest <= expect_whole) {
-      // The last frame may lie in the transport's buffer in part.
-      tcp.expect(receive->peer->rank, rest - tcp::always_whole);
-    } else {
-      tcp.expect(receive->peer->rank, rest / 2 < expect_most ? rest / 2 : expect_most);
+  overlooks_ = false;
+  bool bare = controls_awaited_ > 0;  // a link that had a mark must have none now
+  ++expect_turn_;
+  for (Request* receive = landings_.first(); receive && controls_awaited_ == 0;
+       receive = receive->list_next) {
+    // Streams of one peer come one after the other.
+    Peer& peer = *receive->peer;
+    if (peer.expect_turn == expect_turn_) continue;
+    peer.expect_turn = expect_turn_;
+    // What has landed of a frame will not come again: a mark above the rest would never be met. Nor
+    // will what may lie in the transport's buffer: part of a short frame.
+    const uint64_t frame = receive->total - receive->moved;
+    const uint64_t rest = frame - receive->partial;
+    const bool begun = receive->moved + receive->partial > 0;
+    if ((!begun && schedules) || frame <= tcp::always_whole) {
+      bare = true;
+      continue;
     }
+    const uint64_t half = rest / 2 < expect_most ? rest / 2 : expect_most;
+    tcp.expect(peer.rank, frame <= peer.chunk ? rest : half);
+    expects_ = true;
   }
+  if (bare) overlooks_ = expects_;
+}
+
+// The links that have a mark, past the epoll that does not tell of them.
+bool Engine::look_at_expected() {
+  expects_ = overlooks_ = false;
+  ++expect_turn_;
+  bool moved = false;
+  for (Request* receive = landings_.first(); receive;) {
+    Peer& peer = *receive->peer;
+    receive = receive->list_next;
+    if (peer.expect_turn == expect_turn_) continue;
+    peer.expect_turn = expect_turn_;
+    if (!tcp.reap_peer(peer.rank, tcp_budget)) continue;
+    moved = true;
+    receive = landings_.first();  // what was read may have completed, and left the list
+  }
+  return moved;
 }
 
 // Copies the next piece from the sender's buffer, which lies still while its rank computes.

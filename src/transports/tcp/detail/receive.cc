@@ -8,11 +8,16 @@
 #include "transports/tcp/detail/impl.h"
 
 namespace headway::tcp {
+namespace {
+
+// Read into the buffer where a long body is expected next: what lands there is copied once more.
+constexpr uint32_t beside_bodies = 4096;
+
+}  // namespace
 
 // Reads until the socket is empty, the turn is over or the link has ended. True if a byte came.
 bool Tcp::Impl::read_link(Link& link, uint64_t& budget) {
   if (link.ended) return false;
-  if (link.receive_lowat != 1) reset_lowat(link);
   uint64_t turn = budget < turn_bytes ? budget : turn_bytes;
   bool moved = false;
   while (turn && (link.state == LinkState::open || link.state == LinkState::broken)) {
@@ -36,6 +41,8 @@ bool Tcp::Impl::read_link(Link& link, uint64_t& budget) {
     parse(link);
     if (size_t(n) < asked) break;  // the socket is empty: level-triggered epoll tells of more
   }
+  // Not before: what lay below the mark would wake a sleeper whose work has just been done.
+  if (link.receive_lowat != 1 && link.state == LinkState::open) reset_lowat(link);
   return moved;
 }
 
@@ -44,6 +51,7 @@ ssize_t Tcp::Impl::read_once(Link& link, size_t& asked) {
   const Landing& to = link.landing;
   if (!link.in_body || !to.flat || link.arrived >= to.length) {
     asked = rx_bytes - link.rx_tail;
+    if (link.receive_lowat > beside_bodies && asked > beside_bodies) asked = beside_bodies;
     const ssize_t n = recv(link.fd, link.rx + link.rx_tail, asked, MSG_DONTWAIT);
     if (n > 0) link.rx_tail += uint32_t(n);
     return n;
@@ -53,7 +61,7 @@ ssize_t Tcp::Impl::read_once(Link& link, size_t& asked) {
   const size_t rest = size_t(wanted - link.arrived);
   const size_t direct = rest < turn_bytes ? rest : turn_bytes;
   const iovec parts[2] = {{to.flat + link.arrived, direct},
-                          {link.rx, direct == rest ? size_t(rx_bytes) : 0}};
+                          {link.rx, direct == rest ? size_t(beside_bodies) : 0}};
   asked = direct + parts[1].iov_len;
   const ssize_t n = readv(link.fd, parts, 2);
   if (n <= 0) return n;
