@@ -47,15 +47,6 @@ class HandleTable {
   }
   void remove(uintptr_t handle);
   uint32_t count() const { return count_; }
-  // Calls visit(handle, object) for every valid handle.
-  template <class Visit>
-  void for_each(Visit&& visit) const {
-    for (uint32_t i = 0; i < made_; ++i) {
-      const Slot& slot = at(i);
-      const uintptr_t handle = slot.handle.load(std::memory_order_acquire);
-      if (handle) visit(handle, slot.object);
-    }
-  }
 
  private:
   static constexpr uint32_t slab_shift = 8;

@@ -58,12 +58,7 @@ TEST(HandleTable, AgainstAMap) {
       ASSERT_EQ(table->find(handle), now == valid.end() ? nullptr : now->second);
     }
   }
-  size_t seen = 0;
-  table->for_each([&](uintptr_t handle, void* object) {
-    ++seen;
-    EXPECT_EQ(valid.at(handle), object);
-  });
-  EXPECT_EQ(seen, valid.size());
+  for (const auto& [handle, object] : valid) EXPECT_EQ(table->find(handle), object);
 }
 
 TEST(HandleTable, ForeignAndInventedHandlesAreNull) {
