@@ -96,6 +96,11 @@ class PostedQueue {
     if (found) remove(found);
     return found;
   }
+  // True if some receive accepts that message.
+  bool takes(const Key& message) {
+    Hook* found = exact_.first(message, counters);
+    return found || (wild_first_ && older_wild(message, nullptr));
+  }
   size_t size() const { return exact_.count() + wild_count_; }
   // The oldest receives in no particular order, for a state dump: calls visit(hook) up to `most`.
   Hook* first_wild() const { return wild_first_; }

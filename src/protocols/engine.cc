@@ -9,11 +9,10 @@
 namespace headway::protocols {
 namespace {
 
-constexpr int hot_looks = 24;       // at the ring that a rank waits for
-constexpr int frames_a_turn = 32;   // from one ring before the others get theirs
-constexpr uint32_t tcp_every = 16;  // turns of a waiting rank between two looks at all sockets
-constexpr uint64_t away_after_ns = 1000;  // a rank that waits no more for that long computes
-constexpr uint32_t copy_after_us = 20;    // then the message thread makes the copy
+constexpr int hot_looks = 24;           // at the ring that a rank waits for
+constexpr int frames_a_turn = 32;       // from one ring before the others get theirs
+constexpr uint32_t tcp_every = 16;      // turns of a waiting rank between two looks at all sockets
+constexpr uint32_t copy_after_us = 20;  // then the message thread makes the copy
 
 }  // namespace
 
@@ -92,6 +91,13 @@ void Engine::complete(Request* request, Outcome outcome) {
   if (request->expected) {
     request->expected = false;
     landings_.remove(request);
+  }
+  stop_helping(request);
+  unshare(request);
+  if (request->claimed) {
+    request->claimed = false;
+    request->peer->in.advert().clear();
+    request->peer->advertised = nullptr;
   }
   --handoff.pending;
   handoff.passive -= request->passive;
@@ -200,6 +206,7 @@ bool Engine::advance() {
   if (!busy_.empty()) moved |= flush_busy();
   if (has_runnable()) moved |= copy_some();
   if (overlooks_) moved |= look_at_expected();
+  if (!helpable_.empty() && handoff.driver == progress::Driver::waiting) moved |= help_some();
   if (uses_tcp && (handoff.driver != progress::Driver::waiting || ++tcp_turn_ % tcp_every == 0)) {
     moved |= tcp.reap(tcp_budget);
   }
@@ -223,54 +230,6 @@ bool Engine::advance_for(Peer* peer) {
 // The program is not held up for a copy: it may be back in a moment. If not, our thread copies.
 void Engine::settle() {
   if (has_runnable()) handoff.remind(copy_after_us);
-}
-
-// Copies between this process and another, by whoever has time: a rank that waits does it while the
-// other side is outside MPI; if both wait, a stream through the segment is faster.
-bool Engine::copy_some() {
-  // A rank in a call that does not wait leaves the copy to its message thread, if it has one.
-  const bool waits =
-      handoff.driver == progress::Driver::waiting || handoff.driver == progress::Driver::thread;
-  if (!waits && handoff.has_thread()) return false;
-  bool moved = false;
-  if (Request* request = pulls_.first()) {
-    if (may_copy(request)) moved |= pull_some(request);
-  }
-  if (Request* request = pushes_.first()) {
-    if (may_copy(request)) moved |= push_some(request);
-  }
-  return moved;
-}
-
-// True if this side should copy now. Turns the request into a stream if the other side is back.
-bool Engine::may_copy(Request* request) {
-  if (node.is_waiting(request->peer->local) && handoff.driver != progress::Driver::thread) {
-    request->away_since = 0;
-    stream_instead(request);
-    return false;
-  }
-  return handoff.driver == progress::Driver::thread || stays_away(request);
-}
-
-// The other rank does not wait, and not only because it is between two calls.
-bool Engine::stays_away(Request* request) {
-  const uint64_t now = base::now_ns();
-  if (request->away_since == 0) request->away_since = now;
-  return now - request->away_since > away_after_ns;
-}
-
-void Engine::stream_instead(Request* request) {
-  if (request->kind == RequestKind::receive) {
-    pulls_.remove(request);
-    clear_to_send(request, Way::stream);
-    return;
-  }
-  pushes_.remove(request);
-  request->stage = Stage::streaming;
-  request->peer->streams.push_back(request);
-  ++counters.streams;
-  mark_busy(*request->peer);
-  stream_some(*request->peer);
 }
 
 uint32_t Engine::wanted() {

@@ -27,6 +27,8 @@ struct EngineCounters {
   uint64_t unexpected = 0;
   uint64_t unexpected_bytes_most = 0;
   uint64_t pulls = 0, pushes = 0, streams = 0;
+  uint64_t claims = 0;  // sends that took an advertised receive
+  uint64_t helped = 0;  // pieces copied for a transfer that the other rank began
   uint64_t garbage = 0;
 };
 
@@ -156,16 +158,34 @@ class Engine final : public progress::Work, public tcp::Receiver {
   bool stream_some(Peer& peer);
   void start_send_to_self(Request* request);
   void got_clear_send(Peer& peer, const FrameHeader& header, const char* body);
+  void finish_push(Request* request);
+  void retire_send(Request* request);
+
+  // onecopy.cc
   bool can_push(const Request* request) const;
   bool copy_some();
   bool may_copy(Request* request);
   bool stays_away(Request* request);
   void stream_instead(Request* request);
-  bool push_some(Request* request);
-  void finish_push(Request* request);
-  void retire_send(Request* request);
+  void start_push(Request* request);
+  void start_pull(Request* request);
+  void share(Request* request);
+  void unshare(Request* request);
+  bool next_piece(Request* request, shm::Piece& piece);
+  Outcome copy(Request* request, uint64_t remote, const shm::Piece& piece, bool push,
+               uint64_t& done);
+  bool copy_on(Request* request);
+  void expect_help(Request* request);
+  void stop_helping(Request* request);
+  bool help_some();
+  void advertise(Request* receive);
+  bool withdraw(Request* receive);
+  void land_claimed(Request* receive);
+  Request* landing(uint32_t id, Peer& peer);
+  bool claim(Request* send);
 
   // receive.cc
+  Request* match(const matching::Key& key);
   void expect_streams();
   bool look_at_expected();
   bool deliver(Peer& peer, const FrameHeader& header, const char* body);
@@ -181,8 +201,6 @@ class Engine final : public progress::Work, public tcp::Receiver {
   void answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
                       bool sender_waits);
   void clear_to_send(Request* receive, Way way);
-  bool pull_some(Request* receive);
-  Outcome pull_piece(Request* receive, uint64_t n, uint64_t& done);
   Arrived* make_arrived(Peer& peer, const FrameHeader& header, uint64_t size, bool with_data);
   void note_unexpected(int64_t bytes);
 
@@ -201,6 +219,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   base::List<Request> landings_;  // streams that come over TCP
   base::List<Request> pulls_;
   base::List<Request> pushes_;
+  base::List<Request> helpable_;
   uint64_t unexpected_bytes_ = 0;
   uint32_t receives_posted_ = 0;  // kinds of work, for wanted()
   uint32_t controls_awaited_ = 0;

@@ -71,7 +71,8 @@ struct Plan {
   bool away = false;     // pretend at random that ranks are outside MPI
   bool waiting = false;  // drivers wait (streams) at random
   bool cancels = false;
-  bool lost_pid = false;  // copies into other processes fail
+  bool lost_pid = false;     // copies into other processes fail
+  bool lost_helper = false;  // only those into rank 0
   int steps = 1500;
   uint64_t longest = 65537;
 };
@@ -100,6 +101,7 @@ class World {
     if (plan.lost_pid) {
       for (auto& engine : engines_) engine->node.own().pid.store(0x3fffffff);
     }
+    if (plan.lost_helper) engines_[0]->node.own().pid.store(0x3fffffff);
     const auto& word = datatypes::predefined(datatypes::BasicType::int_);
     EXPECT_EQ(datatypes::make_vector(datatypes::Form::narrow, 8, 3, 5, word, type_), Outcome::ok);
   }
@@ -124,6 +126,8 @@ class World {
       sum.pulls += engine->counters.pulls;
       sum.pushes += engine->counters.pushes;
       sum.streams += engine->counters.streams;
+      sum.claims += engine->counters.claims;
+      sum.helped += engine->counters.helped;
       sum.garbage += engine->counters.garbage;
     }
     return sum;
@@ -235,6 +239,7 @@ void World::send() {
     request->memory = memory;
     request->key = message->key;
     request->peer = &engine.peer(to);
+    request->blocking = plan_.away && pick(2);  // so it may claim a receive
     message->send = request;
     engine.start_send(request);
   }
@@ -481,6 +486,8 @@ Total run(const Plan& plan, int seeds) {
     total.engines.pulls += sum.pulls;
     total.engines.pushes += sum.pushes;
     total.engines.streams += sum.streams;
+    total.engines.claims += sum.claims;
+    total.engines.helped += sum.helped;
     total.engines.handshakes += sum.handshakes;
     total.engines.unexpected += sum.unexpected;
     total.settled.receives += world.settled.receives;
@@ -505,6 +512,7 @@ TEST(Engine, TwoRanksInMpi) {
 TEST(Engine, TwoRanksThatComeAndGo) {
   const Total total = run({.ranks = 2, .away = true, .waiting = true}, 12);
   EXPECT_GT(total.engines.pulls, 0u);
+  EXPECT_GT(total.engines.claims, 0u);
 }
 
 TEST(Engine, WithCancels) {
@@ -529,13 +537,21 @@ TEST(Engine, OneCopyThatIsRefused) {
   EXPECT_GT(total.engines.pulls + total.engines.pushes, 0u);
 }
 
+// One rank copies, the other, which would help, may not.
+TEST(Engine, HelpThatIsRefused) {
+  const Total total = run(
+      {.away = true, .waiting = true, .lost_helper = true, .steps = 120, .longest = 1 << 20}, 20);
+  EXPECT_GT(total.engines.pulls + total.engines.pushes, 0u);
+}
+
 TEST(Engine, LittleMemoryForUnexpectedMessages) {
   const Total total = run({.unexpected_max = 4000, .away = true, .cancels = true}, 10);
   EXPECT_GT(total.engines.handshakes, 0u);
 }
 
 TEST(Engine, LongMessages) {
-  run({.away = true, .waiting = true, .steps = 120, .longest = 1 << 20}, 8);
+  const Total total = run({.away = true, .waiting = true, .steps = 120, .longest = 1 << 20}, 8);
+  EXPECT_GT(total.engines.helped, 0u);
 }
 
 }  // namespace

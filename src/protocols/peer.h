@@ -33,11 +33,17 @@ struct Peer {
   uint32_t chunk = 0;        // bytes of a data frame
   uint32_t sequence = 0;     // envelopes that have left
   uint32_t expect_turn = 0;  // the engine's, when its next stream was last looked for
+  uint32_t seen = 0;         // envelopes that came
   shm::Producer out;
   shm::Consumer in;
   base::List<ControlFrame> controls;
   base::List<Request> held;
   base::List<Request> streams;
+  // One-copy transfers that the other rank may help with, at most one each way, and the receive
+  // that it may claim.
+  Request* push_split = nullptr;
+  Request* pull_split = nullptr;
+  Request* advertised = nullptr;
 };
 
 }  // namespace headway::protocols

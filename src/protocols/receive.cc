@@ -5,9 +5,6 @@
 namespace headway::protocols {
 namespace {
 
-constexpr uint64_t pull_piece_bytes = 256 << 10;
-constexpr uint64_t pull_turn = 1 << 20;
-constexpr size_t most_vectors = 64;
 constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame waits behind it
 
 // Landing::token tells a receive from an unexpected message by its lowest bit.
@@ -29,8 +26,15 @@ matching::Key key_of(const FrameHeader& header) {
 
 bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
   switch (Kind(header.kind)) {
-    case Kind::eager: return deliver_eager(peer, header, body);
-    case Kind::request_send: return deliver_request_send(peer, header, body);
+    case Kind::eager:
+    case Kind::request_send: {
+      const bool sense = Kind(header.kind) == Kind::eager
+                             ? deliver_eager(peer, header, body)
+                             : deliver_request_send(peer, header, body);
+      peer.seen = header.sequence + 1;
+      if (peer.advertised) peer.in.advert().saw(peer.seen);
+      return sense;
+    }
     case Kind::clear_send:
       if (header.length != sizeof(ClearSend)) return false;
       got_clear_send(peer, header, body);
@@ -53,10 +57,21 @@ bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
   }
 }
 
+// The receive that takes a message. Those that their senders have claimed are taken already.
+Request* Engine::match(const matching::Key& key) {
+  while (auto* receive = static_cast<Request*>(posted.match(key))) {
+    if (withdraw(receive)) [[likely]] {
+      --receives_posted_;
+      return receive;
+    }
+    land_claimed(receive);
+  }
+  return nullptr;
+}
+
 bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* body) {
   const matching::Key key = key_of(header);
-  if (auto* receive = static_cast<Request*>(posted.match(key))) [[likely]] {
-    --receives_posted_;
+  if (Request* receive = match(key)) [[likely]] {
     describe(receive, key, header.length, peer);
     receive->memory.write(0, body, receive->status_bytes);
     counters.bytes_received += receive->status_bytes;
@@ -81,8 +96,7 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   RequestSend request;
   memcpy(&request, body, sizeof request);
   const matching::Key key = key_of(header);
-  if (auto* receive = static_cast<Request*>(posted.match(key))) {
-    --receives_posted_;
+  if (Request* receive = match(key)) {
     describe(receive, key, request.size, peer);
     answer_request(receive, peer, request, header.word, header.flags & flag_waiting);
     return true;
@@ -96,15 +110,14 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
 }
 
 bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* body) {
-  Request* receive = by_wire_id(header.word);
-  if (!receive || receive->kind != RequestKind::receive || receive->stage != Stage::landing ||
-      receive->peer != &peer || header.context > receive->total ||
+  Request* receive = landing(header.word, peer);
+  if (!receive || header.context > receive->total ||
       header.length > receive->total - header.context) {
     return false;
   }
   receive->memory.write(header.context, body, header.length);
   receive->moved += header.length;
-  if (receive->moved == receive->total) {
+  if (receive->moved == receive->total && !receive->claimed) {
     counters.bytes_received += receive->total;
     complete(receive, Outcome::ok);
   }
@@ -112,14 +125,22 @@ bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* bod
 }
 
 bool Engine::deliver_finished(Peer& peer, const FrameHeader& header) {
-  Request* request = by_wire_id(header.word);
-  if (!request || request->peer != &peer) return false;
+  Request* request;
   if (header.flags & flag_to_receive) {
-    if (request->kind != RequestKind::receive || request->stage != Stage::landing) return false;
+    request = landing(header.word, peer);
+    if (!request) return false;
+    if (request->claimed) {
+      describe(request, request->key, header.context, peer);
+      request->total = request->status_bytes;
+    }
     request->moved = request->total;
     counters.bytes_received += request->total;
   } else {
-    if (request->kind != RequestKind::send || request->stage != Stage::requested) return false;
+    request = by_wire_id(header.word);
+    if (!request || request->peer != &peer || request->kind != RequestKind::send ||
+        request->stage != Stage::requested) {
+      return false;
+    }
     --controls_awaited_;
   }
   complete(request, Outcome::ok);
@@ -147,8 +168,7 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
     ++counters.garbage;
     return false;  // all other kinds are short: they come whole
   }
-  if (auto* receive = static_cast<Request*>(posted.match(key))) {
-    --receives_posted_;
+  if (Request* receive = match(key)) {
     describe(receive, key, header.length, peer);
     receive->stage = Stage::landing;
     receive->peer = &peer;
@@ -216,6 +236,7 @@ void Engine::start_receive(Request* request) {
     accept(request, message);
     return;
   }
+  if (request->memory.bytes() > shm::advertise_from) advertise(request);
   request->stage = Stage::posted;
   ++receives_posted_;
   posted.post(request);
@@ -289,10 +310,8 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
     const bool receiver_waits = handoff.driver == progress::Driver::waiting;
     sender_waits = sender_waits || node.is_waiting(peer.local);
     if (!sender_waits || !(receiver_waits || receive->memory.is_flat())) {
-      receive->stage = Stage::pulling;
       receive->away_since = 0;
-      pulls_.push_back(receive);
-      ++counters.pulls;
+      start_pull(receive);
       return;
     }
     if (!receiver_waits) way = Way::push;
@@ -316,6 +335,7 @@ void Engine::clear_to_send(Request* receive, Way way) {
   header.word = receive->remote;
   header.length = sizeof body;
   control(*receive->peer, header, &body);
+  if (way == Way::push) expect_help(receive);
 }
 
 // Before the message thread sleeps: it need not wake for every packet of a stream. Half of a long
@@ -367,41 +387,6 @@ bool Engine::look_at_expected() {
     receive = landings_.first();  // what was read may have completed, and left the list
   }
   return moved;
-}
-
-// Copies the next piece from the sender's buffer, which lies still while its rank computes.
-bool Engine::pull_some(Request* receive) {
-  const uint64_t rest = receive->total - receive->moved;
-  iovec vectors[most_vectors];
-  uint64_t covered = 0, done = 0;
-  const size_t count =
-      receive->memory.vectors(receive->moved, rest < pull_piece_bytes ? rest : pull_piece_bytes,
-                              vectors, most_vectors, covered);
-  const Outcome outcome = node.pull(receive->peer->local, receive->remote_address + receive->moved,
-                                    vectors, count, done);
-  receive->moved += done;
-  pulls_.remove(receive);
-  if (outcome != Outcome::ok) {
-    may_pull_ = false;  // not allowed here: the rest comes through the segment
-    clear_to_send(receive, Way::stream);
-    return true;
-  }
-  if (receive->moved < receive->total) {
-    // One message after the other, but a long one lets others pass now and then.
-    if (receive->moved % pull_turn) {
-      pulls_.push_front(receive);
-    } else {
-      pulls_.push_back(receive);
-    }
-    return true;
-  }
-  FrameHeader header;
-  header.kind = uint8_t(Kind::finished);
-  header.word = receive->remote;
-  control(*receive->peer, header, nullptr, shm::event_done);
-  counters.bytes_received += receive->total;
-  complete(receive, Outcome::ok);
-  return true;
 }
 
 // --- unexpected messages ---
@@ -483,6 +468,10 @@ void Engine::cancel(Request* request) {
   switch (request->stage) {
     case Stage::posted:
       posted.remove(request);
+      if (!withdraw(request)) {
+        land_claimed(request);  // too late
+        return;
+      }
       --receives_posted_;
       break;
     case Stage::held: request->peer->held.remove(request); break;

@@ -50,6 +50,10 @@ struct Request : matching::Hook {
   bool expected = false;  // receive: stands in the list of streams that come over TCP
   bool blocking = false;  // send: its rank waits for it and for nothing else
   bool passive = false;   // send: all that is left to come is an acknowledgement
+  bool helpable = false;  // stands in the list of those whose copy the other rank may have begun
+  bool shared = false;    // pulling, pushing: shared out between both ranks
+  bool drained = false;   // shared: all is taken, the helper may still copy
+  bool claimed = false;   // receive: its sender took it by the advert
   bool copied = false;    // send: some of it was copied straight into the receiver's buffer
   uint8_t collective = 0;
   uint8_t size_class = 0;

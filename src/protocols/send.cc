@@ -5,8 +5,6 @@
 namespace headway::protocols {
 namespace {
 
-constexpr uint64_t push_piece = 256 << 10;
-constexpr size_t most_vectors = 64;
 constexpr uint64_t stream_turn = 1 << 20;
 // A message to oneself up to this size is copied aside; a longer one waits in its buffer.
 constexpr uint64_t self_copy_max = 64 << 10;
@@ -121,7 +119,10 @@ void Engine::start_send(Request* request) {
     return;
   }
   request->stage = Stage::idle;
-  if (ready(peer) && push_envelope(request) != Push::full) return;
+  if (ready(peer)) {
+    if (request->blocking && claim(request)) return;
+    if (push_envelope(request) != Push::full) return;
+  }
   request->stage = Stage::held;
   peer.held.push_back(request);
   mark_busy(peer);
@@ -164,6 +165,7 @@ Push Engine::push_envelope(Request* request) {
   if (handshake) {
     request->stage = Stage::requested;
     ++controls_awaited_;
+    expect_help(request);
   } else if (pushed == Push::started) {
     request->stage = Stage::leaving;
     ++request->in_flight;
@@ -214,12 +216,6 @@ void Engine::start_send_to_self(Request* request) {
   }
 }
 
-// True if this side may copy straight into the receiver's buffer.
-bool Engine::can_push(const Request* request) const {
-  return request->remote_address != 0 && may_pull_ && request->peer->via == Via::shm &&
-         request->memory.is_flat();
-}
-
 void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* body) {
   ClearSend clear;
   memcpy(&clear, body, sizeof clear);
@@ -230,6 +226,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
     return;
   }
   --controls_awaited_;
+  stop_helping(request);
   request->cancelling = false;
   request->remote = clear.receive;
   request->moved = clear.start;
@@ -238,9 +235,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   request->remote_address = clear.address;
   request->away_since = 0;
   if (clear.way == Way::push && can_push(request)) {
-    request->stage = Stage::pushing;
-    pushes_.push_back(request);
-    ++counters.pushes;
+    start_push(request);
     return;
   }
   request->stage = Stage::streaming;
@@ -268,9 +263,7 @@ bool Engine::stream_some(Peer& peer) {
       // The receiver has left and its ring is full: copy on without waking its thread.
       if (handoff.driver == progress::Driver::waiting && !stays_away(request)) break;
       peer.streams.remove(request);
-      request->stage = Stage::pushing;
-      pushes_.push_back(request);
-      ++counters.pushes;
+      start_push(request);
       moved = true;
       continue;
     }
@@ -304,45 +297,12 @@ bool Engine::stream_some(Peer& peer) {
   return moved;
 }
 
-// Copies the next piece into the receiver's buffer, which lies still while its rank computes.
-bool Engine::push_some(Request* request) {
-  Peer& peer = *request->peer;
-  const uint64_t rest = request->total - request->moved;
-  iovec vectors[most_vectors];
-  uint64_t covered = 0, done = 0;
-  const size_t count = request->memory.vectors(
-      request->moved, rest < push_piece ? rest : push_piece, vectors, most_vectors, covered);
-  const Outcome outcome =
-      node.push(peer.local, request->remote_address + request->moved, vectors, count, done);
-  request->moved += done;
-  request->copied |= done > 0;
-  pushes_.remove(request);
-  if (outcome != Outcome::ok) {
-    // Not allowed here: the rest goes through the segment.
-    may_pull_ = false;
-    request->stage = Stage::streaming;
-    peer.streams.push_back(request);
-    mark_busy(peer);
-    return true;
-  }
-  if (request->moved < request->total) {
-    // One message after the other, but a long one lets others pass now and then.
-    if (request->moved % stream_turn) {
-      pushes_.push_front(request);
-    } else {
-      pushes_.push_back(request);
-    }
-  } else {
-    finish_push(request);
-  }
-  return true;
-}
-
 void Engine::finish_push(Request* request) {
   FrameHeader header;
   header.kind = uint8_t(Kind::finished);
   header.flags = flag_to_receive;
   header.word = request->remote;
+  header.context = request->memory.bytes();
   control(*request->peer, header, nullptr, shm::event_done);
   complete(request, Outcome::ok);
 }

@@ -14,7 +14,8 @@ enum class Kind : uint8_t {
   request_send,   // envelope; word: id of the send; body: RequestSend
   clear_send,     // word: id of the send; body: ClearSend
   data,           // word: id of the receive; context: offset; body: bytes of the message
-  finished,       // word: id; flag_to_receive: a pushed message is complete, else a pulled one
+  finished,       // word: id; flag_to_receive: a pushed message is complete, else a pulled one;
+                  // context: size of the message, if its receive was claimed
   acknowledge,    // word: id of a synchronous eager send that was matched
   cancel,         // word: id of a send that its user takes back; context: its envelope's context
   cancel_answer,  // word: id of the send; flag_yes: it was still unexpected and is gone

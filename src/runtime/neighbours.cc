@@ -202,6 +202,8 @@ void write_counters_file(protocols::Engine& engine, int rank, const char* name) 
       {"unexpected_bytes_most", engine.counters.unexpected_bytes_most},
       {"pulls", engine.counters.pulls},
       {"pushes", engine.counters.pushes},
+      {"claims", engine.counters.claims},
+      {"helped", engine.counters.helped},
       {"streams", engine.counters.streams},
       {"garbage", engine.counters.garbage},
       {"posted_searches", engine.posted.counters.searches},

@@ -14,7 +14,9 @@
 #include "base/feed.h"
 #include "base/frame.h"
 #include "base/outcome.h"
+#include "transports/shm/advert.h"
 #include "transports/shm/copy.h"
+#include "transports/shm/split.h"
 
 namespace headway::shm {
 
@@ -34,6 +36,10 @@ struct Credits {
   alignas(64) std::atomic<uint32_t> cells;  // frames consumed
   std::atomic<uint32_t> bytes;              // payload position up to which all is consumed
   alignas(64) std::atomic<uint32_t> opened;
+  // Beside the frames: messages that are copied straight between the two processes.
+  SplitBoard pushed;   // started by the producer
+  SplitBoard pulled;   // started by the consumer
+  AdvertBoard advert;  // a receive of the consumer
 };
 
 struct Shape {
@@ -61,6 +67,9 @@ class Producer {
   bool attached() const { return credits_ != nullptr; }
   const Shape& shape() const { return shape_; }
   uint32_t frames() const { return next_; }
+  Split pushed() const { return Split(&credits_->pushed); }
+  Split pulled() const { return Split(&credits_->pulled); }
+  Advert advert() const { return Advert(&credits_->advert); }
 
   // Sends a frame whose body (header.length bytes) fits a cell. `reserve` cells stay free.
   Push push_inline(const FrameHeader& header, const void* body, uint32_t reserve) {
@@ -130,6 +139,9 @@ class Consumer {
     shape_ = shape;
   }
   bool attached() const { return credits_ != nullptr; }
+  Split pushed() const { return Split(&credits_->pushed); }
+  Split pulled() const { return Split(&credits_->pulled); }
+  Advert advert() const { return Advert(&credits_->advert); }
 
   // The next frame's cell, or null. Its body stays until pop().
   const Cell* peek() const {

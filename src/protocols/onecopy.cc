@@ -1,0 +1,310 @@
+// One-copy transfers within a node: who copies, in which pieces, and with whose help.
+#include "base/clock.h"
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+constexpr uint64_t away_after_ns = 1000;     // a rank that waits no more for that long computes
+constexpr uint64_t piece_bytes = 256 << 10;  // of a transfer that is not shared
+constexpr uint64_t turn_bytes = 1 << 20;     // then another transfer has its turn
+constexpr uint64_t share_from = 64 << 10;    // shorter rests are not worth the bookkeeping
+constexpr size_t most_vectors = 64;
+
+bool is_push(const Request* request) { return request->kind == RequestKind::send; }
+
+// The board of a transfer that `starter` began.
+shm::Split split_of(const Request* starter) {
+  const Peer& peer = *starter->peer;
+  return is_push(starter) ? peer.out.pushed() : peer.in.pulled();
+}
+
+Request*& sharer(Request* starter) {
+  return is_push(starter) ? starter->peer->push_split : starter->peer->pull_split;
+}
+
+}  // namespace
+
+// True if this side may copy straight into the receiver's buffer.
+bool Engine::can_push(const Request* request) const {
+  return request->remote_address != 0 && may_pull_ && request->peer->via == Via::shm &&
+         request->memory.is_flat();
+}
+
+void Engine::start_push(Request* request) {
+  request->stage = Stage::pushing;
+  share(request);
+  pushes_.push_back(request);
+  ++counters.pushes;
+}
+
+void Engine::start_pull(Request* request) {
+  request->stage = Stage::pulling;
+  share(request);
+  pulls_.push_back(request);
+  ++counters.pulls;
+}
+
+// --- who copies ---
+
+// Copies between this process and another, by whoever has time: a rank that waits does it while the
+// other side is outside MPI; if both wait, a stream through the segment is faster.
+bool Engine::copy_some() {
+  // A rank in a call that does not wait leaves the copy to its message thread, if it has one.
+  const bool waits =
+      handoff.driver == progress::Driver::waiting || handoff.driver == progress::Driver::thread;
+  if (!waits && handoff.has_thread()) return false;
+  bool moved = false;
+  if (Request* request = pulls_.first()) {
+    if (may_copy(request)) moved |= copy_on(request);
+  }
+  if (Request* request = pushes_.first()) {
+    if (may_copy(request)) moved |= copy_on(request);
+  }
+  return moved;
+}
+
+// True if this side should copy now. The other side, if it is back, helps with a transfer that is
+// shared; any other one becomes a stream.
+bool Engine::may_copy(Request* request) {
+  if (handoff.driver == progress::Driver::thread) return true;
+  if (!node.is_waiting(request->peer->local)) return stays_away(request);
+  if (request->shared) return true;
+  request->away_since = 0;
+  stream_instead(request);
+  return false;
+}
+
+// The other rank does not wait, and not only because it is between two calls.
+bool Engine::stays_away(Request* request) {
+  const uint64_t now = base::now_ns();
+  if (request->away_since == 0) request->away_since = now;
+  return now - request->away_since > away_after_ns;
+}
+
+void Engine::stream_instead(Request* request) {
+  if (!is_push(request)) {
+    pulls_.remove(request);
+    clear_to_send(request, Way::stream);
+    return;
+  }
+  pushes_.remove(request);
+  request->stage = Stage::streaming;
+  request->peer->streams.push_back(request);
+  ++counters.streams;
+  mark_busy(*request->peer);
+  stream_some(*request->peer);
+}
+
+// --- pieces ---
+
+// Copies the next piece from or to the other side's buffer, which lies still while its rank
+// computes.
+bool Engine::copy_on(Request* request) {
+  shm::Piece piece;
+  if (!next_piece(request, piece)) return false;
+  const bool push = is_push(request);
+  base::List<Request>& list = push ? pushes_ : pulls_;
+  list.remove(request);
+  if (piece.length) {
+    uint64_t done = 0;
+    const Outcome outcome = copy(request, request->remote_address, piece, push, done);
+    request->copied |= done > 0;
+    request->moved = piece.offset + done;
+    if (outcome != Outcome::ok) {
+      // Not allowed here: the rest goes through the segment.
+      may_pull_ = false;
+      unshare(request);
+      list.push_front(request);
+      stream_instead(request);
+      return true;
+    }
+  } else {
+    request->moved = request->total;
+  }
+  if (request->shared ? piece.length && !request->drained : request->moved < request->total) {
+    // One message after the other, but a long one lets others pass now and then.
+    if (request->moved % turn_bytes) {
+      list.push_front(request);
+    } else {
+      list.push_back(request);
+    }
+    return true;
+  }
+  unshare(request);
+  if (push) {
+    finish_push(request);
+    return true;
+  }
+  FrameHeader header;
+  header.kind = uint8_t(Kind::finished);
+  header.word = request->remote;
+  control(*request->peer, header, nullptr, shm::event_done);
+  counters.bytes_received += request->total;
+  complete(request, Outcome::ok);
+  return true;
+}
+
+// False: all is taken, but the helper still copies. An empty piece: nothing is left to do.
+bool Engine::next_piece(Request* request, shm::Piece& piece) {
+  if (!request->shared) {
+    const uint64_t rest = request->total - request->moved;
+    piece = {request->moved, rest < piece_bytes ? rest : piece_bytes};
+    return true;
+  }
+  shm::Split split = split_of(request);
+  if (!request->drained) {
+    piece = split.take_front(node.is_waiting(request->peer->local));
+    if (piece.length) return true;
+    request->drained = true;
+  }
+  return split.is_over(piece);
+}
+
+// One call of the system; `remote`: address of the other side's buffer.
+Outcome Engine::copy(Request* request, uint64_t remote, const shm::Piece& piece, bool push,
+                     uint64_t& done) {
+  iovec vectors[most_vectors];
+  uint64_t covered = 0;
+  const size_t count =
+      request->memory.vectors(piece.offset, piece.length, vectors, most_vectors, covered);
+  const uint32_t local = request->peer->local;
+  return push ? node.push(local, remote + piece.offset, vectors, count, done)
+              : node.pull(local, remote + piece.offset, vectors, count, done);
+}
+
+// --- two ranks, one message ---
+
+// From now on the other rank may help, if it comes to wait.
+void Engine::share(Request* request) {
+  request->shared = request->drained = false;
+  if (!request->memory.is_flat() || request->total - request->moved < share_from) return;
+  Request*& owner = sharer(request);
+  if (owner) return;
+  if (!split_of(request).open(request->remote, request->moved, request->total,
+                              reinterpret_cast<uint64_t>(request->memory.flat()))) {
+    return;
+  }
+  owner = request;
+  request->shared = true;
+}
+
+void Engine::unshare(Request* request) {
+  if (!request->shared) return;
+  split_of(request).close();
+  sharer(request) = nullptr;
+  request->shared = false;
+}
+
+// The other rank may begin to copy this message at any time.
+void Engine::expect_help(Request* request) {
+  if (!may_pull_ || request->peer->via != Via::shm || request->helpable ||
+      !request->memory.is_flat() || request->memory.bytes() < share_from) {
+    return;
+  }
+  request->helpable = true;
+  helpable_.push_back(request);
+}
+
+void Engine::stop_helping(Request* request) {
+  if (!request->helpable) return;
+  request->helpable = false;
+  helpable_.remove(request);
+}
+
+// A rank that waits copies a piece of a message that the other side has begun to copy.
+bool Engine::help_some() {
+  Request* request = helpable_.first();
+  const Peer& peer = *request->peer;
+  const bool push = is_push(request);
+  shm::Split split = push ? peer.out.pulled() : peer.in.pushed();
+  uint64_t remote = 0, done = 0;
+  const shm::Piece piece = split.take_back(id_of(request), request->memory.bytes(), remote);
+  if (!piece.length) {
+    if (helpable_.last() != request) {  // another one's turn
+      helpable_.remove(request);
+      helpable_.push_back(request);
+    }
+    return false;
+  }
+  if (copy(request, remote, piece, push, done) == Outcome::ok) {
+    split.helper_copied(piece);
+    ++counters.helped;
+    return true;
+  }
+  may_pull_ = false;
+  split.helper_refused();
+  stop_helping(request);
+  return true;
+}
+
+// --- adverts ---
+
+// Lets the sender see a receive that no older one can precede. Before it is posted.
+void Engine::advertise(Request* receive) {
+  Peer* peer = receive->peer;
+  if (!peer || peer->via != Via::shm || peer->advertised || !may_pull_ || receive->key.is_wild() ||
+      !receive->memory.is_flat() || !peer->in.attached() || posted.takes(receive->key)) {
+    return;
+  }
+  peer->advertised = receive;
+  const matching::Key& key = receive->key;
+  peer->in.advert().publish(
+      {key.context, key.source, key.tag, reinterpret_cast<uint64_t>(receive->memory.flat()),
+       receive->memory.bytes(), id_of(receive)},
+      peer->seen);
+  expect_help(receive);
+}
+
+// A posted receive is to be matched or cancelled. False: its sender was faster.
+bool Engine::withdraw(Request* receive) {
+  if (!receive->peer || receive->peer->advertised != receive) return true;
+  if (!receive->peer->in.advert().withdraw()) return false;
+  receive->peer->advertised = nullptr;
+  stop_helping(receive);
+  return true;
+}
+
+// A receive that its sender has claimed, and that is out of the queue.
+void Engine::land_claimed(Request* receive) {
+  --receives_posted_;
+  receive->stage = Stage::landing;
+  receive->claimed = true;
+  receive->total = receive->memory.bytes();
+  receive->partial = 0;
+}
+
+// The receive that a frame of `peer` names, once it is landing.
+Request* Engine::landing(uint32_t id, Peer& peer) {
+  Request* receive = by_wire_id(id);
+  if (!receive || receive->kind != RequestKind::receive || receive->peer != &peer) return nullptr;
+  if (receive->stage == Stage::posted && !withdraw(receive)) {
+    posted.remove(receive);
+    land_claimed(receive);
+  }
+  return receive->stage == Stage::landing ? receive : nullptr;
+}
+
+// A rank that is about to block in this send takes a receive that its peer has posted.
+bool Engine::claim(Request* send) {
+  Peer& peer = *send->peer;
+  if (peer.via != Via::shm || !may_pull_ || !send->memory.is_flat() ||
+      send->total <= shm::advertise_from || node.is_waiting(peer.local)) {
+    return false;
+  }
+  const matching::Key& key = send->key;
+  shm::Posted posted;
+  if (!peer.out.advert().claim(key.context, key.source, key.tag, peer.sequence, posted)) {
+    return false;
+  }
+  ++counters.claims;
+  if (send->total > posted.bytes) send->total = posted.bytes;
+  send->remote = posted.receive;
+  send->remote_address = posted.address;
+  send->copied = true;   // the end of it is to be told whichever way it goes
+  send->away_since = 1;  // long ago: nothing is to be waited for
+  start_push(send);
+  return true;
+}
+
+}  // namespace headway::protocols

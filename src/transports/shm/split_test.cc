@@ -1,0 +1,168 @@
+// Two ranks that copy one message, and a sender that claims a receive, as two threads.
+#include "transports/shm/split.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "transports/shm/advert.h"
+
+namespace headway::shm {
+namespace {
+
+uint64_t base_seed() {
+  const char* given = getenv("HEADWAY_TEST_SEED");
+  return given ? strtoull(given, nullptr, 0) : 1;
+}
+
+constexpr uint32_t helper_id = 77;
+
+// How often each byte was copied, in steps of 1 KB.
+struct Copies {
+  std::vector<int> starter, helper;
+  explicit Copies(uint64_t bytes) : starter(bytes >> 10), helper(bytes >> 10) {}
+  static void note(std::vector<int>& by, const Piece& piece) {
+    for (uint64_t at = piece.offset; at < piece.offset + piece.length; at += 1024) ++by[at >> 10];
+  }
+};
+
+// One message of `end` bytes from `base` on. The helper refuses its piece number `refuses`, from 1.
+void share_out(SplitBoard& board, uint64_t base, uint64_t end, int refuses, std::mt19937& random) {
+  Copies copies(end);
+  Split starter(&board);
+  ASSERT_TRUE(starter.open(helper_id, base, end, 4096));
+  std::atomic<bool> over{false};
+  int refused = 0;
+  std::thread helper([&] {
+    Split split(&board);
+    for (int pieces = 1; !over.load();) {
+      uint64_t address = 0;
+      const Piece piece = split.take_back(helper_id, end, address);
+      if (!piece.length) {
+        std::this_thread::yield();
+        continue;
+      }
+      ASSERT_EQ(address, 4096u);
+      ASSERT_LE(piece.offset + piece.length, end);
+      ASSERT_GE(piece.offset, base);
+      if (pieces++ == refuses) {
+        ++refused;
+        split.helper_refused();
+        break;
+      }
+      Copies::note(copies.helper, piece);
+      split.helper_copied(piece);
+    }
+  });
+  uint64_t front = base;
+  for (;;) {
+    if (random() % 2) std::this_thread::yield();
+    const Piece piece = starter.take_front(random() % 2);
+    if (!piece.length) break;
+    ASSERT_EQ(piece.offset, front) << "the front goes without gaps";
+    front += piece.length;
+    Copies::note(copies.starter, piece);
+  }
+  Piece left;
+  while (!starter.is_over(left)) std::this_thread::yield();
+  // What the helper copied is to be seen from here on.
+  Copies::note(copies.starter, left);
+  EXPECT_TRUE(left.length == 0 || refuses);
+  for (uint64_t i = 0; i < end >> 10; ++i) {
+    ASSERT_EQ(copies.starter[i] + copies.helper[i], i >= base >> 10 ? 1 : 0) << i << " KB";
+  }
+  over = true;
+  helper.join();
+  EXPECT_EQ(left.length != 0, refused == 1);
+}
+
+TEST(Split, EveryByteOnce) {
+  for (uint64_t seed = base_seed(); seed < base_seed() + 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "HEADWAY_TEST_SEED=" << seed);
+    std::mt19937 random{uint32_t(seed)};
+    SplitBoard board{};
+    for (int message = 0; message < 10 && !testing::Test::HasFailure(); ++message) {
+      const uint64_t base = random() % 3 ? 0 : (random() % 100) << 10;
+      const uint64_t end = base + ((64 + random() % (random() % 2 ? 300 : 8000)) << 10);
+      share_out(board, base, end, int(random() % 4), random);
+    }
+  }
+}
+
+TEST(Split, HelperChecksWhatItReads) {
+  SplitBoard board{};
+  Split split(&board);
+  uint64_t address = 0;
+  EXPECT_EQ(split.take_back(helper_id, 1 << 20, address).length, 0u) << "nothing was opened";
+  ASSERT_TRUE(split.open(helper_id, 0, 1 << 20, 4096));
+  EXPECT_EQ(split.take_back(helper_id + 1, 1 << 20, address).length, 0u) << "another request's";
+  EXPECT_EQ(split.take_back(helper_id, (1 << 20) - 1, address).length, 0u) << "too long for it";
+  EXPECT_NE(split.take_back(helper_id, 1 << 20, address).length, 0u);
+  split.close();
+  EXPECT_EQ(split.take_back(helper_id, 1 << 20, address).length, 0u) << "closed";
+  EXPECT_EQ(split.take_front(true).length, 0u) << "closed";
+  EXPECT_FALSE(split.open(helper_id, 0, uint64_t(1) << 40, 4096)) << "more than can be counted";
+}
+
+TEST(Advert, OnlyOneSideGetsTheReceive) {
+  for (uint64_t seed = base_seed(); seed < base_seed() + 10; ++seed) {
+    SCOPED_TRACE(testing::Message() << "HEADWAY_TEST_SEED=" << seed);
+    AdvertBoard board{};
+    std::atomic<uint32_t> claimed{0};  // ids; the receiver waits for it to learn of a claim
+    std::atomic<bool> over{false};
+    std::thread sender([&] {
+      Advert advert(&board);
+      Posted posted;
+      while (!over.load()) {
+        if (!advert.claim(5, 1, 9, 3, posted)) continue;
+        ASSERT_EQ(posted.bytes, posted.receive * 2u) << "fields of two lives";
+        ASSERT_EQ(posted.address, posted.receive * 3u);
+        ASSERT_EQ(claimed.exchange(posted.receive), 0u);
+      }
+    });
+    std::mt19937 random{uint32_t(seed)};
+    Advert advert(&board);
+    uint32_t withdrawn = 0, taken = 0;
+    for (uint32_t id = 1; id <= 20'000; ++id) {
+      advert.publish({5, 1, 9, id * 3u, id * 2u, id}, 3);
+      for (uint32_t turns = random() % 8; turns > 0; --turns) std::this_thread::yield();
+      if (advert.withdraw()) {
+        ++withdrawn;
+        EXPECT_FALSE(advert.is_claimed());
+        EXPECT_EQ(claimed.load(), 0u);
+      } else {
+        ++taken;
+        uint32_t seen;
+        while ((seen = claimed.exchange(0)) == 0) std::this_thread::yield();
+        EXPECT_EQ(seen, id);
+        advert.clear();
+      }
+    }
+    over = true;
+    sender.join();
+    EXPECT_EQ(withdrawn + taken, 20'000u);
+    EXPECT_GT(taken, 0u);
+  }
+}
+
+TEST(Advert, NotForAnotherMessage) {
+  AdvertBoard board{};
+  Advert advert(&board);
+  Posted posted;
+  advert.publish({5, 1, 9, 4096, 100, 7}, 3);
+  EXPECT_FALSE(advert.claim(6, 1, 9, 3, posted)) << "context";
+  EXPECT_FALSE(advert.claim(5, 2, 9, 3, posted)) << "source";
+  EXPECT_FALSE(advert.claim(5, 1, 8, 3, posted)) << "tag";
+  EXPECT_FALSE(advert.claim(5, 1, 9, 4, posted)) << "an envelope that the receiver has not seen";
+  advert.saw(4);
+  EXPECT_TRUE(advert.claim(5, 1, 9, 4, posted));
+  EXPECT_EQ(posted.receive, 7u);
+  EXPECT_FALSE(advert.claim(5, 1, 9, 4, posted)) << "twice";
+  EXPECT_FALSE(advert.withdraw());
+}
+
+}  // namespace
+}  // namespace headway::shm
