@@ -109,6 +109,16 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
                 Status& status) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
+  Peer* peer = peer_of(engine, from);
+  if (peer && !engine.handoff.is_polled() &&
+      engine.receive_now(*peer, {from.comm->context, from.rank, from.tag}, memory,
+                         status.sent_bytes)) [[likely]] {
+    status.source = from.rank;
+    status.tag = from.tag;
+    status.bytes = status.sent_bytes;
+    engine.handoff.leave();
+    return Outcome::ok;
+  }
   Request* request = make_receive(engine, memory, from);
   Outcome outcome = Outcome::no_memory;
   if (request) {

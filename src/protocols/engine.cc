@@ -183,6 +183,8 @@ bool Engine::take_frame(Peer& peer, const shm::Cell& cell) {
 }
 
 void Engine::meet_newcomers() {
+  if (!node.has_newcomers()) [[likely]]
+    return;
   uint64_t fresh[shm::max_ranks / 64] = {};
   if (!node.take_newcomers(fresh)) return;
   for (uint32_t i = 0; i < node.ranks(); ++i) {

@@ -64,6 +64,9 @@ class Engine final : public progress::Work, public tcp::Receiver {
   // --- receiving ---
   // Starts a receive for request->key into request->memory.
   void start_receive(Request* request);
+  // A small message that comes at this very moment, without a request. False: look for it in the
+  // ordinary way, nothing was done. `bytes`: what it brought.
+  bool receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory, uint64_t& bytes);
   // The receive of a message that a matched probe took out of the queue.
   void start_matched_receive(Request* request, Arrived* message);
   // The oldest unexpected message with that (maybe wild) key; stays in the queue.
@@ -125,6 +128,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   void lost(uint32_t peer, Outcome why, const char* story) override;
 
  private:
+  static constexpr int hot_looks = 128;            // at the ring that a rank waits for
   static constexpr uint64_t tcp_budget = 1 << 20;  // bytes read in one look at the sockets
 
   // engine.cc

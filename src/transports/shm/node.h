@@ -71,6 +71,9 @@ class Node {
   Outcome open_to(uint32_t local, Producer& producer);
   // The ring that `local` opened to us.
   void attach_from(uint32_t local, Consumer& consumer);
+  bool has_newcomers() const {
+    return pages_[self_]->newcomers.load(std::memory_order_relaxed) != newcomers_seen_;
+  }
   // Senders that appeared since the last call: sets their bits in `fresh`. True if there are any.
   bool take_newcomers(uint64_t (&fresh)[max_ranks / 64]);
 
