@@ -44,13 +44,17 @@ class Split {
   bool open(uint32_t helper, uint64_t base, uint64_t end, uint64_t address) {
     if (end - base >= (field - 1) * unit) return false;
     const uint64_t turn = board_->word.load(std::memory_order_relaxed) >> 48;
+    // First nothing can be taken, however long: a helper that looks just now must not take bytes of
+    // the new message on the word of the old one.
+    board_->word.store((turn + 1) << 48 | field << 24, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);  // pairs with the fence in take_back
     board_->helped.store(0, std::memory_order_relaxed);
     board_->refused.store(0, std::memory_order_relaxed);
     board_->helper.store(helper, std::memory_order_relaxed);
     board_->base.store(base, std::memory_order_relaxed);
     board_->end.store(end, std::memory_order_relaxed);
     board_->address.store(address, std::memory_order_relaxed);
-    board_->word.store((turn + 1) << 48, std::memory_order_release);  // pairs with take_back
+    board_->word.store((turn + 2) << 48, std::memory_order_release);  // pairs with take_back
     return true;
   }
   // `helped`: the other rank waits at this moment.
@@ -106,6 +110,7 @@ class Split {
       const uint64_t units = (end - base + unit - 1) / unit, gone = front(word) + back(word);
       if (gone >= units) return {};
       const uint64_t some = share(units - gone, true);
+      std::atomic_thread_fence(std::memory_order_acquire);  // pairs with the fence in open
       // Also proves that what was read above belongs to this turn.
       if (!board_->word.compare_exchange_weak(word, word + some, std::memory_order_acq_rel,
                                               std::memory_order_acquire)) {
