@@ -295,7 +295,8 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
     }
     return true;
   };
-  if (!all_are_done()) wait_until(all_are_done, hint);
+  // The hint is read with the engine held: until then another thread may write the peer of a match.
+  if (!all_done(count, requests)) wait_until(all_are_done, hint);
   return retire_all("MPI_Waitall", count, requests, statuses);
 }
 

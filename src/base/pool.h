@@ -1,8 +1,10 @@
 // Pool<T>: fixed-size objects with small numbers. An object keeps its number and its memory for
 // the life of the process; each take raises its generation, so that a stale id is seen.
-// Thread: holder of the engine. Owner: the engine. Invariant: find(id) is null unless the object
-// is taken and its generation is the id's.
+// Thread: holder of the engine; at() and find() any, for objects that the caller owns, also while
+// another thread makes the pool grow. Owner: the engine. Invariant: find(id) is null unless the
+// object is taken and its generation is the id's.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -41,7 +43,10 @@ class Pool {
 
   T* at(uint32_t index) const {
     const uint32_t slab = index >> slab_shift;
-    return slab < slab_count_ ? &slabs_[slab][index & (slab_size - 1)] : nullptr;
+    // Acquire: pairs with grow.
+    return slab < slab_count_.load(std::memory_order_acquire)
+               ? &slabs_[slab][index & (slab_size - 1)]
+               : nullptr;
   }
 
   T* find(uint32_t index, uint32_t generation) const {
@@ -50,7 +55,7 @@ class Pool {
   }
 
   uint32_t in_use() const { return in_use_; }
-  uint32_t capacity() const { return slab_count_ * slab_size; }
+  uint32_t capacity() const { return slab_count_.load(std::memory_order_relaxed) * slab_size; }
 
  private:
   [[gnu::noinline]] bool grow() {
@@ -58,22 +63,24 @@ class Pool {
       slabs_ = static_cast<T**>(heap_allocate(max_slabs * sizeof(T*)));
       if (!slabs_) return false;
     }
-    if (slab_count_ == max_slabs) return false;
+    const uint32_t count = slab_count_.load(std::memory_order_relaxed);
+    if (count == max_slabs) return false;
     T* slab = static_cast<T*>(heap_allocate(slab_size * sizeof(T)));
     if (!slab) return false;
     // Lowest number first out, so that small programs stay within few cache lines.
     for (uint32_t i = slab_size; i-- > 0;) {
       T* object = new (&slab[i]) T{};
-      object->pool_index = slab_count_ * slab_size + i;
+      object->pool_index = count * slab_size + i;
       object->pool_next = free_;
       free_ = object;
     }
-    slabs_[slab_count_++] = slab;
+    slabs_[count] = slab;
+    slab_count_.store(count + 1, std::memory_order_release);  // pairs with at
     return true;
   }
 
   T** slabs_ = nullptr;
-  uint32_t slab_count_ = 0;
+  std::atomic<uint32_t> slab_count_{0};
   T* free_ = nullptr;
   uint32_t in_use_ = 0;
 };
