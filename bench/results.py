@@ -115,10 +115,10 @@ class Results:
 
     def discarded(self) -> dict[str, int]:
         return {
-            "mixed placement": sum(s.placement == "mixed" for s in self.samples),
-            "l0 moved during an overlap search": sum(
-                s.placement != "mixed" and not steady(s) for s in self.samples
+            "mixed placement": sum(
+                s.placement == "mixed" and not s.measure.startswith(POOLED) for s in self.samples
             ),
+            "l0 moved during an overlap search": sum(not steady(s) for s in self.samples),
             "all": len(self.samples),
         }
 
@@ -128,9 +128,9 @@ class Results:
         values: dict[Key, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         units: dict[Key, str] = {}
         for s in self.samples:
-            if s.placement == "mixed" or not steady(s):
-                continue
             pooled = s.measure.startswith(POOLED) or s.placement == "unknown"
+            if not steady(s) or (s.placement == "mixed" and not pooled):
+                continue
             key = Key(
                 s.transport, s.measure, s.size, s.buffers, "any" if pooled else s.placement
             )

@@ -10,8 +10,9 @@ namespace {
 
 using protocols::RequestKind;
 
-constexpr uint64_t most_bytes = 512;
-constexpr int most_direct = 32;  // ranks whose vectors lie on the stack at once
+constexpr uint64_t most_bytes = 4096;  // of one vector; longer ones gain nothing from this path
+constexpr int most_direct = 32;        // ranks that one call talks with at once
+constexpr uint64_t most_gathered = 16 << 10;  // bytes of all ranks' vectors on the stack
 
 // The messages of one call. Holds the engine as long as it lives, but for the waits.
 class Talk {
@@ -282,12 +283,12 @@ bool reduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, con
     outcome = talk.outcome;
     return true;
   }
-  if (size > most_direct) return false;
+  if (size > most_direct || uint64_t(size) * bytes > most_gathered) return false;
   Talk talk(place, waiter, Kind::reduce);
   if (rank != root) {
     talk.send(root, in.buffer, bytes);
   } else {
-    alignas(64) char vectors[most_direct * most_bytes];
+    alignas(64) char vectors[most_gathered];
     Request* coming[most_direct];
     for (int from = 0; from < size; ++from) {
       if (from == rank) continue;
@@ -317,8 +318,11 @@ bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
     outcome = talk.outcome;
     return true;
   }
-  if (algorithm != Algorithm::direct || size > most_direct) return false;
-  alignas(64) char vectors[most_direct * most_bytes];
+  if (algorithm != Algorithm::direct || size > most_direct ||
+      uint64_t(size) * bytes > most_gathered) {
+    return false;
+  }
+  alignas(64) char vectors[most_gathered];
   memcpy(vectors + uint64_t(rank) * bytes, in.buffer, bytes);
   {
     Talk talk(place, waiter, Kind::allreduce);

@@ -187,6 +187,8 @@ void Engine::share(Request* request) {
   }
   owner = request;
   request->shared = true;
+  // A rank that sleeps in MPI has time to help; one that computes is left alone.
+  node.wake(request->peer->local, shm::event_done);
 }
 
 void Engine::unshare(Request* request) {
