@@ -149,7 +149,7 @@ HEADWAY_ENTRY(MPI_Session_get_nth_pset)(MPI_Session session, MPI_Info, int n, in
 HEADWAY_ENTRY(MPI_Session_get_pset_info)(MPI_Session session, const char* pset_name, MPI_Info* info) {
   Story story{.call = "MPI_Session_get_pset_info"};
   if (const int code = take_session(story, session)) return code;
-  objects::Group* group;
+  objects::Group* group = nullptr;
   if (const int code = take_set(story, pset_name, group)) return code;
   objects::Info* made = objects::Info::make();
   if (!made) return raise(story, Outcome::no_memory);
@@ -192,7 +192,7 @@ HEADWAY_ENTRY(MPI_Session_call_errhandler)(MPI_Session session, int errorcode) {
 HEADWAY_ENTRY(MPI_Group_from_session_pset)(MPI_Session session, const char* pset_name, MPI_Group* newgroup) {
   Story story{.call = "MPI_Group_from_session_pset"};
   if (const int code = take_session(story, session)) return code;
-  objects::Group* group;
+  objects::Group* group = nullptr;
   if (const int code = take_set(story, pset_name, group)) return code;
   objects::Group* made = objects::Group::make(group->size);
   if (!made) return raise(story, Outcome::no_memory);
