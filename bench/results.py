@@ -14,6 +14,8 @@ PLACEMENTS = ("near", "far")
 # Shares (overlap, progress) and memory do not scale with the cost of a cache line: all of their
 # rounds stand together. Everything else is compared within one placement.
 POOLED = ("overlap_", "progress_", "private_memory_", "stretch_", "slowdown_", "start_")
+# Of these, what a change between near and far in the middle of a round cannot spoil.
+UNPLACED = ("private_memory_", "start_")
 
 
 def placement_of(probes: Iterable[float]) -> str:
@@ -116,9 +118,11 @@ class Results:
     def discarded(self) -> dict[str, int]:
         return {
             "mixed placement": sum(
-                s.placement == "mixed" and not s.measure.startswith(POOLED) for s in self.samples
+                s.placement == "mixed" and not s.measure.startswith(UNPLACED) for s in self.samples
             ),
-            "l0 moved during an overlap search": sum(not steady(s) for s in self.samples),
+            "l0 moved during an overlap search": sum(
+                s.placement != "mixed" and not steady(s) for s in self.samples
+            ),
             "all": len(self.samples),
         }
 
@@ -129,7 +133,7 @@ class Results:
         units: dict[Key, str] = {}
         for s in self.samples:
             pooled = s.measure.startswith(POOLED) or s.placement == "unknown"
-            if not steady(s) or (s.placement == "mixed" and not pooled):
+            if not steady(s) or (s.placement == "mixed" and not s.measure.startswith(UNPLACED)):
                 continue
             key = Key(
                 s.transport, s.measure, s.size, s.buffers, "any" if pooled else s.placement
