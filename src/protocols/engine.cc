@@ -9,7 +9,6 @@
 namespace headway::protocols {
 namespace {
 
-constexpr int hot_looks = 24;           // at the ring that a rank waits for
 constexpr int frames_a_turn = 32;       // from one ring before the others get theirs
 constexpr uint32_t tcp_every = 16;      // turns of a waiting rank between two looks at all sockets
 constexpr uint32_t copy_after_us = 20;  // then the message thread makes the copy
@@ -92,13 +91,8 @@ void Engine::complete(Request* request, Outcome outcome) {
     request->expected = false;
     landings_.remove(request);
   }
-  stop_helping(request);
-  unshare(request);
-  if (request->claimed) {
-    request->claimed = false;
-    request->peer->in.advert().clear();
-    request->peer->advertised = nullptr;
-  }
+  if (request->helpable | request->shared | request->claimed) [[unlikely]]
+    end_one_copy(request);
   --handoff.pending;
   handoff.passive -= request->passive;
   request->passive = false;

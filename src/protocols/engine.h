@@ -181,6 +181,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   bool copy_on(Request* request);
   void expect_help(Request* request);
   void stop_helping(Request* request);
+  void end_one_copy(Request* request);
   bool help_some();
   void advertise(Request* receive);
   bool withdraw(Request* receive);

@@ -48,7 +48,8 @@ void Engine::start_pull(Request* request) {
 // --- who copies ---
 
 // Copies between this process and another, by whoever has time: a rank that waits does it while the
-// other side is outside MPI; if both wait, a stream through the segment is faster.
+// other side is outside MPI. If both wait they share it, or stream it through the segment: both use
+// two cores.
 bool Engine::copy_some() {
   // A rank in a call that does not wait leaves the copy to its message thread, if it has one.
   const bool waits =
@@ -154,7 +155,7 @@ bool Engine::next_piece(Request* request, shm::Piece& piece) {
   }
   shm::Split split = split_of(request);
   if (!request->drained) {
-    piece = split.take_front(node.is_waiting(request->peer->local));
+    piece = split.take_front();
     if (piece.length) return true;
     request->drained = true;
   }
@@ -212,6 +213,16 @@ void Engine::stop_helping(Request* request) {
   if (!request->helpable) return;
   request->helpable = false;
   helpable_.remove(request);
+}
+
+// A request completes: nobody may copy for it any more, nor claim it again.
+void Engine::end_one_copy(Request* request) {
+  stop_helping(request);
+  unshare(request);
+  if (!request->claimed) return;
+  request->claimed = false;
+  request->peer->in.advert().clear();
+  request->peer->advertised = nullptr;
 }
 
 // A rank that waits copies a piece of a message that the other side has begun to copy.

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/copy.h"
 #include "base/feed.h"
 #include "datatypes/pack.h"
 #include "datatypes/type.h"
-#include "transports/shm/copy.h"
 
 namespace headway::protocols {
 
@@ -44,7 +44,7 @@ class UserMemory {
   }
   void write(uint64_t offset, const void* in, size_t n) const {
     if (!type_) {
-      if (n) shm::plain_copy(base_ + offset, static_cast<const char*>(in), n);
+      if (n) base::plain_copy(base_ + offset, static_cast<const char*>(in), n);
     } else {
       datatypes::unpack(*type_, base_, count_, offset, in, n);
     }

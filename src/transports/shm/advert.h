@@ -37,7 +37,6 @@ class Advert {
  public:
   Advert() = default;
   explicit Advert(AdvertBoard* board) : board_(board) {}
-  bool attached() const { return board_ != nullptr; }
 
   // --- receiver ---
   void publish(const Posted& posted, uint32_t seen) {

@@ -33,11 +33,10 @@ class Split {
   static constexpr uint64_t unit = 16 << 10;
   // Pieces are a share of the rest, so that both end together, within these limits: a call of the
   // system costs 2 us before the first byte, and a helper that comes late shall find something.
-  static constexpr uint64_t least_alone = 64 << 10, least_helped = 64 << 10, most = 512 << 10;
+  static constexpr uint64_t least = 64 << 10, most = 512 << 10;
 
   Split() = default;
   explicit Split(SplitBoard* board) : board_(board) {}
-  bool attached() const { return board_ != nullptr; }
 
   // --- starter ---
   // False if it is too long to be counted.
@@ -57,14 +56,13 @@ class Split {
     board_->word.store((turn + 2) << 48, std::memory_order_release);  // pairs with take_back
     return true;
   }
-  // `helped`: the other rank waits at this moment.
-  Piece take_front(bool helped) {
+  Piece take_front() {
     const uint64_t units = all();
     uint64_t word = board_->word.load(std::memory_order_relaxed);
     for (;;) {
       const uint64_t taken = front(word), rest = units - taken - back(word);
       if (rest == 0) return {};
-      const uint64_t some = share(rest, helped);
+      const uint64_t some = share(rest);
       if (!board_->word.compare_exchange_weak(word, word + (some << 24),
                                               std::memory_order_acq_rel)) {
         continue;
@@ -109,7 +107,7 @@ class Split {
       }
       const uint64_t units = (end - base + unit - 1) / unit, gone = front(word) + back(word);
       if (gone >= units) return {};
-      const uint64_t some = share(units - gone, true);
+      const uint64_t some = share(units - gone);
       std::atomic_thread_fence(std::memory_order_acquire);  // pairs with the fence in open
       // Also proves that what was read above belongs to this turn.
       if (!board_->word.compare_exchange_weak(word, word + some, std::memory_order_acq_rel,
@@ -130,11 +128,10 @@ class Split {
   static constexpr uint64_t field = (1u << 24) - 1;
   static uint64_t front(uint64_t word) { return word >> 24 & field; }
   static uint64_t back(uint64_t word) { return word & field; }
-  static uint64_t share(uint64_t rest, bool helped) {
-    const uint64_t least = (helped ? least_helped : least_alone) / unit;
+  static uint64_t share(uint64_t rest) {
     uint64_t some = rest / 2;
     if (some > most / unit) some = most / unit;
-    if (some < least) some = least;
+    if (some < least / unit) some = least / unit;
     return some < rest ? some : rest;
   }
   uint64_t all() const {

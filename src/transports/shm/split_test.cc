@@ -62,7 +62,7 @@ void share_out(SplitBoard& board, uint64_t base, uint64_t end, int refuses, std:
   uint64_t front = base;
   for (;;) {
     if (random() % 2) std::this_thread::yield();
-    const Piece piece = starter.take_front(random() % 2);
+    const Piece piece = starter.take_front();
     if (!piece.length) break;
     ASSERT_EQ(piece.offset, front) << "the front goes without gaps";
     front += piece.length;
@@ -123,7 +123,7 @@ TEST(Split, AHelperThatIsThereAlready) {
     const uint64_t units = 4 + random() % (most / Split::unit - 4);
     ASSERT_TRUE(starter.open(helper_id, 0, units * Split::unit, 4096));
     uint64_t front = 0;
-    for (Piece piece; (piece = starter.take_front(true)).length; front += piece.length) {
+    for (Piece piece; (piece = starter.take_front()).length; front += piece.length) {
     }
     Piece left;
     while (!hangs && !starter.is_over(left)) {
@@ -152,7 +152,7 @@ TEST(Split, HelperChecksWhatItReads) {
   EXPECT_NE(split.take_back(helper_id, 1 << 20, address).length, 0u);
   split.close();
   EXPECT_EQ(split.take_back(helper_id, 1 << 20, address).length, 0u) << "closed";
-  EXPECT_EQ(split.take_front(true).length, 0u) << "closed";
+  EXPECT_EQ(split.take_front().length, 0u) << "closed";
   EXPECT_FALSE(split.open(helper_id, 0, uint64_t(1) << 40, 4096)) << "more than can be counted";
 }
 
