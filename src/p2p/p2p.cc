@@ -80,8 +80,9 @@ void read_status(const Request& request, Status& status) {
 
 Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& to, Mode mode) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter();
+  engine.handoff.enter_briefly();
   Peer& peer = engine.peer(to.comm->job_rank(to.rank));
+  if (peer.via != protocols::Via::shm) engine.handoff.stay();  // a socket may take half of it
   if (mode != Mode::synchronous) [[likely]] {
     FrameHeader envelope;
     envelope.tag = to.tag;
@@ -92,6 +93,7 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
       return Outcome::ok;
     }
   }
+  engine.handoff.stay();
   Request* request = make_send(engine, memory, to, mode);
   Outcome outcome = Outcome::no_memory;
   if (request) {
@@ -108,7 +110,7 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
 Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from,
                 Status& status) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter();
+  engine.handoff.enter_briefly();
   Peer* peer = peer_of(engine, from);
   if (peer && !engine.handoff.is_polled() &&
       engine.receive_now(*peer, {from.comm->context, from.rank, from.tag}, memory,
@@ -119,6 +121,7 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
     engine.handoff.leave();
     return Outcome::ok;
   }
+  engine.handoff.stay();
   Request* request = make_receive(engine, memory, from);
   Outcome outcome = Outcome::no_memory;
   if (request) {

@@ -207,6 +207,10 @@ bool Handoff::arm_and_unlock() {
   watch_sockets();
   // MOD looks at the readiness again, so what came before it still fires.
   if (!sockets_armed_) set_sockets_armed(true);
+  return unlock_armed();
+}
+
+bool Handoff::unlock_armed() {
   lock_.unlock();
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with kick_ in work_as_thread
   if (!kick_.load(std::memory_order_relaxed) || !kick_.exchange(0, std::memory_order_acq_rel)) {
@@ -238,6 +242,12 @@ void Handoff::leave_slowly() {
   if (pending == passive || !with_thread_) {
     lock_.unlock();
     return;
+  }
+  // A brief call, and nobody rang: all is as the last one left it.
+  if (is_armed_ && armed_->load(std::memory_order_relaxed) != 0) {
+    if (unlock_armed()) return;
+  } else {
+    stay();
   }
   work_->settle();
   if (pending == passive) {

@@ -74,6 +74,18 @@ class Handoff {
     if (is_armed_) [[unlikely]]
       disarm();
   }
+  // For a call that is over at once as a rule: peers go on ringing for what is pending, so that the
+  // word they look at is not written twice a call. Whoever then stays, and moves anything but one
+  // message that nothing pending has to do with, calls stay() first.
+  void enter_briefly() {
+    if (!lock_.try_lock()) [[unlikely]]
+      enter_contended();
+    driver = Driver::passing;
+  }
+  void stay() {
+    if (is_armed_) [[unlikely]]
+      disarm();
+  }
   void leave() {
     driver = Driver::nobody;
     if ((pending == passive || !with_thread_) && quiet_) [[likely]] {
@@ -139,6 +151,7 @@ class Handoff {
   void take_reminder();
   void leave_slowly();
   bool arm_and_unlock();
+  bool unlock_armed();
   void attend_slowly();
   void set_sockets_armed(bool armed);
   void set_sockets_watched(bool watched);

@@ -124,9 +124,18 @@ uint64_t race(Rank& rank, uint64_t rounds, std::atomic<uint64_t>& taken, Send&& 
       if (stop) return;
       for (auto visits = random() % 3 + 1; visits > 0; --visits) {
         spin_some(random, 200);
-        rank.handoff.enter();
-        if (random() % 4 == 0) rank.advance();
-        if (random() % 4 == 0) attend(rank, random);
+        const bool brief = random() % 2;
+        if (brief) {
+          rank.handoff.enter_briefly();
+          spin_some(random, 50);
+        } else {
+          rank.handoff.enter();
+        }
+        if (!brief || random() % 4 == 0) {
+          rank.handoff.stay();
+          if (random() % 4 == 0) rank.advance();
+          if (random() % 4 == 0) attend(rank, random);
+        }
         spin_some(random, 50);
         rank.handoff.leave();
       }
@@ -374,6 +383,53 @@ TEST(Handoff, TheThreadDoesNotEatTheLeaversRing) {
     rank.handoff.leave();
     ASSERT_TRUE(reaches(rank.taken_mail, now)) << "round " << now;
   }
+  rank.handoff.enter();
+  rank.handoff.pending = 0;
+  rank.handoff.leave();
+}
+
+// The same after a brief call, which leaves the word as it is.
+TEST(Handoff, TheThreadDoesNotEatTheBriefLeaversRing) {
+  Rank rank(true);
+  for (uint64_t now = 1; now <= 5; ++now) {
+    rank.handoff.enter();
+    rank.handoff.pending = 1;
+    rank.handoff.leave();
+    rank.handoff.enter_briefly();
+    rank.mail(now);
+    usleep(10'000);  // the thread finds the engine taken
+    rank.handoff.leave();
+    ASSERT_TRUE(reaches(rank.taken_mail, now)) << "round " << now;
+    rank.handoff.enter_briefly();
+    rank.byte();
+    usleep(10'000);
+    rank.handoff.leave();
+    ASSERT_TRUE(reaches(rank.taken_bytes, now)) << "round " << now;
+  }
+  rank.handoff.enter();
+  rank.handoff.pending = 0;
+  rank.handoff.leave();
+}
+
+// What peers look at is not written while nothing comes.
+TEST(Handoff, BriefCallsLeaveTheWordAsItIs) {
+  Rank rank(true);
+  rank.handoff.enter();
+  rank.handoff.pending = 1;
+  rank.handoff.leave();
+  const uint64_t arms = rank.handoff.counters.arms;
+  for (int i = 0; i < 100; ++i) {
+    rank.handoff.enter_briefly();
+    EXPECT_EQ(rank.armed.load(), event_mail);
+    rank.handoff.leave();
+  }
+  EXPECT_EQ(rank.handoff.counters.arms, arms);
+  rank.handoff.enter_briefly();
+  rank.handoff.stay();
+  EXPECT_EQ(rank.armed.load(), 0u);
+  rank.handoff.leave();
+  EXPECT_EQ(rank.handoff.counters.arms, arms + 1);
+  EXPECT_EQ(rank.armed.load(), event_mail);
   rank.handoff.enter();
   rank.handoff.pending = 0;
   rank.handoff.leave();

@@ -128,7 +128,10 @@ class Engine final : public progress::Work, public tcp::Receiver {
   void lost(uint32_t peer, Outcome why, const char* story) override;
 
  private:
-  static constexpr int hot_looks = 128;            // at the ring that a rank waits for
+  static constexpr int hot_looks = 128;  // at the ring that a rank waits for
+  // The same where the ordinary way has to tell peers twice who is inside.
+  static constexpr int hotter_looks = 1024;
+  static constexpr uint32_t most_in_a_row = 16;    // receives that look at nothing else
   static constexpr uint64_t tcp_budget = 1 << 20;  // bytes read in one look at the sockets
 
   // engine.cc
@@ -230,6 +233,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   uint32_t controls_awaited_ = 0;
   uint32_t tcp_turn_ = 0;
   uint32_t expect_turn_ = 0;
+  uint32_t in_a_row_ = 0;   // receive_now() beside other receives
   bool expects_ = false;    // expect_streams() has set marks
   bool overlooks_ = false;  // and what lies below them is to be seen again
   bool may_pull_ = true;

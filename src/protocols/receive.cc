@@ -242,16 +242,25 @@ void Engine::start_receive(Request* request) {
   posted.post(request);
 }
 
-// Only where nothing else waits for progress or can have an older claim: nothing is pending,
-// nothing has come unexpected, and the next frame of the sender is that message.
+// Only where nothing else waits for progress or can have an older claim: nothing is pending but
+// receives that do not take it, nothing has come unexpected, and the next frame of the sender is
+// that message.
 bool Engine::receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory,
                          uint64_t& bytes) {
-  if (peer.via != Via::shm || !peer.in.attached() || key.is_wild() || handoff.pending != 0 ||
-      unexpected.size() != 0) {
+  if (peer.via != Via::shm || !peer.in.attached() || key.is_wild() || unexpected.size() != 0) {
     return false;
   }
+  int looks = hot_looks;
+  if (handoff.pending != 0) {
+    // Only beside receives that wait for something else; and now and then it is their turn.
+    if (handoff.pending != int64_t(receives_posted_) || posted.takes(key) ||
+        ++in_a_row_ % most_in_a_row == 0) {
+      return false;
+    }
+    looks = hotter_looks;
+  }
   const shm::Cell* cell = peer.in.peek();
-  for (int look = 0; !cell && look < hot_looks; ++look) cell = peer.in.peek();
+  for (int look = 0; !cell && look < looks; ++look) cell = peer.in.peek();
   if (!cell) return false;
   const FrameHeader& header = cell->header;
   if (Kind(header.kind) != Kind::eager || (header.flags & flag_synchronous) ||
