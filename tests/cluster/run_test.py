@@ -53,6 +53,7 @@ class Run(ClusterTest):
                     self.assertLess(sent, BYTES * STEPS * 1.15 + 100_000)
                 self.assertEqual(report["backlog_drops"] + report["shaper_drops"], 0)
                 self.assertEqual(report["ranks"], ranks)
+                self.assertEqual(report["awake"], os.access("/dev/cpu_dma_latency", os.W_OK))
 
     def check_peer(self, mpi):
         compiler = os.path.join(PEERS, mpi, "bin", "mpicc")
@@ -74,6 +75,13 @@ class Run(ClusterTest):
         if not os.access(program, os.X_OK):
             self.skipTest("the library is not built")
         self.check_ring("headway", program)
+
+    def test_processors_stay_awake_for_as_long_as_something_runs(self):
+        if not os.access("/dev/cpu_dma_latency", os.W_OK):
+            self.skipTest("this machine has no /dev/cpu_dma_latency")
+        cluster("up", "--hosts", 2, "--rate", "1gbit")
+        inside = cluster("exec", 0, "--", "sh", "-c", "ls -l /proc/$$/fd").stdout
+        self.assertIn("/dev/cpu_dma_latency", inside)
 
     def test_our_launcher_places_ranks(self):
         if not os.access(os.path.join(support.BUILD, "bin", "mpiexec"), os.X_OK):

@@ -95,7 +95,8 @@ def execute(options):
     host = plan.host_name(plan.host_number(options.host))
     enter = launch.helper("cluster-enter")
     sys.stdout.flush()
-    os.execv(enter, [enter, "--name", folder.name, "--host", host, "--"] + options.command)
+    with machine.awake(plan, inherited=True):  # as long as the command lives
+        os.execv(enter, [enter, "--name", folder.name, "--host", host, "--"] + options.command)
 
 
 def run(options):
@@ -104,14 +105,15 @@ def run(options):
     words, environment = launch.command(plan, folder, options.mpi, options.ranks,
                                         options.ranks_per_host, options.launcher,
                                         options.launcher_arg, options.program)
-    code, verdict = watch.around(
-        plan, folder, lambda: launch.run(words, environment, folder, plan, options.timeout),
-        options.min_idle)
+    with machine.awake(plan) as awake:
+        code, verdict = watch.around(
+            plan, folder, lambda: launch.run(words, environment, folder, plan, options.timeout),
+            options.min_idle)
     if not options.quiet:
         print(f"cluster: {verdict.sentence()}", file=sys.stderr)
     if options.report:
-        report = dict(verdict.as_dict(), cluster=dataclasses.asdict(plan), mpi=options.mpi,
-                      ranks=options.ranks, command=words, exit_code=code)
+        report = dict(verdict.as_dict(), awake=awake, cluster=dataclasses.asdict(plan),
+                      mpi=options.mpi, ranks=options.ranks, command=words, exit_code=code)
         with open(options.report, "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)
             file.write("\n")
@@ -122,7 +124,9 @@ def run(options):
 
 def run_check(options):
     folder = machine.Folder(options.name)
-    return 0 if check.run(folder.plan(), folder, options.quick, options.report) else 1
+    plan = folder.plan()
+    with machine.awake(plan):
+        return 0 if check.run(plan, folder, options.quick, options.report) else 1
 
 
 VERBS = {"up": up, "down": down, "status": status, "exec": execute, "run": run,

@@ -12,6 +12,7 @@ import glob
 import json
 import os
 import shutil
+import struct
 import time
 
 import namespaces
@@ -32,6 +33,9 @@ SETTINGS = {
 # `put` lowers thresholds in the opposite order, so that 1 <= 2 <= 3 holds at every moment.
 
 
+FAST_LINK = 200_000_000  # bit/s; from there on `awake` does something
+
+
 def boot_id():
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
@@ -48,6 +52,30 @@ def read_setting(name):
 def write_setting(name, value):
     with open(f"/proc/sys/{name}", "w", encoding="ascii") as file:
         file.write(value)
+
+
+@contextlib.contextmanager
+def awake(plan, inherited=False):
+    """Where links are fast, no idle processor halts meanwhile: one that does serves the shapers'
+    timers late, and what a bucket cannot hold is lost. (A sender of 64 messages of 16 KB that slept
+    until they were out got 99 to 119 MB/s of 1 Gbit/s in a virtual machine, with this 117 to 120;
+    one that polled always 119. On slow links a late timer is nothing, and processors that poll took
+    3 % from an all-to-all of 16 hosts.) The kernel forgets the wish with the descriptor: nothing is
+    to be put back. True if it was heard."""
+    if plan.link_rate <= FAST_LINK:
+        yield False
+        return
+    try:
+        fd = os.open("/dev/cpu_dma_latency", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    try:
+        heard = os.write(fd, struct.pack("i", 0)) == 4  # microseconds that a processor may take
+        os.set_inheritable(fd, inherited)
+        yield heard
+    finally:
+        os.close(fd)
 
 
 def sync_folder(path):
