@@ -1,0 +1,194 @@
+#include "guard/guard.h"
+
+#include <cstring>
+#include <sched.h>
+
+#include "base/heap.h"
+
+namespace headway::guard {
+namespace {
+
+// Opened in one call: fewer cost more calls, more keep waiting whoever touched the first of them.
+constexpr size_t batch_pages = 16;
+
+char* page_of(const void* address) {
+  return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(address) & ~uintptr_t(page_bytes - 1));
+}
+
+size_t notes_bytes(size_t pages) { return pages * (sizeof(uint16_t) + sizeof(Page)); }
+
+}  // namespace
+
+Range Guard::inside(char* from, size_t n) {
+  char* first = page_of(from + page_bytes - 1);
+  char* last = page_of(from + n);
+  if (last <= first || n < page_bytes) return {};
+  return {first, size_t(last - first) / page_bytes};
+}
+
+Region* Guard::close(Range range) {
+  if (!mechanism_ || !range.pages) return nullptr;
+  const base::SpinGuard held(lock_);
+  Region* region = regions_.take();
+  if (!region) return nullptr;
+  region->range = range;
+  region->awaited = range.bytes();
+  region->places = nullptr;
+  region->view = nullptr;
+  region->got = static_cast<uint16_t*>(base::heap_allocate(notes_bytes(range.pages)));
+  if (region->got) {
+    region->pages = reinterpret_cast<Page*>(region->got + range.pages);
+    const Outcome closed =
+        mechanism_->close(range, reinterpret_cast<uint8_t*>(region->pages), region->view);
+    if (closed == Outcome::ok) {
+      memset(region->got, 0, notes_bytes(range.pages));
+      active_.push_back(region);
+      closed_.fetch_add(1, std::memory_order_release);
+      ++counters.closed;
+      counters.closed_bytes += range.bytes();
+      return region;
+    }
+    base::heap_free(region->got, notes_bytes(range.pages));
+  }
+  regions_.give(region);
+  ++counters.refused;
+  return nullptr;
+}
+
+bool Guard::arrived(Region* region, size_t offset, size_t n) {
+  const base::SpinGuard held(lock_);
+  size_t page = offset / page_bytes, inside = offset % page_bytes;
+  size_t run = page, length = 0;  // complete pages that are closed still
+  region->awaited -= n;
+  for (; n > 0; ++page, inside = 0) {
+    const size_t here = page_bytes - inside < n ? page_bytes - inside : n;
+    n -= here;
+    region->got[page] = uint16_t(region->got[page] + here);
+    const bool complete = region->got[page] == page_bytes && region->pages[page] == Page::closed;
+    if (complete && length++ == 0) run = page;
+    if (length && (!complete || length == batch_pages || n == 0)) {
+      open_run(region, run, length);
+      length = 0;
+    }
+  }
+  if (region->awaited) return false;
+  finish(region);
+  return true;
+}
+
+void Guard::open_run(Region* region, size_t first, size_t count) {
+  const size_t end = first + count;
+  while (first < end) {
+    // Events that came meanwhile may have taken pages out, or moved some.
+    if (region->pages[first] != Page::closed) {
+      ++first;
+      continue;
+    }
+    size_t run = 1;
+    while (first + run < end && region->pages[first + run] == Page::closed &&
+           place(*region, first + run) == place(*region, first) + run * page_bytes) {
+      ++run;
+    }
+    bool gone = false;
+    const size_t opened =
+        mechanism_->open(place(*region, first), region->view + first * page_bytes, run, gone);
+    for (size_t i = 0; i < opened; ++i) region->pages[first + i] = Page::open;
+    counters.opened += opened;
+    first += opened;
+    if (opened == run) continue;
+    if (gone) {
+      lose(region, first++);
+    } else {
+      mechanism_->serve(*this);  // else it goes on changing for ever
+      sched_yield();
+    }
+  }
+}
+
+void Guard::lose(Region* region, size_t page) {
+  region->pages[page] = Page::gone;
+  ++counters.gone;
+}
+
+void Guard::finish(Region* region) {
+  const size_t pages = region->range.pages;
+  if (!region->places) {
+    mechanism_->forget(region->range);
+  } else {
+    for (size_t i = 0; i < pages; ++i) {
+      if (region->places[i]) mechanism_->forget({region->places[i], 1});
+    }
+    base::heap_free(region->places, pages * sizeof(char*));
+  }
+  mechanism_->give_back(region->view, pages);
+  base::heap_free(region->got, notes_bytes(pages));
+  active_.remove(region);
+  regions_.give(region);
+  closed_.fetch_sub(1, std::memory_order_release);
+}
+
+bool Guard::is_closed(const void* from, size_t n) {
+  if (!any_closed() || !n) return false;
+  const base::SpinGuard held(lock_);
+  const char* end = static_cast<const char*>(from) + n;
+  for (char* page = page_of(from); page < end; page += page_bytes) {
+    const Found found = find_page(page);
+    if (found.region && found.region->pages[found.page] == Page::closed) return true;
+  }
+  return false;
+}
+
+Guard::Found Guard::find_page(char* address) {
+  for (Region* region = active_.first(); region; region = region->list_next) {
+    if (!region->places) {
+      if (address >= region->range.base && address < region->range.end()) {
+        return {region, size_t(address - region->range.base) / page_bytes};
+      }
+      continue;
+    }
+    for (size_t i = 0; i < region->range.pages; ++i) {
+      if (region->places[i] == address) return {region, i};
+    }
+  }
+  return {nullptr, 0};
+}
+
+void Guard::serve() {
+  if (!mechanism_) return;
+  const base::SpinGuard held(lock_);
+  mechanism_->serve(*this);
+}
+
+void Guard::heard(Event event, Range range, char* to) {
+  for (size_t i = 0; i < range.pages; ++i) {
+    char* address = range.base + i * page_bytes;
+    const auto [region, page] = find_page(address);
+    if (event == Event::touched) {
+      ++counters.touched;
+      // Not closed, and yet somebody waits: it was dropped. Nothing else would ever open it.
+      if (!region || region->pages[page] != Page::closed) mechanism_->clear(address);
+      continue;
+    }
+    if (!region) continue;
+    if (event == Event::moved) {
+      // Without room to note it, the page opens nowhere: its toucher waits, and the job's time-out
+      // tells. That takes a system without a page of memory.
+      if (note_places(region)) region->places[page] = to + i * page_bytes;
+      continue;
+    }
+    if (region->pages[page] == Page::closed) lose(region, page);
+    if (event == Event::unmapped && note_places(region)) region->places[page] = nullptr;
+  }
+}
+
+bool Guard::note_places(Region* region) {
+  if (region->places) return true;
+  region->places = static_cast<char**>(base::heap_allocate(region->range.pages * sizeof(char*)));
+  if (!region->places) return false;
+  for (size_t i = 0; i < region->range.pages; ++i) {
+    region->places[i] = region->range.base + i * page_bytes;
+  }
+  return true;
+}
+
+}  // namespace headway::guard

@@ -1,0 +1,302 @@
+// Closed pages against a plain model: whatever the order of arrival and touch, who reads a byte
+// gets the message's byte, and everything else of the buffer stays as it was. One process; threads
+// of the test are the program and the message thread. Seeds are printed and can be set.
+#include "guard/guard.h"
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "guard/missing.h"
+
+namespace headway::guard {
+namespace {
+
+uint64_t base_seed() {
+  const char* given = getenv("HEADWAY_TEST_SEED");
+  return given ? strtoull(given, nullptr, 0) : 1;
+}
+
+char byte_of(uint64_t message, size_t at) {
+  return char(message * 131 + at * 7 + (at >> 8) * 3 + (at >> 13));
+}
+
+// The program's memory: anonymous pages, all written before.
+struct Memory {
+  explicit Memory(size_t pages) : bytes(pages * page_bytes) {
+    base = static_cast<char*>(
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    memset(base, 0x5a, bytes);
+  }
+  ~Memory() { munmap(base, bytes); }
+  char* base;
+  size_t bytes;
+};
+
+class Closed : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Outcome started = missing_.start();
+    if (started != Outcome::ok) GTEST_SKIP() << "this system gives us no userfaultfd";
+    guard_.start(&missing_);
+    // As the message thread: it serves whenever there is something to read.
+    server_ = std::thread([this] {
+      pollfd waits{guard_.descriptor(), POLLIN, 0};
+      while (!stop_) {
+        if (poll(&waits, 1, 20) > 0) guard_.serve();
+      }
+    });
+  }
+  void TearDown() override {
+    stop_ = true;
+    if (server_.joinable()) server_.join();
+    EXPECT_FALSE(guard_.any_closed());
+    missing_.stop();
+  }
+
+  // Puts a piece of a message where it belongs, as a transport does.
+  bool put(Region* region, uint64_t message, size_t offset, size_t n) {
+    for (size_t i = 0; i < n; ++i) region->view[offset + i] = byte_of(message, offset + i);
+    return guard_.arrived(region, offset, n);
+  }
+  bool put_all(Region* region, uint64_t message) { return put(region, message, 0, region->size()); }
+  void expect_message(const char* at, uint64_t message, size_t n, size_t from = 0) {
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(at[i], byte_of(message, from + i))
+          << "message " << message << ", byte " << from + i;
+    }
+  }
+
+  Missing missing_;
+  Guard guard_;
+  std::thread server_;
+  std::atomic<bool> stop_{false};
+};
+
+TEST(GuardRange, WhatCanBeClosedOfABuffer) {
+  char* base = reinterpret_cast<char*>(uintptr_t(1) << 20);
+  EXPECT_EQ(Guard::inside(base, page_bytes).pages, 1u);
+  EXPECT_EQ(Guard::inside(base, page_bytes).base, base);
+  EXPECT_EQ(Guard::inside(base + 1, page_bytes).pages, 0u);
+  EXPECT_EQ(Guard::inside(base + 1, 2 * page_bytes).pages, 1u);
+  EXPECT_EQ(Guard::inside(base + 1, 2 * page_bytes).base, base + page_bytes);
+  EXPECT_EQ(Guard::inside(base, 3 * page_bytes - 1).pages, 2u);
+  EXPECT_EQ(Guard::inside(base + 100, 10).pages, 0u);
+  EXPECT_EQ(Guard::inside(base, 0).pages, 0u);
+}
+
+TEST_F(Closed, WhoTouchesAPageWaitsForItAlone) {
+  Memory memory(8);
+  Region* region = guard_.close({memory.base, 8});
+  ASSERT_NE(region, nullptr);
+  EXPECT_TRUE(guard_.is_closed(memory.base + 3 * page_bytes + 5, 1));
+  std::atomic<int> got{-1};
+  std::thread reader([&] { got = uint8_t(memory.base[5 * page_bytes + 9]); });
+  usleep(20'000);
+  EXPECT_EQ(got.load(), -1) << "the page was not closed";
+  EXPECT_FALSE(put(region, 3, 0, 4 * page_bytes));
+  usleep(5'000);
+  EXPECT_EQ(got.load(), -1) << "another page's data let it in";
+  EXPECT_FALSE(put(region, 3, 5 * page_bytes, page_bytes));
+  reader.join();
+  EXPECT_EQ(got.load(), int(uint8_t(byte_of(3, 5 * page_bytes + 9))));
+  EXPECT_FALSE(guard_.is_closed(memory.base + 5 * page_bytes, page_bytes));
+  EXPECT_TRUE(guard_.is_closed(memory.base + 5 * page_bytes, page_bytes + 1));
+  EXPECT_FALSE(put(region, 3, 4 * page_bytes, page_bytes));
+  EXPECT_TRUE(put(region, 3, 6 * page_bytes, 2 * page_bytes));
+  expect_message(memory.base, 3, memory.bytes);
+  EXPECT_GE(guard_.counters.touched, 1u);
+  EXPECT_EQ(guard_.counters.opened, 8u);
+}
+
+TEST_F(Closed, APageOpensWithItsLastByte) {
+  Memory memory(2);
+  Region* region = guard_.close({memory.base, 2});
+  ASSERT_NE(region, nullptr);
+  EXPECT_FALSE(put(region, 1, 0, page_bytes - 1));
+  EXPECT_TRUE(guard_.is_closed(memory.base, 1));
+  EXPECT_FALSE(put(region, 1, page_bytes - 1, 2));
+  EXPECT_FALSE(guard_.is_closed(memory.base, page_bytes));
+  EXPECT_TRUE(guard_.is_closed(memory.base + page_bytes, 1));
+  EXPECT_TRUE(put(region, 1, page_bytes + 1, page_bytes - 1));
+  expect_message(memory.base, 1, memory.bytes);
+}
+
+// Writes are not lost either: what a program writes into a page that was open stays.
+TEST_F(Closed, WritesWaitToo) {
+  Memory memory(4);
+  Region* region = guard_.close({memory.base, 4});
+  ASSERT_NE(region, nullptr);
+  std::thread writer([&] { memory.base[2 * page_bytes] = 'W'; });
+  usleep(10'000);
+  EXPECT_TRUE(put_all(region, 9));
+  writer.join();
+  EXPECT_EQ(memory.base[2 * page_bytes], 'W');
+  memory.base[2 * page_bytes] = byte_of(9, 2 * page_bytes);
+  expect_message(memory.base, 9, memory.bytes);
+}
+
+// A range that was left watched would make a later trim and touch wait for ever.
+TEST_F(Closed, NothingIsWatchedAfterwards) {
+  Memory memory(4);
+  Region* region = guard_.close({memory.base, 4});
+  ASSERT_NE(region, nullptr);
+  const uint32_t index = region->pool_index, generation = region->generation;
+  EXPECT_EQ(guard_.find(index, generation), region);
+  EXPECT_TRUE(put_all(region, 2));
+  EXPECT_EQ(guard_.find(index, generation), nullptr) << "a late piece would find a region";
+  stop_ = true;
+  server_.join();  // nobody serves any more
+  EXPECT_EQ(madvise(memory.base, memory.bytes, MADV_DONTNEED), 0);
+  EXPECT_EQ(memory.base[3 * page_bytes], 0);
+}
+
+// The program drops a closed page, and another that has been opened: both read as zeros, nobody
+// waits, and the message goes on.
+TEST_F(Closed, PagesThatAreDropped) {
+  Memory memory(8);
+  Region* region = guard_.close({memory.base, 8});
+  ASSERT_NE(region, nullptr);
+  EXPECT_FALSE(put(region, 4, 0, 2 * page_bytes));
+  EXPECT_EQ(madvise(memory.base + page_bytes, 2 * page_bytes, MADV_DONTNEED), 0);
+  EXPECT_EQ(memory.base[page_bytes], 0) << "an open page that was dropped";
+  EXPECT_EQ(memory.base[2 * page_bytes], 0) << "a closed page that was dropped";
+  EXPECT_TRUE(put(region, 4, 2 * page_bytes, 6 * page_bytes));
+  EXPECT_EQ(memory.base[2 * page_bytes + 5], 0);
+  expect_message(memory.base + 3 * page_bytes, 4, 5 * page_bytes, 3 * page_bytes);
+  EXPECT_EQ(guard_.counters.gone, 1u);
+}
+
+TEST_F(Closed, PagesThatAreUnmapped) {
+  Memory memory(8);
+  Region* region = guard_.close({memory.base, 8});
+  ASSERT_NE(region, nullptr);
+  EXPECT_EQ(munmap(memory.base + 4 * page_bytes, 2 * page_bytes), 0);
+  // Another mapping takes the place: it is nobody's message.
+  char* stranger =
+      static_cast<char*>(mmap(memory.base + 4 * page_bytes, 2 * page_bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+  stranger[0] = 's';
+  EXPECT_TRUE(put_all(region, 5));
+  EXPECT_EQ(stranger[0], 's');
+  EXPECT_EQ(stranger[1], 0);
+  expect_message(memory.base, 5, 4 * page_bytes);
+  expect_message(memory.base + 6 * page_bytes, 5, 2 * page_bytes, 6 * page_bytes);
+  EXPECT_EQ(guard_.counters.gone, 2u);
+  EXPECT_EQ(madvise(memory.base, memory.bytes, MADV_DONTNEED), 0);
+  EXPECT_EQ(memory.base[0], 0) << "watched still";
+}
+
+// realloc moves a large buffer with its closed pages.
+TEST_F(Closed, PagesThatMove) {
+  Memory memory(8), room(16);
+  Region* region = guard_.close({memory.base, 8});
+  ASSERT_NE(region, nullptr);
+  EXPECT_FALSE(put(region, 6, page_bytes, page_bytes));
+  ASSERT_EQ(
+      mremap(memory.base, memory.bytes, memory.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, room.base),
+      room.base);
+  EXPECT_TRUE(guard_.is_closed(room.base + 3 * page_bytes, 1));
+  std::thread reader([&] { EXPECT_EQ(room.base[2 * page_bytes], byte_of(6, 2 * page_bytes)); });
+  usleep(10'000);
+  EXPECT_FALSE(put(region, 6, 0, page_bytes));
+  EXPECT_TRUE(put(region, 6, 2 * page_bytes, 6 * page_bytes));
+  reader.join();
+  expect_message(room.base, 6, memory.bytes);
+  EXPECT_EQ(madvise(room.base, room.bytes, MADV_DONTNEED), 0);
+  EXPECT_EQ(room.base[0], 0) << "watched still";
+}
+
+TEST_F(Closed, MemoryThatCannotBeClosed) {
+  Memory memory(4);
+  ASSERT_EQ(mlock(memory.base + page_bytes, page_bytes), 0);
+  EXPECT_EQ(guard_.close({memory.base, 4}), nullptr);
+  munlock(memory.base + page_bytes, page_bytes);
+  EXPECT_EQ(guard_.close({}), nullptr);
+  EXPECT_EQ(guard_.counters.refused, 1u);
+  memory.base[0] = 1;  // nobody waits
+}
+
+// Random ranges in one buffer, filled in random pieces while threads read and write at random: each
+// byte is the message's or what the program wrote itself, and bytes outside stay.
+void run_random(Guard& guard, uint64_t seed) {
+  SCOPED_TRACE(testing::Message() << "HEADWAY_TEST_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  constexpr size_t total = 256;
+  Memory memory(total);
+  std::vector<char> expected(memory.base, memory.base + memory.bytes);
+  struct Live {
+    Region* region;
+    uint64_t message;
+    std::vector<std::pair<size_t, size_t>> pieces;
+  };
+  std::vector<Live> live;
+  std::vector<bool> used(total);
+  for (size_t page = random() % 8; page < total;) {
+    const size_t pages = std::min<size_t>(1 + random() % 40, total - page);
+    Live one{guard.close({memory.base + page * page_bytes, pages}), seed * 1000 + page, {}};
+    ASSERT_NE(one.region, nullptr);
+    const size_t size = pages * page_bytes;
+    for (size_t at = 0; at < size;) {
+      const size_t n = std::min<size_t>(size - at, random() % 3 ? 1 + random() % 9000 : 65536);
+      one.pieces.emplace_back(at, n);
+      at += n;
+    }
+    if (random() % 3) std::shuffle(one.pieces.begin(), one.pieces.end(), random);
+    for (size_t i = 0; i < size; ++i) expected[page * page_bytes + i] = byte_of(one.message, i);
+    live.push_back(std::move(one));
+    page += pages + (random() % 2 ? random() % 5 : 0);
+  }
+  std::atomic<uint64_t> wrong{0};
+  std::vector<std::thread> readers;
+  readers.reserve(2);
+  for (int t = 0; t < 2; ++t) {
+    readers.emplace_back([&, t] {
+      std::mt19937_64 mine(seed * 7 + t);
+      for (int touch = 0; touch < 400; ++touch) {
+        const size_t at = mine() % memory.bytes;
+        const size_t n = std::min<size_t>(memory.bytes - at, 1 + mine() % 64);
+        for (size_t i = at; i < at + n; ++i) {
+          wrong += static_cast<volatile char*>(memory.base)[i] != expected[i];
+        }
+      }
+    });
+  }
+  while (!live.empty()) {
+    const size_t which = random() % live.size();
+    Live& one = live[which];
+    const auto [at, n] = one.pieces.back();
+    one.pieces.pop_back();
+    for (size_t i = at; i < at + n; ++i) one.region->view[i] = byte_of(one.message, i);
+    const bool over = guard.arrived(one.region, at, n);
+    ASSERT_EQ(over, one.pieces.empty());
+    if (over) live.erase(live.begin() + long(which));
+    if (random() % 16 == 0) usleep(50);
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(wrong.load(), 0u);
+  EXPECT_EQ(memcmp(memory.base, expected.data(), memory.bytes), 0);
+}
+
+TEST_F(Closed, RandomOrders) {
+  const uint64_t end = base::now_ns() + 1'500'000'000;
+  for (uint64_t seed = base_seed(); base::now_ns() < end && !HasFailure(); ++seed) {
+    run_random(guard_, seed);
+  }
+  EXPECT_GT(guard_.counters.touched, 0u);
+}
+
+}  // namespace
+}  // namespace headway::guard
