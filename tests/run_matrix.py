@@ -115,6 +115,15 @@ def lost_wakes(folder: pathlib.Path, ranks: int) -> str:
     return f"waits ended by their time-out alone: {told}" if told else ""
 
 
+def unreleased(folder: pathlib.Path, case: table.Case, args) -> str:
+    """A run over TCP with early release in which nothing was released has tested nothing."""
+    settings = dict(case.environment)
+    wanted = (settings.get("HEADWAY_EARLY_RELEASE") == "matched" and "HEADWAY_SHM" in settings
+              and args.as_uid is None)
+    count = sum(json.loads(file.read_text())["released"] for file in folder.iterdir())
+    return "no receive was released" if wanted and count == 0 else ""
+
+
 def run_case(case: table.Case, args, mpi, quirks: dict,
              turn: int) -> tuple[job.Result, list[str], str]:
     """The job's result, its command, and what its counters tell against it."""
@@ -128,6 +137,8 @@ def run_case(case: table.Case, args, mpi, quirks: dict,
         wrong = ""
         if mpi.name == "headway" and result.code == 0:
             wrong = lost_wakes(pathlib.Path(folder), case.ranks)
+            if not wrong and case.program == "early_release" and os.geteuid() == 0:
+                wrong = unreleased(pathlib.Path(folder), case, args)
     return result, command, wrong
 
 

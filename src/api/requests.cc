@@ -1,5 +1,6 @@
 // Completion: wait and test, one and many: MPI 5.0, section 3.7.
 #include "api/detail/grequest.h"
+#include "api/detail/message.h"
 
 #include <initializer_list>
 
@@ -223,6 +224,14 @@ bool all_done(int count, const MPI_Request* requests) {
   return true;
 }
 
+// A receive that its user need not wait for any longer. The engine is held, so the status is read
+// before the request can be over.
+bool release(Request* request, p2p::Status& told) {
+  if (request->persistent || !process().engine().release(request)) return false;
+  p2p::read_status(*request, told);
+  return true;
+}
+
 int start_one(const char* call, MPI_Request handle) {
   Request* request = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
   if (!request || !request->persistent) {
@@ -234,6 +243,8 @@ int start_one(const char* call, MPI_Request handle) {
                  "complete it with MPI_Wait before it is started again");
   }
   waiting::Waiter& waiter = process().waiter();
+  if (waiter.engine.guard.any_closed()) [[unlikely]]
+    await_all_open();
   waiter.engine.handoff.enter();
   if (request->kind == protocols::RequestKind::schedule) {
     collectives::Schedule::restart(request);
@@ -260,7 +271,15 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
   }
   if (!is_done(request)) {
     const Inside inside("MPI_Wait", request->key.source, request->key.tag);
-    wait_until([request] { return is_done(request); }, request->peer);
+    p2p::Status told;
+    bool released = false;
+    wait_until([&] { return is_done(request) || (released = release(request, told)); },
+               request->peer);
+    if (released) {
+      set_status(status, told);
+      *handle = MPI_REQUEST_NULL;
+      return MPI_SUCCESS;
+    }
   }
   return finish("MPI_Wait", request, handle, status);
 }

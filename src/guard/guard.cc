@@ -29,7 +29,7 @@ Range Guard::inside(char* from, size_t n) {
 Region* Guard::close(Range range) {
   if (!mechanism_ || !range.pages) return nullptr;
   const base::SpinGuard held(lock_);
-  Region* region = regions_.take();
+  Region* region = leave_to_others(range) ? regions_.take() : nullptr;
   if (!region) return nullptr;
   region->range = range;
   region->awaited = range.bytes();
@@ -53,6 +53,20 @@ Region* Guard::close(Range range) {
   regions_.give(region);
   ++counters.refused;
   return nullptr;
+}
+
+// Open pages of a region that is not over yet may be the program's next buffer: they are no longer
+// that region's, or its end would open them. False: some are closed still.
+bool Guard::leave_to_others(Range range) {
+  for (size_t i = 0; i < range.pages && !active_.empty(); ++i) {
+    const auto [region, page] = find_page(range.base + i * page_bytes);
+    if (!region) continue;
+    if (region->pages[page] == Page::closed || !note_places(region)) return false;
+    // Still watched, dropping it would wait for somebody who reads of that, and needs our lock.
+    mechanism_->forget({region->places[page], 1});
+    region->places[page] = nullptr;
+  }
+  return true;
 }
 
 bool Guard::arrived(Region* region, size_t offset, size_t n) {

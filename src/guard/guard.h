@@ -81,6 +81,7 @@ class Guard final : Listener {
     size_t page;
   };
   Found find_page(char* address);
+  bool leave_to_others(Range range);
   void heard(Event event, Range range, char* to) override;
   void open_run(Region* region, size_t first, size_t count);
   bool note_places(Region* region);

@@ -219,6 +219,43 @@ TEST_F(Closed, PagesThatMove) {
   EXPECT_EQ(room.base[0], 0) << "watched still";
 }
 
+// The program has freed a buffer whose message is still coming, and got some of its pages, open
+// ones, for the next receive. Neither the end of the first nor a touch may open what the second
+// closed.
+TEST_F(Closed, OpenPagesOfOneAreClosedByTheNext) {
+  Memory memory(8);
+  Region* first = guard_.close({memory.base, 8});
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(guard_.close({memory.base + 2 * page_bytes, 2}), nullptr) << "closed twice";
+  EXPECT_FALSE(put(first, 1, 0, 4 * page_bytes));
+  Region* second = guard_.close({memory.base + 2 * page_bytes, 2});
+  ASSERT_NE(second, nullptr);
+  std::atomic<int> got{-1};
+  std::thread reader([&] { got = uint8_t(memory.base[3 * page_bytes]); });
+  usleep(20'000);
+  EXPECT_EQ(got.load(), -1) << "a touch opened it";
+  EXPECT_TRUE(put(first, 1, 4 * page_bytes, 4 * page_bytes));
+  usleep(20'000);
+  EXPECT_EQ(got.load(), -1) << "the end of the first opened it";
+  EXPECT_TRUE(put(second, 2, 0, 2 * page_bytes));
+  reader.join();
+  EXPECT_EQ(got.load(), int(uint8_t(byte_of(2, page_bytes))));
+  expect_message(memory.base, 1, 2 * page_bytes);
+  expect_message(memory.base + 2 * page_bytes, 2, 2 * page_bytes);
+  expect_message(memory.base + 4 * page_bytes, 1, 4 * page_bytes, 4 * page_bytes);
+}
+
+// A heap that shrank and grew again is several mappings; the kernel fills one a call.
+TEST_F(Closed, ARangeOfSeveralMappings) {
+  Memory memory(16);
+  ASSERT_EQ(madvise(memory.base + 5 * page_bytes, 2 * page_bytes, MADV_DONTFORK), 0);
+  Region* region = guard_.close({memory.base, 16});
+  ASSERT_NE(region, nullptr);
+  EXPECT_TRUE(put_all(region, 7));
+  expect_message(memory.base, 7, memory.bytes);
+  EXPECT_EQ(guard_.counters.gone, 0u);
+}
+
 TEST_F(Closed, MemoryThatCannotBeClosed) {
   Memory memory(4);
   ASSERT_EQ(mlock(memory.base + page_bytes, page_bytes), 0);

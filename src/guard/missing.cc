@@ -42,16 +42,21 @@ Outcome Missing::close(Range range, uint8_t* scratch, char*& view) {
 
 size_t Missing::open(char* base, const char* view, size_t pages, bool& gone) {
   gone = false;
-  size_t done = 0;
+  size_t done = 0, most = pages;
   while (done < pages) {
     uffdio_copy copy = {};
     copy.dst = reinterpret_cast<uint64_t>(base + done * page_bytes);
     copy.src = reinterpret_cast<uint64_t>(view + done * page_bytes);
-    copy.len = (pages - done) * page_bytes;
+    copy.len = (pages - done < most ? pages - done : most) * page_bytes;
     const bool all = ioctl(descriptor_.fd(), UFFDIO_COPY, &copy) == 0;
     const int error = errno;
     if (copy.copy > 0) done += size_t(copy.copy) / page_bytes;
     if (all || error == EINTR) continue;
+    // The kernel fills one mapping a call, and a heap that shrank and grew consists of several.
+    if (error == ENOENT && copy.len > page_bytes) {
+      most = copy.len / page_bytes / 2;
+      continue;
+    }
     // EAGAIN after some pages: the kernel let others in between. After none: the address space is
     // changing, and its changer waits until somebody reads of it.
     if (error == EAGAIN && copy.copy > 0) continue;

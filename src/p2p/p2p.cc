@@ -127,10 +127,10 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
   if (request) {
     engine.handoff.driver = progress::Driver::waiting;
     engine.start_receive(request);
-    waiter.request(request);
-    outcome = request->outcome;
+    const bool released = waiter.receive(request);
+    outcome = released ? Outcome::ok : request->outcome;
     read_status(*request, status);
-    engine.give_request(request);
+    if (!released) engine.give_request(request);
   }
   engine.handoff.leave();
   return outcome;

@@ -20,7 +20,7 @@ constexpr int leave_rounds = 4;
 constexpr uint32_t unwatch_after = 32;  // waits one after the other that needed no sleeper
 constexpr size_t thread_stack = 256 << 10;
 
-enum Source : uint64_t { source_bell = 1, source_sockets = 2, source_timer = 3 };
+enum Source : uint64_t { source_bell = 1, source_sockets = 2, source_timer = 3, source_faults = 4 };
 
 long futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const timespec* timeout) {
   return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
@@ -69,6 +69,10 @@ Outcome Handoff::watch(int sockets) {
   sockets_ = sockets;
   set_sockets_watched(true);
   return sockets_watched_ ? Outcome::ok : Outcome::no_resource;
+}
+
+Outcome Handoff::watch_faults(int fd) {
+  return add_to(outer_, fd, EPOLLIN, source_faults) ? Outcome::ok : Outcome::no_resource;
 }
 
 void Handoff::stop() {
@@ -347,6 +351,10 @@ void Handoff::run_thread() {
     const int count = epoll_wait(outer_, &event, 1, -1);
     if (count < 0 && errno != EINTR) return;
     if (count <= 0 || stop_.load(std::memory_order_acquire)) continue;
+    if (event.data.u64 == source_faults) {
+      work_->faults();
+      continue;
+    }
     ++counters.thread_wakes;
     work_as_thread();
   }

@@ -35,6 +35,9 @@ class Work {
   virtual uint32_t wanted() = 0;
   // The sleeper is up: from now on advance() looks also at what wanted() let the kernel hold back.
   virtual void awake() = 0;
+  // Somebody touched a closed page, or its address space moves: called without the engine, by the
+  // message thread, when the descriptor of watch_faults() is readable.
+  virtual void faults() = 0;
 
  protected:
   ~Work() = default;
@@ -58,6 +61,8 @@ class Handoff {
   void stop();
   // Sockets that came later than start().
   Outcome watch(int sockets);
+  // The message thread looks at this one always, also while the engine is taken.
+  Outcome watch_faults(int fd);
   // The armed word moves when the shared segment is mapped; from then on `waiting` tells peers
   // whether a thread of ours polls.
   void publish(std::atomic<uint32_t>* armed, std::atomic<uint32_t>* waiting) {

@@ -29,7 +29,11 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
     peer->rank = i;
     peer->via = i == rank ? Via::self : Via::tcp;
   }
-  return handoff.start(this, &own_armed_, -1, settings.progress != 0);
+  if (const Outcome started = handoff.start(this, &own_armed_, -1, settings.progress != 0);
+      started != Outcome::ok) {
+    return started;
+  }
+  return use_guard();
 }
 
 void Engine::use_node(const uint32_t* local_ranks, uint32_t count) {

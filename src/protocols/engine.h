@@ -9,6 +9,8 @@
 #include "base/list.h"
 #include "base/pool.h"
 #include "base/vec.h"
+#include "guard/guard.h"
+#include "guard/missing.h"
 #include "matching/matcher.h"
 #include "progress/handoff.h"
 #include "protocols/arrived.h"
@@ -30,6 +32,7 @@ struct EngineCounters {
   uint64_t claims = 0;  // sends that took an advertised receive
   uint64_t helped = 0;  // pieces copied for a transfer that the other rank began
   uint64_t garbage = 0;
+  uint64_t released = 0;  // receives whose user went on before the data had come
 };
 
 // Told when a peer is gone for good or the engine cannot go on; does not return to the engine's
@@ -82,11 +85,19 @@ class Engine final : public progress::Work, public tcp::Receiver {
 
   void complete(Request* request, Outcome outcome);
 
+  // --- early release (release.cc) ---
+  // The user of a blocked receive may go on: what has not arrived is closed to the program. True:
+  // source, tag and count are in the request, which is the engine's from now on.
+  bool release(Request* receive);
+  // True if a byte of it is closed: to be awaited before the engine is taken.
+  bool is_closed(const void* from, size_t n) { return guard.is_closed(from, n); }
+
   // --- progress ---
   bool advance() override;
   void settle() override;
   uint32_t wanted() override;
   void awake() override { overlooks_ = expects_; }
+  void faults() override { guard.serve(); }
   // The same as advance(), but looks at one peer's ring or socket first (null: all).
   bool advance_for(Peer* peer);
   // True when something could be moved by this thread without waiting for anybody.
@@ -111,6 +122,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   tcp::Tcp tcp;
   matching::PostedQueue posted;
   matching::UnexpectedQueue unexpected;
+  guard::Guard guard;
   EngineCounters counters;
   bool uses_tcp = false;
   bool crowded = false;  // more ranks than cores on this machine
@@ -131,8 +143,23 @@ class Engine final : public progress::Work, public tcp::Receiver {
   static constexpr int hot_looks = 128;  // at the ring that a rank waits for
   // The same where the ordinary way has to tell peers twice who is inside.
   static constexpr int hotter_looks = 1024;
-  static constexpr uint32_t most_in_a_row = 16;    // receives that look at nothing else
+  static constexpr uint32_t most_in_a_row = 16;  // receives that look at nothing else
+  static constexpr uint64_t release_from = 3 * guard::page_bytes;  // one page inside, surely
   static constexpr uint64_t tcp_budget = 1 << 20;  // bytes read in one look at the sockets
+
+  struct Stretch {
+    uint64_t offset, length;
+  };
+  static Stretch stretch(const Request& request);
+
+  // release.cc
+  Outcome use_guard();
+  void find_edges(Request* receive, Way way);
+  void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
+    if (receive->region) [[unlikely]]
+      open_pages(receive, offset, n);
+  }
+  void open_pages(Request* receive, uint64_t offset, uint64_t n);
 
   // engine.cc
   void connect(Peer& peer);
@@ -237,6 +264,9 @@ class Engine final : public progress::Work, public tcp::Receiver {
   bool expects_ = false;    // expect_streams() has set marks
   bool overlooks_ = false;  // and what lies below them is to be seen again
   bool may_pull_ = true;
+  bool may_release_ = false;
+  uint64_t release_us_ = 0;  // shorter waits are not worth it
+  guard::Missing missing_;
   bool pressure_ = false;
 };
 

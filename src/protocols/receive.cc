@@ -117,6 +117,7 @@ bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* bod
   }
   receive->memory.write(header.context, body, header.length);
   receive->moved += header.length;
+  note_arrival(receive, header.context, header.length);
   if (receive->moved == receive->total && !receive->claimed) {
     counters.bytes_received += receive->total;
     complete(receive, Outcome::ok);
@@ -187,7 +188,10 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
 
 void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing, uint64_t arrived) {
   if (Kind(header.kind) == Kind::data && !is_arrived(landing.token)) {
-    static_cast<Request*>(landing.token)->partial = arrived;
+    auto* receive = static_cast<Request*>(landing.token);
+    const uint64_t before = receive->partial;
+    receive->partial = arrived;
+    note_arrival(receive, header.context + before, arrived - before);
   }
 }
 
@@ -200,8 +204,10 @@ void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landin
   }
   auto* receive = static_cast<Request*>(landing.token);
   if (Kind(header.kind) == Kind::data) {
+    const uint64_t before = receive->partial;
     receive->moved += header.length;
     receive->partial = 0;
+    note_arrival(receive, header.context + before, header.length - before);
     if (receive->moved < receive->total) return;
   } else if (header.flags & flag_synchronous) {
     FrameHeader answer;
@@ -361,7 +367,9 @@ void Engine::clear_to_send(Request* receive, Way way) {
     receive->expected = true;
     landings_.push_back(receive);
   }
-  ClearSend body{receive->moved, receive->total, 0, id_of(receive), way};
+  find_edges(receive, way);
+  ClearSend body{receive->moved, receive->total, 0, id_of(receive), way,
+                 receive->head,  receive->tail};
   if (receive->peer->via == Via::shm && receive->memory.is_flat()) {
     body.address = reinterpret_cast<uint64_t>(receive->memory.flat());
   }

@@ -13,6 +13,13 @@ namespace headway::protocols {
 
 struct Peer;
 struct Arrived;
+}  // namespace headway::protocols
+
+namespace headway::guard {
+struct Region;
+}
+
+namespace headway::protocols {
 
 enum class RequestKind : uint8_t { send, receive, schedule, generalized, null };
 enum class Mode : uint8_t { standard, synchronous, buffered, ready };
@@ -64,11 +71,16 @@ struct Request : matching::Hook {
 
   Peer* peer = nullptr;  // receive: null for any source until matched
   UserMemory memory;
-  uint64_t total = 0;      // bytes that will move
-  uint64_t moved = 0;      // bytes pushed out, or arrived
-  uint64_t partial = 0;    // receive: bytes of the frame that is coming in
-  uint32_t in_flight = 0;  // frames that the transport holds
-  uint32_t remote = 0;     // the other side's id
+  // A receive that its user was released from: what is still to come goes through this.
+  guard::Region* region = nullptr;
+  uint64_t region_start = 0;  // offset of its first byte in the message
+  uint64_t total = 0;         // bytes that will move
+  uint64_t moved = 0;         // bytes pushed out, or arrived
+  uint64_t partial = 0;       // receive: bytes of the frame that is coming in
+  uint32_t in_flight = 0;     // frames that the transport holds
+  uint32_t remote = 0;        // the other side's id
+  uint32_t head = 0;          // streamed first: bytes at the beginning
+  uint32_t tail = 0;          // and at the end of the message
   uint64_t remote_address = 0;
   uint64_t away_since = 0;  // pulling, pushing: since when the other rank is seen outside MPI
 

@@ -221,7 +221,9 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   memcpy(&clear, body, sizeof clear);
   Request* request = by_wire_id(header.word);
   if (!request || request->kind != RequestKind::send || request->stage != Stage::requested ||
-      request->peer != &peer || clear.start > clear.length || clear.length > request->total) {
+      request->peer != &peer || clear.start > clear.length || clear.length > request->total ||
+      uint64_t(clear.head) + clear.tail > clear.length ||
+      (clear.start && clear.head + clear.tail)) {
     ++counters.garbage;
     return;
   }
@@ -231,6 +233,8 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   request->remote = clear.receive;
   request->moved = clear.start;
   request->total = clear.length;
+  request->head = clear.head;
+  request->tail = clear.tail;
   request->copied = false;
   request->remote_address = clear.address;
   request->away_since = 0;
@@ -245,13 +249,21 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   stream_some(peer);
 }
 
+// The next piece of a stream that lies in one: edges first, then what is between.
+Engine::Stretch Engine::stretch(const Request& request) {
+  const uint64_t at = request.moved, edges = uint64_t(request.head) + request.tail;
+  if (at < request.head) return {at, request.head - at};
+  if (at < edges) return {request.total - (edges - at), edges - at};
+  return {at - request.tail, request.total - at};
+}
+
 // Sends data frames of the messages that were asked for, while there is room.
 bool Engine::stream_some(Peer& peer) {
   bool moved = false;
   while (peer.controls.empty()) {
     Request* request = peer.streams.first();
     if (!request) break;
-    const uint64_t rest = request->total - request->moved;
+    const auto [offset, rest] = stretch(*request);
     uint64_t length = rest < peer.chunk ? rest : peer.chunk;
     // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
     if (peer.via == Via::shm && request->total <= peer.chunk && length > peer.chunk / 2) {
@@ -270,9 +282,9 @@ bool Engine::stream_some(Peer& peer) {
     FrameHeader header;
     header.kind = uint8_t(Kind::data);
     header.word = request->remote;
-    header.context = request->moved;
+    header.context = offset;
     header.length = uint32_t(length);
-    const Feed feed = request->memory.feed(request->moved, length);
+    const Feed feed = request->memory.feed(offset, length);
     const Push pushed = push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request),
                                    shm::reserved_cells, shm::event_control);
     if (pushed == Push::full) break;

@@ -45,8 +45,11 @@ struct ClearSend {
   uint64_t address;  // of the receiver's buffer if it may be written, else 0
   uint32_t receive;  // id
   Way way;
+  // A stream brings these first: the bytes before the receiver's first page boundary, and those
+  // behind its last one. The pages that hold them hold other data of its program, too.
+  uint32_t head, tail;
 };
-static_assert(sizeof(ClearSend) == 32);
+static_assert(sizeof(ClearSend) == 40);
 
 inline constexpr uint32_t id_index_bits = 22;
 constexpr uint32_t wire_id(uint32_t index, uint32_t generation) {

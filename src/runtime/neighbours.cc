@@ -200,6 +200,7 @@ void write_counters_file(protocols::Engine& engine, int rank, const char* name) 
       {"bytes_received", engine.counters.bytes_received},
       {"unexpected", engine.counters.unexpected},
       {"unexpected_bytes_most", engine.counters.unexpected_bytes_most},
+      {"released", engine.counters.released},
       {"pulls", engine.counters.pulls},
       {"pushes", engine.counters.pushes},
       {"claims", engine.counters.claims},

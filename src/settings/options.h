@@ -30,6 +30,9 @@ struct Settings {
   uint64_t eager_max_shm = 4096;
   uint64_t eager_max_tcp = 16384;
   uint64_t unexpected_max = 256ull << 20;
+  // early release
+  uint64_t early_release = 0;
+  uint64_t release_threshold_us = 150;
   // collectives
   const char* collective_algorithms = "";
   // reporting
@@ -76,6 +79,14 @@ inline constexpr OptionInfo option_table[] = {
     {"UNEXPECTED_MAX", OptionKind::bytes, "256M", "",
      "memory for messages that arrived before their receive; beyond it senders are slowed down",
      &Settings::unexpected_max, nullptr},
+    {"EARLY_RELEASE", OptionKind::choice, "off", "off|matched",
+     "let blocking receives return once their message is matched; pages whose data has not come "
+     "are "
+     "closed until it has (TCP; being built: system calls on such pages may stall)",
+     &Settings::early_release, nullptr},
+    {"RELEASE_THRESHOLD", OptionKind::microseconds, "150us", "",
+     "expected wait below which a receive is not released early", &Settings::release_threshold_us,
+     nullptr},
     {"COLL", OptionKind::text, "", "",
      "force algorithms of collectives, as call=algorithm pairs separated by commas, for example "
      "allreduce=ring,bcast=binomial",

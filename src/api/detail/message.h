@@ -8,6 +8,12 @@
 
 namespace headway::api {
 
+// Waits until no page of this data is closed (early release).
+void await_open(const void* buffer, int64_t count, const datatypes::Type& type);
+
+// The same for everything: for calls that do not say which memory they will touch.
+void await_all_open();
+
 // Finds the datatype; raises MPI_ERR_TYPE, MPI_ERR_COUNT or MPI_ERR_BUFFER.
 inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype) {
   story.count = count;
@@ -29,6 +35,8 @@ inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Dataty
       [[unlikely]] {
     return raise(story, MPI_ERR_BUFFER, "the buffer is a null pointer", "pass the data's address");
   }
+  if (process().engine().guard.any_closed()) [[unlikely]]
+    await_open(buffer, count, *type);
   return MPI_SUCCESS;
 }
 

@@ -347,6 +347,11 @@ void Tcp::expect(uint32_t peer, uint64_t rest) {
   }
 }
 
+void Tcp::redirect(uint32_t peer, const void* token, ptrdiff_t by) {
+  Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
+  if (link && link->in_body && link->landing.token == token) link->landing.flat += by;
+}
+
 int Tcp::epoll_fd() const { return impl_ ? impl_->epoll : -1; }
 
 void Tcp::finish(uint64_t timeout_us) {

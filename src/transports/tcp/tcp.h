@@ -93,6 +93,8 @@ class Tcp {
   // Before a long sleep: the peer's next `rest` bytes are all awaited; wake when min(rest, 256 KB)
   // are there (SO_RCVLOWAT). Reset by the next read.
   void expect(uint32_t peer, uint64_t rest);
+  // What still comes of the body that lands for `token` goes `by` bytes further on.
+  void redirect(uint32_t peer, const void* token, ptrdiff_t by);
 
   // Readable when reap() has something to do. Level-triggered.
   int epoll_fd() const;
