@@ -88,7 +88,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   // --- early release (release.cc) ---
   // The user of a blocked receive may go on: what has not arrived is closed to the program. True:
   // source, tag and count are in the request, which is the engine's from now on.
-  bool release(Request* receive);
+  bool release(Request* receive) { return may_release_ && release_now(receive); }
   // True if a byte of it is closed: to be awaited before the engine is taken.
   bool is_closed(const void* from, size_t n) { return guard.is_closed(from, n); }
 
@@ -160,6 +160,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
       open_pages(receive, offset, n);
   }
   void open_pages(Request* receive, uint64_t offset, uint64_t n);
+  bool release_now(Request* receive);
 
   // engine.cc
   void connect(Peer& peer);

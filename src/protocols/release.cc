@@ -43,8 +43,8 @@ void Engine::find_edges(Request* receive, Way way) {
   receive->tail = uint32_t((reinterpret_cast<uintptr_t>(base) + receive->total) % page_bytes);
 }
 
-bool Engine::release(Request* receive) {
-  if (!may_release_ || receive->stage != Stage::landing || receive->region || receive->notify ||
+bool Engine::release_now(Request* receive) {
+  if (receive->stage != Stage::landing || receive->region || receive->notify ||
       receive->peer->via != Via::tcp || !receive->memory.is_flat() ||
       receive->outcome != Outcome::ok || receive->cancelling || receive->total < release_from) {
     return false;
