@@ -39,7 +39,7 @@ Region* Guard::close(Range range) {
   if (region->got) {
     region->pages = reinterpret_cast<Page*>(region->got + range.pages);
     const Outcome closed =
-        mechanism_->close(range, reinterpret_cast<uint8_t*>(region->pages), region->view);
+        mechanism_->close(range, false, reinterpret_cast<uint8_t*>(region->pages), region->view);
     if (closed == Outcome::ok) {
       memset(region->got, 0, notes_bytes(range.pages));
       active_.push_back(region);

@@ -50,10 +50,11 @@ class Listener {
 class Mechanism {
  public:
   virtual Kind kind() const = 0;
-  // Closes the range; what it held is gone. `view`: where the data of its first byte are to be put,
-  // until give_back(). refused, no_memory: nothing is closed (the contents may be gone all the
-  // same). `scratch`: a byte for each page.
-  virtual Outcome close(Range range, uint8_t* scratch, char*& view) = 0;
+  // Closes the range. `view`: where the data of its first byte are to be put, until give_back();
+  // with `keep` it holds what the range held, else the contents are gone. refused, no_memory:
+  // nothing is closed, and without `keep` the contents may be gone all the same. `scratch`: a byte
+  // for each page.
+  virtual Outcome close(Range range, bool keep, uint8_t* scratch, char*& view) = 0;
   // The view's data of these pages, at `base` in the program, are complete: lets everybody in.
   // Returns the pages opened from the first on. Fewer: the address space is changing (serve(), then
   // again), or, if `gone`, the next one is not there any more.

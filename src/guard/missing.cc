@@ -1,6 +1,7 @@
 #include "guard/missing.h"
 
 #include <cerrno>
+#include <cstring>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -20,11 +21,12 @@ bool is_empty(Range range, uint8_t* scratch) {
 
 }  // namespace
 
-Outcome Missing::close(Range range, uint8_t* scratch, char*& view) {
+Outcome Missing::close(Range range, bool keep, uint8_t* scratch, char*& view) {
   view = static_cast<char*>(base::heap_allocate(range.bytes()));
   if (!view) return Outcome::no_memory;
+  if (keep) memcpy(view, range.base, range.bytes());
   // Drop first: once the range is watched, dropping waits for somebody who reads of it. A locked
-  // page makes this fail, perhaps half-way: the message will overwrite what is lost.
+  // page makes this fail, perhaps half-way.
   Outcome closed = Outcome::refused;
   if (madvise(range.base, range.bytes(), MADV_DONTNEED) == 0) {
     closed = descriptor_.watch(range, UFFDIO_REGISTER_MODE_MISSING);
@@ -35,6 +37,7 @@ Outcome Missing::close(Range range, uint8_t* scratch, char*& view) {
     closed = Outcome::refused;
   }
   if (closed == Outcome::ok) return closed;
+  if (keep) memcpy(range.base, view, range.bytes());
   give_back(view, range.pages);
   view = nullptr;
   return closed;

@@ -14,7 +14,7 @@ class Missing final : public Mechanism {
   bool sees_kernel() const { return descriptor_.sees_kernel(); }
 
   Kind kind() const override { return Kind::missing; }
-  Outcome close(Range range, uint8_t* scratch, char*& view) override;
+  Outcome close(Range range, bool keep, uint8_t* scratch, char*& view) override;
   size_t open(char* base, const char* view, size_t pages, bool& gone) override;
   void clear(char* page) override;
   void forget(Range range) override { descriptor_.unwatch(range); }
