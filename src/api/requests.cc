@@ -224,12 +224,49 @@ bool all_done(int count, const MPI_Request* requests) {
   return true;
 }
 
-// A receive that its user need not wait for any longer. The engine is held, so the status is read
-// before the request can be over.
-bool release(Request* request, p2p::Status& told) {
-  if (request->persistent || !process().engine().release(request)) return false;
-  p2p::read_status(*request, told);
+protocols::Engine& engine() { return process().engine(); }
+
+// Lets the user go on from all that is not done, if nothing of it is worth waiting for. `first`:
+// the first that is not done; `unready`: where the last look ended. Engine held.
+bool release_all(int count, const MPI_Request* requests, int first, int& unready) {
+  for (int i = unready > first ? unready : first, left = count - first; left > 0; --left) {
+    Request* request = active_at(requests, i);
+    if (request && !is_done(request) && !engine().is_ready(request)) {
+      unready = i;
+      return false;
+    }
+    if (++i == count) i = first;
+  }
+  for (int i = first; i < count; ++i) {
+    Request* request = active_at(requests, i);
+    if (request && !is_done(request) && !engine().close_rest(request)) return false;
+  }
+  for (int i = first; i < count; ++i) {
+    Request* request = active_at(requests, i);
+    if (request && !is_done(request)) engine().let_user_go(request);
+  }
   return true;
+}
+
+// Lets the user go on from the receive that is expected first, if none of them is worth waiting
+// for. Those that have no message yet are not looked at. Engine held.
+bool release_first(int count, const MPI_Request* requests) {
+  if (!engine().may_release()) [[likely]]
+    return false;
+  Request* first = nullptr;
+  uint64_t soonest = 0;
+  for (int i = 0; i < count; ++i) {
+    Request* request = active_at(requests, i);
+    if (!request || request->kind != protocols::RequestKind::receive ||
+        request->stage != protocols::Stage::landing) {
+      continue;
+    }
+    const uint64_t expected = engine().expected_us(*request);
+    if (first && expected >= soonest) continue;
+    first = request;
+    soonest = expected;
+  }
+  return first && engine().release(first);
 }
 
 int start_one(const char* call, MPI_Request handle) {
@@ -246,6 +283,12 @@ int start_one(const char* call, MPI_Request handle) {
   if (waiter.engine.guard.any_closed()) [[unlikely]]
     await_all_open();
   waiter.engine.handoff.enter();
+  // Its pages are open, perhaps its last frame is not quite through.
+  if (request->done.load(std::memory_order_relaxed) == protocols::Done::released) [[unlikely]] {
+    waiter.until(
+        [&] { return request->done.load(std::memory_order_relaxed) == protocols::Done::whole; },
+        request->peer);
+  }
   if (request->kind == protocols::RequestKind::schedule) {
     collectives::Schedule::restart(request);
   } else {
@@ -271,15 +314,7 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
   }
   if (!is_done(request)) {
     const Inside inside("MPI_Wait", request->key.source, request->key.tag);
-    p2p::Status told;
-    bool released = false;
-    wait_until([&] { return is_done(request) || (released = release(request, told)); },
-               request->peer);
-    if (released) {
-      set_status(status, told);
-      *handle = MPI_REQUEST_NULL;
-      return MPI_SUCCESS;
-    }
+    wait_until([&] { return is_done(request) || engine().release(request); }, request->peer);
   }
   return finish("MPI_Wait", request, handle, status);
 }
@@ -302,14 +337,14 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
   if (const int code = check_list("MPI_Waitall", count, requests)) return code;
   const Inside inside("MPI_Waitall", unset, unset);
   // One wait for all: between two waits this rank would look as if it had left MPI.
-  int next = 0;
+  int next = 0, unready = 0;
   protocols::Peer* hint = nullptr;
   const auto all_are_done = [&] {
     for (; next < count; ++next) {
       const Request* request = active_at(requests, next);
       if (request && !is_done(request)) {
         hint = request->peer;
-        return false;
+        return engine().may_release() && release_all(count, requests, next, unready);
       }
     }
     return true;
@@ -336,7 +371,13 @@ HEADWAY_ENTRY(MPI_Waitany)(int count, MPI_Request* requests, int* index, MPI_Sta
   int found = first_done(count, requests);
   if (found < 0) {
     const Inside inside("MPI_Waitany", unset, unset);
-    wait_until([&] { return (found = first_done(count, requests)) >= 0; }, nullptr);
+    wait_until(
+        [&] {
+          found = first_done(count, requests);
+          if (found < 0 && release_first(count, requests)) found = first_done(count, requests);
+          return found >= 0;
+        },
+        nullptr);
   }
   *index = found;
   return finish("MPI_Waitany", find_request(requests[found]), &requests[found], status);
@@ -370,7 +411,9 @@ HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, i
   }
   if (first_done(incount, requests) < 0) {
     const Inside inside("MPI_Waitsome", unset, unset);
-    wait_until([&] { return first_done(incount, requests) >= 0; }, nullptr);
+    wait_until(
+        [&] { return first_done(incount, requests) >= 0 || release_first(incount, requests); },
+        nullptr);
   }
   return retire_some("MPI_Waitsome", incount, requests, outcount, indices, statuses);
 }

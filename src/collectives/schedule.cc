@@ -151,8 +151,10 @@ void Schedule::begin() {
   ++engine_->schedules;
   if (!request->persistent) tag_ = next_tag(comm_);
   left_ = uint32_t(steps_.size());
+  unready_ = 0;
   for (StepId i = 0; i < steps_.size(); ++i) {
     steps_[i].waits = steps_[i].needs;
+    steps_[i].request = nullptr;
     if (steps_[i].waits == 0) (void)ready_.push(i);
   }
   is_running_ = true;
@@ -223,6 +225,7 @@ void Schedule::launch_message(Step& step) {
   request->memory = sends ? step.from : step.to;
   request->peer = &engine_->peer(comm_->job_rank(step.rank));
   request->key = {comm_->collective_context(), sends ? comm_->rank : step.rank, tag_};
+  step.request = request;  // before it may be over
   if (sends) {
     engine_->start_send(request);
   } else {
@@ -239,6 +242,7 @@ void Schedule::message_done(Request* request) {
     schedule.outcome = Outcome::truncated;
   }
   schedule.engine_->give_request(request);
+  step->request = nullptr;
   schedule.done(StepId(step - schedule.steps_.data()));
   schedule.work();
 }
@@ -384,6 +388,32 @@ void Schedule::restart(Request* request) {
   static_cast<Schedule*>(request->owner)->begin();
 }
 
+// What is left are receives that nothing waits for, matched, and worth letting the user go: nothing
+// is read from his buffers any more, and nothing is forwarded from closed pages.
+bool Schedule::release() {
+  if (!engine_->may_release() || !is_running_) [[likely]]
+    return false;
+  const StepId count = StepId(steps_.size());
+  uint32_t found = 0;
+  for (StepId looked = 0; looked < count && found < left_; ++looked) {
+    const StepId id = (unready_ + looked) % count;
+    const Step& step = steps_[id];
+    if (!step.request) continue;
+    if (step.kind != Step::Kind::receive || step.first_edge != ~0u ||
+        !engine_->is_ready(step.request)) {
+      unready_ = id;
+      return false;
+    }
+    ++found;
+  }
+  if (found < left_) return false;  // some wait for others
+  for (const Step& step : steps_) {
+    if (step.request && !engine_->close_rest(step.request)) return false;
+  }
+  engine_->let_user_go(request_);
+  return true;
+}
+
 Outcome Schedule::run(waiting::Waiter& waiter) {
   Engine& engine = *engine_;
   engine.handoff.enter();
@@ -395,7 +425,8 @@ Outcome Schedule::run(waiting::Waiter& waiter) {
     return Outcome::no_memory;
   }
   begin();
-  waiter.request(request);
+  waiter.until([&] { return request->done.load(std::memory_order_relaxed) != 0 || release(); },
+               request->peer);
   const Outcome result = request->outcome;
   engine.give_request(request);
   engine.handoff.leave();

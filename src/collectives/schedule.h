@@ -69,9 +69,10 @@ struct Step {
   uint32_t first_edge = ~0u;
   int rank = 0;  // send, receive: in the communicator
   Schedule* schedule = nullptr;
-  UserMemory from;     // send, copy; reduce: in (flat)
-  UserMemory to;       // receive, copy; reduce: inout (flat)
-  uint64_t count = 0;  // reduce: elements
+  Request* request = nullptr;  // send, receive: while it runs
+  UserMemory from;             // send, copy; reduce: in (flat)
+  UserMemory to;               // receive, copy; reduce: inout (flat)
+  uint64_t count = 0;          // reduce: elements
   progress::UserCall call;
 };
 
@@ -136,6 +137,7 @@ class Schedule {
   void launch_message(Step& step);
   void launch_reduce(StepId id);
   void done(StepId id);
+  bool release();
   static void message_done(Request* request);
   static void run_user_function(progress::UserCall* call);
   static void user_function_done(progress::UserCall* call);
@@ -148,7 +150,8 @@ class Schedule {
   bool failed_ = false;
   bool working_ = false;
   bool is_running_ = false;
-  uint32_t left_ = 0;  // steps that are not done
+  uint32_t left_ = 0;   // steps that are not done
+  StepId unready_ = 0;  // where the last look of release() ended
   Request* request_ = nullptr;
   base::Vec<Step> steps_;
   base::Vec<Edge> edges_;

@@ -127,10 +127,10 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
   if (request) {
     engine.handoff.driver = progress::Driver::waiting;
     engine.start_receive(request);
-    const bool released = waiter.receive(request);
-    outcome = released ? Outcome::ok : request->outcome;
+    waiter.receive(request);
+    outcome = request->outcome;
     read_status(*request, status);
-    if (!released) engine.give_request(request);
+    engine.give_request(request);
   }
   engine.handoff.leave();
   return outcome;
@@ -190,8 +190,12 @@ Outcome send_receive(waiting::Waiter& waiter, const UserMemory& out, const Addre
     engine.handoff.driver = progress::Driver::waiting;
     engine.start_receive(receive);
     engine.start_send(send);
-    waiter.request(receive);
-    waiter.request(send);
+    // A receive that has been released would be half done in vain while the send still waits.
+    const auto both_done = [&] {
+      return send->done.load(std::memory_order_relaxed) != 0 &&
+             (receive->done.load(std::memory_order_relaxed) != 0 || engine.release(receive));
+    };
+    waiter.until(both_done, receive->peer);
     outcome = receive->outcome != Outcome::ok ? receive->outcome : send->outcome;
     read_status(*receive, status);
   }
@@ -342,7 +346,7 @@ Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
   if (request) {
     engine.handoff.driver = progress::Driver::waiting;
     engine.start_matched_receive(request, message);
-    waiter.request(request);
+    waiter.receive(request);
     outcome = request->outcome;
     read_status(*request, status);
     engine.give_request(request);

@@ -69,6 +69,10 @@ void Engine::connect(Peer& peer) {
 }
 
 void Engine::give_request(Request* request) {
+  if (request->done.load(std::memory_order_relaxed) == Done::released) [[unlikely]] {
+    request->held_by_user = request->persistent = false;  // complete() gives it
+    return;
+  }
   if (request->on_release) request->on_release(request);
   // Its next life must not find anything of this one.
   request->on_release = nullptr;
@@ -82,7 +86,7 @@ void Engine::give_request(Request* request) {
   request->outcome = Outcome::ok;
   request->persistent = request->started = false;
   request->cancelled = request->cancelling = false;
-  request->held_by_user = request->blocking = request->copied = false;
+  request->held_by_user = request->blocking = request->copied = request->stays = false;
   request->collective = 0;
   request->kind = RequestKind::null;
   requests_.give(request);
@@ -100,7 +104,7 @@ void Engine::complete(Request* request, Outcome outcome) {
   --handoff.pending;
   handoff.passive -= request->passive;
   request->passive = false;
-  request->done.store(1, std::memory_order_release);  // pairs with waiting
+  request->done.store(Done::whole, std::memory_order_release);  // pairs with waiting
   handoff.completed();
   if (request->notify) {
     request->notify(request);

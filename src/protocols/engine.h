@@ -86,9 +86,27 @@ class Engine final : public progress::Work, public tcp::Receiver {
   void complete(Request* request, Outcome outcome);
 
   // --- early release (release.cc) ---
-  // The user of a blocked receive may go on: what has not arrived is closed to the program. True:
-  // source, tag and count are in the request, which is the engine's from now on.
-  bool release(Request* receive) { return may_release_ && release_now(receive); }
+  // A receive is matched, and so much of it is still to come that its user had better not wait.
+  bool is_ready(const Request* receive) const {
+    return may_release_ && (receive->region || is_worth_closing(*receive));
+  }
+  // What has not arrived of a ready receive is closed to the program. False: wait for it.
+  bool close_rest(Request* receive) { return receive->region || close_now(receive); }
+  // The user of a blocked receive may go on. True: source, tag and count are in the request.
+  bool release(Request* receive) {
+    if (!is_ready(receive) || !close_rest(receive)) [[likely]]
+      return false;
+    let_user_go(receive);
+    return true;
+  }
+  // The same for a request whose receives have been closed one by one.
+  void let_user_go(Request* request) {
+    request->done.store(Done::released, std::memory_order_release);
+    ++counters.released;
+  }
+  bool may_release() const { return may_release_; }
+  // Microseconds until the rest of a ready receive will have come.
+  uint64_t expected_us(const Request& receive) const;
   // True if a byte of it is closed: to be awaited before the engine is taken.
   bool is_closed(const void* from, size_t n) { return guard.is_closed(from, n); }
 
@@ -160,7 +178,8 @@ class Engine final : public progress::Work, public tcp::Receiver {
       open_pages(receive, offset, n);
   }
   void open_pages(Request* receive, uint64_t offset, uint64_t n);
-  bool release_now(Request* receive);
+  bool is_worth_closing(const Request& receive) const;
+  bool close_now(Request* receive);
 
   // engine.cc
   void connect(Peer& peer);

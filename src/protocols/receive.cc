@@ -236,7 +236,7 @@ void Engine::start_receive(Request* request) {
   request->done.store(0, std::memory_order_relaxed);
   request->outcome = Outcome::ok;
   request->moved = 0;
-  request->cancelled = request->cancelling = false;
+  request->cancelled = request->cancelling = request->stays = false;
   if (auto* message = static_cast<Arrived*>(unexpected.find(request->key))) [[unlikely]] {
     unexpected.remove(message);
     accept(request, message);
@@ -288,7 +288,7 @@ void Engine::start_matched_receive(Request* request, Arrived* message) {
   request->done.store(0, std::memory_order_relaxed);
   request->outcome = Outcome::ok;
   request->moved = 0;
-  request->cancelled = request->cancelling = false;
+  request->cancelled = request->cancelling = request->stays = false;
   accept(request, message);
 }
 

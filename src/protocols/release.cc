@@ -43,20 +43,27 @@ void Engine::find_edges(Request* receive, Way way) {
   receive->tail = uint32_t((reinterpret_cast<uintptr_t>(base) + receive->total) % page_bytes);
 }
 
-bool Engine::release_now(Request* receive) {
-  if (receive->stage != Stage::landing || receive->region || receive->notify ||
-      receive->peer->via != Via::tcp || !receive->memory.is_flat() ||
-      receive->outcome != Outcome::ok || receive->cancelling || receive->total < release_from) {
+bool Engine::is_worth_closing(const Request& receive) const {
+  // An eager message on its way is short, and brings no edges first.
+  if (receive.stage != Stage::landing || !receive.expected || receive.stays ||
+      !receive.memory.is_flat() || receive.outcome != Outcome::ok || receive.cancelling ||
+      receive.total < release_from) {
     return false;
   }
   // Bytes in the order of the stream: the edges must be there, and the middle not nearly.
-  const uint64_t come = receive->moved + receive->partial;
-  if (come < uint64_t(receive->head) + receive->tail) return false;
-  const uint64_t next = come - receive->tail, end = receive->total - receive->tail;
-  const uint64_t rate = tcp.rate(receive->peer->rank);
-  if (end - next < page_bytes || (end - next) * 1'000'000 < release_us_ * (rate ? rate : 1)) {
-    return false;
-  }
+  const uint64_t come = receive.moved + receive.partial;
+  return come >= uint64_t(receive.head) + receive.tail && receive.total - come >= page_bytes &&
+         expected_us(receive) >= release_us_;
+}
+
+uint64_t Engine::expected_us(const Request& receive) const {
+  const uint64_t rate = tcp.rate(receive.peer->rank);
+  return (receive.total - receive.moved - receive.partial) * 1'000'000 / (rate ? rate : 1);
+}
+
+bool Engine::close_now(Request* receive) {
+  const uint64_t next = receive->moved + receive->partial - receive->tail;
+  const uint64_t end = receive->total - receive->tail;
   char* base = receive->memory.flat();
   // The page that is filled at this moment is closed with the others; what it has is kept aside.
   const size_t kept = (reinterpret_cast<uintptr_t>(base) + next) % page_bytes;
@@ -67,6 +74,7 @@ bool Engine::release_now(Request* receive) {
   guard::Region* region = guard.close(range);
   if (!region) {
     memcpy(first, aside, kept);
+    receive->stays = true;
     return false;
   }
   receive->region = region;
@@ -78,15 +86,15 @@ bool Engine::release_now(Request* receive) {
   // From here on all that comes is put into the view.
   receive->memory = UserMemory(region->view - receive->region_start, receive->memory.bytes());
   tcp.redirect(receive->peer->rank, receive, region->view - first);
-  receive->held_by_user = false;
-  ++counters.released;
   return true;
 }
 
 void Engine::open_pages(Request* receive, uint64_t offset, uint64_t n) {
-  if (n && guard.arrived(receive->region, offset - receive->region_start, n)) {
-    receive->region = nullptr;
-  }
+  if (!n) return;
+  char* const base = receive->region->range.base - receive->region_start;
+  if (!guard.arrived(receive->region, offset - receive->region_start, n)) return;
+  receive->region = nullptr;
+  receive->memory = UserMemory(base, receive->memory.bytes());  // a persistent one begins again
 }
 
 }  // namespace headway::protocols

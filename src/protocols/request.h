@@ -1,6 +1,7 @@
 // Request: one operation in flight: a send, a receive, a schedule. Thread: holder of the engine;
 // only `done` is read without it. Owner: the engine's pool; it lives while its user holds a handle
-// or the engine works on it. Invariant: after `done` is set the engine does not touch it again.
+// or the engine works on it. Invariant: when `done` is `whole` the engine does not touch it again,
+// and from `released` on it leaves alone what a status is made of.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -38,6 +39,13 @@ enum class Stage : uint8_t {
   running     // schedule
 };
 
+// How far a request is for its user, who waits until it is not `no`.
+enum Done : uint8_t {
+  no,
+  whole,    // it is over
+  released  // its user goes on: the rest lies in closed pages, and the engine still works on it
+};
+
 struct Request : matching::Hook {
   // pool
   uint32_t pool_index = 0;
@@ -64,7 +72,8 @@ struct Request : matching::Hook {
   bool copied = false;    // send: some of it was copied straight into the receiver's buffer
   uint8_t collective = 0;
   uint8_t size_class = 0;
-  std::atomic<uint8_t> done{0};
+  bool stays = false;  // receive: it could not be released, so its user waits for all of it
+  std::atomic<uint8_t> done{0};  // a Done
 
   Request* list_next = nullptr;  // held, streaming, pulling and pushing lists
   Request* list_prev = nullptr;

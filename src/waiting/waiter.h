@@ -42,16 +42,13 @@ class Waiter {
   void request(protocols::Request* request) {
     until([request] { return request->done.load(std::memory_order_relaxed) != 0; }, request->peer);
   }
-  // The same for a receive whose user may be released. True: it has been, the request is gone.
-  bool receive(protocols::Request* request) {
-    bool released = false;
+  // The same for a receive whose user may be released.
+  void receive(protocols::Request* request) {
     until(
         [&] {
-          return request->done.load(std::memory_order_relaxed) != 0 ||
-                 (released = engine.release(request));
+          return request->done.load(std::memory_order_relaxed) != 0 || engine.release(request);
         },
         request->peer);
-    return released;
   }
   // One look at everything, for calls that do not wait; also runs user functions that are due.
   void glance();

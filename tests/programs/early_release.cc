@@ -9,7 +9,7 @@
 namespace {
 
 enum class Use { read, random_read, backwards, overwrite, drop, grow, write_out, send_on, last };
-enum class How { recv, wait, last };
+enum class How { recv, wait, mrecv, last };
 
 struct Plan {
   int bytes, offset, tag;
@@ -22,7 +22,8 @@ struct Plan {
 constexpr int border = 5000;
 
 Plan make(check::Random& random) {
-  static const std::vector<int> edges = {4096, 12288, 16384, 65536, 100'000, 1 << 20, 3'000'001};
+  static const std::vector<int> edges = {4096,  12288,   14000,   16384,
+                                         65536, 100'000, 1 << 20, 3'000'001};
   Plan plan;
   plan.bytes = random.chance(60) ? random.pick(edges) : random.between(1, 700'000);
   plan.offset = random.chance(30) ? 0 : random.between(1, border - 1);
@@ -78,11 +79,15 @@ void receives(const Plan& plan, int from, check::Random& own) {
   MPI_Status status;
   if (plan.how == How::recv) {
     MPI(MPI_Recv(data, plan.bytes, MPI_BYTE, from, plan.tag, MPI_COMM_WORLD, &status));
-  } else {
+  } else if (plan.how == How::wait) {
     MPI_Request request;
     MPI(MPI_Irecv(data, plan.bytes, MPI_BYTE, from, plan.tag, MPI_COMM_WORLD, &request));
     MPI(MPI_Wait(&request, &status));
     CHECK_EQ(true, request == MPI_REQUEST_NULL);
+  } else {
+    MPI_Message message;
+    MPI(MPI_Mprobe(from, plan.tag, MPI_COMM_WORLD, &message, &status));
+    MPI(MPI_Mrecv(data, plan.bytes, MPI_BYTE, &message, &status));
   }
   CHECK_STATUS(status, from, plan.tag, plan.bytes);
   // What lies beside the message is the program's, at once.
@@ -141,6 +146,184 @@ void pairs() {
   }
 }
 
+// --- many receives at once, side by side in one block: neighbours share pages ---
+
+enum class Many { all, any, some, one_by_one, persistent, last };
+
+void send_blocks(const std::vector<int>& lengths, uint64_t key, int to, int tag) {
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    std::vector<uint8_t> out(size_t(lengths[i]));
+    check::fill(out.data(), out.size(), check::key_of(key, i));
+    MPI(MPI_Send(out.data(), lengths[i], MPI_BYTE, to, tag + int(i), MPI_COMM_WORLD));
+  }
+}
+
+void check_some(std::vector<MPI_Request>& requests, const std::vector<int>& lengths,
+                const std::vector<uint8_t*>& places, uint64_t key, int from, int tag, bool any) {
+  for (size_t left = requests.size(); left > 0;) {
+    std::vector<int> which(requests.size());
+    std::vector<MPI_Status> statuses(requests.size());
+    int n = 1;
+    if (any) {
+      MPI(MPI_Waitany(int(requests.size()), requests.data(), which.data(), statuses.data()));
+    } else {
+      MPI(MPI_Waitsome(int(requests.size()), requests.data(), &n, which.data(), statuses.data()));
+    }
+    CHECK_EQ(true, n > 0 && n <= int(left));
+    for (int k = 0; k < n; ++k) {
+      const auto i = size_t(which[size_t(k)]);
+      CHECK_STATUS(statuses[size_t(k)], from, tag + int(i), lengths[i]);
+      CHECK_EQ(true, requests[i] == MPI_REQUEST_NULL);
+      CHECK_BYTES(places[i], size_t(lengths[i]), check::key_of(key, i));
+    }
+    left -= size_t(n);
+  }
+}
+
+void receive_blocks(const std::vector<int>& lengths, uint64_t key, int from, int tag, Many many) {
+  size_t all = 64;
+  for (int length : lengths) all += size_t(length);
+  auto* block = static_cast<uint8_t*>(malloc(all));
+  memset(block, 0xee, all);
+  std::vector<uint8_t*> places;
+  std::vector<MPI_Request> requests(lengths.size());
+  uint8_t* place = block + 40;
+  for (size_t i = 0; i < lengths.size(); place += lengths[i], ++i) {
+    const auto receive = many == Many::persistent ? MPI_Recv_init : MPI_Irecv;
+    MPI(receive(place, lengths[i], MPI_BYTE, from, tag + int(i), MPI_COMM_WORLD, &requests[i]));
+    places.push_back(place);
+  }
+  const int count = int(lengths.size());
+  std::vector<MPI_Status> statuses(lengths.size());
+  const auto check_all = [&](uint64_t run) {
+    for (size_t i = lengths.size(); i-- > 0;) {
+      CHECK_STATUS(statuses[i], from, tag + int(i), lengths[i]);
+      CHECK_BYTES(places[i], size_t(lengths[i]), check::key_of(run, i));
+    }
+  };
+  if (many == Many::all) {
+    MPI(MPI_Waitall(count, requests.data(), statuses.data()));
+    check_all(key);
+  } else if (many == Many::one_by_one) {
+    for (size_t i = 0; i < requests.size(); ++i) MPI(MPI_Wait(&requests[i], &statuses[i]));
+    check_all(key);
+  } else if (many == Many::persistent) {
+    // The second message may come while the first is not all there.
+    for (uint64_t run = 0; run < 3; ++run) {
+      MPI(MPI_Startall(count, requests.data()));
+      if (run == 0) MPI(MPI_Send(nullptr, 0, MPI_BYTE, from, tag + count, MPI_COMM_WORLD));
+      MPI(MPI_Waitall(count, requests.data(), statuses.data()));
+      if (run == 2) check_all(key + run);
+    }
+    for (MPI_Request& request : requests) MPI(MPI_Request_free(&request));
+  } else {
+    check_some(requests, lengths, places, key, from, tag, many == Many::any);
+  }
+  CHECK_UNTOUCHED(block, 40, 0xee);
+  CHECK_UNTOUCHED(place, 24, 0xee);
+  free(block);
+}
+
+void several() {
+  const int other = check::rank ^ 1;
+  if (other >= check::size) return;
+  check::Random random(check::key_of(check::seed, 7000 + uint64_t(check::rank / 2)));
+  const int rounds = int(60 * check::scale);
+  for (int round = 0; round < rounds; ++round) {
+    const Many many = static_cast<Many>(random.below(uint64_t(Many::last)));
+    std::vector<int> lengths;
+    for (int i = random.between(1, 6); i > 0; --i) {
+      lengths.push_back(random.chance(30) ? random.between(0, 20'000)
+                                          : random.between(20'000, 400'000));
+    }
+    const uint64_t key = random.next();
+    const int tag = random.between(0, 50);
+    if ((check::rank < other) != random.chance(50)) {
+      receive_blocks(lengths, key, other, tag, many);
+      continue;
+    }
+    if (many != Many::persistent) {
+      send_blocks(lengths, key, other, tag);
+      continue;
+    }
+    MPI(MPI_Recv(nullptr, 0, MPI_BYTE, other, tag + int(lengths.size()), MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE));
+    for (uint64_t run = 0; run < 3; ++run) send_blocks(lengths, key + run, other, tag);
+  }
+}
+
+// Everybody to the right, from the left; the next round sends on what has just come.
+void ring() {
+  const int right = (check::rank + 1) % check::size;
+  const int left = (check::rank + check::size - 1) % check::size;
+  check::Random random(check::key_of(check::seed, 31));  // the same everywhere
+  for (int round = int(10 * check::scale); round > 0; --round) {
+    const int bytes = random.between(1, 600'000), offset = random.between(0, 4095);
+    const uint64_t key = random.next();
+    std::vector<uint8_t> in(size_t(bytes + offset)), out(size_t(bytes + offset));
+    check::fill(out.data() + offset, size_t(bytes), check::key_of(key, uint64_t(check::rank)));
+    for (int hop = 1; hop <= 3; ++hop) {
+      MPI_Status status;
+      MPI(MPI_Sendrecv(out.data() + offset, bytes, MPI_BYTE, right, 1, in.data() + offset, bytes,
+                       MPI_BYTE, left, 1, MPI_COMM_WORLD, &status));
+      CHECK_STATUS(status, left, 1, bytes);
+      if (hop % 2) {
+        const int first = (check::rank + 3 * check::size - hop) % check::size;
+        CHECK_BYTES(in.data() + offset, size_t(bytes), check::key_of(key, uint64_t(first)));
+      }
+      std::swap(in, out);
+    }
+  }
+}
+
+// The last receives of collectives; what came is read, sent on by the next, or overwritten.
+void collectives() {
+  check::Random random(check::key_of(check::seed, 77));  // the same everywhere
+  const auto size = size_t(check::size), own = size_t(check::rank);
+  for (int round = int(12 * check::scale); round > 0; --round) {
+    const int bytes = random.between(1, 300'000), root = random.between(0, check::size - 1);
+    const auto n = size_t(bytes), offset = size_t(random.between(0, 4095));
+    const uint64_t key = random.next();
+    std::vector<uint8_t> one(n + offset), many(n * size + offset), back(n * size + offset);
+    uint8_t *single = one.data() + offset, *all = many.data() + offset,
+            *last = back.data() + offset;
+    check::fill(single, n, check::key_of(key, own));
+    MPI(MPI_Allgather(single, bytes, MPI_BYTE, all, bytes, MPI_BYTE, MPI_COMM_WORLD));
+    if (round % 2) {
+      for (size_t i = size; i-- > 0;) CHECK_BYTES(all + i * n, n, check::key_of(key, i));
+    }
+    MPI(MPI_Alltoall(all, bytes, MPI_BYTE, last, bytes, MPI_BYTE, MPI_COMM_WORLD));
+    for (size_t i = 0; i < size; ++i) CHECK_BYTES(last + i * n, n, check::key_of(key, own));
+    MPI(MPI_Bcast(single, bytes, MPI_BYTE, root, MPI_COMM_WORLD));
+    MPI(MPI_Bcast(single, bytes, MPI_BYTE, (root + 1) % check::size, MPI_COMM_WORLD));
+    CHECK_BYTES(single, n, check::key_of(key, uint64_t(root)));
+    check::fill(single, n, check::key_of(key, own + 1000));
+    MPI(MPI_Gather(single, bytes, MPI_BYTE, all, bytes, MPI_BYTE, root, MPI_COMM_WORLD));
+    MPI(MPI_Scatter(all, bytes, MPI_BYTE, single, bytes, MPI_BYTE, root, MPI_COMM_WORLD));
+    CHECK_BYTES(single, n, check::key_of(key, own + 1000));
+  }
+}
+
+// Released and never looked at: the end of the program must not mind.
+void left_behind() {
+  const int other = check::rank ^ 1;
+  if (other >= check::size) return;
+  static std::vector<uint8_t> buffer(2 << 20);
+  if (check::rank < other) {
+    MPI(MPI_Send(buffer.data(), int(buffer.size()), MPI_BYTE, other, 0, MPI_COMM_WORLD));
+  } else {
+    MPI(MPI_Recv(buffer.data(), int(buffer.size()), MPI_BYTE, other, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE));
+  }
+}
+
 }  // namespace
 
-int main(int argc, char** argv) { return check::main(argc, argv, {{"pairs", pairs, 2}}); }
+int main(int argc, char** argv) {
+  return check::main(argc, argv,
+                     {{"pairs", pairs, 2},
+                      {"several", several, 2},
+                      {"ring", ring, 2},
+                      {"collectives", collectives, 2},
+                      {"left_behind", left_behind, 2}});
+}
