@@ -2,8 +2,10 @@
 // piece of work the program sleeps until the moment at which that processor would have finished
 // it. All data is still touched, in order, so a library that hides communication behind the
 // computation sees the same accesses at the old speed, and many ranks fit on a few cores.
+// A library may let the program run on before its data is there and stop it where it touches what
+// is missing. The old processor would have stood still as well, so such time is added, not made up.
 // Thread: the one that computes. Owns nothing. Invariant: a piece never ends before its deadline
-// by more than `kLead`; work that is already late is never hurried, only counted.
+// by more than `lead_`; work that is already late is never hurried, only counted.
 #pragma once
 
 namespace apps {
@@ -11,8 +13,9 @@ namespace apps {
 class Pace {
  public:
   // `mhz` is the clock of the processor to imitate, 0 for full speed; `cycles_per_item` is what
-  // one item of work cost on it.
-  Pace(double mhz, double cycles_per_item);
+  // one item of work cost on it; `programs` of this kind share this machine. On a simulated cluster
+  // that is slowed (its CLUSTER_DILATION), the processor is slowed alike.
+  Pace(double mhz, double cycles_per_item, int programs);
 
   // A compute phase begins now.
   void start();
@@ -27,14 +30,27 @@ class Pace {
   // this is not small against the computation, this machine is too slow for the pace.
   double late_seconds() const { return late_; }
 
- private:
-  static constexpr double kLead = 100e-6;  // sleeps shorter than this cost more than they imitate
+  // Seconds in which the work itself waited for something, data that had not arrived.
+  double blocked_seconds() const { return blocked_; }
 
-  void sleep_until_deadline() const;
+ private:
+  // What this thread had used up at some moment.
+  struct Mark {
+    double time = 0, processor = 0;
+    long waits = 0;
+  };
+  static Mark mark();
+
+  void add_blocked();
+  void sleep_until_deadline();
 
   double seconds_per_item_;
+  double lead_;  // sleeps shorter than this cost more than they imitate
   double deadline_ = 0;
+  double seen_ = 0;  // the end of the piece before
+  Mark mark_;
   double late_ = 0;
+  double blocked_ = 0;
 };
 
 }  // namespace apps

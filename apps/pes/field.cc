@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "common/hash.h"
+
 namespace pes {
 namespace {
 
@@ -29,18 +31,12 @@ void sweep(const double* __restrict up, const double* __restrict mid, const doub
   }
 }
 
-uint64_t mix(uint64_t h) {
-  h ^= h >> 32;
-  h *= 0x9e3779b97f4a7c15u;
-  h ^= h >> 29;
-  return h;
-}
-
 }  // namespace
 
-Field::Field(long n, int part, int parts, Problem problem) : n_(n), problem_(problem) {
-  const long share = n / parts;
-  const long longer = n % parts;
+Field::Field(long n, long height, int part, int parts, Problem problem)
+    : n_(n), height_(height), problem_(problem) {
+  const long share = height / parts;
+  const long longer = height % parts;
   rows_ = share + (part < longer ? 1 : 0);
   first_ = part * share + std::min<long>(part, longer);
   const size_t bytes = static_cast<size_t>(rows_ + 2) * static_cast<size_t>(n) * sizeof(double);
@@ -55,15 +51,14 @@ Field::~Field() {
 }
 
 double Field::exact(long global_row, long column) const {
-  const double last = static_cast<double>(n_ - 1);
-  const double x = static_cast<double>(column) / last;
-  const double y = static_cast<double>(global_row) / last;
+  const double x = static_cast<double>(column) / static_cast<double>(n_ - 1);
+  const double y = static_cast<double>(global_row) / static_cast<double>(height_ - 1);
   return 1 - x - y + 2 * x * y;
 }
 
 bool Field::is_boundary(long local) const {
   const long global = first_ + local - 1;
-  return global == 0 || global == n_ - 1;
+  return global == 0 || global == height_ - 1;
 }
 
 void Field::fill(Problem problem) {
@@ -72,7 +67,7 @@ void Field::fill(Problem problem) {
     double* const out = row(local);
     const bool ghost = local == 0 || local == rows_ + 1;
     for (long j = 0; j < n_; ++j) {
-      const bool fixed = global == 0 || global == n_ - 1 || j == 0 || j == n_ - 1;
+      const bool fixed = global == 0 || global == height_ - 1 || j == 0 || j == n_ - 1;
       const bool known = !ghost && (fixed || problem == Problem::charges);
       out[j] = known ? exact(global, j) : 0.0;
     }
@@ -141,13 +136,7 @@ double Field::error() const {
 uint64_t Field::hash() const {
   uint64_t sum = 0;
   for (long local = 1; local <= rows_; ++local) {
-    uint64_t h = mix(static_cast<uint64_t>(first_ + local));
-    for (long j = 0; j < n_; ++j) {
-      uint64_t bits;
-      std::memcpy(&bits, row(local) + j, sizeof bits);
-      h = mix(h ^ bits);
-    }
-    sum += h;
+    sum += apps::hash_numbers(apps::mix(static_cast<uint64_t>(first_ + local)), row(local), n_);
   }
   return sum;
 }

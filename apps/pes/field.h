@@ -20,15 +20,16 @@ namespace pes {
 
 class Field {
  public:
-  // Rank `part` of `parts` gets n / parts rows, the first n % parts ranks one more.
-  // `ok()` is false if there was not enough memory.
-  Field(long n, int part, int parts, Problem problem);
+  // Of `height` rows of n points rank `part` of `parts` gets height / parts rows, the first
+  // height % parts ranks one more. `ok()` is false if there was not enough memory.
+  Field(long n, long height, int part, int parts, Problem problem);
   ~Field();
   Field(const Field&) = delete;
   Field& operator=(const Field&) = delete;
 
   bool ok() const { return now_ != nullptr && next_ != nullptr; }
   long width() const { return n_; }
+  long height() const { return height_; }
   long rows() const { return rows_; }
 
   // Row `local` of the current iteration: 1 to rows() are this rank's, 0 and rows() + 1 ghosts.
@@ -57,7 +58,7 @@ class Field {
   void fill(Problem problem);
   void add_charges(long local, double* out) const;
 
-  const long n_;
+  const long n_, height_;
   const Problem problem_;
   long first_ = 0;  // global number of local row 1
   long rows_ = 0;

@@ -1,31 +1,38 @@
 #include "pes/options.h"
 
-#include <cstdlib>
+#include "common/options.h"
 
 namespace pes {
 namespace {
 
-bool parse_long(const char* text, long least, long most, long& out) {
-  char* end = nullptr;
-  const long value = std::strtol(text, &end, 10);
-  if (end == text || *end != '\0' || value < least || value > most) return false;
-  out = value;
-  return true;
-}
-
-bool parse_mhz(const char* text, double& out) {
-  char* end = nullptr;
-  const double value = std::strtod(text, &end);
-  if (end == text || *end != '\0' || !(value > 0) || value > 1e6) return false;
-  out = value;
-  return true;
-}
+constexpr apps::Case kPaper[3] = {{5120, 2000}, {10240, 1000}, {20480, 500}};
 
 // Takes one `--name value`; returns what is wrong, or an empty string.
 std::string take(const std::string& name, const char* value, Options& o) {
   const std::string text = value;
-  if (name == "--pace") {
-    if (!parse_mhz(value, o.pace_mhz)) return "--pace wants a clock in MHz, not \"" + text + "\"";
+  if (name == "--size") {
+    apps::Case paper;
+    if (apps::parse_case(value, kPaper, paper)) {
+      o.n = paper.size;
+      o.iterations = paper.iterations;
+    } else if (!apps::parse_long(value, 3, 1'000'000, o.n)) {
+      return "--size wants A, B, C or a number from 3 to 1000000, not \"" + text + "\"";
+    }
+  } else if (name == "--iterations") {
+    if (!apps::parse_long(value, 1, 1'000'000'000, o.iterations)) {
+      return "--iterations wants a number above 0, not \"" + text + "\"";
+    }
+  } else if (name == "--warmup") {
+    if (!apps::parse_long(value, 0, 1'000'000, o.warmup)) {
+      return "--warmup wants a number, not \"" + text + "\"";
+    }
+  } else if (name == "--rows") {
+    if (!apps::parse_long(value, 3, 1'000'000, o.rows)) {
+      return "--rows wants a number from 3 to 1000000, not \"" + text + "\"";
+    }
+  } else if (name == "--pace") {
+    if (!apps::parse_mhz(value, o.pace_mhz))
+      return "--pace wants a clock in MHz, not \"" + text + "\"";
   } else if (name == "--order") {
     if (text == "paper")
       o.order = Order::paper;
@@ -56,6 +63,12 @@ const char* const usage =
     "Solves the 2-D Poisson equation on N x N points with Jacobi's method, rows split over ranks.\n"
     "  N               points a side (default 1024)\n"
     "  ITERATIONS      sweeps over the field (default 1000)\n"
+    "  --size N        the same as N; or A, B, C: 5120, 10240, 20480 of the papers, with their\n"
+    "                  iterations\n"
+    "  --iterations N  the same as ITERATIONS\n"
+    "  --warmup N      iterations before the measured ones, reported apart (default 0)\n"
+    "  --rows N        this many rows of N points: the same messages with less work "
+    "(corners only)\n"
     "  --order ORDER   paper: wait for the ghost rows, then update every row (default)\n"
     "                  overlap: update the inner rows first, wait then\n"
     "  --problem P     corners: driven by the boundary alone, as in the papers (default)\n"
@@ -84,12 +97,12 @@ std::string parse_options(int argc, char** argv, int ranks, Options& o) {
       if (i + 1 == argc) return arg + " wants a value";
       if (std::string wrong = take(arg, argv[++i], o); !wrong.empty()) return wrong;
     } else if (plain == 0) {
-      if (!parse_long(argv[i], 3, 1'000'000, o.n)) {
+      if (!apps::parse_long(argv[i], 3, 1'000'000, o.n)) {
         return "N must be a number from 3 to 1000000, not \"" + arg + "\"";
       }
       ++plain;
     } else if (plain == 1) {
-      if (!parse_long(argv[i], 1, 1'000'000'000, o.iterations)) {
+      if (!apps::parse_long(argv[i], 1, 1'000'000'000, o.iterations)) {
         return "ITERATIONS must be a number above 0, not \"" + arg + "\"";
       }
       ++plain;
@@ -97,8 +110,12 @@ std::string parse_options(int argc, char** argv, int ranks, Options& o) {
       return "unexpected argument \"" + arg + "\"";
     }
   }
-  if (o.n < ranks) {
-    return "a field of " + std::to_string(o.n) + " rows cannot be split over " +
+  if (o.rows == 0) o.rows = o.n;
+  if (o.rows != o.n && o.problem == Problem::charges) {
+    return "--rows goes with --problem corners only";
+  }
+  if (o.rows < ranks) {
+    return "a field of " + std::to_string(o.rows) + " rows cannot be split over " +
            std::to_string(ranks) + " ranks";
   }
   return "";

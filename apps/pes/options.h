@@ -18,7 +18,9 @@ enum class Problem {
 
 struct Options {
   long n = 1024;
+  long rows = 0;  // parse_options makes it n where nothing else is asked
   long iterations = 1000;
+  long warmup = 0;  // iterations before the measured ones
   Order order = Order::paper;
   Problem problem = Problem::corners;
   double pace_mhz = 0;  // 0: full speed

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/iterations.h"
 #include "common/pace.h"
 #include "pes/field.h"
 #include "pes/options.h"
@@ -33,8 +34,7 @@ class Solver {
   bool ok() const { return field_.ok(); }
   Field& field() { return field_; }
 
-  // One iteration. Returns the seconds spent inside MPI calls.
-  double iterate();
+  void iterate(apps::Iterations& log);
 
   // One exchange of ghost rows with nothing to hide it behind. Returns its seconds.
   double exchange_alone();
@@ -42,7 +42,7 @@ class Solver {
   double residual();
   double error() { return largest(field_.error()); }
   uint64_t hash();
-  double late_seconds() const { return pace_.late_seconds(); }
+  const apps::Pace& pace() const { return pace_; }
 
  private:
   double largest(double mine);
@@ -69,8 +69,8 @@ class Solver {
 Solver::Solver(MPI_Comm comm, const Options& options)
     : comm_(comm),
       order_(options.order),
-      field_(options.n, rank_in(comm), size_of(comm), options.problem),
-      pace_(options.pace_mhz, kCyclesPerPoint) {
+      field_(options.n, options.rows, rank_in(comm), size_of(comm), options.problem),
+      pace_(options.pace_mhz, kCyclesPerPoint, size_of(comm)) {
   // At the ends of the grid MPI_PROC_NULL stays: messages to and from it do nothing.
   const int rank = rank_in(comm);
   if (rank > 0) above_ = rank - 1;
@@ -86,33 +86,34 @@ void Solver::update_rows(long from, long to) {
   pace_.finish();
 }
 
-double Solver::iterate() {
+void Solver::iterate(apps::Iterations& log) {
   const int n = static_cast<int>(field_.width());
   const long last = field_.rows();
   MPI_Request requests[4];
-  double in_mpi = -MPI_Wtime();
+  log.enter();
   MPI_Irecv(field_.row(0), n, MPI_DOUBLE, above_, kTagDown, comm_, &requests[0]);
   MPI_Irecv(field_.row(last + 1), n, MPI_DOUBLE, below_, kTagUp, comm_, &requests[1]);
 
   if (order_ == Order::paper) {
     MPI_Send(field_.row(1), n, MPI_DOUBLE, above_, kTagUp, comm_);
     MPI_Send(field_.row(last), n, MPI_DOUBLE, below_, kTagDown, comm_);
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-    in_mpi += MPI_Wtime();
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    log.leave();
     update_rows(1, last);
   } else {
     MPI_Isend(field_.row(1), n, MPI_DOUBLE, above_, kTagUp, comm_, &requests[2]);
     MPI_Isend(field_.row(last), n, MPI_DOUBLE, below_, kTagDown, comm_, &requests[3]);
-    in_mpi += MPI_Wtime();
+    log.leave();
     update_rows(2, last - 1);  // these need no ghost row
-    in_mpi -= MPI_Wtime();
+    log.enter();
     MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
-    in_mpi += MPI_Wtime();
+    log.leave();
     update_rows(1, 1);
     if (last > 1) update_rows(last, last);
   }
   field_.step();
-  return in_mpi;
+  log.done();
 }
 
 double Solver::exchange_alone() {
@@ -194,8 +195,10 @@ struct Timing {
   double waiting = 0;    // inside MPI calls, mean over ranks
   double imbalance = 0;  // the part of it that early ranks waited for late ones
   double late = 0;       // how much slower than --pace the computation was
+  double blocked = 0;    // in which it waited for data
   double visible = 0;    // communication of a typical iteration that nothing hid
   double alone = 0;      // communication of a typical exchange without computation
+  apps::Summary each;    // iteration
 };
 
 std::vector<double> exchanges_alone(Solver& solver) {
@@ -208,16 +211,18 @@ std::vector<double> exchanges_alone(Solver& solver) {
 Timing run(Solver& solver, const Options& options, int ranks) {
   Timing t;
   t.alone = typical(shortest(exchanges_alone(solver)));
-  std::vector<double> waits(static_cast<size_t>(options.iterations));
+  apps::Iterations log(options.warmup);
   MPI_Barrier(MPI_COMM_WORLD);
-  const double start = MPI_Wtime();
-  for (double& wait : waits) wait = solver.iterate();
-  const double total = MPI_Wtime() - start;
+  log.start();
+  for (long i = 0; i < options.warmup + options.iterations; ++i) solver.iterate(log);
 
-  MPI_Allreduce(&total, &t.total, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  t.computing = mean_over_ranks(total - sum_of(waits), ranks);
+  t.each = log.summary(true);
+  const std::vector<double> waits = log.in_mpi();
+  t.total = t.each.mean * static_cast<double>(options.iterations);
+  t.computing = mean_over_ranks(sum_of(log.total()) - sum_of(waits), ranks);
   t.waiting = mean_over_ranks(sum_of(waits), ranks);
-  t.late = mean_over_ranks(solver.late_seconds(), ranks);
+  t.late = mean_over_ranks(solver.pace().late_seconds(), ranks);
+  t.blocked = mean_over_ranks(solver.pace().blocked_seconds(), ranks);
   const std::vector<double> messages = shortest(waits);
   t.imbalance = t.waiting - sum_of(messages);
   t.visible = typical(messages);
@@ -236,7 +241,7 @@ bool write_field(const Field& field, const std::string& file, int rank, int rank
     return true;
   }
   FILE* const out = std::fopen(file.c_str(), "wb");
-  const int64_t shape[2] = {n, n};
+  const int64_t shape[2] = {field.height(), n};
   bool good = out != nullptr && std::fwrite("PESFIELD", 8, 1, out) == 1 &&
               std::fwrite(shape, sizeof shape, 1, out) == 1;
   std::vector<double> line(static_cast<size_t>(n));
@@ -279,19 +284,22 @@ void judge(Verdict& v, const Options& options, int rank) {
     v.wrong = "no memory to repeat the run on one rank";
     return;
   }
-  for (long i = 0; i < options.iterations; ++i) alone.iterate();
+  apps::Iterations log(0);
+  for (long i = 0; i < options.warmup + options.iterations; ++i) alone.iterate(log);
   if (alone.hash() != v.hash) v.wrong = "the field differs from a run on one rank";
 }
 
 void print(const Options& o, const Timing& t, const Verdict& v, int ranks) {
   const double iterations = static_cast<double>(o.iterations);
   std::printf(
-      "{\"program\": \"pes\", \"ranks\": %d, \"n\": %ld, \"iterations\": %ld, \"order\": \"%s\", "
+      "{\"program\": \"pes\", \"ranks\": %d, \"n\": %ld, \"rows\": %ld, \"iterations\": %ld, "
+      "\"warmup\": %ld, \"order\": \"%s\", "
       "\"problem\": \"%s\", \"pace_mhz\": %g, \"seconds\": %.6f, \"computing\": %.6f, "
-      "\"waiting\": %.6f, \"imbalance\": %.6f, \"late\": %.6f, \"communication\": %.6f, "
-      "\"communication_alone\": %.6f, ",
-      ranks, o.n, o.iterations, name_of(o.order), name_of(o.problem), o.pace_mhz, t.total,
-      t.computing, t.waiting, t.imbalance, t.late, t.visible * iterations, t.alone * iterations);
+      "\"waiting\": %.6f, \"imbalance\": %.6f, \"late\": %.6f, \"blocked\": %.6f, "
+      "\"communication\": %.6f, \"communication_alone\": %.6f, %s, ",
+      ranks, o.n, o.rows, o.iterations, o.warmup, name_of(o.order), name_of(o.problem), o.pace_mhz,
+      t.total, t.computing, t.waiting, t.imbalance, t.late, t.blocked, t.visible * iterations,
+      t.alone * iterations, t.each.json().c_str());
   // One rank has nobody to exchange rows with, so nothing could be hidden.
   if (ranks > 1 && t.alone > 0) {
     std::printf("\"hidden\": %.4f, ", 1 - t.visible / t.alone);

@@ -25,12 +25,16 @@ def run(ranks, program, *arguments):
                           text=True, timeout=LIMIT, stdin=subprocess.DEVNULL)
 
 
-def pes(ranks, *arguments):
-    done = run(ranks, "pes", *arguments)
+def result(program, ranks, *arguments):
+    done = run(ranks, program, *arguments)
     if done.returncode != 0:
-        raise AssertionError(f"pes {arguments} on {ranks} ranks ended with {done.returncode}:\n"
-                             f"{done.stdout}{done.stderr}")
+        raise AssertionError(f"{program} {arguments} on {ranks} ranks ended with "
+                             f"{done.returncode}:\n{done.stdout}{done.stderr}")
     return json.loads(done.stdout)
+
+
+def pes(ranks, *arguments):
+    return result("pes", ranks, *arguments)
 
 
 class Hello(unittest.TestCase):
@@ -122,10 +126,24 @@ class Pes(unittest.TestCase):
         self.assertEqual([field[i] for i in (0, n - 1, n * (n - 1), n * n - 1)],
                          [1.0, 0.0, 0.0, 1.0])
 
+    def test_fewer_rows(self):
+        # A flat field: its exact solution is known as well, and rows are what ranks share.
+        alone = pes(1, "--size", 4096, "--rows", 10, "--iterations", 40, "--check")
+        self.assertEqual((alone["check"], alone["rows"]), ("ok", 10))
+        for ranks in (2, 4):
+            got = pes(ranks, "--size", 4096, "--rows", 10, "--iterations", 30, "--warmup", 10)
+            self.assertEqual(got["checksum"], alone["checksum"])
+            self.assertGreater(got["iteration"]["warmup_mean"], 0)
+            self.assertAlmostEqual(got["iteration"]["mean"] * 30, got["seconds"], delta=1e-5)
+        flat = pes(2, "--size", 9, "--rows", 21, "--iterations", 4000, "--check")
+        self.assertLess(flat["error_last"], 1e-9)
+
     def test_bad_arguments(self):
         for arguments, word in (((2,), "N must be"), (("x",), "N must be"), ((8, 0), "ITERATIONS"),
                                 (("--order", "up"), "--order"), (("--pace", "-3"), "--pace"),
                                 (("--out",), "--out"), (("--what", "1"), "unknown option"),
+                                (("--size", "D"), "--size"), (("--warmup", "-1"), "--warmup"),
+                                (("--rows", 9, "--problem", "charges"), "--problem corners"),
                                 ((8, 8, 8), "unexpected argument")):
             with self.subTest(arguments=arguments):
                 done = run(2, "pes", *arguments)
@@ -142,6 +160,65 @@ class Pes(unittest.TestCase):
         done = run(2, "pes", 20, 5, "--out", "/nonexistent/field")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("/nonexistent/field", done.stderr)
+
+
+class PaperPrograms(unittest.TestCase):
+    """What nbody and m3 have in common."""
+
+    def check_same_bits(self, program, size, thin):
+        alone = result(program, 1, "--size", size, "--iterations", 6, "--thin", thin, "--check")
+        self.assertEqual(alone["check"], "ok")
+        for ranks in (2, 3, 4):
+            with self.subTest(program=program, ranks=ranks, thin=thin):
+                # Iterations count alike, warmed up or measured.
+                got = result(program, ranks, "--size", size, "--iterations", 4, "--warmup", 2,
+                             "--thin", thin, "--check")
+                self.assertEqual((got["checksum"], got["check"]), (alone["checksum"], "ok"))
+                self.assertEqual((got["ranks"], got["size"]), (ranks, size))
+                self.assertGreater(got["iteration"]["warmup_mean"], 0)
+
+    def test_nbody(self):
+        self.check_same_bits("nbody", 301, 1)
+        self.check_same_bits("nbody", 302, 5)
+
+    def test_m3(self):
+        self.check_same_bits("m3", 83, 1)
+        self.check_same_bits("m3", 81, 8)
+
+    def test_checksum_tells_results_apart(self):
+        for program in ("nbody", "m3"):
+            seen = {result(program, 2, "--size", 40, "--iterations", i)["checksum"]
+                    for i in (1, 2, 3)}
+            self.assertEqual(len(seen), 3, program)
+
+    def test_large_messages(self):
+        # 56 KB from each of four ranks, 170 KB to each of three slaves.
+        for program, size in (("nbody", 4096), ("m3", 256)):
+            got = result(program, 4, "--size", size, "--iterations", 2, "--thin", 16, "--check")
+            self.assertEqual(got["check"], "ok")
+
+    def test_pace(self):
+        # 200 x 100 pairs, 262 cycles; 60 x 120 x 120 products, 12 cycles; 100 MHz.
+        for program, ranks, size, ideal in (("nbody", 2, 200, 0.0524), ("m3", 3, 120, 0.10368)):
+            got = result(program, ranks, "--size", size, "--iterations", 5, "--pace", 100)
+            computing = got["iteration"]["computing"]
+            self.assertGreaterEqual(computing, 0.98 * ideal)
+            self.assertLess(computing, 1.5 * ideal + 0.1)
+
+    def test_bad_arguments(self):
+        for program in ("nbody", "m3"):
+            for arguments, word in ((("--size", "D"), "--size"), (("--size", 0), "--size"),
+                                    (("--iterations", 0), "--iterations"),
+                                    (("--warmup", "x"), "--warmup"), (("--thin", 65), "--thin"),
+                                    (("--pace", "-3"), "--pace"), (("--pace",), "--pace"),
+                                    (("--what", "1"), "unknown option"),
+                                    ((8,), "unexpected argument"),
+                                    (("--size", 1), "cannot be split")):
+                with self.subTest(program=program, arguments=arguments):
+                    done = run(3, program, *arguments)
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertEqual(done.stderr.count(f"{program}: "), 1, done.stderr)
+                    self.assertIn(word, done.stderr)
 
 
 def main():

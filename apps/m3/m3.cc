@@ -1,0 +1,314 @@
+// M3: matrix times matrix, the third application of the early-release paper (section 3.2), written
+// as an ordinary MPI user would. In each iteration a master makes a random matrix A (as if it
+// collected data), sends each slave some rows of it, and gathers their rows of C = A * B. B,
+// transposed, is broadcast once. A slave receives its rows, multiplies row by row, and sends the
+// result. The master looks at the last results while the slaves work on the next ones. Nothing
+// here knows which MPI library it runs on.
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/hash.h"
+#include "common/iterations.h"
+#include "common/options.h"
+#include "common/pace.h"
+#include "m3/matrix.h"
+
+namespace m3 {
+namespace {
+
+// Cycles for one product and its addition on the papers' 733 MHz nodes: 1024 x 1024 numbers take
+// their 7 slaves 2.51 s (runtime of table 2 of the prefetching paper less the time on the wire).
+constexpr double kCyclesPerProduct = 12;
+
+// And for one random number: two calls of rand(), a division, a cache line that is not there.
+constexpr double kCyclesPerNumber = 150;
+
+constexpr int kTagA = 1, kTagC = 2;
+
+constexpr apps::Program kProgram = {
+    "rows and columns", 1, 30'000, {256, 10}, {{1024, 400}, {2048, 40}, {4096, 20}}};
+
+const char* const kUsage =
+    "usage: m3 [options]\n"
+    "Multiplies one random matrix after the other with the same matrix; a master, the others "
+    "slaves.\n"
+    "  --size N         rows and columns, or A, B, C: 1024, 2048, 4096 of the papers (default "
+    "256)\n"
+    "  --iterations N   measured matrices (default 10; the papers' for A, B, C)\n"
+    "  --warmup N       matrices before them, reported apart (default 0)\n"
+    "  --thin N         only every N-th row of B is other than zero: less arithmetic, same "
+    "messages "
+    "(1)\n"
+    "  --pace MHZ       take as long for the computation as a node of that clock (733: papers' "
+    "vplus)\n"
+    "  --check          accepted for likeness: every row of every result is checked anyway\n"
+    "Prints one line of JSON at the end.\n";
+
+// Plain malloc, as programs have it.
+struct Free {
+  void operator()(double* numbers) const { std::free(numbers); }
+};
+using Numbers = std::unique_ptr<double[], Free>;
+
+Numbers numbers(long count) {
+  return Numbers(static_cast<double*>(std::malloc(static_cast<size_t>(count) * sizeof(double))));
+}
+
+struct Job {
+  apps::Options options;
+  int rank, ranks;
+
+  long n() const { return options.size; }
+  long iterations() const { return options.warmup + options.iterations; }
+  int slaves() const { return ranks - 1; }
+  // Rows of the slave with this rank.
+  Slice slice(int slave) const { return slice_of(n(), slave - 1, slaves()); }
+  int count(int slave) const { return static_cast<int>(slice(slave).rows * n()); }
+};
+
+// What a rank knows at the end.
+struct Outcome {
+  double late = 0, blocked = 0;
+  uint64_t hash = 0;    // master
+  long wrong_rows = 0;  // master
+  bool no_memory = false;
+};
+
+class Master {
+ public:
+  explicit Master(const Job& job);
+
+  bool ok() const { return a_ && b_ && c_; }
+  double* b() { return b_.get(); }
+  void prepare();
+  void run(apps::Iterations& log);
+  Outcome outcome() const { return outcome_; }
+
+ private:
+  void make_matrix(long iteration);
+  void look_at_results();
+  void compute_alone();
+
+  const Job& job_;
+  Numbers a_, b_, c_;
+  std::vector<double> w_;
+  // Of each row: what C must add up to, for the matrix in a_ and for the one before.
+  std::vector<double> next_, awaited_;
+  apps::Pace pace_;
+  Outcome outcome_;
+};
+
+Master::Master(const Job& job)
+    : job_(job),
+      a_(numbers(job.n() * job.n())),
+      b_(numbers(job.n() * kept_rows(job.n(), job.options.thin))),
+      c_(numbers(job.n() * job.n())),
+      w_(static_cast<size_t>(job.n())),
+      next_(static_cast<size_t>(job.n())),
+      pace_(job.options.pace_mhz, kCyclesPerNumber, 1) {
+  if (ok()) fill_b(b_.get(), job.n(), job.options.thin);
+}
+
+void Master::prepare() { weigh_b(b_.get(), w_.data(), job_.n(), job_.options.thin); }
+
+void Master::make_matrix(long iteration) {
+  const long n = job_.n();
+  pace_.start();
+  for (long i = 0; i < n; ++i) {
+    double* const row = a_.get() + i * n;
+    fill_row(row, n, iteration * n + i);
+    next_[static_cast<size_t>(i)] = expected_sum(row, w_.data(), n);
+    pace_.done(n);
+  }
+  pace_.finish();
+}
+
+void Master::look_at_results() {
+  const long n = job_.n();
+  for (size_t i = 0; i < awaited_.size(); ++i) {
+    const double* const row = c_.get() + static_cast<long>(i) * n;
+    if (weighted_sum(row, n) != awaited_[i]) ++outcome_.wrong_rows;
+    outcome_.hash = apps::hash_numbers(outcome_.hash, row, n);
+  }
+}
+
+void Master::compute_alone() {
+  const long n = job_.n();
+  for (long row = 0; row < n; ++row) {
+    multiply_row(a_.get() + row * n, b_.get(), c_.get() + row * n, n, job_.options.thin);
+  }
+}
+
+void Master::run(apps::Iterations& log) {
+  const long n = job_.n();
+  std::vector<MPI_Request> requests(static_cast<size_t>(job_.slaves()));
+  for (long i = 0; i < job_.iterations(); ++i) {
+    make_matrix(i);
+    log.enter();
+    for (int slave = 1; slave < job_.ranks; ++slave) {
+      MPI_Send(a_.get() + job_.slice(slave).first * n, job_.count(slave), MPI_DOUBLE, slave, kTagA,
+               MPI_COMM_WORLD);
+    }
+    log.leave();
+    look_at_results();  // of the matrix before
+    awaited_ = next_;
+    if (job_.slaves() == 0) compute_alone();
+    log.enter();
+    for (int slave = 1; slave < job_.ranks; ++slave) {
+      MPI_Irecv(c_.get() + job_.slice(slave).first * n, job_.count(slave), MPI_DOUBLE, slave, kTagC,
+                MPI_COMM_WORLD, &requests[static_cast<size_t>(slave - 1)]);
+    }
+    MPI_Waitall(job_.slaves(), requests.data(), MPI_STATUSES_IGNORE);
+    log.leave();
+    log.done();
+  }
+  look_at_results();
+}
+
+class Slave {
+ public:
+  explicit Slave(const Job& job);
+
+  bool ok() const { return a_ && b_ && c_; }
+  double* b() { return b_.get(); }
+  void run(apps::Iterations& log);
+  Outcome outcome() const;
+
+ private:
+  void compute();
+
+  const Job& job_;
+  Slice slice_;
+  Numbers a_, b_, c_;
+  apps::Pace pace_;
+};
+
+Slave::Slave(const Job& job)
+    : job_(job),
+      slice_(job.slice(job.rank)),
+      a_(numbers(slice_.rows * job.n())),
+      b_(numbers(job.n() * kept_rows(job.n(), job.options.thin))),
+      c_(numbers(slice_.rows * job.n())),
+      pace_(job.options.pace_mhz, kCyclesPerProduct, job.slaves()) {}
+
+void Slave::compute() {
+  const long n = job_.n();
+  pace_.start();
+  for (long row = 0; row < slice_.rows; ++row) {
+    multiply_row(a_.get() + row * n, b_.get(), c_.get() + row * n, n, job_.options.thin);
+    pace_.done(n * n);
+  }
+  pace_.finish();
+}
+
+void Slave::run(apps::Iterations& log) {
+  const int count = job_.count(job_.rank);
+  for (long i = 0; i < job_.iterations(); ++i) {
+    log.enter();
+    MPI_Request request;
+    MPI_Irecv(a_.get(), count, MPI_DOUBLE, 0, kTagA, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    log.leave();
+    compute();
+    log.enter();
+    MPI_Send(c_.get(), count, MPI_DOUBLE, 0, kTagC, MPI_COMM_WORLD);
+    log.leave();
+    log.done();
+  }
+}
+
+Outcome Slave::outcome() const {
+  Outcome o;
+  o.late = pace_.late_seconds();
+  o.blocked = pace_.blocked_seconds();
+  return o;
+}
+
+// What master and slaves have in common. False: some rank has no memory.
+template <class Part>
+bool run(Part& part, const Job& job, apps::Iterations& log) {
+  const int mine = !part.ok();
+  int any = 0;
+  MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (any) return false;
+  const long kept = kept_rows(job.n(), job.options.thin);
+  for (long j = 0; j < job.n(); ++j) {  // row by row: their product may not fit into an int
+    MPI_Bcast(part.b() + j * kept, static_cast<int>(kept), MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  log.start();
+  part.run(log);
+  return true;
+}
+
+int work(const Job& job) {
+  apps::Iterations log(job.options.warmup);
+  Outcome mine;
+  if (job.rank == 0) {
+    Master master(job);
+    if (master.ok()) master.prepare();
+    mine.no_memory = !run(master, job, log);
+    if (!mine.no_memory) mine = master.outcome();
+  } else {
+    Slave slave(job);
+    mine.no_memory = !run(slave, job, log);
+    if (!mine.no_memory) mine = slave.outcome();
+  }
+  if (mine.no_memory) {
+    if (job.rank == 0) std::fprintf(stderr, "m3: no memory for size %ld\n", job.n());
+    return 2;
+  }
+  const apps::Summary summary = log.summary(job.rank != 0 || job.ranks == 1);
+  const double waits[2] = {mine.late, mine.blocked};
+  double all[2] = {0, 0};
+  MPI_Reduce(waits, all, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (job.rank != 0) return 0;
+  const bool good = mine.wrong_rows == 0;
+  const double slaves = job.slaves() > 0 ? job.slaves() : 1;
+  std::printf(
+      "{\"program\": \"m3\", \"ranks\": %d, \"size\": %ld, \"iterations\": %ld, \"warmup\": %ld, "
+      "\"thin\": %ld, \"pace_mhz\": %g, \"late\": %.6f, \"blocked\": %.6f, %s, \"checksum\": "
+      "\"%016llx\", \"check\": \"%s\"}\n",
+      job.ranks, job.n(), job.options.iterations, job.options.warmup, job.options.thin,
+      job.options.pace_mhz, all[0] / slaves, all[1] / slaves, summary.json().c_str(),
+      static_cast<unsigned long long>(mine.hash),
+      good ? "ok" : (std::to_string(mine.wrong_rows) + " rows of the results are wrong").c_str());
+  std::fflush(stdout);
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace m3
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  m3::Job job{};
+  MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &job.ranks);
+
+  std::string wrong = apps::parse_options(argc, argv, m3::kProgram, job.options);
+  const long most_rows = job.slaves() > 0 ? (job.n() + job.slaves() - 1) / job.slaves() : 0;
+  if (wrong.empty() && !job.options.help && job.n() < job.slaves()) {
+    wrong = std::to_string(job.n()) + " rows cannot be split over " + std::to_string(job.slaves()) +
+            " slaves";
+  } else if (wrong.empty() && most_rows * job.n() > 2147483647) {
+    wrong = "a slave's part of a matrix of " + std::to_string(job.n()) +
+            " rows is too long for one message: take more ranks";
+  }
+  int result = 0;
+  if (!wrong.empty()) {
+    if (job.rank == 0) std::fprintf(stderr, "m3: %s\n%s", wrong.c_str(), m3::kUsage);
+    result = 2;
+  } else if (job.options.help) {
+    if (job.rank == 0) std::fputs(m3::kUsage, stdout);
+  } else {
+    result = m3::work(job);
+  }
+  MPI_Finalize();
+  return result;
+}
