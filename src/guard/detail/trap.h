@@ -1,0 +1,32 @@
+// Trap: what happens to a system call that was trapped. Thread: the one that made it, in the
+// handler of SIGSYS. Owner: guard's dispatch. Invariant: SIGSAFE; the call is made by the gate, by
+// the original instruction, or answered here, never twice; errno and all registers stay.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "guard/dispatch.h"
+
+namespace headway::guard {
+
+// One a process: a signal handler has no other way to find it.
+struct TrapState {
+  std::atomic<Pages*> pages{nullptr};
+  std::atomic<uint64_t> caught{0};  // signals that have handlers, since the last arming
+  std::atomic<uint32_t> armings{0};
+  std::atomic<bool> settled{false};  // a thread ran free: handlers may have changed
+  TrapCounters counters;
+};
+extern TrapState trap;
+
+#if defined(__x86_64__)
+Outcome start_trap();
+void stop_trap();
+// The kernel reads this thread's selector at each call outside the gate.
+bool enroll_in_kernel();
+void leave_kernel();
+// SIGSYS is ours, unblocked here and in all handlers.
+bool keep_trap();
+#endif
+
+}  // namespace headway::guard

@@ -1,0 +1,76 @@
+// Dispatch: traps the program's system calls while pages are closed (Syscall User Dispatch), so
+// that one whose pointers reach a closed page waits for that page first. Else the kernel would
+// answer EFAULT, or wait itself, with locks held that stall other processes. Source: rule 5 of the
+// design's early release; figures: measurements/page-guards, section 7. Thread: arm() and disarm()
+// by the holder of the engine; the trap on application threads outside MPI. Owner: the engine, one
+// a process. Invariants: no page is closed while a thread of the program is neither enrolled nor
+// ours; what the program's signals and calls do is what they would do without, but for the wait.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/outcome.h"
+#include "base/selector.h"
+
+namespace headway::guard {
+
+// What the trap asks and waits for. On an application thread outside MPI, in a signal handler on
+// the program's stack or signal stack: little stack, no malloc, no stdio; signals with handlers
+// wait.
+class Pages {
+ public:
+  virtual bool is_closed(const void* from, size_t n) = 0;
+  virtual void await_open(const void* from, size_t n) = 0;  // until no byte of it is closed
+  virtual bool is_unmatched() = 0;                          // a released receive has no message yet
+  virtual void await_matched() = 0;
+  virtual void await_all() = 0;  // until nothing is closed
+
+ protected:
+  ~Pages() = default;
+};
+
+struct TrapCounters {
+  std::atomic<uint64_t> traps{0};        // each is one of the next three
+  std::atomic<uint64_t> passed{0};       // calls that reached no closed page
+  std::atomic<uint64_t> waited{0};       // for some pages, or for the match
+  std::atomic<uint64_t> settled{0};      // for all pages
+  std::atomic<uint64_t> nanoseconds{0};  // in the handler without its waits, nor signal delivery
+  std::atomic<uint64_t> waited_nanoseconds{0};
+};
+
+class Dispatch {
+ public:
+  // unsupported: this processor or kernel has none; refused: a sandbox forbids it.
+  Outcome start(Pages* pages);
+  // Nothing is closed any more. Threads stay enrolled, which costs them 0.1 µs a call.
+  void stop();
+
+  // This thread's calls can be trapped from now on. A few ns when it is so already. False: too many
+  // threads, or the kernel refuses.
+  bool enroll();
+  // This thread is ours, and never to be trapped.
+  bool exempt();
+  // Every thread of the process is enrolled or exempt, and none blocks SIGSYS (a trapped call would
+  // kill it). 2 µs, and 13 for each enrolled thread but this one.
+  bool covers_all_threads();
+
+  // To be called before pages are closed: from now on calls outside MPI are trapped, also those of
+  // other threads. False: not all threads are covered, or the program took SIGSYS for itself; no
+  // page may be closed then. Also when armed already: threads that settled are free.
+  bool arm();
+  // Nothing is closed any more.
+  void disarm();
+  bool is_armed() const { return base::calls_armed.load(std::memory_order_relaxed) != 0; }
+
+  // On an application thread, on entry to MPI and on leaving it.
+  static void pass() { base::pass_calls(); }
+  static void resume() { base::resume_calls(); }
+
+  const TrapCounters& counters() const;
+
+ private:
+  bool started_ = false;
+};
+
+}  // namespace headway::guard
