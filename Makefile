@@ -13,7 +13,7 @@ SLOW := slow|stress
 CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --timeout 300 -j1
 
 .DEFAULT_GOAL := all
-.PHONY: all help deps python configure demo test test-all test-asan test-tsan bench install uninstall format check clean
+.PHONY: all help deps python configure demo test test-all test-asan test-tsan bench bench-release install uninstall format check clean
 
 all: configure ## build the library, the launcher and the tools (release, in build/)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -57,6 +57,12 @@ test-asan test-tsan: test-%: python peers ## the same tests under AddressSanitiz
 bench: all python ## compare with MPICH and Open MPI
 	@scripts/peers.sh >/dev/null
 	@$(PYTHON) bench/run.py --build $(BUILD)
+
+# RELEASE_ARGS=--quick for a few minutes; docs/early-release-results.md tells of the others.
+RELEASE_ARGS ?=
+bench-release: all python ## early release off and on: the paper's programs on simulated clusters
+	@cmake --build $(BUILD) -j $(JOBS) --target guard_cost
+	@$(PYTHON) bench/early_release.py --build $(BUILD) $(RELEASE_ARGS)
 
 install: all ## install below PREFIX (default /usr/local); DESTDIR is honoured
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(abspath $(PREFIX))"

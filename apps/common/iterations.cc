@@ -23,6 +23,17 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+std::vector<double> means_of_parts(const std::vector<double>& seconds) {
+  const size_t parts = std::min<size_t>(20, seconds.size());
+  std::vector<double> means;
+  for (size_t i = 0; i < parts; ++i) {
+    const size_t from = i * seconds.size() / parts, to = (i + 1) * seconds.size() / parts;
+    const double total = std::accumulate(seconds.data() + from, seconds.data() + to, 0.0);
+    means.push_back(total / static_cast<double>(to - from));
+  }
+  return means;
+}
+
 }  // namespace
 
 void Iterations::done() {
@@ -46,7 +57,9 @@ Summary Iterations::summary(bool computes) const {
                 MPI_COMM_WORLD);
   int ranks = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  s.median = median(all) / ranks;
+  for (double& seconds : all) seconds /= ranks;
+  s.median = median(all);
+  s.parts = means_of_parts(all);
   if (warmup_ > 0) {
     const double before = sum({seconds_.begin(), seconds_.begin() + warmup_});
     s.warmup_mean = over_ranks(before, MPI_MAX) / static_cast<double>(warmup_);
@@ -62,9 +75,14 @@ std::string Summary::json() const {
   char text[256];
   std::snprintf(text, sizeof text,
                 "\"iteration\": {\"median\": %.9g, \"mean\": %.9g, \"warmup_mean\": %.9g, "
-                "\"computing\": %.9g, \"communicating\": %.9g}",
+                "\"computing\": %.9g, \"communicating\": %.9g, \"parts\": [",
                 median, mean, warmup_mean, computing, communicating);
-  return text;
+  std::string line = text;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    std::snprintf(text, sizeof text, "%s%.6g", i == 0 ? "" : ", ", parts[i]);
+    line += text;
+  }
+  return line + "]}";
 }
 
 }  // namespace apps

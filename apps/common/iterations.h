@@ -17,6 +17,7 @@ struct Summary {
   double warmup_mean = 0;  // slowest rank
   double computing = 0;    // outside MPI calls, mean over the ranks that compute
   double communicating = 0;
+  std::vector<double> parts;  // means of up to 20 equal parts of the run, in order, over ranks
 
   std::string json() const;  // "iteration": {...}
 };

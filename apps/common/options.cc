@@ -30,6 +30,8 @@ std::string take(const std::string& name, const char* value, const Program& prog
     if (!parse_long(value, 0, 1'000'000, o.warmup)) return wants(name, "a number", value);
   } else if (name == "--thin") {
     if (!parse_long(value, 1, 64, o.thin)) return wants(name, "a number from 1 to 64", value);
+  } else if (name == "--make" && program.makes) {
+    if (!parse_long(value, 0, 1'000'000, o.make)) return wants(name, "a number of cycles", value);
   } else if (name == "--pace") {
     if (!parse_mhz(value, o.pace_mhz)) return wants(name, "a clock in MHz", value);
   } else {

@@ -11,6 +11,7 @@ struct Options {
   long iterations = 0;
   long warmup = 0;      // iterations before the measured ones
   long thin = 1;        // a thin-th part of the arithmetic is done; see each program
+  long make = 150;      // cycles of the paced node for one number of m3's random matrices
   double pace_mhz = 0;  // 0: full speed
   bool check = false;
   bool help = false;
@@ -23,6 +24,7 @@ struct Case {
 // What differs between the programs.
 struct Program {
   const char* what;  // what `size` counts
+  bool makes;        // it has --make
   long least, most;  // of size
   Case standard;     // when nothing is asked for
   Case paper[3];     // sizes A, B and C: table 1 of the early-release paper

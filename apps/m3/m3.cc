@@ -25,13 +25,10 @@ namespace {
 // their 7 slaves 2.51 s (runtime of table 2 of the prefetching paper less the time on the wire).
 constexpr double kCyclesPerProduct = 12;
 
-// And for one random number: two calls of rand(), a division, a cache line that is not there.
-constexpr double kCyclesPerNumber = 150;
-
 constexpr int kTagA = 1, kTagC = 2;
 
 constexpr apps::Program kProgram = {
-    "rows and columns", 1, 30'000, {256, 10}, {{1024, 400}, {2048, 40}, {4096, 20}}};
+    "rows and columns", true, 1, 30'000, {256, 10}, {{1024, 400}, {2048, 40}, {4096, 20}}};
 
 const char* const kUsage =
     "usage: m3 [options]\n"
@@ -46,6 +43,9 @@ const char* const kUsage =
     "(1)\n"
     "  --pace MHZ       take as long for the computation as a node of that clock (733: papers' "
     "vplus)\n"
+    "  --make CYCLES    of that node, for one random number of the master (default 150: two calls "
+    "of\n"
+    "                   rand(), a division, a cache line that is not there)\n"
     "  --check          accepted for likeness: every row of every result is checked anyway\n"
     "Prints one line of JSON at the end.\n";
 
@@ -110,7 +110,7 @@ Master::Master(const Job& job)
       c_(numbers(job.n() * job.n())),
       w_(static_cast<size_t>(job.n())),
       next_(static_cast<size_t>(job.n())),
-      pace_(job.options.pace_mhz, kCyclesPerNumber, 1) {
+      pace_(job.options.pace_mhz, static_cast<double>(job.options.make), 1) {
   if (ok()) fill_b(b_.get(), job.n(), job.options.thin);
 }
 

@@ -23,7 +23,7 @@ namespace {
 constexpr double kCyclesPerPair = 262;
 
 constexpr apps::Program kProgram = {
-    "particles", 1, 10'000'000, {1024, 20}, {{10240, 200}, {20480, 100}, {40960, 50}}};
+    "particles", false, 1, 10'000'000, {1024, 20}, {{10240, 200}, {20480, 100}, {40960, 50}}};
 
 const char* const kUsage =
     "usage: nbody [options]\n"

@@ -219,6 +219,8 @@ class PaperPrograms(unittest.TestCase):
                     self.assertNotEqual(done.returncode, 0)
                     self.assertEqual(done.stderr.count(f"{program}: "), 1, done.stderr)
                     self.assertIn(word, done.stderr)
+        self.assertIn("--make wants", run(2, "m3", "--make", "x").stderr)
+        self.assertIn("unknown option --make", run(2, "nbody", "--make", 5).stderr)
 
 
 def main():
