@@ -173,7 +173,7 @@ bool Dispatch::arm() {
   if (!covers_all_threads()) return false;
   // What the program did while it ran free.
   const bool ran_free = trap.settled.exchange(false, std::memory_order_relaxed) || !is_armed();
-  if (ran_free && !keep_trap()) {
+  if (ran_free && !keep_trap(me && me->selector)) {
     trap.settled.store(true, std::memory_order_relaxed);
     return false;
   }

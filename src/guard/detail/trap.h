@@ -26,7 +26,7 @@ void stop_trap();
 bool enroll_in_kernel();
 void leave_kernel();
 // SIGSYS is ours, unblocked here and in all handlers.
-bool keep_trap();
+bool keep_trap(bool enrolled);
 #endif
 
 }  // namespace headway::guard
