@@ -1,9 +1,58 @@
 #include "base/signals.h"
 
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <pthread.h>
 
 namespace headway::base {
+namespace {
+
+constinit std::atomic<bool (*)(const void*)> access_handler{nullptr};
+struct sigaction former_handler;  // written before ours is installed
+
+// To whom the fault belonged before us. Without a handler the access, tried again, ends the process
+// as it would have; a signal that was sent is sent again.
+void pass_on(int number, siginfo_t* info, void* context) {
+  struct sigaction former = former_handler;
+  const bool sent = info->si_code <= 0;
+  if (!(former.sa_flags & SA_SIGINFO)) {
+    if (former.sa_handler == SIG_IGN && sent) return;
+    if (former.sa_handler == SIG_DFL || former.sa_handler == SIG_IGN) {
+      sigaction(number, &former, nullptr);
+      if (sent) pthread_kill(pthread_self(), number);
+      return;
+    }
+  }
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &former.sa_mask, &before);
+  if (former.sa_flags & SA_NODEFER) {
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  }
+  if (former.sa_flags & SA_RESETHAND) {
+    former_handler.sa_flags &= ~SA_SIGINFO;
+    former_handler.sa_handler = SIG_DFL;
+  }
+  if (former.sa_flags & SA_SIGINFO) {
+    former.sa_sigaction(number, info, context);
+  } else {
+    former.sa_handler(number);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void on_fault(int number, siginfo_t* info, void* context) {
+  const int error = errno;
+  const auto handler = access_handler.load(std::memory_order_acquire);  // pairs with the store
+  const bool ours = info->si_code == SEGV_ACCERR && handler && handler(info->si_addr);
+  errno = error;
+  if (!ours) pass_on(number, info, context);
+}
+
+}  // namespace
 
 void on_dump_signal(void (*dump)(int)) {
   struct sigaction now {};
@@ -20,6 +69,34 @@ void on_fork_in_child(void (*child)()) {
   static bool done = false;
   if (done) return;
   done = pthread_atfork(nullptr, nullptr, child) == 0;
+}
+
+bool on_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
+  static bool done = false;
+  if (!done) done = pthread_atfork(prepare, parent, child) == 0;
+  return done;
+}
+
+bool on_access_fault(bool (*handler)(const void* address)) {
+  access_handler.store(handler, std::memory_order_release);  // pairs with on_fault
+  if (sees_access_faults()) return true;
+  if (sigaction(SIGSEGV, nullptr, &former_handler) != 0) return false;
+  struct sigaction ours {};
+  ours.sa_sigaction = on_fault;
+  // The stack of the program may be closed, too: its own signal stack, if it has one, is not.
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  return sigaction(SIGSEGV, &ours, nullptr) == 0;
+}
+
+bool sees_access_faults() {
+  struct sigaction now {};
+  return sigaction(SIGSEGV, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+         now.sa_sigaction == on_fault;
+}
+
+void leave_access_faults() {
+  if (sees_access_faults()) sigaction(SIGSEGV, &former_handler, nullptr);
+  access_handler.store(nullptr, std::memory_order_release);  // pairs with on_fault
 }
 
 }  // namespace headway::base

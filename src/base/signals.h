@@ -1,5 +1,5 @@
 // Signals: the only place that installs handlers. Thread: any. Owner: the process. Invariant: a
-// handler of the program is never replaced.
+// handler of the program is never replaced; where we stand before it, it gets all that is not ours.
 #pragma once
 
 namespace headway::base {
@@ -8,5 +8,16 @@ namespace headway::base {
 void on_dump_signal(void (*dump)(int));
 // Called in every forked child. Once for the life of the process.
 void on_fork_in_child(void (*child)());
+// Called around every fork. Once for the life of the process; true from then on.
+bool on_fork(void (*prepare)(), void (*parent)(), void (*child)());
+
+// A touch of memory that is mapped but not accessible asks `handler` first: true means that the
+// access may be tried again. All else goes to the handler that was there before. SIGSAFE. False:
+// the system forbids it.
+bool on_access_fault(bool (*handler)(const void* address));
+// False once the program has put a handler of its own over ours.
+bool sees_access_faults();
+// Puts the former handler back, if ours is still the one.
+void leave_access_faults();
 
 }  // namespace headway::base
