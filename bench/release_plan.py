@@ -120,6 +120,8 @@ class Case:
         words += ["--iterations", str(iterations), "--warmup", str(warmup)]
         if self.program == "pes" and self.rows != self.size:
             words += ["--rows", str(self.rows)]
+        if self.program == "pes":
+            words += ["--alone", "0"]
         if self.program == "m3":
             words += ["--make", str(self.make)]
         if self.thin > 1:

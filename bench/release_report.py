@@ -209,15 +209,21 @@ def table2_lines(store: Store) -> list[str]:
     if not kept:
         return []
     paper = {4096: (3.0, 33), 16384: (3.0, 131), 65536: (3.3, 500), 262144: (4.5, 2100)}
-    lines = ["| size | close µs | open µs | both | 1 Gbit/s transfer µs | part of it | paper: cost, transfer |",
-             "|---|---|---|---|---|---|---|"]
-    for row in kept["rows"]:
-        both = row["close"] + row["open"]
-        wire = seconds(row["bytes"], 1000) * 1e6
-        theirs = paper.get(row["bytes"])
-        text = f"{theirs[0]} µs, {theirs[1]} µs" if theirs else "-"
-        lines.append(f"| {human_size(row['bytes'])} | {row['close']:.1f} | {row['open']:.1f} | {both:.1f} | "
-                     f"{wire:.0f} | {both / wire * 100:.1f} % | {text} |")
+    costs = {(r["mechanism"], r["busy"], r["bytes"]): (r["close"], r["open"]) for r in kept["rows"]}
+    ways = list(dict.fromkeys((m, b) for m, b, _ in costs))
+    names = [f"{m}, other core {'busy' if b else 'idle'}" for m, b in ways]
+    lines = ["Closing + opening, µs; in brackets both as a part of the transfer at 1 Gbit/s.", "",
+             "| size | transfer µs | " + " | ".join(names) + " | paper: cost of transfer |",
+             "|---" * (len(ways) + 3) + "|"]
+    for size in sorted({b for _, _, b in costs}):
+        wire = seconds(size, 1000) * 1e6
+        cells = []
+        for way in ways:
+            close, open_ = costs[(*way, size)]
+            cells.append(f"{close:.1f} + {open_:.1f} ({(close + open_) / wire * 100:.1f} %)")
+        theirs = paper.get(size)
+        text = f"{theirs[0]} of {theirs[1]} µs ({theirs[0] / theirs[1] * 100:.1f} %)" if theirs else "-"
+        lines.append(f"| {human_size(size)} | {wire:.0f} | " + " | ".join(cells) + f" | {text} |")
     return lines
 
 

@@ -30,6 +30,10 @@ std::string take(const std::string& name, const char* value, Options& o) {
     if (!apps::parse_long(value, 3, 1'000'000, o.rows)) {
       return "--rows wants a number from 3 to 1000000, not \"" + text + "\"";
     }
+  } else if (name == "--alone") {
+    if (!apps::parse_long(value, 0, 1'000'000, o.alone)) {
+      return "--alone wants a number, not \"" + text + "\"";
+    }
   } else if (name == "--pace") {
     if (!apps::parse_mhz(value, o.pace_mhz))
       return "--pace wants a clock in MHz, not \"" + text + "\"";
@@ -75,6 +79,8 @@ const char* const usage =
     "                  charges: with round charges inside\n"
     "  --pace MHZ      take as long for the computation as a node of that clock (733: papers' "
     "vplus)\n"
+    "  --alone N       exchanges without computation, timed before the run (default 144); with 0 "
+    "the share hidden is null\n"
     "  --out FILE      write the field: a header of 24 bytes, then rows of float64\n"
     "  --check         verify the result; rank 0 also repeats the whole run alone\n"
     "Prints one line of JSON at the end.\n";

@@ -23,6 +23,7 @@ struct Options {
   long warmup = 0;  // iterations before the measured ones
   Order order = Order::paper;
   Problem problem = Problem::corners;
+  long alone = 9 * 16;  // exchanges without computation that are timed before the run
   double pace_mhz = 0;  // 0: full speed
   std::string out;      // empty: the field is not written
   bool check = false;

@@ -135,6 +135,7 @@ class Pes(unittest.TestCase):
             self.assertEqual(got["checksum"], alone["checksum"])
             self.assertGreater(got["iteration"]["warmup_mean"], 0)
             self.assertAlmostEqual(got["iteration"]["mean"] * 30, got["seconds"], delta=1e-5)
+        self.assertIsNone(pes(2, 50, 5, "--alone", 0)["hidden"])
         flat = pes(2, "--size", 9, "--rows", 21, "--iterations", 4000, "--check")
         self.assertLess(flat["error_last"], 1e-9)
 
