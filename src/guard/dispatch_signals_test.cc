@@ -150,6 +150,36 @@ TEST_F(Signals, OnASignalStack) {
   EXPECT_EQ(meanwhile.ss_sp, memory.data());
 }
 
+#if defined(__x86_64__)
+// A coroutine's stack has no room for a signal; its program has set a signal stack.
+TEST_F(Signals, OnAStackWithoutRoom) {
+  std::vector<char> memory(64 << 10);
+  stack_t signals{memory.data(), 0, memory.size()}, old{};
+  ASSERT_EQ(sigaltstack(&signals, &old), 0);
+  auto* stack = static_cast<char*>(
+      mmap(nullptr, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_EQ(mprotect(stack, page_bytes, PROT_NONE), 0);
+  close(1, 1);
+  long result = SYS_getppid;
+  asm volatile(
+      R"(
+      movq %%rsp, %%rbx
+      movq %[top], %%rsp
+      syscall
+      movq %%rbx, %%rsp
+      )"
+      : "+a"(result)
+      : [top] "r"(stack + page_bytes + 256)
+      : "rbx", "rcx", "r11", "memory", "cc");
+  const Snapshot counted = since();
+  open_and_disarm();
+  ASSERT_EQ(sigaltstack(&old, nullptr), 0);
+  munmap(stack, 2 * page_bytes);
+  EXPECT_EQ(result, getppid());
+  EXPECT_EQ(counted.passed, 1u);
+}
+#endif
+
 TEST_F(Signals, EverythingBlocked) {
   handle(0);
   sigset_t all, old, now;

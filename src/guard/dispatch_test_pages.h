@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <thread>
@@ -103,12 +104,17 @@ class Trapped : public testing::Test {
     // Made before anything is closed: making a thread settles.
     std::atomic<bool> ready{false};
     helper_ = std::thread([this, &ready] {
+      // As the message thread: the program's signals are for the program's threads.
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_BLOCK, &all, nullptr);
       ready = dispatch_.exempt();
       while (!over_) {
         const uint64_t due = due_;
         if (due && base::now_ns() >= due) {
           due_ = 0;
-          on_due_();
+          const std::function<void()> what = on_due_;  // it may set the next one
+          what();
         }
         sleep_ms(1);
       }
