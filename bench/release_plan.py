@@ -140,14 +140,21 @@ class Case:
         return self.model_at(pace).off * self.hosts.dilation
 
 
+# By the share of communication: so much that two cores are idle for a third of the time.
+SLOWED = {
+    "pes": {0.10: 2, 0.20: 4, 0.30: 4, 0.50: 8, 0.70: 12},
+    "nbody": {0.10: 1, 0.20: 2, 0.30: 2, 0.50: 4, 0.70: 6},
+    "m3": {0.10: 1, 0.20: 1, 0.30: 2, 0.50: 2, 0.70: 4},
+}
+
+
 def sweep_cases(quick: bool) -> list[Case]:
-    """Way 2: the pace is chosen for the share. Slowed until the waiting of so many ranks on two
-    cores is small against an iteration."""
+    """Way 2: the pace is chosen for the share."""
     cases = []
     for program in ("pes", "nbody", "m3"):
         for ranks in (8,) if quick else (8, 16):
             for share in (0.30, 0.50) if quick else SHARES:
-                size = {"pes": 5120, "nbody": 10240, "m3": 512}[program]
+                size = {"pes": 5120, "nbody": 10240, "m3": 384}[program]
                 cases.append(
                     Case(
                         name=f"sweep/{program}/{ranks}/{share * 100:.0f}",
@@ -157,7 +164,7 @@ def sweep_cases(quick: bool) -> list[Case]:
                         size=size,
                         rows=16 * ranks if program == "pes" else size,
                         thin={"pes": 1, "nbody": 32, "m3": 4}[program],
-                        hosts=Hosts(ranks // 2, 100, {"pes": 8, "nbody": 4, "m3": 2}[program]),
+                        hosts=Hosts(ranks // 2, 100, SLOWED[program][share]),
                         make=0,  # the share is to be communication alone
                         share=share,
                     )

@@ -138,8 +138,10 @@ class Runner:
 
     def iterations(self, case: Case, pace: float) -> tuple[int, int]:
         """Measured and left out, so that a run takes about as long as it may."""
-        fit = int(self.setup.seconds / case.iteration_estimate(pace))
-        return max(2, min(100, fit * 2 // 3)), max(1, min(5, fit // 3))
+        estimate = case.iteration_estimate(pace)
+        fit = int(self.setup.seconds / estimate)
+        least, least_warmup = (6, 3) if estimate < 3 else (3, 1)
+        return max(least, min(100, fit * 2 // 3)), max(least_warmup, min(5, fit // 3))
 
     # -- the papers' programs ------------------------------------------------------------------
     def find_pace(self, case: Case) -> float:
@@ -151,7 +153,7 @@ class Runner:
         for turn in range(3):
             pace = case.pace_for(compute)
             iterations, _ = self.iterations(case, pace)
-            found = self.measured(case, "calibrate", turn, "off", pace, max(3, iterations // 3), 2)
+            found = self.measured(case, "calibrate", turn, "off", pace, max(4, iterations // 3), 2)
             each = found["result"]["iteration"]
             share = each["communicating"] / each["mean"]
             if abs(share - case.share) < 0.02:
