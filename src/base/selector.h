@@ -32,4 +32,18 @@ inline void resume_calls() {
   }
 }
 
+// In a signal handler of ours that makes system calls: it may have interrupted the program or MPI.
+class OwnCalls {
+ public:
+  OwnCalls() : inside_(selector.load(std::memory_order_relaxed) == calls_ours) { pass_calls(); }
+  ~OwnCalls() {
+    if (!inside_) resume_calls();
+  }
+  OwnCalls(const OwnCalls&) = delete;
+  OwnCalls& operator=(const OwnCalls&) = delete;
+
+ private:
+  const bool inside_;
+};
+
 }  // namespace headway::base

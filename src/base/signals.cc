@@ -5,6 +5,8 @@
 #include <csignal>
 #include <pthread.h>
 
+#include "base/selector.h"
+
 namespace headway::base {
 namespace {
 
@@ -47,7 +49,12 @@ void pass_on(int number, siginfo_t* info, void* context) {
 void on_fault(int number, siginfo_t* info, void* context) {
   const int error = errno;
   const auto handler = access_handler.load(std::memory_order_acquire);  // pairs with the store
-  const bool ours = info->si_code == SEGV_ACCERR && handler && handler(info->si_addr);
+  bool ours = info->si_code == SEGV_ACCERR && handler;
+  if (ours) {
+    // Trapped, its calls would wait for the very page that it opens.
+    const OwnCalls pass;
+    ours = handler(info->si_addr);
+  }
   errno = error;
   if (!ours) pass_on(number, info, context);
 }

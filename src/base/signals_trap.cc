@@ -49,23 +49,20 @@ void give_back_trap_signal(TrapHandler handler) {
 }
 
 void chain_trap_signal(int number, siginfo_t* info, void* context) {
-  const bool inside = selector.load(std::memory_order_relaxed) == calls_ours;
-  pass_calls();
-  const bool forced = info->si_code > 0;  // the kernel does not let these be ignored
-  if (!is_function(previous.handler)) {
-    if (forced || previous.handler == uintptr_t(SIG_DFL)) {
+  {
+    const OwnCalls ours;
+    const bool forced = info->si_code > 0;  // the kernel does not let these be ignored
+    if (previous.handler == uintptr_t(SIG_DFL) || (forced && !is_function(previous.handler))) {
       const KernelAction none{};
       (void)action(number, &none, nullptr);
       (void)syscall(SYS_tgkill, getpid(), gettid(), number);  // takes effect when we return
     }
-    if (!inside) resume_calls();
-    return;
+    if (!is_function(previous.handler)) return;
+    uint64_t mask = previous.mask;
+    const auto* interrupted = static_cast<const ucontext_t*>(context);
+    mask |= *reinterpret_cast<const uint64_t*>(&interrupted->uc_sigmask);
+    set_mask(SIG_SETMASK, mask & ~signal_bit(SIGSYS));
   }
-  uint64_t mask = previous.mask;
-  const auto* interrupted = static_cast<const ucontext_t*>(context);
-  mask |= *reinterpret_cast<const uint64_t*>(&interrupted->uc_sigmask);
-  set_mask(SIG_SETMASK, mask & ~signal_bit(SIGSYS));
-  if (!inside) resume_calls();
   if (previous.flags & SA_SIGINFO) {
     reinterpret_cast<TrapHandler>(previous.handler)(number, info, context);
   } else {

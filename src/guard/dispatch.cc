@@ -1,10 +1,10 @@
 #include "guard/dispatch.h"
 
-#include "guard/detail/trap.h"
+#include "guard/detail/trapped_call.h"
 
 namespace headway::guard {
 
-const TrapCounters& Dispatch::counters() const { return trap.counters; }
+const TrapCounters& Dispatch::counters() const { return trap_state.counters; }
 
 }  // namespace headway::guard
 
@@ -45,7 +45,7 @@ void forget(void*) {
   if (!thread) return;
   if (thread->selector) {
     base::pass_calls();
-    Pages* pages = trap.pages.load(std::memory_order_acquire);
+    Pages* pages = trap_state.pages.load(std::memory_order_acquire);
     if (pages && base::calls_armed.load(std::memory_order_acquire)) pages->await_all();
     leave_kernel();
   }
@@ -116,7 +116,7 @@ bool is_alone() {
 }  // namespace
 
 Outcome Dispatch::start(Pages* pages) {
-  if (trap.pages.load(std::memory_order_relaxed)) return Outcome::internal;
+  if (trap_state.pages.load(std::memory_order_relaxed)) return Outcome::internal;
   if (!have_key) {
     // Keys beyond the C library's first block make it allocate.
     constexpr pthread_key_t first_block = 32;
@@ -129,7 +129,7 @@ Outcome Dispatch::start(Pages* pages) {
   }
   const Outcome outcome = start_trap();
   if (outcome != Outcome::ok) return outcome;
-  trap.pages.store(pages, std::memory_order_release);
+  trap_state.pages.store(pages, std::memory_order_release);
   // Where this is refused, order_others() says so.
   (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0);
   started_ = true;
@@ -141,7 +141,7 @@ void Dispatch::stop() {
   disarm();
   // Another thread may be about to trap its calls still: see resume_calls().
   if (is_alone()) stop_trap();
-  trap.pages.store(nullptr, std::memory_order_release);
+  trap_state.pages.store(nullptr, std::memory_order_release);
   started_ = false;
 }
 
@@ -172,14 +172,15 @@ bool Dispatch::covers_all_threads() {
 bool Dispatch::arm() {
   if (!covers_all_threads()) return false;
   // What the program did while it ran free.
-  const bool ran_free = trap.settled.exchange(false, std::memory_order_relaxed) || !is_armed();
+  const bool ran_free =
+      trap_state.settled.exchange(false, std::memory_order_relaxed) || !is_armed();
   if (ran_free && !keep_trap(me && me->selector)) {
-    trap.settled.store(true, std::memory_order_relaxed);
+    trap_state.settled.store(true, std::memory_order_relaxed);
     return false;
   }
   const bool alone = is_alone();
   const bool before = base::calls_armed.exchange(1, std::memory_order_seq_cst);
-  trap.armings.fetch_add(1, std::memory_order_seq_cst);
+  trap_state.armings.fetch_add(1, std::memory_order_seq_cst);
   if (alone || order_others()) {
     set_all(base::calls_pass, base::calls_trapped);
     // A thread that makes another is trapped by now, or has just made it: then it is seen.

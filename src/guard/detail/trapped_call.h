@@ -1,6 +1,6 @@
-// Trap: what happens to a system call that was trapped. Thread: the one that made it, in the
-// handler of SIGSYS. Owner: guard's dispatch. Invariant: SIGSAFE; the call is made by the gate, by
-// the original instruction, or answered here, never twice; errno and all registers stay.
+// Trapped calls: what happens to a system call that was trapped. Thread: the one that made it, in
+// the handler of SIGSYS. Owner: guard's dispatch. Invariant: SIGSAFE; the call is made by the gate,
+// by the original instruction, or answered here, never twice; errno and all registers stay.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TrapState {
   std::atomic<bool> settled{false};  // a thread ran free: handlers may have changed
   TrapCounters counters;
 };
-extern TrapState trap;
+extern TrapState trap_state;
 
 #if defined(__x86_64__)
 Outcome start_trap();

@@ -1,8 +1,8 @@
-#include "guard/detail/trap.h"
+#include "guard/detail/trapped_call.h"
 
 namespace headway::guard {
 
-TrapState trap;
+TrapState trap_state;
 
 }  // namespace headway::guard
 
@@ -111,7 +111,7 @@ void Trapped::begin_wait() {
   if (waited_) return;
   waited_ = true;
   const uint64_t mask =
-      (mask_ | trap.caught.load(std::memory_order_relaxed) | trap_bit) & ~base::own_faults;
+      (mask_ | trap_state.caught.load(std::memory_order_relaxed) | trap_bit) & ~base::own_faults;
   (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
 
@@ -145,20 +145,20 @@ void Trapped::handle() {
   const uint64_t start = base::now_ns();
   const bool armed = pages_ && base::calls_armed.load(std::memory_order_acquire);
   const Way way = armed ? decide() : Way::gate;
-  const uint32_t seen = trap.armings.load(std::memory_order_acquire);
+  const uint32_t seen = trap_state.armings.load(std::memory_order_acquire);
   if (way == Way::settle) {
-    trap.settled.store(true, std::memory_order_relaxed);
+    trap_state.settled.store(true, std::memory_order_relaxed);
     begin_wait();
     const uint64_t waits = base::now_ns();
     pages_->await_all();
     waited_ns_ += base::now_ns() - waits;
   }
-  count(trap.counters.traps);
-  count(way == Way::settle ? trap.counters.settled
-        : waited_          ? trap.counters.waited
-                           : trap.counters.passed);
-  count(trap.counters.nanoseconds, base::now_ns() - start - waited_ns_);
-  if (waited_ns_) count(trap.counters.waited_nanoseconds, waited_ns_);
+  count(trap_state.counters.traps);
+  count(way == Way::settle ? trap_state.counters.settled
+        : waited_          ? trap_state.counters.waited
+                           : trap_state.counters.passed);
+  count(trap_state.counters.nanoseconds, base::now_ns() - start - waited_ns_);
+  if (waited_ns_) count(trap_state.counters.waited_nanoseconds, waited_ns_);
   // From here on no call of ours: it would be trapped itself.
   if (way == Way::settle) {
     run_free(seen);
@@ -182,7 +182,7 @@ void Trapped::run_free(uint32_t seen) {
     base::selector.store(base::calls_pass, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // Who arms from here on sees us outside, and traps the call again.
-    const uint32_t now = trap.armings.load(std::memory_order_acquire);
+    const uint32_t now = trap_state.armings.load(std::memory_order_acquire);
     if (now == seen) return;
     base::pass_calls();
     seen = now;
@@ -434,7 +434,7 @@ Way Trapped::change_action() {
   // The next arming takes SIGSYS out of its mask.
   if (ours || (action.mask & trap_bit)) return Way::settle;
   if (number >= 1 && number <= 64 && action.handler > uintptr_t(SIG_IGN)) {
-    trap.caught.fetch_or(base::signal_bit(number), std::memory_order_relaxed);
+    trap_state.caught.fetch_or(base::signal_bit(number), std::memory_order_relaxed);
   }
   return Way::gate;
 }
@@ -449,7 +449,7 @@ void on_trap(int number, siginfo_t* info, void* context) {
   }
   base::pass_calls();
   // Null: the dispatch has ended, and nothing is closed.
-  Pages* pages = trap.pages.load(std::memory_order_acquire);
+  Pages* pages = trap_state.pages.load(std::memory_order_acquire);
   // Calls of 32-bit code have other numbers.
   const bool native = info->si_arch == AUDIT_ARCH_X86_64;
   Trapped call(pages, interrupted, native ? uint64_t(unsigned(info->si_syscall)) : uint64_t(-1));
@@ -487,7 +487,7 @@ bool keep_trap(bool enrolled) {
   uint64_t caught = 0;
   bool ours = base::keep_trap_signal(on_trap, caught);
   if (enrolled) ours = enroll_in_kernel() && ours;
-  trap.caught.store(caught, std::memory_order_relaxed);
+  trap_state.caught.store(caught, std::memory_order_relaxed);
   return ours;
 }
 
