@@ -12,7 +12,7 @@ import subprocess
 
 import machine
 import namespaces
-from plan import QUEUE_BYTES, Refused
+from plan import QUEUE_BYTES, UPLINK_QUEUE_BYTES, Refused
 
 TOOLS = ("ip", "tc", "bridge")
 SLOW = 120.0  # seconds one iproute2 call may take
@@ -60,9 +60,9 @@ def ask(*command):
     return json.loads(done.stdout or "[]")
 
 
-def shaper(plan, device, rate):
+def shaper(plan, device, rate, queue=QUEUE_BYTES):
     return (f"qdisc replace dev {device} root tbf rate {int(rate)}bit burst {plan.burst(rate)}"
-            f" limit {QUEUE_BYTES}\n")
+            f" limit {queue}\n")
 
 
 def set_if_there(settings):
@@ -87,7 +87,7 @@ def switch_batch(plan, folder):
             lines.append(f"link add up{s} type veth peer name dn{s}")
             for device, switch in ((f"up{s}", f"sw{s}"), (f"dn{s}", "core")):
                 lines.append(f"link set {device} master {switch} up")
-                shapers.append(shaper(plan, device, plan.link_uplink_rate))
+                shapers.append(shaper(plan, device, plan.link_uplink_rate, UPLINK_QUEUE_BYTES))
     for h in range(plan.hosts):
         home = plan.switch_of(h)
         net = folder.net(plan.host_name(h))

@@ -13,6 +13,7 @@ IP_FRAME = 1500
 FRAME = 1514  # what the shaper counts
 TCP_RESERVE = 380  # the kernel keeps room for headers free in a packet it builds
 QUEUE_BYTES = 4_000_000
+UPLINK_QUEUE_BYTES = 16_000_000  # all hosts of a switch may send at once
 UNITS = {"": 1, "bit": 1, "k": 1e3, "m": 1e6, "g": 1e9}
 HOSTS_PER_BLOCK = 200  # addresses used of each 10.73.y.0/24
 
