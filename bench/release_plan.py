@@ -128,6 +128,11 @@ class Case:
             words += ["--thin", str(self.thin)]
         return words
 
+    def settings(self) -> str:
+        """What must be alike for results to stand together."""
+        words = [*self.hosts.words(), *self.arguments(0, 0, 0)]
+        return " ".join(words)
+
     def model_at(self, pace: float) -> Model:
         return model(self.program, self.size, self.rows, self.ranks, pace, self.hosts, self.make)
 
@@ -230,6 +235,9 @@ class Stream:
     messages: int
     rounds: int = 1
     group: str = "stream"
+
+    def settings(self) -> str:
+        return f"{self.place} {self.size} {self.touch}"
 
     @property
     def wire(self) -> float:

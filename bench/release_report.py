@@ -54,17 +54,20 @@ class Figure:
         return f"INVALID: {'; '.join(self.invalid)}" if self.invalid else "valid"
 
 
-def between(off: list[float], on: list[float]) -> tuple[float, float]:
-    """95 % interval of mean(off) / mean(on), by drawing from both again."""
+def interval(pairs: list[tuple[list[float], list[float]]], middle) -> tuple[float, float]:
+    """95 % interval of the median over pairs of middle(off) / middle(on): every run is drawn again
+    from its own samples."""
     random = np.random.default_rng(1)
-    a, b = np.array(off), np.array(on)
-    ratios = (random.choice(a, (2000, a.size)).mean(1) / random.choice(b, (2000, b.size)).mean(1))
-    low, high = np.percentile(ratios, (2.5, 97.5))
+    ratios = []
+    for off, on in pairs:
+        a, b = np.array(off), np.array(on)
+        ratios.append(middle(random.choice(a, (1000, a.size)), 1) / middle(random.choice(b, (1000, b.size)), 1))
+    low, high = np.percentile(np.median(np.array(ratios), 0), (2.5, 97.5))
     return float(low), float(high)
 
 
 def figure_of(case: Case, store: Store) -> Figure | None:
-    off, on = store.of(case.name, "off"), store.of(case.name, "on")
+    off, on = store.of(case, "off"), store.of(case, "on")
     if not off or not on:
         return None
     d = case.hosts.dilation
@@ -72,14 +75,12 @@ def figure_of(case: Case, store: Store) -> Figure | None:
     def each(runs: list[dict], key: str) -> list[float]:
         return [r["result"]["iteration"][key] / d for r in runs]
 
-    def parts(runs: list[dict]) -> list[float]:
-        return [p for r in runs for p in r["result"]["iteration"]["parts"]]
-
     gains = [a / b for a, b in zip(each(off, "mean"), each(on, "mean"))]
     mean_off, mean_on = float(np.mean(each(off, "mean"))), float(np.mean(each(on, "mean")))
     compute = float(np.mean(each(off, "computing")))
     lost = mean_off - compute
-    low, high = between(parts(off), parts(on))
+    parts = [(a["result"]["iteration"]["parts"], b["result"]["iteration"]["parts"]) for a, b in zip(off, on)]
+    low, high = interval(parts, np.mean)
     runs = off + on
     reasons: list[str] = []
     for run in runs:
@@ -114,17 +115,15 @@ class StreamFigure:
 
 
 def stream_figure(stream: Stream, store: Store) -> StreamFigure | None:
-    off, on = store.of(stream.name, "off"), store.of(stream.name, "on")
+    off, on = store.of(stream, "off"), store.of(stream, "on")
     if not off or not on:
         return None
-    random = np.random.default_rng(1)
 
     def middle(runs: list[dict]) -> np.ndarray:
         return np.array([s for r in runs for s in r["samples"]])
 
     a, b = middle(off), middle(on)
-    draws = [np.median(random.choice(a, a.size)) / np.median(random.choice(b, b.size)) for _ in range(500)]
-    low, high = np.percentile(draws, (2.5, 97.5))
+    low, high = interval([(x["samples"], y["samples"]) for x, y in zip(off, on)], np.median)
     gains = [np.median(x["samples"]) / np.median(y["samples"]) for x, y in zip(off, on)]
     lost = sum(r["verdict"].get("backlog_drops", 0) + r["verdict"].get("shaper_drops", 0) for r in off + on)
     return StreamFigure(stream, off[0]["consume_us"], float(np.median(a)), float(np.median(b)),

@@ -52,9 +52,14 @@ class Store:
             file.write(json.dumps(entry) + "\n")
         return entry
 
-    def of(self, case: str, mode: str) -> list[dict]:
-        """Finished runs of a case, in the order of their turns."""
-        found = [e for k, e in self.lines.items() if k.startswith(f"{case}|{mode}|")]
+    def find(self, key: str, settings: str) -> dict | None:
+        kept = self.lines.get(key)
+        return kept if kept and kept["settings"] == settings else None
+
+    def of(self, case: Case | Stream, mode: str) -> list[dict]:
+        """Finished runs of a case as it is now, in the order of their turns."""
+        found = [e for k, e in self.lines.items()
+                 if k.startswith(f"{case.name}|{mode}|") and e["settings"] == case.settings()]
         return sorted(found, key=lambda e: e["turn"])
 
 
@@ -124,8 +129,8 @@ class Runner:
                  iterations: int, warmup: int) -> dict:
         """One start of a paper's program; not repeated if it is in the store."""
         key = f"{case.name}|{key_mode}|{turn}"
-        if key in self.store.lines:
-            return self.store.lines[key]
+        if kept := self.store.find(key, case.settings()):
+            return kept
         estimate = case.iteration_estimate(pace) * (iterations + warmup)
         program = self.setup.build / "apps" / case.program
         out, verdict = self.start(mode, case.ranks, program, case.arguments(pace, iterations, warmup),
@@ -133,7 +138,7 @@ class Runner:
         lines = [line for line in out.splitlines() if line.startswith("{")]
         if len(lines) != 1:
             raise Failure(f"{case.program} printed no result")
-        return self.store.add(key, {"turn": turn, "pace": pace, "result": json.loads(lines[0]),
+        return self.store.add(key, {"turn": turn, "settings": case.settings(), "pace": pace, "result": json.loads(lines[0]),
                                     "verdict": verdict})
 
     def iterations(self, case: Case, pace: float) -> tuple[int, int]:
@@ -175,8 +180,8 @@ class Runner:
     def stream_start(self, stream: Stream, key_mode: str, turn: int, mode: str, touch: str,
                      consume_us: float, messages: int) -> dict:
         key = f"{stream.name}|{key_mode}|{turn}"
-        if key in self.store.lines:
-            return self.store.lines[key]
+        if kept := self.store.find(key, stream.settings()):
+            return kept
         hosts = None if stream.place == "shm" else Hosts(2, float(stream.place))
         words = ["--size", str(stream.size), "--touch", touch, "--messages", str(messages)]
         words += ["--consume-us", f"{consume_us:.3f}"]
@@ -186,7 +191,7 @@ class Runner:
         lines = [json.loads(line[2:]) for line in out.splitlines() if line.startswith("@@")]
         if len(lines) != 1:
             raise Failure("stream_consumer printed no result")
-        return self.store.add(key, {"turn": turn, "consume_us": consume_us,
+        return self.store.add(key, {"turn": turn, "settings": stream.settings(), "consume_us": consume_us,
                                     "samples": lines[0]["samples"], "verdict": verdict})
 
     def run_stream(self, stream: Stream, step) -> None:

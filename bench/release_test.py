@@ -38,7 +38,7 @@ class Figures(unittest.TestCase):
         self.case = next(c for c in release_plan.sweep_cases(False) if c.name == "sweep/nbody/16/50")
 
     def put(self, mode: str, turn: int, entry: dict) -> None:
-        self.store.add(f"{self.case.name}|{mode}|{turn}", entry | {"turn": turn})
+        self.store.add(f"{self.case.name}|{mode}|{turn}", {"settings": self.case.settings()} | entry | {"turn": turn})
 
     def put_all(self) -> None:
         for mode, turn, mean in (("off", 0, 2.0), ("on", 1, 1.25), ("on", 2, 1.0), ("off", 3, 2.0)):
@@ -70,6 +70,12 @@ class Figures(unittest.TestCase):
         f = release_report.figure_of(self.case, self.store)
         self.assertIn("3 packets were dropped", f.verdict)
         self.assertIn("too slow for the pace", f.verdict)
+
+    def test_results_of_another_case_of_that_name_do_not_count(self):
+        self.put_all()
+        self.put("on", 2, result(0.1, 0.1) | {"settings": "--hosts 3"})
+        f = release_report.figure_of(self.case, self.store)
+        self.assertAlmostEqual(f.gain, 2.0 / 1.25)
 
     def test_no_figure_without_both_modes(self):
         self.put("off", 0, result(2.0, 1.0))
