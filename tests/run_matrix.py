@@ -116,12 +116,13 @@ def lost_wakes(folder: pathlib.Path, ranks: int) -> str:
 
 
 def unreleased(folder: pathlib.Path, case: table.Case, args) -> str:
-    """A run over TCP with early release in which nothing was released has tested nothing."""
+    """A run with early release in which nothing was released has tested nothing."""
     settings = dict(case.environment)
-    wanted = (settings.get("HEADWAY_EARLY_RELEASE") == "matched" and "HEADWAY_SHM" in settings
-              and args.as_uid is None)
-    count = sum(json.loads(file.read_text())["released"] for file in folder.iterdir())
-    return "no receive was released" if wanted and count == 0 else ""
+    mode = settings.get("HEADWAY_EARLY_RELEASE")
+    wanted = mode == "always" or (mode == "matched" and "HEADWAY_SHM" in settings)
+    name = "foreseen" if mode == "always" else "released"
+    count = sum(json.loads(file.read_text())[name] for file in folder.iterdir())
+    return f"no receive was {name}" if wanted and args.as_uid is None and count == 0 else ""
 
 
 def run_case(case: table.Case, args, mpi, quirks: dict,

@@ -4,24 +4,39 @@
 
 namespace headway::api {
 
-void await_open(const void* buffer, int64_t count, const datatypes::Type& type) {
+namespace {
+
+template <class Open>
+void await(Open&& open) {
   waiting::Waiter& waiter = process().waiter();
-  protocols::Engine& engine = waiter.engine;
-  const bool plain = type.is_contiguous(uint64_t(count));
-  const char* from = static_cast<const char*>(buffer) + type.true_lb();
-  const size_t n = size_t(count) * type.size();
-  engine.handoff.enter();
-  // With gaps or a changed order it may reach far: then nothing may be closed.
-  waiter.until([&] { return plain ? !engine.is_closed(from, n) : !engine.guard.any_closed(); },
-               nullptr);
-  engine.handoff.leave();
+  waiter.engine.handoff.enter();
+  waiter.until(open, nullptr);
+  waiter.engine.handoff.leave();
+}
+
+}  // namespace
+
+void settle() {
+  const protocols::Engine& engine = process().engine();
+  const auto settled = [&] { return engine.unseen() == 0 && !engine.guard.any_mixed(); };
+  if (!settled()) await(settled);
+}
+
+void await_open(const void* from, size_t n) {
+  protocols::Engine& engine = process().engine();
+  if (engine.is_closed(from, n)) await([&] { return !engine.is_closed(from, n); });
+}
+
+void await_open(const void* buffer, int64_t count, const datatypes::Type& type) {
+  if (!type.is_contiguous(uint64_t(count))) {
+    await_all_open();  // with gaps or a changed order it may reach far
+    return;
+  }
+  await_open(static_cast<const char*>(buffer) + type.true_lb(), size_t(count) * type.size());
 }
 
 void await_all_open() {
-  waiting::Waiter& waiter = process().waiter();
-  waiter.engine.handoff.enter();
-  waiter.until([&] { return !waiter.engine.guard.any_closed(); }, nullptr);
-  waiter.engine.handoff.leave();
+  await([] { return !process().engine().guard.any_closed(); });
 }
 
 }  // namespace headway::api

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "api/detail/info.h"
+#include "api/detail/message.h"
 #include "base/clock.h"
 #include "base/spin_lock.h"
 #include "p2p/bsend.h"
@@ -65,6 +66,7 @@ HEADWAY_ENTRY(MPI_Finalized)(int* flag) {
 HEADWAY_ENTRY(MPI_Finalize)() {
   if (process().world.load() != runtime::State::running) return not_running("MPI_Finalize");
   const Inside inside("MPI_Finalize", unset, unset);
+  if (process().is_running() && process().engine().guard.any_closed()) await_all_open();
   p2p::finish_buffers(process().waiter());
   return error_class_of(process().close_world());
 }

@@ -40,7 +40,7 @@ int exchange(const Story& out, const Story& in, const protocols::UserMemory& mem
   }
   const protocols::UserMemory place = memory_of(in, buffer);
   if (out.peer == MPI_PROC_NULL) {
-    outcome = p2p::receive(waiter, place, source_of(in), got);
+    outcome = p2p::receive(waiter, place, source_of(in), false, got);
   } else {
     outcome = p2p::send_receive(waiter, memory, destination_of(out), place, source_of(in), got);
   }

@@ -101,8 +101,9 @@ int receive(const char* call, void* buf, int64_t count, MPI_Datatype datatype, i
   }
   const Inside inside(call, source, tag);
   p2p::Status got;
+  const bool unmatched = status == MPI_STATUS_IGNORE && errors_abort(story.comm);
   const Outcome outcome =
-      p2p::receive(process().waiter(), memory_of(story, buf), source_of(story), got);
+      p2p::receive(process().waiter(), memory_of(story, buf), source_of(story), unmatched, got);
   set_status(status, got);
   return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(call, story.comm, got, outcome);
 }

@@ -6,6 +6,7 @@
 
 #include "collectives/schedule.h"
 #include "p2p/bsend.h"
+#include "waiting/patience.h"
 
 namespace headway::api {
 
@@ -66,6 +67,8 @@ int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
 
 namespace {
 
+protocols::Engine& engine() { return process().engine(); }
+
 bool is_active(const Request* request) { return !request->persistent || request->started; }
 bool is_done(const Request* request) {
   return request->done.load(std::memory_order_acquire) != 0;  // pairs with Engine::complete
@@ -114,11 +117,14 @@ Request* look_up(const char* call, MPI_Request handle, int& code) {
 }
 
 int check_list(const char* call, int count, const MPI_Request* requests) {
-  if (!is_running()) return not_running(call);
+  if (!is_still_running()) return not_running(call);
   if (count < 0) return raise({.call = call}, MPI_ERR_ARG, "the number of requests is negative");
   if (count > 0 && !requests) {
     return raise({.call = call}, MPI_ERR_ARG, "the list of requests is a null pointer");
   }
+  // It is read with the engine held.
+  if (count > 0 && engine().guard.any_mixed()) [[unlikely]]
+    await_open(requests, size_t(count) * sizeof *requests);
   for (int i = 0; i < count; ++i) {
     if (requests[i] != MPI_REQUEST_NULL && !find_request(requests[i])) return bad_request(call);
   }
@@ -139,10 +145,11 @@ void glance() {
 
 // Waits until done() holds.
 template <class Done>
-void wait_until(Done&& done, protocols::Peer* const& hint) {
+void wait_until(Done&& done, protocols::Peer* const& hint,
+                int sleep_ms = waiting::Waiter::sleep_ms) {
   progress::Handoff& handoff = process().engine().handoff;
   handoff.enter();
-  process().waiter().until(done, hint);
+  process().waiter().until(done, hint, sleep_ms);
   handoff.leave();
 }
 
@@ -224,22 +231,30 @@ bool all_done(int count, const MPI_Request* requests) {
   return true;
 }
 
-protocols::Engine& engine() { return process().engine(); }
+bool errors_abort_for(const Request* request) {
+  return errors_abort(static_cast<const objects::Comm*>(request->communicator));
+}
 
 // Lets the user go on from all that is not done, if nothing of it is worth waiting for. `first`:
 // the first that is not done; `unready`: where the last look ended. Engine held.
-bool release_all(int count, const MPI_Request* requests, int first, int& unready) {
+bool release_all(int count, const MPI_Request* requests, int first, int& unready,
+                 waiting::Patience& patience) {
   for (int i = unready > first ? unready : first, left = count - first; left > 0; --left) {
     Request* request = active_at(requests, i);
-    if (request && !is_done(request) && !engine().is_ready(request)) {
+    if (request && !is_done(request) && !engine().is_ready(request) &&
+        !(engine().is_foreseeable(request) && errors_abort_for(request) && patience.is_over())) {
       unready = i;
       return false;
     }
     if (++i == count) i = first;
   }
+  const protocols::Stretch list{reinterpret_cast<uint64_t>(requests),
+                                size_t(count) * sizeof *requests};
   for (int i = first; i < count; ++i) {
     Request* request = active_at(requests, i);
-    if (request && !is_done(request) && !engine().close_rest(request)) return false;
+    if (!request || is_done(request)) continue;
+    const bool matched = request->stage != protocols::Stage::posted;
+    if (!(matched ? engine().close_rest(request) : engine().foresee(request, list))) return false;
   }
   for (int i = first; i < count; ++i) {
     Request* request = active_at(requests, i);
@@ -305,7 +320,7 @@ using namespace headway;
 using namespace headway::api;
 
 HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
-  if (!is_running()) return not_running("MPI_Wait");
+  if (!is_still_running()) return not_running("MPI_Wait");
   int code;
   Request* request = look_up("MPI_Wait", *handle, code);
   if (!request || !is_active(request)) {
@@ -314,13 +329,22 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
   }
   if (!is_done(request)) {
     const Inside inside("MPI_Wait", request->key.source, request->key.tag);
-    wait_until([&] { return is_done(request) || engine().release(request); }, request->peer);
+    waiting::Patience patience(engine(), status == MPI_STATUS_IGNORE && errors_abort_for(request));
+    wait_until(
+        [&] {
+          if (is_done(request) || engine().release(request)) return true;
+          if (!engine().is_foreseeable(request) || !patience.is_over()) return false;
+          if (!engine().foresee(request, {})) return false;
+          engine().let_user_go(request);
+          return true;
+        },
+        request->peer, patience.sleep_ms());
   }
   return finish("MPI_Wait", request, handle, status);
 }
 
 HEADWAY_ENTRY(MPI_Test)(MPI_Request* handle, int* flag, MPI_Status* status) {
-  if (!is_running()) return not_running("MPI_Test");
+  if (!is_still_running()) return not_running("MPI_Test");
   int code;
   Request* request = look_up("MPI_Test", *handle, code);
   if (!request || !is_active(request)) {
@@ -338,19 +362,20 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
   const Inside inside("MPI_Waitall", unset, unset);
   // One wait for all: between two waits this rank would look as if it had left MPI.
   int next = 0, unready = 0;
+  waiting::Patience patience(engine(), statuses == MPI_STATUSES_IGNORE);
   protocols::Peer* hint = nullptr;
   const auto all_are_done = [&] {
     for (; next < count; ++next) {
       const Request* request = active_at(requests, next);
       if (request && !is_done(request)) {
         hint = request->peer;
-        return engine().may_release() && release_all(count, requests, next, unready);
+        return engine().may_release() && release_all(count, requests, next, unready, patience);
       }
     }
     return true;
   };
   // The hint is read with the engine held: until then another thread may write the peer of a match.
-  if (!all_done(count, requests)) wait_until(all_are_done, hint);
+  if (!all_done(count, requests)) wait_until(all_are_done, hint, patience.sleep_ms());
   return retire_all("MPI_Waitall", count, requests, statuses);
 }
 

@@ -72,10 +72,10 @@ void on_dump_signal(void (*dump)(int)) {
   sigaction(SIGUSR1, &ours, nullptr);
 }
 
-void on_fork_in_child(void (*child)()) {
+void on_fork(void (*before)(), void (*child)()) {
   static bool done = false;
   if (done) return;
-  done = pthread_atfork(nullptr, nullptr, child) == 0;
+  done = pthread_atfork(before, nullptr, child) == 0;
 }
 
 bool on_fork(void (*prepare)(), void (*parent)(), void (*child)()) {

@@ -6,8 +6,9 @@ namespace headway::base {
 
 // SIGUSR1 calls `dump` unless the program has a handler of its own. SIGSAFE: dump only reads.
 void on_dump_signal(void (*dump)(int));
-// Called in every forked child. Once for the life of the process.
-void on_fork_in_child(void (*child)());
+// `before` is called by a thread that is about to fork, `child` in every forked child. Once for the
+// life of the process.
+void on_fork(void (*before)(), void (*child)());
 // Called around every fork. Once for the life of the process; true from then on.
 bool on_fork(void (*prepare)(), void (*parent)(), void (*child)());
 

@@ -15,22 +15,65 @@ char* page_of(const void* address) {
   return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(address) & ~uintptr_t(page_bytes - 1));
 }
 
+bool is_shut(Page page) { return page == Page::closed || page == Page::mixed; }
+
 size_t notes_bytes(size_t pages) { return pages * (sizeof(uint16_t) + sizeof(Page)); }
 
 }  // namespace
 
-Range Guard::inside(char* from, size_t n) {
-  char* first = page_of(from + page_bytes - 1);
-  char* last = page_of(from + n);
-  if (last <= first || n < page_bytes) return {};
-  return {first, size_t(last - first) / page_bytes};
+bool Guard::start(Mechanism* mechanism) {
+  if (mappings_.open() != Outcome::ok) return false;
+  mechanism_ = mechanism;
+  return true;
 }
 
-Region* Guard::close(Range range) {
+void Guard::stop() {
+  mechanism_ = nullptr;
+  mappings_.close();
+  closed_.store(0, std::memory_order_relaxed);
+  mixed_.store(0, std::memory_order_relaxed);
+}
+
+Range Guard::around(char* from, size_t n) {
+  char* first = page_of(from);
+  return {first, size_t(page_of(from + n + page_bytes - 1) - first) / page_bytes};
+}
+
+// Private, anonymous, of ordinary pages, and no stack of this thread, nor its control block. Locked
+// pages cannot be told; closing those fails.
+bool Guard::is_plain(Range range) {
+  const auto* stack = static_cast<const char*>(__builtin_frame_address(0));
+  const auto* control = static_cast<const char*>(__builtin_thread_pointer());
+  if (control >= range.base && control < range.end()) return false;
+  Mapping found;
+  for (const char* at = range.base; at < range.end(); at = found.to) {
+    if (!mappings_.find(at, found) || !found.holds(at) || found.what == Mapping::What::other ||
+        !found.readable || !found.writable || found.holds(stack)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Guard::shares_memory(bool (*ours)(const void* start, void* context), void* context) {
+  Mapping found;
+  for (const char* at = nullptr; mappings_.find_shared(at, found); at = found.to) {
+    if (found.what != Mapping::What::alias && !ours(found.from, context)) return true;
+  }
+  return false;
+}
+
+Region* Guard::close(Range range) { return close(range, false); }
+Region* Guard::close_with_contents(Range range) { return close(range, true); }
+
+Region* Guard::close(Range range, bool keep) {
   if (!mechanism_ || !range.pages) return nullptr;
   const base::SpinGuard held(lock_);
-  Region* region = leave_to_others(range) ? regions_.take() : nullptr;
-  if (!region) return nullptr;
+  Region* region = is_plain(range) && leave_to_others(range) ? regions_.take() : nullptr;
+  if (!region) {
+    ++counters.refused;
+    return nullptr;
+  }
   region->range = range;
   region->awaited = range.bytes();
   region->places = nullptr;
@@ -39,7 +82,7 @@ Region* Guard::close(Range range) {
   if (region->got) {
     region->pages = reinterpret_cast<Page*>(region->got + range.pages);
     const Outcome closed =
-        mechanism_->close(range, false, reinterpret_cast<uint8_t*>(region->pages), region->view);
+        mechanism_->close(range, keep, reinterpret_cast<uint8_t*>(region->pages), region->view);
     if (closed == Outcome::ok) {
       memset(region->got, 0, notes_bytes(range.pages));
       active_.push_back(region);
@@ -55,13 +98,28 @@ Region* Guard::close(Range range) {
   return nullptr;
 }
 
+void Guard::kept(Region* region, size_t offset, size_t n) { (void)arrived(region, offset, n); }
+
+void Guard::mixed(Region* region) {
+  const base::SpinGuard held(lock_);
+  for (size_t i = 0; i < region->range.pages; ++i) {
+    if (region->got[i] && region->pages[i] == Page::closed) set(region, i, Page::mixed);
+  }
+}
+
+void Guard::set(Region* region, size_t page, Page state) {
+  if (region->pages[page] == Page::mixed) mixed_.fetch_sub(1, std::memory_order_release);
+  if (state == Page::mixed) mixed_.fetch_add(1, std::memory_order_release);
+  region->pages[page] = state;
+}
+
 // Open pages of a region that is not over yet may be the program's next buffer: they are no longer
 // that region's, or its end would open them. False: some are closed still.
 bool Guard::leave_to_others(Range range) {
   for (size_t i = 0; i < range.pages && !active_.empty(); ++i) {
     const auto [region, page] = find_page(range.base + i * page_bytes);
     if (!region) continue;
-    if (region->pages[page] == Page::closed || !note_places(region)) return false;
+    if (is_shut(region->pages[page]) || !note_places(region)) return false;
     // Still watched, dropping it would wait for somebody who reads of that, and needs our lock.
     mechanism_->forget({region->places[page], 1});
     region->places[page] = nullptr;
@@ -78,7 +136,7 @@ bool Guard::arrived(Region* region, size_t offset, size_t n) {
     const size_t here = page_bytes - inside < n ? page_bytes - inside : n;
     n -= here;
     region->got[page] = uint16_t(region->got[page] + here);
-    const bool complete = region->got[page] == page_bytes && region->pages[page] == Page::closed;
+    const bool complete = region->got[page] == page_bytes && is_shut(region->pages[page]);
     if (complete && length++ == 0) run = page;
     if (length && (!complete || length == batch_pages || n == 0)) {
       open_run(region, run, length);
@@ -94,19 +152,19 @@ void Guard::open_run(Region* region, size_t first, size_t count) {
   const size_t end = first + count;
   while (first < end) {
     // Events that came meanwhile may have taken pages out, or moved some.
-    if (region->pages[first] != Page::closed) {
+    if (!is_shut(region->pages[first])) {
       ++first;
       continue;
     }
     size_t run = 1;
-    while (first + run < end && region->pages[first + run] == Page::closed &&
+    while (first + run < end && is_shut(region->pages[first + run]) &&
            place(*region, first + run) == place(*region, first) + run * page_bytes) {
       ++run;
     }
     bool gone = false;
     const size_t opened =
         mechanism_->open(place(*region, first), region->view + first * page_bytes, run, gone);
-    for (size_t i = 0; i < opened; ++i) region->pages[first + i] = Page::open;
+    for (size_t i = 0; i < opened; ++i) set(region, first + i, Page::open);
     counters.opened += opened;
     first += opened;
     if (opened == run) continue;
@@ -120,7 +178,7 @@ void Guard::open_run(Region* region, size_t first, size_t count) {
 }
 
 void Guard::lose(Region* region, size_t page) {
-  region->pages[page] = Page::gone;
+  set(region, page, Page::gone);
   ++counters.gone;
 }
 
@@ -147,7 +205,7 @@ bool Guard::is_closed(const void* from, size_t n) {
   const char* end = static_cast<const char*>(from) + n;
   for (char* page = page_of(from); page < end; page += page_bytes) {
     const Found found = find_page(page);
-    if (found.region && found.region->pages[found.page] == Page::closed) return true;
+    if (found.region && is_shut(found.region->pages[found.page])) return true;
   }
   return false;
 }
@@ -180,7 +238,7 @@ void Guard::heard(Event event, Range range, char* to) {
     if (event == Event::touched) {
       ++counters.touched;
       // Not closed, and yet somebody waits: it was dropped. Nothing else would ever open it.
-      if (!region || region->pages[page] != Page::closed) mechanism_->clear(address);
+      if (!region || !is_shut(region->pages[page])) mechanism_->clear(address);
       continue;
     }
     if (!region) continue;
@@ -190,7 +248,7 @@ void Guard::heard(Event event, Range range, char* to) {
       if (note_places(region)) region->places[page] = to + i * page_bytes;
       continue;
     }
-    if (region->pages[page] == Page::closed) lose(region, page);
+    if (is_shut(region->pages[page])) lose(region, page);
     if (event == Event::unmapped && note_places(region)) region->places[page] = nullptr;
   }
 }

@@ -13,11 +13,17 @@
 #include "base/outcome.h"
 #include "base/pool.h"
 #include "base/spin_lock.h"
+#include "guard/detail/mappings.h"
 #include "guard/mechanism.h"
 
 namespace headway::guard {
 
-enum class Page : uint8_t { closed, open, gone };
+enum class Page : uint8_t {
+  closed,
+  mixed,  // closed, and holds other data of the program, too
+  open,
+  gone
+};
 
 // One closed range. Its number and generation are a token: a late piece for a region that has ended
 // finds nobody.
@@ -50,15 +56,23 @@ struct Counters {
 
 class Guard final : Listener {
  public:
-  void start(Mechanism* mechanism) { mechanism_ = mechanism; }
+  // False: nothing can be closed here, since the kernel does not tell what memory it would be.
+  bool start(Mechanism* mechanism);
+  // In a forked child, and when the process has done with MPI: nothing is closed any more.
+  void stop();
 
-  // The whole pages inside [from, from + n): what can be closed of a buffer. The bytes before and
-  // behind share their pages with other data of the program.
-  static Range inside(char* from, size_t n);
+  // All pages that hold a byte of [from, from + n).
+  static Range around(char* from, size_t n);
 
   // Null: nothing is closed, the data are to be put straight into the range, whose contents may be
-  // gone. `range` must be private anonymous memory, with no page closed already.
+  // gone. Also if it is not ordinary memory (is_plain), or holds a closed page already.
   Region* close(Range range);
+  // The same for a range that may hold other data, too: the view holds what it held, and goes on
+  // doing so if nothing is closed. What no message will bring is to be told by kept().
+  Region* close_with_contents(Range range);
+  void kept(Region* region, size_t offset, size_t n);
+  // All of that has been told: from now on the pages with such bytes are known as mixed.
+  void mixed(Region* region);
   // n bytes have been put at region.view + offset, each byte once. Opens the pages that they
   // complete. True: that was the last of it, the region is over and no longer valid.
   bool arrived(Region* region, size_t offset, size_t n);
@@ -67,6 +81,10 @@ class Guard final : Listener {
   // True if a byte of [from, from + n) lies in a closed page.
   bool is_closed(const void* from, size_t n);
   bool any_closed() const { return closed_.load(std::memory_order_relaxed) != 0; }
+  // Pages with other data than those of messages.
+  bool any_mixed() const { return mixed_.load(std::memory_order_relaxed) != 0; }
+  // True if the program can write memory that others see, beside what `ours` knows.
+  bool shares_memory(bool (*ours)(const void* start, void* context), void* context);
 
   // What happened to closed pages since the last call. To be called when descriptor() is readable,
   // by a thread that never touches memory of the program.
@@ -81,7 +99,10 @@ class Guard final : Listener {
     size_t page;
   };
   Found find_page(char* address);
+  Region* close(Range range, bool keep);
   bool leave_to_others(Range range);
+  void set(Region* region, size_t page, Page state);
+  bool is_plain(Range range);
   void heard(Event event, Range range, char* to) override;
   void open_run(Region* region, size_t first, size_t count);
   bool note_places(Region* region);
@@ -95,7 +116,9 @@ class Guard final : Listener {
   base::SpinLock lock_;  // the regions: serve() comes without the engine
   base::Pool<Region> regions_;
   base::List<Region> active_;
+  Mappings mappings_;
   std::atomic<uint32_t> closed_{0};  // regions
+  std::atomic<uint32_t> mixed_{0};   // pages
 };
 
 }  // namespace headway::guard

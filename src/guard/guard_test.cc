@@ -22,14 +22,12 @@ namespace {
 
 TEST(GuardRange, WhatCanBeClosedOfABuffer) {
   char* base = reinterpret_cast<char*>(uintptr_t(1) << 20);
-  EXPECT_EQ(Guard::inside(base, page_bytes).pages, 1u);
-  EXPECT_EQ(Guard::inside(base, page_bytes).base, base);
-  EXPECT_EQ(Guard::inside(base + 1, page_bytes).pages, 0u);
-  EXPECT_EQ(Guard::inside(base + 1, 2 * page_bytes).pages, 1u);
-  EXPECT_EQ(Guard::inside(base + 1, 2 * page_bytes).base, base + page_bytes);
-  EXPECT_EQ(Guard::inside(base, 3 * page_bytes - 1).pages, 2u);
-  EXPECT_EQ(Guard::inside(base + 100, 10).pages, 0u);
-  EXPECT_EQ(Guard::inside(base, 0).pages, 0u);
+  EXPECT_EQ(Guard::around(base, page_bytes).pages, 1u);
+  EXPECT_EQ(Guard::around(base, page_bytes).base, base);
+  EXPECT_EQ(Guard::around(base + 1, page_bytes).pages, 2u);
+  EXPECT_EQ(Guard::around(base + 1, 2 * page_bytes).base, base);
+  EXPECT_EQ(Guard::around(base + 100, 10).pages, 1u);
+  EXPECT_EQ(Guard::around(base, 0).pages, 0u);
 }
 
 TEST_P(Closed, WhoTouchesAPageWaitsForItAlone) {

@@ -108,7 +108,7 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
 }
 
 Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from,
-                Status& status) {
+                bool unmatched, Status& status) {
   Engine& engine = waiter.engine;
   engine.handoff.enter_briefly();
   Peer* peer = peer_of(engine, from);
@@ -127,7 +127,7 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
   if (request) {
     engine.handoff.driver = progress::Driver::waiting;
     engine.start_receive(request);
-    waiter.receive(request);
+    waiter.receive(request, unmatched);
     outcome = request->outcome;
     read_status(*request, status);
     engine.give_request(request);

@@ -33,8 +33,9 @@ struct Status {
 
 // Blocking. The story of a failed operation is in its arguments.
 Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& to, Mode mode);
+// `unmatched`: the caller may be let go before a message has come; `status` is of no use then.
 Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from,
-                Status& status);
+                bool unmatched, Status& status);
 
 // Non-blocking: a request that its user holds, or null without memory. `type` is kept as long as
 // the request needs it.

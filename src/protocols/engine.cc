@@ -86,7 +86,7 @@ void Engine::give_request(Request* request) {
   request->outcome = Outcome::ok;
   request->persistent = request->started = false;
   request->cancelled = request->cancelling = false;
-  request->held_by_user = request->blocking = request->copied = request->stays = false;
+  request->held_by_user = request->blocking = request->copied = false;
   request->collective = 0;
   request->kind = RequestKind::null;
   requests_.give(request);
@@ -101,6 +101,8 @@ void Engine::complete(Request* request, Outcome outcome) {
   }
   if (request->helpable | request->shared | request->claimed) [[unlikely]]
     end_one_copy(request);
+  if (request->region) [[unlikely]]
+    end_release(request);
   --handoff.pending;
   handoff.passive -= request->passive;
   request->passive = false;
@@ -238,7 +240,8 @@ void Engine::settle() {
 
 uint32_t Engine::wanted() {
   if (!landings_.empty()) expect_streams();
-  if (schedules) return shm::event_any;
+  // The user may wait for a closed page, whatever brings it.
+  if (schedules || guard.any_closed()) return shm::event_any;
   uint32_t events = shm::event_control;
   if (receives_posted_) events |= shm::event_rendezvous;
   if (!busy_.empty()) events |= shm::event_credit;

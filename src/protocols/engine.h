@@ -23,6 +23,10 @@
 
 namespace headway::protocols {
 
+struct Stretch {
+  uint64_t offset, length;
+};
+
 struct EngineCounters {
   uint64_t eager_sent = 0, handshakes = 0;
   uint64_t bytes_sent = 0, bytes_received = 0;
@@ -33,6 +37,7 @@ struct EngineCounters {
   uint64_t helped = 0;  // pieces copied for a transfer that the other rank began
   uint64_t garbage = 0;
   uint64_t released = 0;  // receives whose user went on before the data had come
+  uint64_t foreseen = 0;  // those of them that had not been matched
 };
 
 // Told when a peer is gone for good or the engine cannot go on; does not return to the engine's
@@ -88,7 +93,8 @@ class Engine final : public progress::Work, public tcp::Receiver {
   // --- early release (release.cc) ---
   // A receive is matched, and so much of it is still to come that its user had better not wait.
   bool is_ready(const Request* receive) const {
-    return may_release_ && (receive->region || is_worth_closing(*receive));
+    return may_release_ &&
+           (receive->region ? receive->stage != Stage::posted : is_worth_closing(*receive));
   }
   // What has not arrived of a ready receive is closed to the program. False: wait for it.
   bool close_rest(Request* receive) { return receive->region || close_now(receive); }
@@ -100,11 +106,23 @@ class Engine final : public progress::Work, public tcp::Receiver {
     return true;
   }
   // The same for a request whose receives have been closed one by one.
-  void let_user_go(Request* request) {
-    request->done.store(Done::released, std::memory_order_release);
-    ++counters.released;
-  }
+  void let_user_go(Request* request);
   bool may_release() const { return may_release_; }
+
+  // Before its match: the same for a posted receive. All its pages are closed, those of its edges
+  // too, and the posted receives that share pages with it are closed with it.
+  bool may_foresee() const { return may_foresee_; }
+  uint64_t patience_us() const { return release_us_; }
+  bool is_foreseeable(const Request* receive) const;
+  // Whether anybody but the thread that asks could notice: other threads, shared memory, operations
+  // that need this thread.
+  bool is_alone();
+  // `reach`: memory that must stay open, such as the list of requests. False: wait for its match.
+  bool foresee(Request* receive, Stretch reach);
+  // Released receives that have no message yet. While there are any, nothing may leave this process
+  // that was not begun before (section 2.5 of the paper).
+  uint32_t unseen() const { return unseen_; }
+  void stop_guard();
   // Microseconds until the rest of a ready receive will have come.
   uint64_t expected_us(const Request& receive) const;
   // True if a byte of it is closed: to be awaited before the engine is taken.
@@ -165,9 +183,6 @@ class Engine final : public progress::Work, public tcp::Receiver {
   static constexpr uint64_t release_from = 3 * guard::page_bytes;  // one page inside, surely
   static constexpr uint64_t tcp_budget = 1 << 20;  // bytes read in one look at the sockets
 
-  struct Stretch {
-    uint64_t offset, length;
-  };
   static Stretch stretch(const Request& request);
 
   // release.cc
@@ -178,6 +193,11 @@ class Engine final : public progress::Work, public tcp::Receiver {
       open_pages(receive, offset, n);
   }
   void open_pages(Request* receive, uint64_t offset, uint64_t n);
+  void end_release(Request* receive);
+  void attach(Request* receive, guard::Region* region);
+  void keep_rest(Request* receive, uint64_t from);
+  void note_match(Request* receive);
+  bool gather_neighbours(Request** members, size_t& count, guard::Range& range, Stretch reach);
   bool is_worth_closing(const Request& receive) const;
   bool close_now(Request* receive);
 
@@ -285,6 +305,8 @@ class Engine final : public progress::Work, public tcp::Receiver {
   bool overlooks_ = false;  // and what lies below them is to be seen again
   bool may_pull_ = true;
   bool may_release_ = false;
+  bool may_foresee_ = false;
+  uint32_t unseen_ = 0;
   uint64_t release_us_ = 0;  // shorter waits are not worth it
   guard::Missing missing_;
   bool pressure_ = false;

@@ -16,6 +16,11 @@ Arrived* arrived_of(void* token) {
   return reinterpret_cast<Arrived*>(reinterpret_cast<uintptr_t>(token) & ~uintptr_t(1));
 }
 
+// Of the frame's body in its message.
+uint64_t offset_of(const FrameHeader& header) {
+  return Kind(header.kind) == Kind::data ? header.context : 0;
+}
+
 matching::Key key_of(const FrameHeader& header) {
   return {header.context, header.source, header.tag};
 }
@@ -74,6 +79,7 @@ bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* bo
   if (Request* receive = match(key)) [[likely]] {
     describe(receive, key, header.length, peer);
     receive->memory.write(0, body, receive->status_bytes);
+    note_arrival(receive, 0, receive->status_bytes);
     counters.bytes_received += receive->status_bytes;
     if (header.flags & flag_synchronous) [[unlikely]] {
       FrameHeader answer;
@@ -117,7 +123,8 @@ bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* bod
   }
   receive->memory.write(header.context, body, header.length);
   receive->moved += header.length;
-  note_arrival(receive, header.context, header.length);
+  // Within a node, pieces of the same message may come other ways: it is told at its end.
+  if (peer.via == Via::tcp) note_arrival(receive, header.context, header.length);
   if (receive->moved == receive->total && !receive->claimed) {
     counters.bytes_received += receive->total;
     complete(receive, Outcome::ok);
@@ -174,6 +181,7 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
     receive->stage = Stage::landing;
     receive->peer = &peer;
     receive->total = receive->status_bytes;
+    receive->partial = 0;
     landing = receive->memory.landing(0, receive->status_bytes);
     landing.token = receive;
     return true;
@@ -187,12 +195,12 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
 }
 
 void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing, uint64_t arrived) {
-  if (Kind(header.kind) == Kind::data && !is_arrived(landing.token)) {
-    auto* receive = static_cast<Request*>(landing.token);
-    const uint64_t before = receive->partial;
-    receive->partial = arrived;
-    note_arrival(receive, header.context + before, arrived - before);
-  }
+  if (is_arrived(landing.token)) return;
+  auto* receive = static_cast<Request*>(landing.token);
+  // Of an eager message that is too long, the rest is thrown away.
+  const uint64_t before = receive->partial;
+  receive->partial = arrived < landing.length ? arrived : landing.length;
+  note_arrival(receive, offset_of(header) + before, receive->partial - before);
 }
 
 void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landing) {
@@ -204,10 +212,8 @@ void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landin
   }
   auto* receive = static_cast<Request*>(landing.token);
   if (Kind(header.kind) == Kind::data) {
-    const uint64_t before = receive->partial;
     receive->moved += header.length;
     receive->partial = 0;
-    note_arrival(receive, header.context + before, header.length - before);
     if (receive->moved < receive->total) return;
   } else if (header.flags & flag_synchronous) {
     FrameHeader answer;
@@ -229,6 +235,8 @@ void Engine::describe(Request* receive, const matching::Key& key, uint64_t size,
   receive->sent_bytes = size;
   receive->status_bytes = size < room ? size : room;
   if (size > room) receive->outcome = Outcome::truncated;
+  if (receive->region) [[unlikely]]
+    note_match(receive);
 }
 
 void Engine::start_receive(Request* request) {
@@ -236,7 +244,7 @@ void Engine::start_receive(Request* request) {
   request->done.store(0, std::memory_order_relaxed);
   request->outcome = Outcome::ok;
   request->moved = 0;
-  request->cancelled = request->cancelling = request->stays = false;
+  request->cancelled = request->cancelling = request->stays = request->mixes = false;
   if (auto* message = static_cast<Arrived*>(unexpected.find(request->key))) [[unlikely]] {
     unexpected.remove(message);
     accept(request, message);
@@ -288,7 +296,7 @@ void Engine::start_matched_receive(Request* request, Arrived* message) {
   request->done.store(0, std::memory_order_relaxed);
   request->outcome = Outcome::ok;
   request->moved = 0;
-  request->cancelled = request->cancelling = request->stays = false;
+  request->cancelled = request->cancelling = request->stays = request->mixes = false;
   accept(request, message);
 }
 

@@ -1,7 +1,9 @@
-// Early release: a blocking receive returns once its message is matched and the edges of its buffer
-// are there; what is still to come lies in closed pages. Source: early-release paper, sections 2.2
-// and 2.3; the edges are ours.
+// Early release: a blocking receive returns before its data are there, which lie in closed pages
+// until they are. At the match: the edges of the buffer are there, the pages between are closed.
+// Before the match: all pages are, with whatever else they hold. Source: early-release paper,
+// sections 2.2, 2.3 and 2.5; the edges are ours.
 #include <cstring>
+#include <sys/stat.h>
 
 #include "protocols/engine.h"
 
@@ -10,8 +12,18 @@ namespace {
 
 using guard::page_bytes;
 
+constexpr size_t most_members = 64;  // receives that share pages, one with the next
+
 uint32_t to_boundary(const char* address) {
   return uint32_t(-reinterpret_cast<uintptr_t>(address) % page_bytes);
+}
+
+bool meet(const char* a, const char* a_end, const char* b, const char* b_end) {
+  return a < b_end && b < a_end;
+}
+
+char* address_of(const Request* receive) {
+  return receive->region ? receive->home : receive->memory.flat();
 }
 
 }  // namespace
@@ -21,14 +33,20 @@ uint32_t to_boundary(const char* address) {
 Outcome Engine::use_guard() {
   if (!settings_.early_release || !handoff.has_thread()) return Outcome::ok;
   if (missing_.start() != Outcome::ok) return Outcome::ok;
-  if (!missing_.sees_kernel()) {
+  if (!missing_.sees_kernel() || !guard.start(&missing_)) {
     missing_.stop();
     return Outcome::ok;
   }
-  guard.start(&missing_);
   release_us_ = settings_.release_threshold_us;
   may_release_ = true;
+  may_foresee_ = settings_.early_release == 2;
   return handoff.watch_faults(guard.descriptor());
+}
+
+void Engine::stop_guard() {
+  may_release_ = may_foresee_ = false;
+  guard.stop();
+  missing_.stop();
 }
 
 // Asked for whenever a release may follow: they cost a frame each.
@@ -38,10 +56,22 @@ void Engine::find_edges(Request* receive, Way way) {
       !receive->memory.is_flat() || receive->total < release_from) {
     return;
   }
-  const char* base = receive->memory.flat();
+  const char* base = address_of(receive);
   receive->head = to_boundary(base);
   receive->tail = uint32_t((reinterpret_cast<uintptr_t>(base) + receive->total) % page_bytes);
 }
+
+void Engine::let_user_go(Request* request) {
+  if (request->stage == Stage::posted) {
+    request->unseen = true;
+    ++unseen_;
+    ++counters.foreseen;
+  }
+  request->done.store(Done::released, std::memory_order_release);
+  ++counters.released;
+}
+
+// --- at the match ---
 
 bool Engine::is_worth_closing(const Request& receive) const {
   // An eager message on its way is short, and brings no edges first.
@@ -62,8 +92,8 @@ uint64_t Engine::expected_us(const Request& receive) const {
 }
 
 bool Engine::close_now(Request* receive) {
-  const uint64_t next = receive->moved + receive->partial - receive->tail;
-  const uint64_t end = receive->total - receive->tail;
+  const uint64_t come = receive->moved + receive->partial;
+  const uint64_t next = come - receive->tail, end = receive->total - receive->tail;
   char* base = receive->memory.flat();
   // The page that is filled at this moment is closed with the others; what it has is kept aside.
   const size_t kept = (reinterpret_cast<uintptr_t>(base) + next) % page_bytes;
@@ -77,24 +107,154 @@ bool Engine::close_now(Request* receive) {
     receive->stays = true;
     return false;
   }
-  receive->region = region;
-  receive->region_start = uint64_t(first - base);
   if (kept) {
     memcpy(region->view, aside, kept);
-    guard.arrived(region, 0, kept);
+    guard.kept(region, 0, kept);
   }
-  // From here on all that comes is put into the view.
-  receive->memory = UserMemory(region->view - receive->region_start, receive->memory.bytes());
-  tcp.redirect(receive->peer->rank, receive, region->view - first);
+  attach(receive, region);
+  receive->noted = come;
   return true;
 }
 
+// From here on all that comes is put into the view.
+void Engine::attach(Request* receive, guard::Region* region) {
+  receive->home = receive->memory.flat();
+  receive->region = region;
+  receive->region_start = region->range.base - receive->home;
+  receive->noted = 0;
+  receive->memory = UserMemory(region->view - receive->region_start, receive->memory.bytes());
+  if (receive->stage == Stage::landing) {
+    tcp.redirect(receive->peer->rank, receive, receive->memory.flat() - receive->home);
+  }
+}
+
+// --- before the match ---
+
+bool Engine::is_foreseeable(const Request* receive) const {
+  return receive->kind == RequestKind::receive && receive->stage == Stage::posted &&
+         receive->done.load(std::memory_order_relaxed) == Done::no && !receive->mixes &&
+         receive->memory.is_flat() && receive->memory.bytes() >= release_from &&
+         !receive->key.is_wild() && receive->peer && receive->peer->via != Via::self &&
+         !receive->cancelling && !receive->cancelled;
+}
+
+bool Engine::is_alone() {
+  if (schedules || !handoff.user_calls.empty()) return false;
+  struct stat tasks;
+  // A folder has two links of its own, and one for each folder in it: a thread.
+  constexpr nlink_t this_and_message_thread = 2 + 2;
+  if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != this_and_message_thread) {
+    return false;
+  }
+  const auto ours = [](const void* start, void* self) {
+    return static_cast<Engine*>(self)->node.owns(start);
+  };
+  return !guard.shares_memory(ours, this);
+}
+
+bool Engine::foresee(Request* receive, Stretch reach) {
+  if (receive->region) return true;
+  Request* members[most_members] = {receive};
+  size_t count = 1;
+  guard::Range range{};
+  receive->mixes = true;  // until it is done
+  if (!gather_neighbours(members, count, range, reach)) return false;
+  for (size_t i = 0; i < count; ++i) {
+    if (withdraw(members[i])) continue;
+    posted.remove(members[i]);  // its sender has claimed it, and fills it from now on
+    land_claimed(members[i]);
+    return false;
+  }
+  guard::Region* region = guard.close_with_contents(range);
+  if (!region) return false;
+  const char* end = range.base;  // of what is told
+  for (size_t i = 0; i < count; ++i) {
+    char* from = members[i]->memory.flat();
+    guard.kept(region, size_t(end - range.base), size_t(from - end));
+    end = from + members[i]->memory.bytes();
+    attach(members[i], region);
+    members[i]->mixes = false;
+  }
+  guard.kept(region, size_t(end - range.base), size_t(range.end() - end));
+  guard.mixed(region);
+  return true;
+}
+
+// All posted receives that share pages with the first one, or with one another, in the order of
+// their addresses, and the range that they lie in. False: something else works in these pages, and
+// whoever runs the engine must never wait for a closed page.
+bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& range,
+                               Stretch reach) {
+  char* from = members[0]->memory.flat();
+  char* to = from + members[0]->memory.bytes();
+  range = guard::Guard::around(from, size_t(to - from));
+  for (uint32_t i = 0; i < requests_.capacity(); ++i) {
+    Request* other = requests_.at(i);
+    if (!other->taken || other->stage == Stage::idle || other->region || !other->memory.bytes() ||
+        (other->kind != RequestKind::receive && other->kind != RequestKind::send)) {
+      continue;
+    }
+    const UserMemory::Extent extent = other->memory.extent();
+    if (!meet(extent.from, extent.to, range.base, range.end())) continue;
+    size_t place = 0;
+    while (place < count && members[place] != other) ++place;
+    if (place < count) continue;
+    if (!is_foreseeable(other) || count == most_members) return false;
+    for (place = count++; place > 0 && members[place - 1]->memory.flat() > extent.from; --place) {
+      members[place] = members[place - 1];
+    }
+    members[place] = other;
+    from = members[0]->memory.flat();
+    to = members[count - 1]->memory.flat() + members[count - 1]->memory.bytes();
+    range = guard::Guard::around(from, size_t(to - from));
+    i = uint32_t(-1);  // it may have neighbours of its own
+  }
+  for (size_t i = 1; i < count; ++i) {
+    const UserMemory& before = members[i - 1]->memory;
+    if (before.flat() + before.bytes() > members[i]->memory.flat()) return false;
+  }
+  const auto* aside = reinterpret_cast<const char*>(reach.offset);
+  return !meet(aside, aside + reach.length, range.base, range.end());
+}
+
+// A receive that has been closed before is matched now.
+void Engine::note_match(Request* receive) {
+  if (receive->unseen) {
+    receive->unseen = false;
+    --unseen_;
+    if (receive->outcome == Outcome::truncated) {
+      fail(Outcome::truncated, *receive->peer,
+           "a message is longer than the buffer of a receive that had returned already");
+      return;
+    }
+  }
+  // Of a shorter message: what lies beyond it stays as it is.
+  const uint64_t room = receive->memory.bytes();
+  if (receive->status_bytes < room) keep_rest(receive, receive->status_bytes);
+}
+
+void Engine::keep_rest(Request* receive, uint64_t from) {
+  guard.kept(receive->region, size_t(int64_t(from) - receive->region_start),
+             receive->memory.bytes() - from);
+}
+
+// --- what comes ---
+
 void Engine::open_pages(Request* receive, uint64_t offset, uint64_t n) {
   if (!n) return;
-  char* const base = receive->region->range.base - receive->region_start;
-  if (!guard.arrived(receive->region, offset - receive->region_start, n)) return;
+  receive->noted += n;
+  (void)guard.arrived(receive->region, size_t(int64_t(offset) - receive->region_start), n);
+}
+
+// The operation is over: copied in one piece, perhaps, or cancelled.
+void Engine::end_release(Request* receive) {
+  if (receive->cancelled) {
+    keep_rest(receive, 0);
+  } else if (receive->noted == 0) {
+    open_pages(receive, 0, receive->status_bytes);
+  }
   receive->region = nullptr;
-  receive->memory = UserMemory(base, receive->memory.bytes());  // a persistent one begins again
+  receive->memory = UserMemory(receive->home, receive->memory.bytes());
 }
 
 }  // namespace headway::protocols

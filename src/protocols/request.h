@@ -72,7 +72,9 @@ struct Request : matching::Hook {
   bool copied = false;    // send: some of it was copied straight into the receiver's buffer
   uint8_t collective = 0;
   uint8_t size_class = 0;
-  bool stays = false;  // receive: it could not be released, so its user waits for all of it
+  bool stays = false;   // receive: it could not be released, so its user waits for all of it
+  bool mixes = false;   // receive: its pages cannot be closed before its edges are there
+  bool unseen = false;  // receive: its user was released before it was matched
   std::atomic<uint8_t> done{0};  // a Done
 
   Request* list_next = nullptr;  // held, streaming, pulling and pushing lists
@@ -80,16 +82,19 @@ struct Request : matching::Hook {
 
   Peer* peer = nullptr;  // receive: null for any source until matched
   UserMemory memory;
-  // A receive that its user was released from: what is still to come goes through this.
+  // A receive whose pages are closed: what is still to come goes through this, and `memory` is the
+  // region's view.
   guard::Region* region = nullptr;
-  uint64_t region_start = 0;  // offset of its first byte in the message
-  uint64_t total = 0;         // bytes that will move
-  uint64_t moved = 0;         // bytes pushed out, or arrived
-  uint64_t partial = 0;       // receive: bytes of the frame that is coming in
-  uint32_t in_flight = 0;     // frames that the transport holds
-  uint32_t remote = 0;        // the other side's id
-  uint32_t head = 0;          // streamed first: bytes at the beginning
-  uint32_t tail = 0;          // and at the end of the message
+  int64_t region_start = 0;  // offset of its first byte in the message
+  char* home = nullptr;      // the user's buffer
+  uint64_t noted = 0;        // bytes that have been put into the view
+  uint64_t total = 0;        // bytes that will move
+  uint64_t moved = 0;        // bytes pushed out, or arrived
+  uint64_t partial = 0;      // receive: bytes of the frame that is coming in
+  uint32_t in_flight = 0;    // frames that the transport holds
+  uint32_t remote = 0;       // the other side's id
+  uint32_t head = 0;         // streamed first: bytes at the beginning
+  uint32_t tail = 0;         // and at the end of the message
   uint64_t remote_address = 0;
   uint64_t away_since = 0;  // pulling, pushing: since when the other rank is seen outside MPI
 

@@ -34,6 +34,12 @@ class UserMemory {
   bool is_flat() const { return !type_; }
   const datatypes::Type* type() const { return type_; }
 
+  // All that it may touch lies in here.
+  struct Extent {
+    const char *from, *to;
+  };
+  Extent extent() const;
+
   // Bytes [offset, offset + n) of the message to `out`.
   void read(uint64_t offset, void* out, size_t n) const {
     if (!type_) {

@@ -139,7 +139,7 @@ Outcome Process::init(int level) {
   waiter_ = new (waiter_memory)
       waiting::Waiter(*engine_, {.crowded = crowded, .spin_ns = settings.spin_us * 1000});
   if (const Outcome made = make_world(); made != Outcome::ok) return made;
-  base::on_fork_in_child(after_fork_in_child);
+  base::on_fork(before_fork, after_fork_in_child);
   base::on_dump_signal(dump_state);
   state.store(State::running, std::memory_order_release);
   if (settings.verbose >= 1) {
@@ -358,6 +358,7 @@ Outcome Process::finalize() {
   write_counters();
   state.store(State::after, std::memory_order_release);
   engine_->handoff.stop();
+  engine_->stop_guard();
   engine_->node.detach();
   bootstrap.close();
   return Outcome::ok;
@@ -379,14 +380,22 @@ void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
   // was first, and ends this rank, too.
   if (why == Outcome::peer_lost) usleep(launcher_first_us);
   base::Text<512> text;
-  text << (why == Outcome::no_memory ? "out of memory" : "lost contact")
+  text << (why == Outcome::no_memory   ? "out of memory"
+           : why == Outcome::truncated ? "too late to return an error"
+                                       : "lost contact")
        << " while talking to rank " << peer << ": " << story << ". The job ends.";
   instance.abort(1, text.c_str());
+}
+
+// What a child would find in closed pages is nothing. The message thread opens them meanwhile.
+void Process::before_fork() {
+  while (instance.is_running() && instance.engine_->guard.any_closed()) sched_yield();
 }
 
 void Process::after_fork_in_child() {
   if (!instance.is_running()) return;
   instance.forked = true;
+  instance.engine_->stop_guard();
   instance.engine_->handoff.abandon();
   if (instance.network_) instance.engine_->tcp.abandon();
   instance.state.store(State::after, std::memory_order_release);

@@ -73,6 +73,7 @@ class Process {
   void barrier();
   Outcome fail(Outcome outcome, const char* sentence);
   static void on_fatal(Outcome why, uint32_t peer, const char* story);
+  static void before_fork();
   static void after_fork_in_child();
   static void dump_state(int signal);
   void write_counters();

@@ -79,10 +79,10 @@ inline constexpr OptionInfo option_table[] = {
     {"UNEXPECTED_MAX", OptionKind::bytes, "256M", "",
      "memory for messages that arrived before their receive; beyond it senders are slowed down",
      &Settings::unexpected_max, nullptr},
-    {"EARLY_RELEASE", OptionKind::choice, "off", "off|matched",
-     "let blocking receives return once their message is matched; pages whose data has not come "
-     "are "
-     "closed until it has (TCP; being built: system calls on such pages may stall)",
+    {"EARLY_RELEASE", OptionKind::choice, "off", "off|matched|always",
+     "let blocking receives return before their data is there; pages whose data has not come are "
+     "closed until it has: once the message is matched, or always, also before that (being built: "
+     "system calls on such pages may stall)",
      &Settings::early_release, nullptr},
     {"RELEASE_THRESHOLD", OptionKind::microseconds, "150us", "",
      "expected wait below which a receive is not released early", &Settings::release_threshold_us,

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "waiting/patience.h"
 
 namespace headway::waiting {
 namespace {
@@ -17,9 +18,23 @@ constexpr uint32_t soon = 16;  // two long yields within so many: it was no acci
 constexpr uint32_t calm = 64;  // short yields after which the last nap is forgotten
 constexpr uint32_t least_naps = 16;
 constexpr uint64_t first_nap_ns = 4'000'000, longest_nap_ns = 64'000'000;
-constexpr int sleep_ms = 500;  // a safety net: Counters::late_wakes tells if it was needed
 
 }  // namespace
+
+void Waiter::receive(protocols::Request* request, bool unmatched) {
+  Patience patience(engine, unmatched);
+  until(
+      [&] {
+        if (request->done.load(std::memory_order_relaxed) != 0 || engine.release(request)) {
+          return true;
+        }
+        if (!engine.is_foreseeable(request) || !patience.is_over()) return false;
+        if (!engine.foresee(request, {})) return false;
+        engine.let_user_go(request);
+        return true;
+      },
+      request->peer, patience.sleep_ms());
+}
 
 void Waiter::glance() {
   engine.advance_for(nullptr);
@@ -59,7 +74,7 @@ void Waiter::rest(Turn& turn) {
   const bool naps = naps_ > 0 || before < nap_until_;
   if (naps || before - turn.since > yield_for_ns) {
     if (naps_ > 0) --naps_;
-    engine.handoff.sleep(sleep_ms);
+    engine.handoff.sleep(turn.sleep_ms);
     return;
   }
   sched_yield();

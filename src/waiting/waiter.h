@@ -23,9 +23,10 @@ class Waiter {
   // Waits until done() is true. `hint`: the peer whose message is awaited, or null; it may change
   // while this waits.
   template <class Done>
-  void until(Done&& done, protocols::Peer* const& hint) {
+  void until(Done&& done, protocols::Peer* const& hint, int longest_sleep_ms = sleep_ms) {
     if (done()) return;
     Turn turn;
+    turn.sleep_ms = longest_sleep_ms;
     begin(turn);
     while (!done()) {
       // The first turns are the hot ones: nothing but the ring, no clock.
@@ -42,24 +43,20 @@ class Waiter {
   void request(protocols::Request* request) {
     until([request] { return request->done.load(std::memory_order_relaxed) != 0; }, request->peer);
   }
-  // The same for a receive whose user may be released.
-  void receive(protocols::Request* request) {
-    until(
-        [&] {
-          return request->done.load(std::memory_order_relaxed) != 0 || engine.release(request);
-        },
-        request->peer);
-  }
+  // The same for a receive whose user may be released; `unmatched`: also before its match.
+  void receive(protocols::Request* request, bool unmatched = false);
   // One look at everything, for calls that do not wait; also runs user functions that are due.
   void glance();
 
   protocols::Engine& engine;
+  static constexpr int sleep_ms = 500;  // a safety net: Counters::late_wakes tells if it was needed
 
  private:
   struct Turn {
     bool polling = false;
     uint32_t idle = 0;
     uint64_t since = 0;
+    int sleep_ms = 0;
   };
   void begin(Turn& turn) {
     engine.handoff.driver = progress::Driver::waiting;

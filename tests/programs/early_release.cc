@@ -13,6 +13,9 @@ enum class How { recv, wait, mrecv, last };
 
 struct Plan {
   int bytes, offset, tag;
+  int room;       // of the receive, beyond the message
+  int late_us;    // the send comes so much later
+  bool careless;  // no status is asked for
   bool synchronous;
   How how;
   Use use;
@@ -28,6 +31,9 @@ Plan make(check::Random& random) {
   plan.bytes = random.chance(60) ? random.pick(edges) : random.between(1, 700'000);
   plan.offset = random.chance(30) ? 0 : random.between(1, border - 1);
   plan.tag = random.between(0, 5);
+  plan.room = random.chance(70) ? 0 : random.between(1, 20'000);
+  plan.late_us = random.chance(50) ? 0 : random.between(1, 1500);
+  plan.careless = random.chance(60);
   plan.synchronous = random.chance(30);
   plan.how = static_cast<How>(random.below(uint64_t(How::last)));
   plan.use = static_cast<Use>(random.below(uint64_t(Use::last)));
@@ -44,6 +50,7 @@ void look(const std::vector<uint8_t>& expected, const uint8_t* data, size_t at) 
 void sends(const Plan& plan, int to) {
   std::vector<uint8_t> out(size_t(plan.bytes));
   check::fill(out.data(), out.size(), plan.key);
+  if (plan.late_us) usleep(useconds_t(plan.late_us));
   const auto send = plan.synchronous ? MPI_Ssend : MPI_Send;
   MPI(send(out.data(), plan.bytes, MPI_BYTE, to, plan.tag, MPI_COMM_WORLD));
   if (plan.use != Use::send_on) return;
@@ -70,27 +77,31 @@ void write_out(const uint8_t* data, size_t n, uint64_t key) {
 }
 
 void receives(const Plan& plan, int from, check::Random& own) {
-  const size_t n = size_t(plan.bytes), all = n + 2 * border;
+  const size_t n = size_t(plan.bytes), all = n + size_t(plan.room) + 2 * border;
   auto* block = static_cast<uint8_t*>(malloc(all));
   memset(block, 0xee, all);
   uint8_t* data = block + plan.offset;
   std::vector<uint8_t> expected(n);
   check::fill(expected.data(), n, plan.key);
   MPI_Status status;
+  MPI_Status* const asked = plan.careless ? MPI_STATUS_IGNORE : &status;
+  const int room = plan.bytes + plan.room;
   if (plan.how == How::recv) {
-    MPI(MPI_Recv(data, plan.bytes, MPI_BYTE, from, plan.tag, MPI_COMM_WORLD, &status));
+    MPI(MPI_Recv(data, room, MPI_BYTE, from, plan.tag, MPI_COMM_WORLD, asked));
   } else if (plan.how == How::wait) {
     MPI_Request request;
-    MPI(MPI_Irecv(data, plan.bytes, MPI_BYTE, from, plan.tag, MPI_COMM_WORLD, &request));
-    MPI(MPI_Wait(&request, &status));
+    MPI(MPI_Irecv(data, room, MPI_BYTE, from, plan.tag, MPI_COMM_WORLD, &request));
+    MPI(MPI_Wait(&request, asked));
     CHECK_EQ(true, request == MPI_REQUEST_NULL);
   } else {
     MPI_Message message;
     MPI(MPI_Mprobe(from, plan.tag, MPI_COMM_WORLD, &message, &status));
-    MPI(MPI_Mrecv(data, plan.bytes, MPI_BYTE, &message, &status));
+    MPI(MPI_Mrecv(data, room, MPI_BYTE, &message, asked));
   }
-  CHECK_STATUS(status, from, plan.tag, plan.bytes);
-  // What lies beside the message is the program's, at once.
+  if (!plan.careless) CHECK_STATUS(status, from, plan.tag, plan.bytes);
+  // What lies beside the message is the program's, and has not changed.
+  CHECK_UNTOUCHED(block, size_t(plan.offset), 0xee);
+  if (own.chance(50)) CHECK_UNTOUCHED(data + n, all - n - size_t(plan.offset), 0xee);
   memset(block, 0xdd, size_t(plan.offset));
   memset(data + n, 0xcc, all - n - size_t(plan.offset));
   bool is_message = true;
@@ -180,7 +191,8 @@ void check_some(std::vector<MPI_Request>& requests, const std::vector<int>& leng
   }
 }
 
-void receive_blocks(const std::vector<int>& lengths, uint64_t key, int from, int tag, Many many) {
+void receive_blocks(const std::vector<int>& lengths, uint64_t key, int from, int tag, Many many,
+                    bool careless) {
   size_t all = 64;
   for (int length : lengths) all += size_t(length);
   auto* block = static_cast<uint8_t*>(malloc(all));
@@ -197,22 +209,27 @@ void receive_blocks(const std::vector<int>& lengths, uint64_t key, int from, int
   std::vector<MPI_Status> statuses(lengths.size());
   const auto check_all = [&](uint64_t run) {
     for (size_t i = lengths.size(); i-- > 0;) {
-      CHECK_STATUS(statuses[i], from, tag + int(i), lengths[i]);
+      if (!careless) CHECK_STATUS(statuses[i], from, tag + int(i), lengths[i]);
       CHECK_BYTES(places[i], size_t(lengths[i]), check::key_of(run, i));
     }
   };
   if (many == Many::all) {
-    MPI(MPI_Waitall(count, requests.data(), statuses.data()));
+    MPI(MPI_Waitall(count, requests.data(), careless ? MPI_STATUSES_IGNORE : statuses.data()));
     check_all(key);
   } else if (many == Many::one_by_one) {
-    for (size_t i = 0; i < requests.size(); ++i) MPI(MPI_Wait(&requests[i], &statuses[i]));
+    for (size_t i = 0; i < requests.size(); ++i) {
+      MPI(MPI_Wait(&requests[i], careless ? MPI_STATUS_IGNORE : &statuses[i]));
+      for (size_t k = 0; k < requests.size(); ++k) {
+        CHECK_EQ(k <= i, requests[k] == MPI_REQUEST_NULL);
+      }
+    }
     check_all(key);
   } else if (many == Many::persistent) {
     // The second message may come while the first is not all there.
     for (uint64_t run = 0; run < 3; ++run) {
       MPI(MPI_Startall(count, requests.data()));
       if (run == 0) MPI(MPI_Send(nullptr, 0, MPI_BYTE, from, tag + count, MPI_COMM_WORLD));
-      MPI(MPI_Waitall(count, requests.data(), statuses.data()));
+      MPI(MPI_Waitall(count, requests.data(), careless ? MPI_STATUSES_IGNORE : statuses.data()));
       if (run == 2) check_all(key + run);
     }
     for (MPI_Request& request : requests) MPI(MPI_Request_free(&request));
@@ -237,11 +254,13 @@ void several() {
                                           : random.between(20'000, 400'000));
     }
     const uint64_t key = random.next();
-    const int tag = random.between(0, 50);
+    const int tag = random.between(0, 50), late_us = random.between(0, 1000);
+    const bool careless = random.chance(50);
     if ((check::rank < other) != random.chance(50)) {
-      receive_blocks(lengths, key, other, tag, many);
+      receive_blocks(lengths, key, other, tag, many, careless);
       continue;
     }
+    usleep(useconds_t(late_us));
     if (many != Many::persistent) {
       send_blocks(lengths, key, other, tag);
       continue;

@@ -48,9 +48,28 @@ int error_class_of(Outcome outcome);
 [[gnu::cold, gnu::noinline]] int not_running(const char* call);
 // MPI could not start: stops the program with the process's story.
 [[noreturn, gnu::cold]] void cannot_start(const char* call);
-inline bool is_running() { return runtime::process().is_running(); }
-
 inline runtime::Process& process() { return runtime::process(); }
+
+// True if MPI is running, for calls that start nothing, ask nobody, and touch no memory of the
+// program while they hold the engine.
+inline bool is_still_running() { return process().is_running(); }
+// Waits until all released receives are matched and no page with other data of the program is
+// closed: a call that may begin something must not be seen before (early-release paper, section
+// 2.5).
+[[gnu::cold, gnu::noinline]] void settle();
+// True if MPI is running, for all other calls.
+inline bool is_running() {
+  if (!is_still_running()) [[unlikely]]
+    return false;
+  if (process().engine().guard.any_closed()) [[unlikely]]
+    settle();
+  return true;
+}
+// Errors on it end the job, so that a receive may return before it could report one.
+inline bool errors_abort(const objects::Comm* comm) {
+  return comm && (!comm->errhandler || comm->errhandler->kind == objects::ErrhandlerKind::fatal ||
+                  comm->errhandler->kind == objects::ErrhandlerKind::abort);
+}
 inline objects::Registry& registry() { return runtime::process().registry; }
 
 // Notes for the state dump which call this rank is in.

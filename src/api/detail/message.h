@@ -11,6 +11,8 @@ namespace headway::api {
 // Waits until no page of this data is closed (early release).
 void await_open(const void* buffer, int64_t count, const datatypes::Type& type);
 
+void await_open(const void* from, size_t n);
+
 // The same for everything: for calls that do not say which memory they will touch.
 void await_all_open();
 

@@ -103,8 +103,8 @@ Outcome Mappings::open(bool text) {
     return errno == EMFILE || errno == ENFILE ? Outcome::no_resource : Outcome::refused;
   }
   Mapping ours;
-  text_ = text || !query(reinterpret_cast<char*>(&ours), ours);
-  if (!text_ || read_text(reinterpret_cast<char*>(&ours), ours)) return Outcome::ok;
+  text_ = text || !query(reinterpret_cast<char*>(&ours), ours, false);
+  if (!text_ || read_text(reinterpret_cast<char*>(&ours), ours, false)) return Outcome::ok;
   close();
   return Outcome::unsupported;
 }
@@ -112,10 +112,6 @@ Outcome Mappings::open(bool text) {
 void Mappings::close() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
-}
-
-bool Mappings::find(const char* address, Mapping& out) {
-  return text_ ? read_text(address, out) : query(address, out);
 }
 
 size_t Mappings::showing(const char* base, size_t pages, const File& file, uint64_t offset,
@@ -134,11 +130,11 @@ size_t Mappings::showing(const char* base, size_t pages, const File& file, uint6
   return (done < bytes ? done : bytes) / page_bytes;
 }
 
-bool Mappings::query(const char* address, Mapping& out) const {
+bool Mappings::query(const char* address, Mapping& out, bool shared) const {
   char name[name_bytes] = {};
   ProcmapQuery query = {};
   query.size = sizeof query;
-  query.query_flags = covering_or_next;
+  query.query_flags = covering_or_next | (shared ? vma_shared | vma_writable : 0);
   query.query_addr = reinterpret_cast<uint64_t>(address);
   query.vma_name_addr = reinterpret_cast<uint64_t>(name);
   query.vma_name_size = sizeof name;
@@ -163,7 +159,7 @@ bool Mappings::query(const char* address, Mapping& out) const {
   return true;
 }
 
-bool Mappings::read_text(const char* address, Mapping& out) {
+bool Mappings::read_text(const char* address, Mapping& out, bool shared) {
   const base::SpinGuard held(lock_);
   if (lseek(fd_, 0, SEEK_SET) != 0) return false;
   Line line;
@@ -174,7 +170,9 @@ bool Mappings::read_text(const char* address, Mapping& out) {
     if (n <= 0) return false;
     for (ssize_t i = 0; i < n; ++i) {
       if (!line.take(chunk[i])) continue;
-      if (line.parse(out) && out.to > address) return true;
+      if (line.parse(out) && out.to > address && (!shared || (out.shared && out.writable))) {
+        return true;
+      }
       line.clear();
     }
   }

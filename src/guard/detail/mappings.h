@@ -46,14 +46,19 @@ class Mappings {
   void close();
   // The mapping that holds the address, or else the next one above it. False: there is none.
   // SIGSAFE.
-  bool find(const char* address, Mapping& out);
+  bool find(const char* address, Mapping& out) { return find(address, out, false); }
+  // The same, of those that the program can write and others may see.
+  bool find_shared(const char* address, Mapping& out) { return find(address, out, true); }
   // Pages from `base` on that show the file from `offset` on. SIGSAFE.
   size_t showing(const char* base, size_t pages, const File& file, uint64_t offset,
                  bool writable = false);
 
  private:
-  bool query(const char* address, Mapping& out) const;
-  bool read_text(const char* address, Mapping& out);
+  bool find(const char* address, Mapping& out, bool shared) {
+    return text_ ? read_text(address, out, shared) : query(address, out, shared);
+  }
+  bool query(const char* address, Mapping& out, bool shared) const;
+  bool read_text(const char* address, Mapping& out, bool shared);
 
   int fd_ = -1;
   bool text_ = false;

@@ -60,6 +60,7 @@ class Node {
   void detach();
 
   bool active() const { return memory_ != nullptr; }
+  bool owns(const void* address) const { return address >= memory_ && address < memory_ + bytes_; }
   uint32_t ranks() const { return ranks_; }
   uint32_t self() const { return self_; }
   ProcessPage& page(uint32_t local) { return *pages_[local]; }
