@@ -18,6 +18,7 @@ namespace {
 constexpr uint64_t thread_turn_ns = 200'000;  // the message thread owns the engine no longer
 constexpr int leave_rounds = 4;
 constexpr uint32_t unwatch_after = 32;  // waits one after the other that needed no sleeper
+constexpr int long_sleep_ms = 100;      // a safety net, and no wake-up of its own
 constexpr size_t thread_stack = 256 << 10;
 
 enum Source : uint64_t { source_bell = 1, source_sockets = 2, source_timer = 3, source_faults = 4 };
@@ -232,6 +233,7 @@ bool Handoff::unlock_armed() {
   disarm();
   drain();
   take_reminder();
+  work_->settle();  // what it was to remind of may still be there
   return false;
 }
 
@@ -323,7 +325,8 @@ void Handoff::sleep(int timeout_ms) {
     if (events[i].data.u64 == source_bell) drain();
     if (events[i].data.u64 == source_timer) take_reminder();
   }
-  if (count == 0 && work_->advance()) ++counters.late_wakes;
+  // Short sleeps end by themselves while something is on its way.
+  if (count == 0 && timeout_ms >= long_sleep_ms && work_->advance()) ++counters.late_wakes;
 }
 
 bool Handoff::run_user_calls_slowly() {
