@@ -98,8 +98,6 @@ Region* Guard::close(Range range, bool keep) {
   return nullptr;
 }
 
-void Guard::kept(Region* region, size_t offset, size_t n) { (void)arrived(region, offset, n); }
-
 void Guard::mixed(Region* region) {
   const base::SpinGuard held(lock_);
   for (size_t i = 0; i < region->range.pages; ++i) {

@@ -68,9 +68,8 @@ class Guard final : Listener {
   // gone. Also if it is not ordinary memory (is_plain), or holds a closed page already.
   Region* close(Range range);
   // The same for a range that may hold other data, too: the view holds what it held, and goes on
-  // doing so if nothing is closed. What no message will bring is to be told by kept().
+  // doing so if nothing is closed. What no message will bring is to be told by arrived(), too.
   Region* close_with_contents(Range range);
-  void kept(Region* region, size_t offset, size_t n);
   // All of that has been told: from now on the pages with such bytes are known as mixed.
   void mixed(Region* region);
   // n bytes have been put at region.view + offset, each byte once. Opens the pages that they

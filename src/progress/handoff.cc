@@ -333,7 +333,9 @@ bool Handoff::run_user_calls_slowly() {
   const Driver mine = driver;
   while (UserCall* call = user_calls.pop_front()) {
     lock_.unlock();
+    base::resume_calls();
     call->run(call);
+    base::pass_calls();
     enter_contended();
     driver = mine;
     if (is_armed_) disarm();
@@ -349,6 +351,7 @@ void* Handoff::thread_main(void* self) {
 }
 
 void Handoff::run_thread() {
+  work_->thread_begins();
   while (!stop_.load(std::memory_order_acquire)) {
     epoll_event event;
     const int count = epoll_wait(outer_, &event, 1, -1);

@@ -11,6 +11,7 @@
 
 #include "base/doorbell.h"
 #include "base/outcome.h"
+#include "base/selector.h"
 #include "base/spin_lock.h"
 #include "progress/user_calls.h"
 
@@ -35,6 +36,8 @@ class Work {
   virtual uint32_t wanted() = 0;
   // The sleeper is up: from now on advance() looks also at what wanted() let the kernel hold back.
   virtual void awake() = 0;
+  // The message thread begins.
+  virtual void thread_begins() = 0;
   // Somebody touched a closed page, or its address space moves: called without the engine, by the
   // message thread, when the descriptor of watch_faults() is readable.
   virtual void faults() = 0;
@@ -73,6 +76,7 @@ class Handoff {
   void abandon();
 
   void enter() {
+    base::pass_calls();
     if (!lock_.try_lock()) [[unlikely]]
       enter_contended();
     driver = Driver::passing;
@@ -83,6 +87,7 @@ class Handoff {
   // word they look at is not written twice a call. Whoever then stays, and moves anything but one
   // message that nothing pending has to do with, calls stay() first.
   void enter_briefly() {
+    base::pass_calls();
     if (!lock_.try_lock()) [[unlikely]]
       enter_contended();
     driver = Driver::passing;
@@ -95,9 +100,10 @@ class Handoff {
     driver = Driver::nobody;
     if ((pending == passive || !with_thread_) && quiet_) [[likely]] {
       lock_.unlock();
-      return;
+    } else {
+      leave_slowly();
     }
-    leave_slowly();
+    base::resume_calls();
   }
 
   // In a wait loop. Gives the engine to other threads that want it. Call often.

@@ -66,6 +66,7 @@ class Rank final : public Work {
   void settle() override { ++settled; }
   uint32_t wanted() override { return event_mail; }
   void awake() override {}
+  void thread_begins() override {}
   void faults() override {}
 
   // As a peer publishes, and as shm::Node::wake rings.

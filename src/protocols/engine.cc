@@ -29,11 +29,12 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
     peer->rank = i;
     peer->via = i == rank ? Via::self : Via::tcp;
   }
+  start_guard();
   if (const Outcome started = handoff.start(this, &own_armed_, -1, settings.progress != 0);
       started != Outcome::ok) {
     return started;
   }
-  return use_guard();
+  return guard.descriptor() >= 0 ? handoff.watch_faults(guard.descriptor()) : Outcome::ok;
 }
 
 void Engine::use_node(const uint32_t* local_ranks, uint32_t count) {

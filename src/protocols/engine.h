@@ -9,8 +9,9 @@
 #include "base/list.h"
 #include "base/pool.h"
 #include "base/vec.h"
+#include "guard/choice.h"
+#include "guard/dispatch.h"
 #include "guard/guard.h"
-#include "guard/missing.h"
 #include "matching/matcher.h"
 #include "progress/handoff.h"
 #include "protocols/arrived.h"
@@ -44,7 +45,7 @@ struct EngineCounters {
 // work (runtime ends the process with the story).
 using FatalHandler = void (*)(Outcome why, uint32_t peer, const char* story);
 
-class Engine final : public progress::Work, public tcp::Receiver {
+class Engine final : public progress::Work, public tcp::Receiver, public guard::Pages {
  public:
   Outcome prepare(const settings::Settings& settings, uint32_t rank, uint32_t size,
                   FatalHandler fatal);
@@ -112,6 +113,7 @@ class Engine final : public progress::Work, public tcp::Receiver {
   // Before its match: the same for a posted receive. All its pages are closed, those of its edges
   // too, and the posted receives that share pages with it are closed with it.
   bool may_foresee() const { return may_foresee_; }
+  const guard::TrapCounters& traps() const { return dispatch_.counters(); }
   uint64_t patience_us() const { return release_us_; }
   bool is_foreseeable(const Request* receive) const;
   // Whether anybody but the thread that asks could notice: other threads, shared memory, operations
@@ -121,18 +123,24 @@ class Engine final : public progress::Work, public tcp::Receiver {
   bool foresee(Request* receive, Stretch reach);
   // Released receives that have no message yet. While there are any, nothing may leave this process
   // that was not begun before (section 2.5 of the paper).
-  uint32_t unseen() const { return unseen_; }
+  uint32_t unseen() const { return unseen_.load(std::memory_order_acquire); }
+
+  // guard::Pages: asked by trapped system calls, on application threads, without the engine.
+  bool is_closed(const void* from, size_t n) override { return guard.is_closed(from, n); }
+  void await_open(const void* from, size_t n) override;
+  bool is_unmatched() override { return unseen() != 0; }
+  void await_matched() override;
+  void await_all() override;
   void stop_guard();
   // Microseconds until the rest of a ready receive will have come.
   uint64_t expected_us(const Request& receive) const;
-  // True if a byte of it is closed: to be awaited before the engine is taken.
-  bool is_closed(const void* from, size_t n) { return guard.is_closed(from, n); }
 
   // --- progress ---
   bool advance() override;
   void settle() override;
   uint32_t wanted() override;
   void awake() override { overlooks_ = expects_; }
+  void thread_begins() override { dispatch_.exempt(); }
   void faults() override { guard.serve(); }
   // The same as advance(), but looks at one peer's ring or socket first (null: all).
   bool advance_for(Peer* peer);
@@ -186,7 +194,9 @@ class Engine final : public progress::Work, public tcp::Receiver {
   static Stretch stretch(const Request& request);
 
   // release.cc
-  Outcome use_guard();
+  void start_guard();
+  bool may_close();
+  void arrived(guard::Region* region, size_t offset, uint64_t n);
   void find_edges(Request* receive, Way way);
   void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
     if (receive->region) [[unlikely]]
@@ -306,9 +316,10 @@ class Engine final : public progress::Work, public tcp::Receiver {
   bool may_pull_ = true;
   bool may_release_ = false;
   bool may_foresee_ = false;
-  uint32_t unseen_ = 0;
+  std::atomic<uint32_t> unseen_{0};
   uint64_t release_us_ = 0;  // shorter waits are not worth it
-  guard::Missing missing_;
+  guard::Choice choice_;
+  guard::Dispatch dispatch_;
   bool pressure_ = false;
 };
 

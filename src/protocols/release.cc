@@ -3,6 +3,7 @@
 // Before the match: all pages are, with whatever else they hold. Source: early-release paper,
 // sections 2.2, 2.3 and 2.5; the edges are ours.
 #include <cstring>
+#include <ctime>
 #include <sys/stat.h>
 
 #include "protocols/engine.h"
@@ -22,31 +23,43 @@ bool meet(const char* a, const char* a_end, const char* b, const char* b_end) {
   return a < b_end && b < a_end;
 }
 
+void pause_a_little() {
+  const timespec pause{0, 50'000};
+  nanosleep(&pause, nullptr);
+}
+
 char* address_of(const Request* receive) {
   return receive->region ? receive->home : receive->memory.flat();
 }
 
 }  // namespace
 
-// Off where nothing can be closed, where a system call on a closed page would fail, and without a
-// message thread: then the plain way is taken.
-Outcome Engine::use_guard() {
-  if (!settings_.early_release || !handoff.has_thread()) return Outcome::ok;
-  if (missing_.start() != Outcome::ok) return Outcome::ok;
-  if (!missing_.sees_kernel() || !guard.start(&missing_)) {
-    missing_.stop();
-    return Outcome::ok;
+// Off where nothing can be closed, where system calls cannot be trapped, and without a message
+// thread: then the plain way is taken.
+void Engine::start_guard() {
+  if (!settings_.early_release || !settings_.progress) return;
+  if (choice_.start(guard::Wish::automatic) != Outcome::ok) return;
+  if (!guard.start(choice_.mechanism()) || dispatch_.start(this) != Outcome::ok) {
+    stop_guard();
+    return;
   }
   release_us_ = settings_.release_threshold_us;
   may_release_ = true;
   may_foresee_ = settings_.early_release == 2;
-  return handoff.watch_faults(guard.descriptor());
 }
 
 void Engine::stop_guard() {
   may_release_ = may_foresee_ = false;
+  dispatch_.stop();
   guard.stop();
-  missing_.stop();
+  choice_.stop();
+}
+
+// From here on the program's system calls wait for closed pages.
+bool Engine::may_close() { return dispatch_.enroll() && dispatch_.arm(); }
+
+void Engine::arrived(guard::Region* region, size_t offset, uint64_t n) {
+  if (guard.arrived(region, offset, n) && !guard.any_closed()) dispatch_.disarm();
 }
 
 // Asked for whenever a release may follow: they cost a frame each.
@@ -64,7 +77,7 @@ void Engine::find_edges(Request* receive, Way way) {
 void Engine::let_user_go(Request* request) {
   if (request->stage == Stage::posted) {
     request->unseen = true;
-    ++unseen_;
+    unseen_.fetch_add(1, std::memory_order_release);
     ++counters.foreseen;
   }
   request->done.store(Done::released, std::memory_order_release);
@@ -101,15 +114,16 @@ bool Engine::close_now(Request* receive) {
   char* first = base + next - kept;
   memcpy(aside, first, kept);
   const guard::Range range{first, size_t(base + end - first) / page_bytes};
-  guard::Region* region = guard.close(range);
+  guard::Region* region = may_close() ? guard.close(range) : nullptr;
   if (!region) {
+    if (!guard.any_closed()) dispatch_.disarm();
     memcpy(first, aside, kept);
     receive->stays = true;
     return false;
   }
   if (kept) {
     memcpy(region->view, aside, kept);
-    guard.kept(region, 0, kept);
+    arrived(region, 0, kept);
   }
   attach(receive, region);
   receive->noted = come;
@@ -165,17 +179,20 @@ bool Engine::foresee(Request* receive, Stretch reach) {
     land_claimed(members[i]);
     return false;
   }
-  guard::Region* region = guard.close_with_contents(range);
-  if (!region) return false;
+  guard::Region* region = may_close() ? guard.close_with_contents(range) : nullptr;
+  if (!region) {
+    if (!guard.any_closed()) dispatch_.disarm();
+    return false;
+  }
   const char* end = range.base;  // of what is told
   for (size_t i = 0; i < count; ++i) {
     char* from = members[i]->memory.flat();
-    guard.kept(region, size_t(end - range.base), size_t(from - end));
+    arrived(region, size_t(end - range.base), size_t(from - end));
     end = from + members[i]->memory.bytes();
     attach(members[i], region);
     members[i]->mixes = false;
   }
-  guard.kept(region, size_t(end - range.base), size_t(range.end() - end));
+  arrived(region, size_t(end - range.base), size_t(range.end() - end));
   guard.mixed(region);
   return true;
 }
@@ -221,7 +238,7 @@ bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& r
 void Engine::note_match(Request* receive) {
   if (receive->unseen) {
     receive->unseen = false;
-    --unseen_;
+    unseen_.fetch_sub(1, std::memory_order_release);
     if (receive->outcome == Outcome::truncated) {
       fail(Outcome::truncated, *receive->peer,
            "a message is longer than the buffer of a receive that had returned already");
@@ -234,8 +251,28 @@ void Engine::note_match(Request* receive) {
 }
 
 void Engine::keep_rest(Request* receive, uint64_t from) {
-  guard.kept(receive->region, size_t(int64_t(from) - receive->region_start),
-             receive->memory.bytes() - from);
+  arrived(receive->region, size_t(int64_t(from) - receive->region_start),
+          receive->memory.bytes() - from);
+}
+
+// --- trapped system calls ---
+
+// Whoever touches it waits in the kernel, or in our handler, until it is open.
+void Engine::await_open(const void* from, size_t n) {
+  const auto* at = static_cast<const volatile char*>(from);
+  const auto* end = at + n;
+  while (at < end) {
+    (void)*at;
+    at += page_bytes - reinterpret_cast<uintptr_t>(at) % page_bytes;
+  }
+}
+
+void Engine::await_matched() {
+  while (unseen()) pause_a_little();
+}
+
+void Engine::await_all() {
+  while (guard.any_closed()) pause_a_little();
 }
 
 // --- what comes ---
@@ -243,7 +280,7 @@ void Engine::keep_rest(Request* receive, uint64_t from) {
 void Engine::open_pages(Request* receive, uint64_t offset, uint64_t n) {
   if (!n) return;
   receive->noted += n;
-  (void)guard.arrived(receive->region, size_t(int64_t(offset) - receive->region_start), n);
+  arrived(receive->region, size_t(int64_t(offset) - receive->region_start), n);
 }
 
 // The operation is over: copied in one piece, perhaps, or cancelled.
