@@ -70,7 +70,7 @@ class Dispatch {
   const TrapCounters& counters() const;
 
  private:
-  bool started_ = false;
+  [[maybe_unused]] bool started_ = false;
 };
 
 }  // namespace headway::guard

@@ -120,43 +120,50 @@ TEST_F(Trapped, ASecondEnrolledThread) {
   EXPECT_EQ(counted.waited, 1u);
 }
 
-// A thread that leaves MPI while another arms is trapped, in whatever order that happens.
+// A thread that leaves MPI while another arms is trapped, in whatever order that happens. The
+// moment at which both cross is looked for: the later half of the time that arming takes.
 TEST_F(Trapped, LeavingMpiWhileAnotherArms) {
-  std::atomic<int> round{0}, done{0};
-  std::atomic<bool> stop{false};
-  uint64_t missed = 0;
+  constexpr int rounds = 1000;
+  std::atomic<int> begun{0}, armed{0}, left{0};
+  std::atomic<uint64_t> arming_takes{50'000};
+  int missed = 0;
   std::thread second([&] {
     if (!dispatch_.enroll()) return;
-    for (int n = 1; !stop; ++n) {
+    for (int n = 1; n <= rounds; ++n) {
       Dispatch::pass();
-      while (round < n && !stop) {
+      left = n - 1;
+      while (begun < n) {
       }
-      for (int i = 0; i < n % 97; ++i) asm volatile("pause");
+      const uint64_t takes = arming_takes;
+      const uint64_t until = base::now_ns() + takes / 2 + takes * uint64_t(n * 37 % 100) / 160;
+      while (base::now_ns() < until) {
+      }
       Dispatch::resume();
-      // Armed by now or later: a call behind the other's arming is trapped.
-      while (done < n && !stop) {
+      while (armed < n) {
       }
-      const uint64_t before = dispatch_.counters().traps;
-      (void)syscall(SYS_getppid);
-      if (!stop && dispatch_.counters().traps == before) ++missed;
-      done = -n;
+      if (base::selector != base::calls_trapped) ++missed;
     }
+    left = rounds;
+    Dispatch::pass();
   });
   while (!dispatch_.covers_all_threads()) sleep_ms(1);
-  for (int n = 1; n <= 300; ++n) {
-    Dispatch::pass();
-    done = 0;
-    round = n;
-    ASSERT_TRUE(arm());
-    done = n;
-    while (done != -n) {
+  Dispatch::pass();
+  for (int n = 1; n <= rounds; ++n) {
+    while (left < n - 1) {
+    }
+    begun = n;
+    const uint64_t start = base::now_ns();
+    const bool worked = dispatch_.arm();
+    arming_takes = (arming_takes * 7 + base::now_ns() - start) / 8;
+    EXPECT_TRUE(worked) << n;
+    armed = n;
+    while (left < n) {
     }
     dispatch_.disarm();
-    Dispatch::resume();
   }
-  stop = true;
+  Dispatch::resume();
   second.join();
-  EXPECT_EQ(missed, 0u);
+  EXPECT_EQ(missed, 0);
 }
 
 // ------------------------------------------------------------------------ with the real one
