@@ -196,9 +196,9 @@ TEST_P(Closed, ARangeOfSeveralMappings) {
 
 TEST_P(Closed, MemoryThatCannotBeClosed) {
   Memory memory(4);
-  ASSERT_EQ(mlock(memory.base + page_bytes, page_bytes), 0);
+  ASSERT_EQ(lock_page(memory.base + page_bytes), 0);
   EXPECT_EQ(guard_.close({memory.base, 4}), nullptr);
-  munlock(memory.base + page_bytes, page_bytes);
+  syscall(SYS_munlock, memory.base + page_bytes, page_bytes);
   EXPECT_EQ(guard_.close({}), nullptr);
   EXPECT_EQ(guard_.counters.refused, 1u);
   memory.base[0] = 1;  // nobody waits

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -37,6 +39,9 @@ struct Memory {
   char* base;
   size_t bytes;
 };
+
+// Not by mlock(), which the sanitizers make do nothing.
+inline long lock_page(void* page) { return syscall(SYS_mlock, page, page_bytes); }
 
 inline constexpr Wish every_wish[] = {Wish::missing, Wish::minor, Wish::trap};
 

@@ -1,0 +1,319 @@
+// What a system refuses: userfaultfd, memfd, descriptors, locked memory, mappings, file sizes; and
+// memory that must not be closed. Each in a child that has the limit: the mechanism says so, the
+// memory stays as it was, and nothing is half closed.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "guard/guard_test_closed.h"
+
+namespace headway::guard {
+namespace {
+
+// Its exit code; a child that hangs ends after ten seconds.
+int in_child(const std::function<int()>& child) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(10);
+    _exit(child());
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+// From here on this system call fails, as in a container.
+bool refuse(int number) {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, unsigned(number), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+bool limit(int which, rlim_t most) {
+  const rlimit wish = {most, most};
+  return setrlimit(__rlimit_resource_t(which), &wish) == 0;
+}
+
+// A stranger to root, as most users are.
+bool become_nobody() {
+  return setgid(65534) == 0 && setuid(65534) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
+}
+
+// Closes, with nothing lost: 0 it did, 1 it did not and all is as before, 2 it left something
+// wrong.
+int try_to_close(Mechanism& mechanism, Range range) {
+  std::vector<uint8_t> scratch(range.pages);
+  std::vector<char> before(range.base, range.end());
+  char* view = nullptr;
+  const Outcome closed = mechanism.close(range, true, scratch.data(), view);
+  if (closed == Outcome::ok) {
+    bool gone = false;
+    const bool kept = memcmp(view, before.data(), range.bytes()) == 0;
+    const bool opened = mechanism.open(range.base, view, range.pages, gone) == range.pages;
+    mechanism.forget(range);
+    mechanism.give_back(view, range.pages);
+    return kept && opened && memcmp(range.base, before.data(), range.bytes()) == 0 ? 0 : 2;
+  }
+  if (view || memcmp(range.base, before.data(), range.bytes()) != 0) return 2;
+  for (size_t i = 0; i < range.bytes(); i += 512) range.base[i] = char(i >> 9);
+  for (size_t i = 0; i < range.bytes(); i += 512) {
+    if (range.base[i] != char(i >> 9)) return 2;
+  }
+  return 1;
+}
+
+enum : int { did = 0, refused_cleanly = 1, left_wrong = 2, not_started = 3, not_testable = 77 };
+
+// A mechanism under limits that `before` (as root) and `after` (once it has started) set.
+int under(Wish wish, const std::function<bool()>& before, const std::function<bool()>& after,
+          size_t pages) {
+  return in_child([&] {
+    Memory memory(pages + 2);  // between neighbours, so that closing takes two more mappings
+    for (size_t i = 0; i < memory.bytes; i += 100) memory.base[i] = byte_of(9, i);
+    if (before && !before()) return int(not_testable);
+    Choice choice;
+    if (choice.start(wish) != Outcome::ok) return int(not_started);
+    if (after && !after()) return int(not_testable);
+    return try_to_close(*choice.mechanism(), {memory.base + page_bytes, pages});
+  });
+}
+
+class Refusals : public testing::TestWithParam<Wish> {
+ protected:
+  void SetUp() override {
+    Choice choice;
+    if (choice.start(GetParam()) != Outcome::ok) GTEST_SKIP() << choice.why();
+    choice.stop();
+  }
+  bool is_alias() const { return GetParam() != Wish::missing; }
+};
+
+// What is chosen where a system call is refused, and that the reason is told.
+Kind chosen_without(int number, Wish wish) {
+  return Kind(in_child([&] {
+    // Root could open /dev/userfaultfd instead.
+    if (number == SYS_userfaultfd && geteuid() == 0 && !become_nobody()) return int(not_testable);
+    if (number >= 0 && !refuse(number)) return int(not_testable);
+    const char* why = "";
+    const Kind kind = choose(look_at_system(), wish, why);
+    Choice choice;
+    const bool started = choice.start(wish) == Outcome::ok;
+    if (started != (kind != Kind::none)) return 50;
+    if (!started && (!*choice.why() || choice.mechanism())) return 51;
+    if (started && choice.mechanism()->kind() != kind) return 52;
+    return int(kind);
+  }));
+}
+
+TEST(Choosing, TheBestThatTheSystemGives) {
+  Choice choice;
+  if (choice.start(Wish::missing) != Outcome::ok) GTEST_SKIP() << choice.why();
+  choice.stop();
+  EXPECT_EQ(chosen_without(-1, Wish::automatic), Kind::missing);
+  EXPECT_EQ(chosen_without(-1, Wish::minor), Kind::minor);
+  EXPECT_EQ(chosen_without(-1, Wish::trap), Kind::trap);
+  EXPECT_EQ(chosen_without(-1, Wish::none), Kind::none);
+  EXPECT_EQ(chosen_without(SYS_userfaultfd, Wish::automatic), Kind::trap);
+  EXPECT_EQ(chosen_without(SYS_userfaultfd, Wish::missing), Kind::none);
+  EXPECT_EQ(chosen_without(SYS_userfaultfd, Wish::minor), Kind::none);
+  EXPECT_EQ(chosen_without(SYS_memfd_create, Wish::automatic), Kind::missing);
+  EXPECT_EQ(chosen_without(SYS_memfd_create, Wish::minor), Kind::none);
+  EXPECT_EQ(chosen_without(SYS_memfd_create, Wish::trap), Kind::none);
+  EXPECT_EQ(chosen_without(SYS_mlock2, Wish::trap), Kind::none);
+}
+
+TEST(Choosing, AnOrdinaryUserGetsUserMode) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  for (const Wish wish : every_wish) {
+    SCOPED_TRACE(name_of(Kind(uint8_t(wish))));
+    const int answer = in_child([&] {
+      if (!become_nobody()) return int(not_testable);
+      Choice choice;
+      if (choice.start(wish) != Outcome::ok) return int(not_started);
+      if (choice.sees_kernel()) return 4;
+      Memory memory(4);
+      return try_to_close(*choice.mechanism(), {memory.base, 4});
+    });
+    EXPECT_EQ(answer, did);
+  }
+}
+
+TEST_P(Refusals, LockedMemoryIsUsedUp) {
+  if (geteuid() != 0) GTEST_SKIP() << "root alone can take back its right to lock";
+  const auto few = [] { return limit(RLIMIT_MEMLOCK, 16 * page_bytes) && become_nobody(); };
+  const auto none = [] { return limit(RLIMIT_MEMLOCK, 0) && become_nobody(); };
+  EXPECT_EQ(under(GetParam(), few, nullptr, 8), did);
+  EXPECT_EQ(under(GetParam(), few, nullptr, 64), is_alias() ? refused_cleanly : did);
+  EXPECT_EQ(under(GetParam(), none, nullptr, 8), is_alias() ? not_started : did);
+}
+
+TEST_P(Refusals, FileSizesAreLimited) {
+  const auto small = [] { return limit(RLIMIT_FSIZE, 32 * page_bytes); };
+  EXPECT_EQ(under(GetParam(), small, nullptr, 16), did);
+  EXPECT_EQ(under(GetParam(), nullptr, small, 64), is_alias() ? refused_cleanly : did);
+}
+
+TEST_P(Refusals, NoDescriptorIsLeft) {
+  const auto none = [] { return limit(RLIMIT_NOFILE, 3); };
+  EXPECT_EQ(under(GetParam(), none, nullptr, 4), not_started);
+  // Once it runs, an alias needs one for a moment.
+  EXPECT_EQ(under(GetParam(), nullptr, none, 4), is_alias() ? refused_cleanly : did);
+}
+
+// As many mappings as the process may have: neighbours that cannot be one.
+std::vector<char*> fill_mappings() {
+  std::vector<char*> singles;
+  singles.reserve(100'000);
+  for (;;) {
+    void* page = mmap(nullptr, page_bytes, singles.size() % 2 ? PROT_READ : PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return singles;
+    singles.push_back(static_cast<char*>(page));
+  }
+}
+
+TEST_P(Refusals, NoMappingIsLeft) {
+  const auto all = [] { return fill_mappings().size() > 1000; };
+  EXPECT_EQ(under(GetParam(), nullptr, all, 16), refused_cleanly);
+}
+
+// The limit is reached while pages are closed, and they arrive in an order that needs the most.
+TEST_P(Refusals, NoMappingIsLeftToOpenWith) {
+  const int answer = in_child([&] {
+    constexpr size_t pages = 64;
+    Memory memory(pages);
+    Choice choice;
+    if (choice.start(GetParam()) != Outcome::ok) return int(not_started);
+    Guard guard;
+    guard.start(choice.mechanism());
+    Region* region = guard.close({memory.base, pages});
+    if (!region) return 10;
+    if (fill_mappings().size() < 1000) return 11;
+    for (size_t i = 0; i < region->size(); ++i) region->view[i] = byte_of(3, i);
+    for (size_t page = 1; page < pages; page += 2) {
+      guard.arrived(region, page * page_bytes, page_bytes);
+    }
+    for (size_t page = 0; page < pages; page += 2) {
+      const bool over = guard.arrived(region, page * page_bytes, page_bytes);
+      if (over != (page == pages - 2)) return 12;
+    }
+    if (guard.any_closed()) return 13;
+    for (size_t i = 0; i < memory.bytes; ++i) {
+      if (memory.base[i] != byte_of(3, i)) return int(left_wrong);
+    }
+    return int(did);
+  });
+  EXPECT_EQ(answer, did);
+}
+
+// Of what is not private memory of the program, nothing may be replaced.
+TEST_P(Refusals, MemoryOfAnotherKind) {
+  Choice choice;
+  ASSERT_EQ(choice.start(GetParam()), Outcome::ok);
+  constexpr size_t pages = 4, bytes = pages * page_bytes;
+  const auto answer = [&](void* memory) {
+    memset(memory, 7, bytes);
+    return try_to_close(*choice.mechanism(), {static_cast<char*>(memory), pages});
+  };
+  const int file = memfd_create("test", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(file, bytes), 0);
+  constexpr int rw = PROT_READ | PROT_WRITE;
+  EXPECT_EQ(answer(mmap(nullptr, bytes, rw, MAP_SHARED | MAP_ANONYMOUS, -1, 0)), refused_cleanly);
+  EXPECT_EQ(answer(mmap(nullptr, bytes, rw, MAP_SHARED, file, 0)), refused_cleanly);
+  if (is_alias()) {
+    EXPECT_EQ(answer(mmap(nullptr, bytes, rw, MAP_PRIVATE, file, 0)), refused_cleanly);
+    alignas(page_bytes) char frame[bytes];
+    EXPECT_EQ(answer(frame), refused_cleanly);
+  }
+  void* locked = mmap(nullptr, bytes, rw, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_EQ(lock_page(static_cast<char*>(locked) + page_bytes), 0);
+  EXPECT_EQ(answer(locked), refused_cleanly);
+  void* large = mmap(nullptr, 2 << 20, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+  if (large != MAP_FAILED) {
+    EXPECT_EQ(answer(large), refused_cleanly);
+  }
+  close(file);
+  choice.stop();
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Refusals, testing::ValuesIn(every_wish), wish_name);
+
+// ------------------------------------------------------------------- handlers of the program
+
+volatile int seen_faults = 0;
+char* opened_by_program = nullptr;
+
+// It repairs its own fault, as a garbage collector does.
+void programs_handler(int, siginfo_t* info, void*) {
+  seen_faults = seen_faults + 1;
+  if (info->si_addr != opened_by_program) _exit(20);
+  mprotect(opened_by_program, page_bytes, PROT_READ | PROT_WRITE);
+}
+
+TEST(Handlers, TheProgramGetsItsOwnFaults) {
+  EXPECT_EQ(in_child([] {
+              struct sigaction action {};
+              action.sa_sigaction = programs_handler;
+              action.sa_flags = SA_SIGINFO;
+              sigaction(SIGSEGV, &action, nullptr);
+              Choice choice;
+              if (choice.start(Wish::trap) != Outcome::ok) return int(not_started);
+              Memory own(1), ours(4);
+              if (try_to_close(*choice.mechanism(), {ours.base, 4}) != did) return 5;
+              opened_by_program = own.base;
+              mprotect(own.base, page_bytes, PROT_NONE);
+              *static_cast<volatile char*>(own.base) = 1;
+              if (seen_faults != 1) return 6;
+              choice.stop();
+              struct sigaction now {};
+              sigaction(SIGSEGV, nullptr, &now);
+              return now.sa_sigaction == programs_handler ? int(did) : 7;
+            }),
+            did);
+}
+
+TEST(Handlers, AFaultOfNobodyEndsTheProcess) {
+  EXPECT_EQ(in_child([] {
+              rlimit no_core = {0, 0};
+              setrlimit(RLIMIT_CORE, &no_core);
+              Choice choice;
+              if (choice.start(Wish::trap) != Outcome::ok) return int(not_started);
+              volatile char* volatile nowhere = nullptr;
+              nowhere[16] = 1;
+              return 0;
+            }),
+            1000 + SIGSEGV);
+}
+
+// Then a touch of a closed page would be the program's affair.
+TEST(Handlers, NothingIsClosedUnderALaterHandler) {
+  EXPECT_EQ(in_child([] {
+              Choice choice;
+              if (choice.start(Wish::trap) != Outcome::ok) return int(not_started);
+              struct sigaction action {};
+              action.sa_sigaction = programs_handler;
+              action.sa_flags = SA_SIGINFO;
+              sigaction(SIGSEGV, &action, nullptr);
+              Memory memory(4);
+              return try_to_close(*choice.mechanism(), {memory.base, 4});
+            }),
+            refused_cleanly);
+}
+
+}  // namespace
+}  // namespace headway::guard
