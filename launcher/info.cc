@@ -7,6 +7,7 @@
 #include <string>
 
 #include "binding.h"
+#include "guard/system.h"
 #include "program.h"
 #include "settings/options.h"
 
@@ -49,6 +50,28 @@ void print_wrapped(const std::string& text, size_t indentation, size_t width) {
   }
 }
 
+// How this machine lets early release close pages, tried in this process, as a rank would.
+void print_guards(const Plan& plan) {
+  using guard::Kind;
+  const settings::OptionInfo* row = settings::find_option("GUARD");
+  std::string origin;
+  settings::Settings wished;
+  if (!settings::parse_option(*row, value_of(plan, *row, origin).c_str(), wished)) wished = {};
+  const guard::System system = guard::look_at_system();
+  printf("\nclosing pages (early release)\n");
+  for (const Kind kind : {Kind::missing, Kind::minor, Kind::trap}) {
+    const guard::Ability& ability = system.of(kind);
+    const char* mode = ability.outcome != Outcome::ok ? "no"
+                       : ability.sees_kernel          ? "full mode"
+                                                      : "yes";
+    printf("  %-16s %s%s%s\n", guard::name_of(kind), mode, *ability.why ? ": " : "", ability.why);
+  }
+  const char* why = "";
+  const Kind chosen = guard::choose(system, guard::Wish(wished.guard), why);
+  printf("  %-16s %s%s%s%s\n", "chosen", guard::name_of(chosen), *why ? " (" : "", why,
+         *why ? ")" : "");
+}
+
 }  // namespace
 
 void print_version() { printf("mpiexec (Headway MPI) %s\n", HEADWAY_VERSION); }
@@ -70,6 +93,7 @@ void print_info(const Plan& plan) {
     printf("  %s\n", picture.substr(at, end - at).c_str());
     at = end == std::string::npos ? picture.size() : end + 1;
   }
+  print_guards(plan);
   printf("\noptions of the library: mpiexec --set NAME=VALUE, or the variable HEADWAY_NAME\n");
   for (const settings::OptionInfo& row : settings::option_table) {
     std::string origin;

@@ -1,11 +1,18 @@
 #include "guard/choice.h"
 
+#include <array>
+
 namespace headway::guard {
 namespace {
 
-constexpr const char* user_mode =
-    "user mode only: no right to full userfaultfd (root, vm.unprivileged_userfaultfd=1, or access "
-    "to /dev/userfaultfd)";
+constexpr const char* none_wished = "HEADWAY_GUARD=none";
+
+// In the order in which they are tried. Missing keeps the program's memory as it is; minor needs
+// all that missing needs and more, so that it is no way out.
+std::array<Kind, 2> candidates(Wish wish) {
+  if (wish == Wish::automatic) return {Kind::missing, Kind::trap};
+  return {wish == Wish::none ? Kind::none : Kind(uint8_t(wish)), Kind::none};
+}
 
 template <class M>
 Ability ability_of(Kind kind) {
@@ -14,8 +21,7 @@ Ability ability_of(Kind kind) {
   ability.outcome = mechanism.start();
   if (ability.outcome == Outcome::ok) {
     ability.sees_kernel = mechanism.sees_kernel();
-    if (!ability.sees_kernel)
-      ability.why = kind == Kind::trap ? "user mode only, always" : user_mode;
+    if (!ability.sees_kernel) ability.why = kind == Kind::trap ? "user mode, always" : user_mode;
     mechanism.stop();
   } else {
     ability.why = explain(kind, ability.outcome);
@@ -69,21 +75,11 @@ System look_at_system() {
 }
 
 Kind choose(const System& system, Wish wish, const char*& why) {
-  why = "";
-  if (wish == Wish::none) {
-    why = "HEADWAY_GUARD=none";
-    return Kind::none;
-  }
-  if (wish != Wish::automatic) {
-    const Kind wished = Kind(uint8_t(wish));
-    const bool works = system.of(wished).outcome == Outcome::ok;
-    why = works ? "HEADWAY_GUARD" : system.of(wished).why;
-    return works ? wished : Kind::none;
-  }
-  // Missing keeps the program's memory as it is. Minor needs all that missing needs and more.
-  for (const Kind kind : {Kind::missing, Kind::trap}) {
-    if (system.of(kind).outcome == Outcome::ok) return kind;
+  why = none_wished;
+  for (const Kind kind : candidates(wish)) {
+    if (kind == Kind::none) continue;
     why = system.of(kind).why;
+    if (system.of(kind).outcome == Outcome::ok) return kind;
   }
   return Kind::none;
 }
@@ -94,23 +90,16 @@ static_assert(uint8_t(Wish::missing) == uint8_t(Kind::missing) &&
 
 Outcome Choice::start(Wish wish) {
   stop();
-  if (wish == Wish::none) {
-    why_ = "HEADWAY_GUARD=none";
-    return Outcome::refused;
-  }
-  Outcome started = Outcome::refused;
-  for (const Kind kind : {Kind::missing, Kind::minor, Kind::trap}) {
-    // Minor needs all that missing needs and more: it is no way out.
-    const bool wanted =
-        wish == Wish::automatic ? kind != Kind::minor : uint8_t(wish) == uint8_t(kind);
-    if (!wanted) continue;
-    started = kind == Kind::missing ? start_one(missing_, mechanism_, sees_kernel_)
-              : kind == Kind::minor ? start_one(minor_, mechanism_, sees_kernel_)
-                                    : start_one(trap_, mechanism_, sees_kernel_);
-    if (started == Outcome::ok) break;
+  why_ = none_wished;
+  for (const Kind kind : candidates(wish)) {
+    if (kind == Kind::none) continue;
+    const Outcome started = kind == Kind::missing ? start_one(missing_, mechanism_, sees_kernel_)
+                            : kind == Kind::minor ? start_one(minor_, mechanism_, sees_kernel_)
+                                                  : start_one(trap_, mechanism_, sees_kernel_);
+    if (started == Outcome::ok) return started;
     why_ = explain(kind, started);
   }
-  return started;
+  return Outcome::refused;
 }
 
 void Choice::stop() {

@@ -12,9 +12,14 @@ namespace headway::guard {
 // HEADWAY_GUARD, in the order of its words.
 enum class Wish : uint8_t { automatic, missing, minor, trap, none };
 
+// Of the ways in which the kernel itself finds a closed page closed.
+inline constexpr const char* user_mode =
+    "user mode: system calls are trapped before they meet a closed page (full mode takes root, "
+    "vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd)";
+
 struct Ability {
   Outcome outcome = Outcome::ok;
-  bool sees_kernel = false;  // system calls on closed pages wait; else they fail
+  bool sees_kernel = false;  // system calls wait for closed pages; else they fail
   const char* why = "";      // it does not work, or does not see the kernel
 };
 
@@ -26,7 +31,7 @@ struct System {
 };
 
 System look_at_system();
-// `why`: it is this one and no better one, or none.
+// `why`: what the chosen one cannot do, or why there is none.
 Kind choose(const System& system, Wish wish, const char*& why);
 const char* name_of(Kind kind);
 // Why the mechanism did not start.

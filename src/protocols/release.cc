@@ -6,6 +6,7 @@
 #include <ctime>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "protocols/engine.h"
 
 namespace headway::protocols {
@@ -38,9 +39,18 @@ char* address_of(const Request* receive) {
 // thread: then the plain way is taken.
 void Engine::start_guard() {
   if (!settings_.early_release || !settings_.progress) return;
-  if (choice_.start(guard::Wish::automatic) != Outcome::ok) return;
-  if (!guard.start(choice_.mechanism()) || dispatch_.start(this) != Outcome::ok) {
+  const char* why = nullptr;
+  if (choice_.start(guard::Wish(settings_.guard)) != Outcome::ok) {
+    why = choice_.why();
+  } else if (!guard.start(choice_.mechanism()) || dispatch_.start(this) != Outcome::ok) {
+    why = "system calls cannot be trapped (it takes Linux 5.11), or no memory";
+  }
+  if (why) {
     stop_guard();
+    if (rank_ != 0) return;
+    base::Text<400> line;
+    line << "headway: no receive is released early: " << why << "\n";
+    line.write_to(2);
     return;
   }
   release_us_ = settings_.release_threshold_us;

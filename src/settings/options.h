@@ -33,6 +33,7 @@ struct Settings {
   // early release
   uint64_t early_release = 0;
   uint64_t release_threshold_us = 150;
+  uint64_t guard = 0;
   // collectives
   const char* collective_algorithms = "";
   // reporting
@@ -87,6 +88,10 @@ inline constexpr OptionInfo option_table[] = {
     {"RELEASE_THRESHOLD", OptionKind::microseconds, "150us", "",
      "expected wait below which a receive is not released early", &Settings::release_threshold_us,
      nullptr},
+    {"GUARD", OptionKind::choice, "auto", "auto|missing|minor|trap|none",
+     "how early release closes pages: userfaultfd on missing pages or on minor faults, or mprotect "
+     "with SIGSEGV (trap); mpiexec --info tells what works here",
+     &Settings::guard, nullptr},
     {"COLL", OptionKind::text, "", "",
      "force algorithms of collectives, as call=algorithm pairs separated by commas, for example "
      "allreduce=ring,bcast=binomial",
