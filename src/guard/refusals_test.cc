@@ -175,6 +175,13 @@ TEST_P(Refusals, NoDescriptorIsLeft) {
   EXPECT_EQ(under(GetParam(), nullptr, none, 4), is_alias() ? refused_cleanly : did);
 }
 
+// They need some for themselves.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool under_sanitizer = true;
+#else
+constexpr bool under_sanitizer = false;
+#endif
+
 // As many mappings as the process may have: neighbours that cannot be one.
 std::vector<char*> fill_mappings() {
   std::vector<char*> singles;
@@ -188,12 +195,14 @@ std::vector<char*> fill_mappings() {
 }
 
 TEST_P(Refusals, NoMappingIsLeft) {
+  if (under_sanitizer) GTEST_SKIP() << "a sanitizer ends where there is no mapping left";
   const auto all = [] { return fill_mappings().size() > 1000; };
   EXPECT_EQ(under(GetParam(), nullptr, all, 16), refused_cleanly);
 }
 
 // The limit is reached while pages are closed, and they arrive in an order that needs the most.
 TEST_P(Refusals, NoMappingIsLeftToOpenWith) {
+  if (under_sanitizer) GTEST_SKIP() << "a sanitizer ends where there is no mapping left";
   const int answer = in_child([&] {
     constexpr size_t pages = 64;
     Memory memory(pages);
@@ -291,6 +300,7 @@ TEST(Handlers, AFaultOfNobodyEndsTheProcess) {
   EXPECT_EQ(in_child([] {
               rlimit no_core = {0, 0};
               setrlimit(RLIMIT_CORE, &no_core);
+              signal(SIGSEGV, SIG_DFL);  // a sanitizer has its own
               Choice choice;
               if (choice.start(Wish::trap) != Outcome::ok) return int(not_started);
               volatile char* volatile nowhere = nullptr;
