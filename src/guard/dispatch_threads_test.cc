@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <cerrno>
 #include <cstring>
 #include <vector>
 
@@ -223,8 +224,9 @@ TEST_P(RealGuard, FullCountsAndTouches) {
   if (started == Outcome::unsupported) GTEST_SKIP() << "no system call dispatch";
   ASSERT_EQ(started, Outcome::ok);
   ASSERT_TRUE(dispatch.enroll());
-  auto* buffer = static_cast<char*>(
-      mmap(nullptr, buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* buffer = static_cast<char*>(mmap(nullptr, buffer_bytes + page_bytes, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  munmap(buffer + buffer_bytes, page_bytes);
   memset(buffer, 1, buffer_bytes);
   const int file = int(memfd_create("dispatch_test", 0));
   std::atomic<int> step{0};
@@ -254,10 +256,15 @@ TEST_P(RealGuard, FullCountsAndTouches) {
   step = 2;
   // A touch first: where that is a signal, its handler makes calls itself.
   EXPECT_EQ(*static_cast<volatile char*>(buffer + 9), 'a');
-  const ssize_t n = write(file, buffer, buffer_bytes);
-  EXPECT_EQ(n, ssize_t(buffer_bytes));
+  constexpr size_t most = buffer_bytes - page_bytes;
+  EXPECT_EQ(write(file, buffer, most), ssize_t(most));
   EXPECT_EQ(dispatch.counters().waited, waited + 1);
-  EXPECT_EQ(pages.waits, 1);
+  // A string without an end, in the last page: behind it there is nothing that could be touched.
+  EXPECT_EQ(access(buffer + buffer_bytes - 100, F_OK), -1);
+  EXPECT_EQ(errno, EFAULT);
+  EXPECT_EQ(dispatch.counters().waited, waited + 2);
+  EXPECT_GE(pages.waits, 2);
+  EXPECT_EQ(write(file, buffer + most, page_bytes), ssize_t(page_bytes));
   dispatch.disarm();
   step = 3;
   message.join();

@@ -17,6 +17,13 @@ char* page_of(const void* address) {
 
 bool is_shut(Page page) { return page == Page::closed || page == Page::mixed; }
 
+// Of a region whose pages have not moved: the first that does not lie before `begin`.
+size_t first_page(const Region& region, const char* begin) {
+  if (region.places || begin <= region.range.base) return 0;
+  if (begin >= region.range.end()) return region.range.pages;
+  return size_t(begin - region.range.base) / page_bytes;
+}
+
 size_t notes_bytes(size_t pages) { return pages * (sizeof(uint16_t) + sizeof(Page)); }
 
 }  // namespace
@@ -197,13 +204,19 @@ void Guard::finish(Region* region) {
   closed_.fetch_sub(1, std::memory_order_release);
 }
 
+// Region by region, not page by page: a program may ask for all of its memory.
 bool Guard::is_closed(const void* from, size_t n) {
   if (!any_closed() || !n) return false;
+  const auto at = reinterpret_cast<uintptr_t>(from);
+  const char* begin = page_of(from);
+  const char* end = reinterpret_cast<const char*>(n < ~at ? at + n : ~uintptr_t(0));
   const base::SpinGuard held(lock_);
-  const char* end = static_cast<const char*>(from) + n;
-  for (char* page = page_of(from); page < end; page += page_bytes) {
-    const Found found = find_page(page);
-    if (found.region && is_shut(found.region->pages[found.page])) return true;
+  for (const Region* region = active_.first(); region; region = region->list_next) {
+    for (size_t i = first_page(*region, begin); i < region->range.pages; ++i) {
+      const char* page = place(*region, i);
+      if (!region->places && page >= end) break;
+      if (page >= begin && page < end && is_shut(region->pages[i])) return true;
+    }
   }
   return false;
 }

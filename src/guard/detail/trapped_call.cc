@@ -25,6 +25,7 @@ TrapState trap_state;
 #include "base/signals_trap.h"
 #include "guard/detail/calls.h"
 #include "guard/detail/gate.h"
+#include "guard/mechanism.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
@@ -115,15 +116,23 @@ void Trapped::begin_wait() {
   (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
 
+// Page by page: what lies between and behind closed ones may not be there at all, and whoever waits
+// may touch what it waits for.
 void Trapped::touch(uint64_t at, uint64_t n) {
   if (!at || !n) return;
   if (n > ~at) n = ~at;  // nonsense, which the kernel answers
-  const void* from = reinterpret_cast<const void*>(at);
-  if (!pages_->is_closed(from, n)) return;
-  begin_wait();
-  const uint64_t start = base::now_ns();
-  pages_->await_open(from, n);
-  waited_ns_ += base::now_ns() - start;
+  const uint64_t end = at + n;
+  while (at < end && pages_->is_closed(reinterpret_cast<const void*>(at), end - at)) {
+    begin_wait();
+    const uint64_t next = (at | (page_bytes - 1)) + 1;
+    const void* from = reinterpret_cast<const void*>(at);
+    const uint64_t here = (next < end ? next : end) - at;
+    at += here;
+    if (!pages_->is_closed(from, here)) continue;
+    const uint64_t start = base::now_ns();
+    pages_->await_open(from, here);
+    waited_ns_ += base::now_ns() - start;
+  }
 }
 
 void Trapped::match() {
