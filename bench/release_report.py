@@ -14,7 +14,7 @@ import numpy as np  # noqa: E402
 
 from plots import STYLE, size_axis  # noqa: E402
 from release_plan import ASKED, LABELS, RANKS_PER_HOST, Case, Model, Stream, seconds  # noqa: E402
-from release_runs import Store  # noqa: E402
+from release_runs import OTHERS_HARM, Store  # noqa: E402
 from results import human_size  # noqa: E402
 
 COLOURS = {"pes": "#1763c6", "nbody": "#e07b00", "m3": "#3c8d40"}
@@ -86,6 +86,8 @@ def figure_of(case: Case, store: Store) -> Figure | None:
     for run in runs:
         for reason in run["verdict"].get("reasons", []):
             short = reason.split(" (")[0]
+            if run["verdict"].get("others", 0) >= OTHERS_HARM and "saturated" in short:
+                short = "others used this machine"
             if short not in reasons:
                 reasons.append(short)
     late = max(r["result"]["late"] / r["result"]["iterations"] / d for r in runs)
@@ -140,18 +142,18 @@ def percent(value: float | None) -> str:
 
 
 def paper_table(figures: list[Figure], with_model: bool) -> list[str]:
-    head = ["case", "ranks", "ms off", "ms on", "share", "gain", "95 %", "hidden"]
+    head = ["case", "ranks", "ms off", "ms on", "share", "gain", "95 %", "bound", "hidden"]
     if with_model:
-        head[6:6] = ["model: share", "plain", "bound"]
+        head[5:5] = ["model: share", "ms off"]
     head += ["slowed", "run"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for f in figures:
         cells = [LABELS[f.case.program], str(f.case.ranks), ms(f.off), ms(f.on), percent(f.share),
-                 f"{f.gain:.3f}", f"{f.low:.3f} to {f.high:.3f}", percent(f.hidden)]
+                 f"{f.gain:.3f}", f"{f.low:.3f} to {f.high:.3f}", f"{f.model.bound:.2f}", percent(f.hidden)]
         if with_model:
             place, size = f.name.split("/")[1], f.name.split("/")[4]
             cells[0] = f"{cells[0]} {size}, {place}"
-            cells[6:6] = [percent(f.model.share), ms(f.model.off), f"{f.model.bound:.2f}"]
+            cells[5:5] = [percent(f.model.share), ms(f.model.off)]
         else:
             cells[0] += f", {f.name.split('/')[3]} %"
         cells += [f"{f.case.hosts.dilation:g}", f"{f.verdict}, {f.iterations} iterations"]
