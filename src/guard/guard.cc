@@ -39,6 +39,7 @@ void Guard::stop() {
   mappings_.close();
   closed_.store(0, std::memory_order_relaxed);
   mixed_.store(0, std::memory_order_relaxed);
+  awaited_.store(nullptr, std::memory_order_relaxed);
 }
 
 Range Guard::around(char* from, size_t n) {
@@ -169,7 +170,12 @@ void Guard::open_run(Region* region, size_t first, size_t count) {
     bool gone = false;
     const size_t opened =
         mechanism_->open(place(*region, first), region->view + first * page_bytes, run, gone);
-    for (size_t i = 0; i < opened; ++i) set(region, first + i, Page::open);
+    for (size_t i = 0; i < opened; ++i) {
+      if (place(*region, first + i) == awaited_.load(std::memory_order_relaxed)) {
+        awaited_.store(nullptr, std::memory_order_relaxed);
+      }
+      set(region, first + i, Page::open);
+    }
     counters.opened += opened;
     first += opened;
     if (opened == run) continue;
@@ -183,6 +189,9 @@ void Guard::open_run(Region* region, size_t first, size_t count) {
 }
 
 void Guard::lose(Region* region, size_t page) {
+  if (place(*region, page) == awaited_.load(std::memory_order_relaxed)) {
+    awaited_.store(nullptr, std::memory_order_relaxed);
+  }
   set(region, page, Page::gone);
   ++counters.gone;
 }
@@ -249,7 +258,11 @@ void Guard::heard(Event event, Range range, char* to) {
     if (event == Event::touched) {
       ++counters.touched;
       // Not closed, and yet somebody waits: it was dropped. Nothing else would ever open it.
-      if (!region || !is_shut(region->pages[page])) mechanism_->clear(address);
+      if (!region || !is_shut(region->pages[page])) {
+        mechanism_->clear(address);
+      } else {
+        awaited_.store(address, std::memory_order_relaxed);
+      }
       continue;
     }
     if (!region) continue;

@@ -81,6 +81,8 @@ class Guard final : Listener {
   bool is_closed(const void* from, size_t n);
   bool any_closed() const { return closed_.load(std::memory_order_relaxed) != 0; }
   // Pages with other data than those of messages.
+  // A thread waits for a page that is closed still.
+  bool is_awaited() const { return awaited_.load(std::memory_order_relaxed) != nullptr; }
   bool any_mixed() const { return mixed_.load(std::memory_order_relaxed) != 0; }
   // True if the program can write memory that others see, beside what `ours` knows.
   bool shares_memory(bool (*ours)(const void* start, void* context), void* context);
@@ -116,8 +118,9 @@ class Guard final : Listener {
   base::Pool<Region> regions_;
   base::List<Region> active_;
   Mappings mappings_;
-  std::atomic<uint32_t> closed_{0};  // regions
-  std::atomic<uint32_t> mixed_{0};   // pages
+  std::atomic<uint32_t> closed_{0};      // regions
+  std::atomic<uint32_t> mixed_{0};       // pages
+  std::atomic<char*> awaited_{nullptr};  // the closed page that was touched last
 };
 
 }  // namespace headway::guard

@@ -359,7 +359,9 @@ void Handoff::run_thread() {
     if (count <= 0 || stop_.load(std::memory_order_acquire)) continue;
     if (event.data.u64 == source_faults) {
       work_->faults();
-      continue;
+      if (!work_->is_awaited()) continue;
+      // What the toucher waits for may lie in a socket already, below the mark that it was to
+      // reach.
     }
     ++counters.thread_wakes;
     work_as_thread();

@@ -41,6 +41,8 @@ class Work {
   // Somebody touched a closed page, or its address space moves: called without the engine, by the
   // message thread, when the descriptor of watch_faults() is readable.
   virtual void faults() = 0;
+  // A thread waits for a closed page.
+  virtual bool is_awaited() = 0;
 
  protected:
   ~Work() = default;

@@ -68,6 +68,7 @@ class Rank final : public Work {
   void awake() override {}
   void thread_begins() override {}
   void faults() override {}
+  bool is_awaited() override { return false; }
 
   // As a peer publishes, and as shm::Node::wake rings.
   void mail(uint64_t number) {

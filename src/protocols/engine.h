@@ -142,6 +142,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void awake() override { overlooks_ = expects_; }
   void thread_begins() override { dispatch_.exempt(); }
   void faults() override { guard.serve(); }
+  bool is_awaited() override { return guard.is_awaited(); }
   // The same as advance(), but looks at one peer's ring or socket first (null: all).
   bool advance_for(Peer* peer);
   // True when something could be moved by this thread without waiting for anybody.
@@ -272,6 +273,9 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // receive.cc
   Request* match(const matching::Key& key);
   void expect_streams();
+  uint64_t batch_of(const Request& receive) const;
+  void rate(const Request& receive);
+  uint64_t arrival_rate(const Request& receive) const;
   bool look_at_expected();
   bool deliver(Peer& peer, const FrameHeader& header, const char* body);
   bool deliver_eager(Peer& peer, const FrameHeader& header, const char* body);

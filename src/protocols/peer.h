@@ -7,6 +7,7 @@
 #include "base/frame.h"
 #include "base/list.h"
 #include "protocols/request.h"
+#include "protocols/wire.h"
 #include "transports/shm/ring.h"
 
 namespace headway::protocols {
@@ -18,7 +19,7 @@ struct ControlFrame {
   ControlFrame* list_next = nullptr;
   ControlFrame* list_prev = nullptr;
   FrameHeader header;
-  char body[32];
+  char body[sizeof(ClearSend)];
 };
 
 struct Peer {
@@ -28,12 +29,13 @@ struct Peer {
   bool busy = false;       // stands in the engine's list of peers with something to flush
   bool connected = false;  // its ring is open, or its card is set
   bool lost = false;
-  bool pressed = false;      // tcp: asked for handshakes
-  uint64_t eager_max = 0;    // decided at connect
-  uint32_t chunk = 0;        // bytes of a data frame
-  uint32_t sequence = 0;     // envelopes that have left
-  uint32_t expect_turn = 0;  // the engine's, when its next stream was last looked for
-  uint32_t seen = 0;         // envelopes that came
+  bool pressed = false;       // tcp: asked for handshakes
+  uint64_t eager_max = 0;     // decided at connect
+  uint64_t arrival_rate = 0;  // of long messages from it, bytes a second; 0: not known
+  uint32_t chunk = 0;         // bytes of a data frame
+  uint32_t sequence = 0;      // envelopes that have left
+  uint32_t expect_turn = 0;   // the engine's, when its next stream was last looked for
+  uint32_t seen = 0;          // envelopes that came
   shm::Producer out;
   shm::Consumer in;
   base::List<ControlFrame> controls;

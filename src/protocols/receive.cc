@@ -1,10 +1,13 @@
 // Receive side of the engine: what each frame means, and what a receive takes.
+#include "base/clock.h"
 #include "base/heap.h"
 #include "protocols/engine.h"
 
 namespace headway::protocols {
 namespace {
 
+constexpr uint64_t batch_us = 200;           // that a thread may wait for more than its page
+constexpr uint64_t rated_from = 64 << 10;    // shorter messages tell little about the link
 constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame waits behind it
 
 // Landing::token tells a receive from an unexpected message by its lowest bit.
@@ -215,6 +218,7 @@ void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landin
     receive->moved += header.length;
     receive->partial = 0;
     if (receive->moved < receive->total) return;
+    rate(*receive);
   } else if (header.flags & flag_synchronous) {
     FrameHeader answer;
     answer.kind = uint8_t(Kind::acknowledge);
@@ -373,6 +377,7 @@ void Engine::clear_to_send(Request* receive, Way way) {
   receive->partial = 0;
   if (receive->peer->via == Via::tcp) {
     receive->expected = true;
+    receive->asked_at = receive->total >= rated_from ? base::now_ns() : 0;
     landings_.push_back(receive);
   }
   find_edges(receive, way);
@@ -387,6 +392,20 @@ void Engine::clear_to_send(Request* receive, Way way) {
   header.length = sizeof body;
   control(*receive->peer, header, &body);
   if (way == Way::push) expect_help(receive);
+}
+
+// How fast messages come from that peer, with what they wait for on their way.
+void Engine::rate(const Request& receive) {
+  if (!receive.asked_at) return;
+  const uint64_t took = base::now_ns() - receive.asked_at;
+  const uint64_t now = receive.total * 1'000'000'000 / (took ? took : 1);
+  uint64_t& known = receive.peer->arrival_rate;
+  known = known ? (3 * known + now) / 4 : now;
+}
+
+uint64_t Engine::arrival_rate(const Request& receive) const {
+  const uint64_t rate = receive.peer->arrival_rate;
+  return rate ? rate : tcp.rate(receive.peer->rank);
 }
 
 // Before the message thread sleeps: it need not wake for every packet of a stream. Half of a long
@@ -416,11 +435,28 @@ void Engine::expect_streams() {
       bare = true;
       continue;
     }
-    const uint64_t half = rest / 2 < expect_most ? rest / 2 : expect_most;
-    tcp.expect(peer.rank, frame <= peer.chunk ? rest : half);
+    const uint64_t most = receive->region ? batch_of(*receive) : expect_most;
+    if (most < guard::page_bytes) {
+      bare = true;  // whatever comes may be the page that is awaited
+      continue;
+    }
+    const uint64_t half = rest / 2 < most ? rest / 2 : most;
+    tcp.expect(peer.rank, frame <= peer.chunk && !receive->region ? rest : half);
     expects_ = true;
   }
   if (bare) overlooks_ = expects_;
+}
+
+// Closed pages are opened so many at a time: the program is close behind a short message. Where it
+// waits for one of a long message, this takes no longer than a few faults: a program that is as
+// fast as the link would else have one for each page. (1 MB at 1 Gbit/s, gain of a stream consumer:
+// 1.65 without this, 1.68 with; 256 KB: 1.59 without, 1.48 with.)
+uint64_t Engine::batch_of(const Request& receive) const {
+  const bool is_short = receive.total <= 256 << 10;
+  const uint64_t batch = (is_short ? 4 : 16) * guard::page_bytes;
+  if (!guard.is_awaited()) return batch;
+  const uint64_t soon = is_short ? 0 : arrival_rate(receive) * batch_us / 1'000'000;
+  return soon < batch ? soon : batch;
 }
 
 // The links that have a mark, past the epoll that does not tell of them.

@@ -110,7 +110,7 @@ bool Engine::is_worth_closing(const Request& receive) const {
 }
 
 uint64_t Engine::expected_us(const Request& receive) const {
-  const uint64_t rate = tcp.rate(receive.peer->rank);
+  const uint64_t rate = arrival_rate(receive);
   return (receive.total - receive.moved - receive.partial) * 1'000'000 / (rate ? rate : 1);
 }
 

@@ -87,6 +87,7 @@ struct Request : matching::Hook {
   guard::Region* region = nullptr;
   int64_t region_start = 0;  // offset of its first byte in the message
   char* home = nullptr;      // the user's buffer
+  uint64_t asked_at = 0;     // ns; of a stream over TCP that is long enough to tell the rate
   uint64_t noted = 0;        // bytes that have been put into the view
   uint64_t total = 0;        // bytes that will move
   uint64_t moved = 0;        // bytes pushed out, or arrived
