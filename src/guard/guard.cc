@@ -3,6 +3,7 @@
 #include <cstring>
 #include <sched.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 
 namespace headway::guard {
@@ -86,6 +87,8 @@ Region* Guard::close(Range range, bool keep) {
   region->awaited = range.bytes();
   region->places = nullptr;
   region->view = nullptr;
+  region->owner = 0;
+  region->waited_ns = 0;
   region->got = static_cast<uint16_t*>(base::heap_allocate(notes_bytes(range.pages)));
   if (region->got) {
     region->pages = reinterpret_cast<Page*>(region->got + range.pages);
@@ -93,6 +96,7 @@ Region* Guard::close(Range range, bool keep) {
         mechanism_->close(range, keep, reinterpret_cast<uint8_t*>(region->pages), region->view);
     if (closed == Outcome::ok) {
       memset(region->got, 0, notes_bytes(range.pages));
+      region->closed_at = base::now_ns();
       active_.push_back(region);
       closed_.fetch_add(1, std::memory_order_release);
       ++counters.closed;
@@ -171,9 +175,7 @@ void Guard::open_run(Region* region, size_t first, size_t count) {
     const size_t opened =
         mechanism_->open(place(*region, first), region->view + first * page_bytes, run, gone);
     for (size_t i = 0; i < opened; ++i) {
-      if (place(*region, first + i) == awaited_.load(std::memory_order_relaxed)) {
-        awaited_.store(nullptr, std::memory_order_relaxed);
-      }
+      waited_for(region, first + i);
       set(region, first + i, Page::open);
     }
     counters.opened += opened;
@@ -188,15 +190,25 @@ void Guard::open_run(Region* region, size_t first, size_t count) {
   }
 }
 
+// Nobody need wait for that page any longer.
+void Guard::waited_for(Region* region, size_t page) {
+  char* const awaited = awaited_.load(std::memory_order_relaxed);
+  if (!awaited || awaited != place(*region, page)) [[likely]]
+    return;
+  awaited_.store(nullptr, std::memory_order_relaxed);
+  region->waited_ns += base::now_ns() - awaited_since_;
+}
+
 void Guard::lose(Region* region, size_t page) {
-  if (place(*region, page) == awaited_.load(std::memory_order_relaxed)) {
-    awaited_.store(nullptr, std::memory_order_relaxed);
-  }
+  waited_for(region, page);
   set(region, page, Page::gone);
   ++counters.gone;
 }
 
 void Guard::finish(Region* region) {
+  ended = {region->owner, base::now_ns() - region->closed_at, region->waited_ns};
+  counters.closed_ns += ended.closed_ns;
+  counters.waited_ns += ended.waited_ns;
   const size_t pages = region->range.pages;
   if (!region->places) {
     mechanism_->forget(region->range);
@@ -262,6 +274,7 @@ void Guard::heard(Event event, Range range, char* to) {
         mechanism_->clear(address);
       } else {
         awaited_.store(address, std::memory_order_relaxed);
+        awaited_since_ = base::now_ns();
       }
       continue;
     }

@@ -35,6 +35,9 @@ struct Region {
   Region* list_next = nullptr;
   Region* list_prev = nullptr;
 
+  uint32_t owner = 0;       // what whoever closed it wants to be told at its end
+  uint64_t closed_at = 0;   // ns
+  uint64_t waited_ns = 0;   // that threads waited for its pages
   Range range;              // where it was closed
   char* view = nullptr;     // data for byte i of the range are to be put at view + i
   size_t awaited = 0;       // bytes that have not arrived
@@ -51,6 +54,8 @@ struct Counters {
   uint64_t refused = 0;       // ranges that could not be closed
   uint64_t opened = 0;        // pages
   uint64_t touched = 0;       // waits of program threads for a closed page
+  uint64_t closed_ns = 0;     // from the closing of ranges to their ends
+  uint64_t waited_ns = 0;     // that threads waited for closed pages
   uint64_t gone = 0;          // pages that the program dropped or unmapped while they were closed
 };
 
@@ -75,6 +80,12 @@ class Guard final : Listener {
   // n bytes have been put at region.view + offset, each byte once. Opens the pages that they
   // complete. True: that was the last of it, the region is over and no longer valid.
   bool arrived(Region* region, size_t offset, size_t n);
+  // The region that ended last.
+  struct End {
+    uint32_t owner;
+    uint64_t closed_ns, waited_ns;
+  };
+  End ended{};
   Region* find(uint32_t index, uint32_t generation) { return regions_.find(index, generation); }
 
   // True if a byte of [from, from + n) lies in a closed page.
@@ -108,6 +119,7 @@ class Guard final : Listener {
   void open_run(Region* region, size_t first, size_t count);
   bool note_places(Region* region);
   void lose(Region* region, size_t page);
+  void waited_for(Region* region, size_t page);
   void finish(Region* region);
   char* place(const Region& region, size_t page) const {
     return region.places ? region.places[page] : region.range.base + page * page_bytes;
@@ -121,6 +133,7 @@ class Guard final : Listener {
   std::atomic<uint32_t> closed_{0};      // regions
   std::atomic<uint32_t> mixed_{0};       // pages
   std::atomic<char*> awaited_{nullptr};  // the closed page that was touched last
+  uint64_t awaited_since_ = 0;           // ns
 };
 
 }  // namespace headway::guard

@@ -16,6 +16,7 @@
 #include "progress/handoff.h"
 #include "protocols/arrived.h"
 #include "protocols/peer.h"
+#include "protocols/profit.h"
 #include "protocols/request.h"
 #include "protocols/wire.h"
 #include "settings/options.h"
@@ -113,6 +114,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // Before its match: the same for a posted receive. All its pages are closed, those of its edges
   // too, and the posted receives that share pages with it are closed with it.
   bool may_foresee() const { return may_foresee_; }
+  uint64_t given_up() const { return profit_.given_up; }
   const guard::TrapCounters& traps() const { return dispatch_.counters(); }
   uint64_t patience_us() const { return release_us_; }
   bool is_foreseeable(const Request* receive) const;
@@ -197,6 +199,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // release.cc
   void start_guard();
   bool may_close();
+  bool is_profitable(const char* buffer, uint64_t bytes, uint32_t& place);
   void arrived(guard::Region* region, size_t offset, uint64_t n);
   void find_edges(Request* receive, Way way);
   void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
@@ -322,6 +325,9 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool may_foresee_ = false;
   std::atomic<uint32_t> unseen_{0};
   uint64_t release_us_ = 0;  // shorter waits are not worth it
+  Profit profit_;
+  bool learns_ = false;      // releases where it pays
+  uint64_t closing_ns_ = 0;  // since the last release began to close
   guard::Choice choice_;
   guard::Dispatch dispatch_;
   bool pressure_ = false;

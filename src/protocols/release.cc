@@ -6,6 +6,7 @@
 #include <ctime>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "protocols/engine.h"
 
@@ -55,7 +56,8 @@ void Engine::start_guard() {
   }
   release_us_ = settings_.release_threshold_us;
   may_release_ = true;
-  may_foresee_ = settings_.early_release == 2;
+  may_foresee_ = settings_.early_release >= 2;
+  learns_ = settings_.early_release == 3;
 }
 
 void Engine::stop_guard() {
@@ -65,11 +67,20 @@ void Engine::stop_guard() {
   choice_.stop();
 }
 
+bool Engine::is_profitable(const char* buffer, uint64_t bytes, uint32_t& place) {
+  place = Profit::place_of(buffer, bytes);
+  return !learns_ || profit_.is_worth(place);
+}
+
 // From here on the program's system calls wait for closed pages.
 bool Engine::may_close() { return dispatch_.enroll() && dispatch_.arm(); }
 
 void Engine::arrived(guard::Region* region, size_t offset, uint64_t n) {
-  if (guard.arrived(region, offset, n) && !guard.any_closed()) dispatch_.disarm();
+  if (!guard.arrived(region, offset, n)) return;
+  const auto& [place, closed_ns, waited_ns] = guard.ended;
+  const uint64_t hidden_ns = closed_ns > waited_ns ? closed_ns - waited_ns : 0;
+  profit_.learn(place, hidden_ns, closing_ns_);
+  if (!guard.any_closed()) dispatch_.disarm();
 }
 
 // Asked for whenever a release may follow: they cost a frame each.
@@ -118,19 +129,27 @@ bool Engine::close_now(Request* receive) {
   const uint64_t come = receive->moved + receive->partial;
   const uint64_t next = come - receive->tail, end = receive->total - receive->tail;
   char* base = receive->memory.flat();
+  uint32_t place;
+  if (!is_profitable(base, receive->total, place)) {
+    receive->stays = true;
+    return false;
+  }
   // The page that is filled at this moment is closed with the others; what it has is kept aside.
   const size_t kept = (reinterpret_cast<uintptr_t>(base) + next) % page_bytes;
   char aside[page_bytes];
   char* first = base + next - kept;
   memcpy(aside, first, kept);
   const guard::Range range{first, size_t(base + end - first) / page_bytes};
+  const uint64_t began = base::now_ns();
   guard::Region* region = may_close() ? guard.close(range) : nullptr;
+  closing_ns_ = base::now_ns() - began;
   if (!region) {
     if (!guard.any_closed()) dispatch_.disarm();
     memcpy(first, aside, kept);
     receive->stays = true;
     return false;
   }
+  region->owner = place;
   if (kept) {
     memcpy(region->view, aside, kept);
     arrived(region, 0, kept);
@@ -182,6 +201,8 @@ bool Engine::foresee(Request* receive, Stretch reach) {
   size_t count = 1;
   guard::Range range{};
   receive->mixes = true;  // until it is done
+  uint32_t place;
+  if (!is_profitable(receive->memory.flat(), receive->memory.bytes(), place)) return false;
   if (!gather_neighbours(members, count, range, reach)) return false;
   for (size_t i = 0; i < count; ++i) {
     if (withdraw(members[i])) continue;
@@ -189,11 +210,14 @@ bool Engine::foresee(Request* receive, Stretch reach) {
     land_claimed(members[i]);
     return false;
   }
+  const uint64_t began = base::now_ns();
   guard::Region* region = may_close() ? guard.close_with_contents(range) : nullptr;
+  closing_ns_ = base::now_ns() - began;
   if (!region) {
     if (!guard.any_closed()) dispatch_.disarm();
     return false;
   }
+  region->owner = place;
   const char* end = range.base;  // of what is told
   for (size_t i = 0; i < count; ++i) {
     char* from = members[i]->memory.flat();

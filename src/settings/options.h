@@ -80,10 +80,10 @@ inline constexpr OptionInfo option_table[] = {
     {"UNEXPECTED_MAX", OptionKind::bytes, "256M", "",
      "memory for messages that arrived before their receive; beyond it senders are slowed down",
      &Settings::unexpected_max, nullptr},
-    {"EARLY_RELEASE", OptionKind::choice, "off", "off|matched|always",
+    {"EARLY_RELEASE", OptionKind::choice, "off", "off|matched|always|auto",
      "let blocking receives return before their data is there; pages whose data has not come are "
-     "closed until it has: once the message is matched, or always, also before that (being built: "
-     "system calls on such pages may stall)",
+     "closed until it has: once the message is matched; always, also before that; or auto, "
+     "as always, but only for buffers where it wins time",
      &Settings::early_release, nullptr},
     {"RELEASE_THRESHOLD", OptionKind::microseconds, "150us", "",
      "expected wait below which a receive is not released early", &Settings::release_threshold_us,
