@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -150,6 +152,7 @@ def main(
         if problem:
             console.print(f"[red]{problem}[/]")
             raise typer.Exit(1)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the cluster must go down
         if about["load_before"] > 1 and not before:
             notes.append(f"the machine was busy (load {about['load_before']:.1f}): figures are noisy")
         try:
