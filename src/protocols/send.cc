@@ -5,6 +5,8 @@
 namespace headway::protocols {
 namespace {
 
+constexpr uint64_t packed_at_once = 32 << 10;  // by the transport, without a copy of its own
+
 constexpr uint64_t stream_turn = 1 << 20;
 // A message to oneself up to this size is copied aside; a longer one waits in its buffer.
 constexpr uint64_t self_copy_max = 64 << 10;
@@ -83,8 +85,8 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
       ++peer.sequence;
       return true;
     }
-  } else if (peer.pressed) {
-    return false;
+  } else if (peer.pressed || (bytes > packed_at_once && !memory.is_flat())) {
+    return false;  // half of what is packed might have to wait, and nobody would hear of its end
   }
   const Feed feed = memory.feed(0, bytes);
   if (push_frame(peer, header, nullptr, 0, &feed, 0, shm::reserved_cells, shm::event_envelope) !=

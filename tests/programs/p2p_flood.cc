@@ -106,6 +106,28 @@ void many_posted() {
   }
 }
 
+// The receiver is away, and the sockets fill up: what was half written must not be written again.
+void while_away() {
+  constexpr int count = 300, bytes = 60'000;
+  std::vector<uint8_t> data(bytes);
+  if (check::rank == 0) {
+    for (int i = 0; i < count; ++i) {
+      check::fill(data.data(), data.size(), uint64_t(i));
+      MPI(MPI_Send(data.data(), bytes, MPI_BYTE, 1, 3, MPI_COMM_WORLD));
+      memset(data.data(), 0xee, data.size());
+    }
+  } else if (check::rank == 1) {
+    usleep(200'000);
+    for (int i = 0; i < count; ++i) {
+      MPI(MPI_Recv(data.data(), bytes, MPI_BYTE, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      CHECK_BYTES(data.data(), data.size(), uint64_t(i));
+    }
+    int more = 1;
+    MPI(MPI_Iprobe(0, 3, MPI_COMM_WORLD, &more, MPI_STATUS_IGNORE));
+    CHECK_EQ(0, more);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -116,5 +138,6 @@ int main(int argc, char** argv) {
                       {"rendezvous", rendezvous, 2},
                       {"everybody", everybody},
                       {"search_behind", search_behind, 2},
-                      {"many_posted", many_posted, 2}});
+                      {"many_posted", many_posted, 2},
+                      {"while_away", while_away, 2}});
 }

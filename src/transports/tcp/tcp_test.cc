@@ -179,6 +179,28 @@ TEST_F(TcpPair, SlowReaderStopsTheWriterAndLosesNothing) {
   EXPECT_GT(a.tcp.rate(1), 0u);
 }
 
+// Without a cookie nobody hears of its end: what does not go out at once is copied, and the buffer
+// is the caller's again. (Half of such a frame was taken for none, and it was sent twice.)
+TEST_F(TcpPair, FrameWithoutCookieIsTakenWholeOrNotAtAll) {
+  connect();
+  std::string body;
+  Feed feed;
+  int done = 0;
+  for (;; ++done) {
+    ASSERT_LT(done, 10'000) << "the sockets never fill";
+    body = pattern(60'000, unsigned(done));
+    feed.flat = body.data();
+    feed.length = body.size();
+    const Push pushed = a.feed(1, "", feed, 0);
+    if (pushed == Push::full) break;
+    ASSERT_EQ(pushed, Push::done) << "frame " << done;
+    body.assign(body.size(), 'x');
+  }
+  ASSERT_TRUE(drive(both, [&] { return b.frames.size() == size_t(done); }));
+  for (int i = 0; i < done; ++i)
+    EXPECT_TRUE(b.frames[size_t(i)].body == pattern(60'000, unsigned(i)));
+}
+
 TEST_F(TcpPair, IdleConnectionsWakeNobody) {
   connect();
   EXPECT_FALSE(a.readable());

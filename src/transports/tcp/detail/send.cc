@@ -101,8 +101,9 @@ Push Tcp::Impl::push_flat(Link& link, const FrameHeader& header, const void* hea
     ++counters.frames_out;
     return Push::done;
   }
-  // What must be copied: all of a short rest; of a long one only what is not the feed's.
-  const bool hold = fed && rest > copied_rest;
+  // What must be copied: all of a short rest, and of a frame that nobody would be told the end of;
+  // else only what is not the feed's.
+  const bool hold = fed && rest > copied_rest && cookie;
   size_t skip = size_t(took);
   for (int i = 0; i < (hold ? 2 : 3); ++i) {
     const size_t length = parts[i].iov_len;
