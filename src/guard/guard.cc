@@ -203,6 +203,8 @@ void Guard::lose(Region* region, size_t page) {
   waited_for(region, page);
   set(region, page, Page::gone);
   ++counters.gone;
+  // Who waits for it reads zeros, as after every MADV_DONTNEED; nothing else would wake him.
+  if (place(*region, page)) mechanism_->clear(place(*region, page));
 }
 
 void Guard::finish(Region* region) {
