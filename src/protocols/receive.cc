@@ -6,9 +6,7 @@
 namespace headway::protocols {
 namespace {
 
-constexpr uint64_t batch_us = 200;           // that a thread may wait for more than its page
-constexpr uint64_t rated_from = 64 << 10;    // shorter messages tell little about the link
-constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame waits behind it
+constexpr uint64_t rated_from = 64 << 10;  // shorter messages tell little about the link
 
 // Landing::token tells a receive from an unexpected message by its lowest bit.
 void* token_of(Arrived* message) {
@@ -392,88 +390,6 @@ void Engine::clear_to_send(Request* receive, Way way) {
   header.length = sizeof body;
   control(*receive->peer, header, &body);
   if (way == Way::push) expect_help(receive);
-}
-
-// How fast messages come from that peer, with what they wait for on their way.
-void Engine::rate(const Request& receive) {
-  if (!receive.asked_at) return;
-  const uint64_t took = base::now_ns() - receive.asked_at;
-  const uint64_t now = receive.total * 1'000'000'000 / (took ? took : 1);
-  uint64_t& known = receive.peer->arrival_rate;
-  known = known ? (3 * known + now) / 4 : now;
-}
-
-uint64_t Engine::arrival_rate(const Request& receive) const {
-  const uint64_t rate = receive.peer->arrival_rate;
-  return rate ? rate : tcp.rate(receive.peer->rank);
-}
-
-// Before the message thread sleeps: it need not wake for every packet of a stream. Half of a long
-// rest at a time, so that most of the copy is done when the last byte comes; the last frame at
-// once, since a wake-up costs the program more than its copy.
-// The mark must be met by bytes that come whatever this process does or leaves:
-// - while an answer is awaited none is set: two ranks that each waited for the other's data slept
-//   through the clear-to-send that both had got;
-// - a stream that has not begun hides what is sent before it: so not while schedules wait for that.
-// A rank inside MPI looks at everything (look_at_expected).
-void Engine::expect_streams() {
-  overlooks_ = false;
-  bool bare = controls_awaited_ > 0;  // a link that had a mark must have none now
-  ++expect_turn_;
-  for (Request* receive = landings_.first(); receive && controls_awaited_ == 0;
-       receive = receive->list_next) {
-    // Streams of one peer come one after the other.
-    Peer& peer = *receive->peer;
-    if (peer.expect_turn == expect_turn_) continue;
-    peer.expect_turn = expect_turn_;
-    // What has landed of a frame will not come again: a mark above the rest would never be met. Nor
-    // will what may lie in the transport's buffer: part of a short frame.
-    const uint64_t frame = receive->total - receive->moved;
-    const uint64_t rest = frame - receive->partial;
-    const bool begun = receive->moved + receive->partial > 0;
-    if ((!begun && schedules) || frame <= tcp::always_whole) {
-      bare = true;
-      continue;
-    }
-    const uint64_t most = receive->region ? batch_of(*receive) : expect_most;
-    if (most < guard::page_bytes) {
-      bare = true;  // whatever comes may be the page that is awaited
-      continue;
-    }
-    const uint64_t half = rest / 2 < most ? rest / 2 : most;
-    tcp.expect(peer.rank, frame <= peer.chunk && !receive->region ? rest : half);
-    expects_ = true;
-  }
-  if (bare) overlooks_ = expects_;
-}
-
-// Closed pages are opened so many at a time: the program is close behind a short message. Where it
-// waits for one of a long message, this takes no longer than a few faults: a program that is as
-// fast as the link would else have one for each page. (1 MB at 1 Gbit/s, gain of a stream consumer:
-// 1.65 without this, 1.68 with; 256 KB: 1.59 without, 1.48 with.)
-uint64_t Engine::batch_of(const Request& receive) const {
-  const bool is_short = receive.total <= 256 << 10;
-  const uint64_t batch = (is_short ? 4 : 16) * guard::page_bytes;
-  if (!guard.is_awaited()) return batch;
-  const uint64_t soon = is_short ? 0 : arrival_rate(receive) * batch_us / 1'000'000;
-  return soon < batch ? soon : batch;
-}
-
-// The links that have a mark, past the epoll that does not tell of them.
-bool Engine::look_at_expected() {
-  expects_ = overlooks_ = false;
-  ++expect_turn_;
-  bool moved = false;
-  for (Request* receive = landings_.first(); receive;) {
-    Peer& peer = *receive->peer;
-    receive = receive->list_next;
-    if (peer.expect_turn == expect_turn_) continue;
-    peer.expect_turn = expect_turn_;
-    if (!tcp.reap_peer(peer.rank, tcp_budget)) continue;
-    moved = true;
-    receive = landings_.first();  // what was read may have completed, and left the list
-  }
-  return moved;
 }
 
 // --- unexpected messages ---
