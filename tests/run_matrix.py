@@ -119,8 +119,9 @@ def unreleased(folder: pathlib.Path, case: table.Case, args) -> str:
     """A run with early release in which nothing was released has tested nothing."""
     settings = dict(case.environment)
     mode = settings.get("HEADWAY_EARLY_RELEASE")
-    wanted = mode == "always" or (mode == "matched" and "HEADWAY_SHM" in settings)
-    name = "foreseen" if mode == "always" else "released"
+    unmatched = mode in ("always", "auto")
+    wanted = unmatched or (mode == "matched" and "HEADWAY_SHM" in settings)
+    name = "foreseen" if unmatched else "released"
     count = sum(json.loads(file.read_text())[name] for file in folder.iterdir())
     return f"no receive was {name}" if wanted and args.as_uid is None and count == 0 else ""
 
