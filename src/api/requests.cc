@@ -248,8 +248,8 @@ bool release_all(int count, const MPI_Request* requests, int first, int& unready
     }
     if (++i == count) i = first;
   }
-  const protocols::Stretch list{reinterpret_cast<uint64_t>(requests),
-                                size_t(count) * sizeof *requests};
+  const protocols::UserMemory::Extent list{reinterpret_cast<const char*>(requests),
+                                           reinterpret_cast<const char*>(requests + count)};
   for (int i = first; i < count; ++i) {
     Request* request = active_at(requests, i);
     if (!request || is_done(request)) continue;
@@ -329,16 +329,9 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
   }
   if (!is_done(request)) {
     const Inside inside("MPI_Wait", request->key.source, request->key.tag);
-    waiting::Patience patience(engine(), status == MPI_STATUS_IGNORE && errors_abort_for(request));
-    wait_until(
-        [&] {
-          if (is_done(request) || engine().release(request)) return true;
-          if (!engine().is_foreseeable(request) || !patience.is_over()) return false;
-          if (!engine().foresee(request, {})) return false;
-          engine().let_user_go(request);
-          return true;
-        },
-        request->peer, patience.sleep_ms());
+    engine().handoff.enter();
+    process().waiter().receive(request, status == MPI_STATUS_IGNORE && errors_abort_for(request));
+    engine().handoff.leave();
   }
   return finish("MPI_Wait", request, handle, status);
 }

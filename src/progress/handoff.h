@@ -68,6 +68,9 @@ class Handoff {
   Outcome watch(int sockets);
   // The message thread looks at this one always, also while the engine is taken.
   Outcome watch_faults(int fd);
+  // From now on the program's system calls may be trapped, but never inside MPI. Before threads
+  // come.
+  void expect_traps() { traps_ = true; }
   // The armed word moves when the shared segment is mapped; from then on `waiting` tells peers
   // whether a thread of ours polls.
   void publish(std::atomic<uint32_t>* armed, std::atomic<uint32_t>* waiting) {
@@ -78,7 +81,8 @@ class Handoff {
   void abandon();
 
   void enter() {
-    base::pass_calls();
+    if (traps_) [[unlikely]]
+      base::pass_calls();
     if (!lock_.try_lock()) [[unlikely]]
       enter_contended();
     driver = Driver::passing;
@@ -89,7 +93,8 @@ class Handoff {
   // word they look at is not written twice a call. Whoever then stays, and moves anything but one
   // message that nothing pending has to do with, calls stay() first.
   void enter_briefly() {
-    base::pass_calls();
+    if (traps_) [[unlikely]]
+      base::pass_calls();
     if (!lock_.try_lock()) [[unlikely]]
       enter_contended();
     driver = Driver::passing;
@@ -105,7 +110,8 @@ class Handoff {
     } else {
       leave_slowly();
     }
-    base::resume_calls();
+    if (traps_) [[unlikely]]
+      base::resume_calls();
   }
 
   // In a wait loop. Gives the engine to other threads that want it. Call often.
@@ -186,6 +192,7 @@ class Handoff {
   uint32_t attended_ = 0;         // waits since the sockets were last armed or slept on
   bool rung_ = false;             // somebody rang, or is about to
   bool with_thread_ = false;
+  bool traps_ = false;
   bool quiet_ = true;  // nobody parks or sleeps
   int poller_ = 0;
   int parked_ = 0;

@@ -25,10 +25,6 @@
 
 namespace headway::protocols {
 
-struct Stretch {
-  uint64_t offset, length;
-};
-
 struct EngineCounters {
   uint64_t eager_sent = 0, handshakes = 0;
   uint64_t bytes_sent = 0, bytes_received = 0;
@@ -122,7 +118,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // that need this thread.
   bool is_alone();
   // `reach`: memory that must stay open, such as the list of requests. False: wait for its match.
-  bool foresee(Request* receive, Stretch reach);
+  bool foresee(Request* receive, UserMemory::Extent reach);
   // Released receives that have no message yet. While there are any, nothing may leave this process
   // that was not begun before (section 2.5 of the paper).
   uint32_t unseen() const { return unseen_.load(std::memory_order_acquire); }
@@ -194,6 +190,9 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   static constexpr uint64_t release_from = 3 * guard::page_bytes;  // one page inside, surely
   static constexpr uint64_t tcp_budget = 1 << 20;  // bytes read in one look at the sockets
 
+  struct Stretch {
+    uint64_t offset, length;
+  };
   static Stretch stretch(const Request& request);
 
   // release.cc
@@ -211,7 +210,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void attach(Request* receive, guard::Region* region);
   void keep_rest(Request* receive, uint64_t from);
   void note_match(Request* receive);
-  bool gather_neighbours(Request** members, size_t& count, guard::Range& range, Stretch reach);
+  bool gather_neighbours(Request** members, size_t& count, guard::Range& range,
+                         UserMemory::Extent reach);
   bool is_worth_closing(const Request& receive) const;
   bool close_now(Request* receive);
 

@@ -56,6 +56,7 @@ void Engine::start_guard() {
   }
   release_us_ = settings_.release_threshold_us;
   may_release_ = true;
+  handoff.expect_traps();
   may_foresee_ = settings_.early_release >= 2;
   learns_ = settings_.early_release == 3;
 }
@@ -195,7 +196,7 @@ bool Engine::is_alone() {
   return !guard.shares_memory(ours, this);
 }
 
-bool Engine::foresee(Request* receive, Stretch reach) {
+bool Engine::foresee(Request* receive, UserMemory::Extent reach) {
   if (receive->region) return true;
   Request* members[most_members] = {receive};
   size_t count = 1;
@@ -235,7 +236,7 @@ bool Engine::foresee(Request* receive, Stretch reach) {
 // their addresses, and the range that they lie in. False: something else works in these pages, and
 // whoever runs the engine must never wait for a closed page.
 bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& range,
-                               Stretch reach) {
+                               UserMemory::Extent reach) {
   char* from = members[0]->memory.flat();
   char* to = from + members[0]->memory.bytes();
   range = guard::Guard::around(from, size_t(to - from));
@@ -264,8 +265,7 @@ bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& r
     const UserMemory& before = members[i - 1]->memory;
     if (before.flat() + before.bytes() > members[i]->memory.flat()) return false;
   }
-  const auto* aside = reinterpret_cast<const char*>(reach.offset);
-  return !meet(aside, aside + reach.length, range.base, range.end());
+  return !meet(reach.from, reach.to, range.base, range.end());
 }
 
 // A receive that has been closed before is matched now.

@@ -252,7 +252,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
 }
 
 // The next piece of a stream that lies in one: edges first, then what is between.
-Stretch Engine::stretch(const Request& request) {
+Engine::Stretch Engine::stretch(const Request& request) {
   const uint64_t at = request.moved, edges = uint64_t(request.head) + request.tail;
   if (at < request.head) return {at, request.head - at};
   if (at < edges) return {request.total - (edges - at), edges - at};

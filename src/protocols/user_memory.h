@@ -36,7 +36,7 @@ class UserMemory {
 
   // All that it may touch lies in here.
   struct Extent {
-    const char *from, *to;
+    const char *from = nullptr, *to = nullptr;
   };
   Extent extent() const;
 
