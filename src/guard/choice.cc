@@ -8,11 +8,9 @@ namespace {
 constexpr const char* none_wished = "HEADWAY_GUARD=none";
 
 // In the order in which they are tried. Missing keeps the program's memory as it is; minor needs
-// all that missing needs and more, so that it is no way out. The trap would be one: but a program
-// under it has crashed on the way back from a signal while calls were dispatched, now and then; it
-// must be asked for until that is found.
+// all that missing needs and more, so that it is no way out.
 std::array<Kind, 2> candidates(Wish wish) {
-  if (wish == Wish::automatic) return {Kind::missing, Kind::none};
+  if (wish == Wish::automatic) return {Kind::missing, Kind::trap};
   return {wish == Wish::none ? Kind::none : Kind(uint8_t(wish)), Kind::none};
 }
 

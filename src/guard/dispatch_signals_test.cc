@@ -273,6 +273,39 @@ TEST_F(Signals, JumpOutOfAHandler) {
   open_and_disarm();
 }
 
+// Whoever waited for the last page goes on while another thread disarms: the next call is trapped
+// still, and seen only when nothing is armed. Its stack must be what it was.
+TEST_F(Signals, TrappedWhenNothingIsClosedAnyMore) {
+  const auto half_disarmed = [this] {
+    Dispatch::pass();
+    pages_.open();
+    base::calls_armed = 0;
+    base::selector = base::calls_trapped;
+  };
+  handle(0);
+  std::function<void()> disarms = half_disarmed;
+  in_handler = &disarms;
+  close(1, 1);
+  raise(SIGUSR2);  // the return from the handler
+  EXPECT_EQ(handled, 1);
+  EXPECT_EQ(since().settled, 1u);
+
+  bool ran = false;
+  close(1, 1);
+  half_disarmed();
+  std::thread thread([&] { ran = true; });
+  thread.join();
+  EXPECT_TRUE(ran);
+
+  close(1, 1);
+  half_disarmed();
+  EXPECT_EQ(system("exit 7"), 7 << 8);
+
+  close(1, 1);
+  half_disarmed();
+  EXPECT_EQ(write(file_, buffer_, buffer_bytes), ssize_t(buffer_bytes));
+}
+
 // Handlers come after a wait for pages; what ends the program does not have to wait.
 TEST_F(Signals, WhileItWaits) {
   handle(0);

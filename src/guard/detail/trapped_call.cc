@@ -152,14 +152,17 @@ bool Trapped::read(uint64_t at, void* to, size_t n) {
 
 void Trapped::handle() {
   const uint64_t start = base::now_ns();
-  const bool armed = pages_ && base::calls_armed.load(std::memory_order_acquire);
-  const Way way = armed ? decide() : Way::gate;
   const uint32_t seen = trap_state.armings.load(std::memory_order_acquire);
+  // Disarmed since it was trapped: nothing is closed. The original instruction makes the call,
+  // since the gate is for what has been looked at: a signal return or a new thread has no stack
+  // there.
+  const bool armed = pages_ && base::calls_armed.load(std::memory_order_acquire);
+  const Way way = armed ? decide() : Way::settle;
   if (way == Way::settle) {
     trap_state.settled.store(true, std::memory_order_relaxed);
     begin_wait();
     const uint64_t waits = base::now_ns();
-    pages_->await_all();
+    if (armed) pages_->await_all();
     waited_ns_ += base::now_ns() - waits;
   }
   count(trap_state.counters.traps);
@@ -195,7 +198,8 @@ void Trapped::run_free(uint32_t seen) {
     if (now == seen) return;
     base::pass_calls();
     seen = now;
-    pages_->await_all();
+    Pages* pages = trap_state.pages.load(std::memory_order_acquire);  // of this arming
+    if (pages) pages->await_all();
   }
 }
 
