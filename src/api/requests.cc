@@ -250,6 +250,11 @@ bool release_all(int count, const MPI_Request* requests, int first, int& unready
   }
   const protocols::UserMemory::Extent list{reinterpret_cast<const char*>(requests),
                                            reinterpret_cast<const char*>(requests + count)};
+  engine().begin_wait();
+  for (int i = first; i < count; ++i) {
+    Request* request = active_at(requests, i);
+    if (request && !is_done(request)) engine().waits_for(request);
+  }
   for (int i = first; i < count; ++i) {
     Request* request = active_at(requests, i);
     if (!request || is_done(request)) continue;

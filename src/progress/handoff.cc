@@ -421,6 +421,7 @@ void Handoff::work_as_thread() {
     lock_.unlock();
     return;
   }
+  work_->settle();  // a copy that another rank helps with is perhaps not through
   while (!arm_and_unlock()) {
     driver = Driver::nobody;
   }

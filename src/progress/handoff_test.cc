@@ -438,6 +438,25 @@ TEST(Handoff, BriefCallsLeaveTheWordAsItIs) {
   rank.handoff.leave();
 }
 
+// What cannot move at once (a copy that another rank helps with) is to be looked at again.
+TEST(Handoff, TheThreadSettlesBeforeItSleeps) {
+  Rank rank(true);
+  rank.handoff.enter();
+  rank.handoff.pending = 1;
+  rank.handoff.leave();
+  for (uint64_t now = 1; now < 100 && !HasFailure(); ++now) {
+    const int before = rank.settled;
+    rank.mail(now);
+    ASSERT_TRUE(reaches(rank.taken_mail, now));
+    const uint64_t start = base::now_ns();
+    while (rank.armed.load() == 0 && base::now_ns() - start < limit_ns) sched_yield();
+    EXPECT_GT(rank.settled.load(), before);
+  }
+  rank.handoff.enter();
+  rank.handoff.pending = 0;
+  rank.handoff.leave();
+}
+
 TEST(Handoff, ASleepEndsByItself) {
   Rank rank(true);
   rank.handoff.enter();

@@ -119,6 +119,10 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool is_alone();
   // `reach`: memory that must stay open, such as the list of requests. False: wait for its match.
   bool foresee(Request* receive, UserMemory::Extent reach);
+  // Before that, what the same call waits for: a receive that it does not wait for may depend on
+  // what the program does next, and must not keep a page closed.
+  void begin_wait() { ++wait_; }
+  void waits_for(Request* receive) { receive->wait = wait_; }
   // Released receives that have no message yet. While there are any, nothing may leave this process
   // that was not begun before (section 2.5 of the paper).
   uint32_t unseen() const { return unseen_.load(std::memory_order_acquire); }
@@ -324,6 +328,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool may_release_ = false;
   bool may_foresee_ = false;
   std::atomic<uint32_t> unseen_{0};
+  uint32_t wait_ = 0;
   uint64_t release_us_ = 0;  // shorter waits are not worth it
   Profit profit_;
   bool learns_ = false;      // releases where it pays

@@ -232,9 +232,9 @@ bool Engine::foresee(Request* receive, UserMemory::Extent reach) {
   return true;
 }
 
-// All posted receives that share pages with the first one, or with one another, in the order of
-// their addresses, and the range that they lie in. False: something else works in these pages, and
-// whoever runs the engine must never wait for a closed page.
+// All posted receives of this wait that share pages with the first one, or with one another, in the
+// order of their addresses, and the range that they lie in. False: something else works in these
+// pages, and whoever runs the engine must never wait for a closed page.
 bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& range,
                                UserMemory::Extent reach) {
   char* from = members[0]->memory.flat();
@@ -251,7 +251,7 @@ bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& r
     size_t place = 0;
     while (place < count && members[place] != other) ++place;
     if (place < count) continue;
-    if (!is_foreseeable(other) || count == most_members) return false;
+    if (!is_foreseeable(other) || other->wait != wait_ || count == most_members) return false;
     for (place = count++; place > 0 && members[place - 1]->memory.flat() > extent.from; --place) {
       members[place] = members[place - 1];
     }

@@ -75,6 +75,7 @@ struct Request : matching::Hook {
   bool stays = false;   // receive: it could not be released, so its user waits for all of it
   bool mixes = false;   // receive: its pages cannot be closed before its edges are there
   bool unseen = false;  // receive: its user was released before it was matched
+  uint32_t wait = 0;    // the last call that wanted to go on without it (Engine::begin_wait)
   std::atomic<uint8_t> done{0};  // a Done
 
   Request* list_next = nullptr;  // held, streaming, pulling and pushing lists

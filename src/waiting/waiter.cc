@@ -29,6 +29,8 @@ void Waiter::receive(protocols::Request* request, bool unmatched) {
           return true;
         }
         if (!engine.is_foreseeable(request) || !patience.is_over()) return false;
+        engine.begin_wait();
+        engine.waits_for(request);
         if (!engine.foresee(request, {})) return false;
         engine.let_user_go(request);
         return true;
