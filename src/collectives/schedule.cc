@@ -399,7 +399,9 @@ bool Schedule::release() {
     const StepId id = (unready_ + looked) % count;
     const Step& step = steps_[id];
     if (!step.request) continue;
+    // A message that is too short is an error, which can still be told now.
     if (step.kind != Step::Kind::receive || step.first_edge != ~0u ||
+        step.request->sent_bytes < step.request->memory.bytes() ||
         !engine_->is_ready(step.request)) {
       unready_ = id;
       return false;
