@@ -32,6 +32,7 @@ def parse() -> argparse.Namespace:
     add("--ranks", type=int, action="append", help="only these numbers of ranks")
     add("--transport", action="append", help="only these transports")
     add("--mode", action="append", help="only these modes")
+    add("--force", action="append", help="the cases of mode default in this mode instead")
     add("--only", help="only this case inside the programs")
     add("--seed", type=int, help="this seed instead of the table's")
     add("--repeat", type=int, default=1, help="run all so many times, with another seed each time")
@@ -115,6 +116,9 @@ def lost_wakes(folder: pathlib.Path, ranks: int) -> str:
     return f"waits ended by their time-out alone: {told}" if told else ""
 
 
+RELEASED = ("early_release", "release_waits", "release_after", "release_when")
+
+
 def unreleased(folder: pathlib.Path, case: table.Case, args) -> str:
     """A run with early release in which nothing was released has tested nothing."""
     settings = dict(case.environment)
@@ -139,7 +143,7 @@ def run_case(case: table.Case, args, mpi, quirks: dict,
         wrong = ""
         if mpi.name == "headway" and result.code == 0:
             wrong = lost_wakes(pathlib.Path(folder), case.ranks)
-            if not wrong and case.program == "early_release" and os.geteuid() == 0:
+            if not wrong and case.program in RELEASED and os.geteuid() == 0:
                 wrong = unreleased(pathlib.Path(folder), case, args)
     return result, command, wrong
 
@@ -162,6 +166,8 @@ def main() -> int:
                 print(group, name)
         return 0
     cases = choose(matrix.cases(), args)
+    if args.force:
+        cases = matrix.forced(cases, args.force)
     if args.list:
         for case in cases:
             print(f"{case.set:6} {case.group:12} {case.name}")

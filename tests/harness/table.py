@@ -25,6 +25,7 @@ class Case:
     environment: tuple[tuple[str, str], ...]
     timeout: float
     same_output: bool  # the output must be the same for all transports and modes
+    returns_errors: tuple[str, ...]  # its cases that look at returned errors; "*": all
 
     @property
     def name(self) -> str:
@@ -108,7 +109,24 @@ class Table:
             environment=tuple(sorted(environment.items())),
             timeout=float(program.get("timeout", self.data["timeout"])),
             same_output=bool(program.get("same_output", False)),
+            returns_errors=tuple(program.get("returns_errors", [])),
         )
+
+    def forced(self, cases: list[Case], modes: list[str]) -> list[Case]:
+        """The default cases in other modes; not where errors end the job that a program looks at."""
+        result = []
+        for case in cases:
+            for mode in modes if case.mode == "default" else []:
+                settings = self._settings(self.modes, mode)
+                arguments = case.arguments
+                if case.returns_errors and settings.get("CHECK_ERRORS") == "fatal":
+                    if case.returns_errors == ("*",):
+                        continue
+                    arguments += (f"--skip={','.join(case.returns_errors)}",)
+                environment = tuple(sorted({**dict(case.environment), **settings}.items()))
+                result.append(dataclasses.replace(case, mode=mode, arguments=arguments,
+                                                  environment=environment))
+        return result
 
     @staticmethod
     def _settings(table: dict, name: str) -> dict:

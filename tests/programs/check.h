@@ -211,13 +211,17 @@ inline void parse(int argc, char** argv, std::string& only, bool& list) {
 // CHECK_BARE=1 leaves out what the cases do not need themselves: for a library under construction.
 inline bool bare() { return getenv("CHECK_BARE") != nullptr; }
 
+inline bool errors_are_fatal() {
+  const char* errors = getenv("CHECK_ERRORS");
+  return errors && strcmp(errors, "fatal") == 0;
+}
+
 inline void learn_world() {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   // The programs look at every return code themselves and so can name the line.
   // CHECK_ERRORS=fatal leaves the default, where the library may return before it knows of one.
-  const char* errors = getenv("CHECK_ERRORS");
-  if (errors && strcmp(errors, "fatal") == 0) return;
+  if (errors_are_fatal()) return;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 }

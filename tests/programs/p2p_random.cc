@@ -125,7 +125,7 @@ class Round {
           continue;
         }
         Receive r{key.first, key.second, comm, false, Receiving::irecv, list[i]->bytes};
-        if (list[i]->bytes > 0 && mine_.chance(8)) {
+        if (list[i]->bytes > 0 && mine_.chance(8) && !check::errors_are_fatal()) {
           r.room = mine_.below(list[i]->bytes);
           r.truncated = true;
         } else if (mine_.chance(30)) {

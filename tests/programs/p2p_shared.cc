@@ -31,6 +31,7 @@ Plan make(check::Random& random) {
   plan.lower_sends = random.chance(50);
   plan.bytes = random.chance(70) ? random.pick(edges) : random.between(1, 700'000);
   plan.room = random.chance(10) ? random.between(0, plan.bytes) : plan.bytes + random.between(0, 9);
+  if (check::errors_are_fatal() && plan.room < plan.bytes) plan.room = plan.bytes;
   plan.tag = random.between(0, 2);
   plan.before = random.chance(25) ? random.between(1, 3) : 0;
   plan.after = random.chance(25) ? random.between(1, 3) : 0;
