@@ -1,7 +1,7 @@
 // dispatch_bench: what trapping system calls costs a program. One process:
 //   g++ -std=c++20 -O2 -Isrc -pthread bench/unit/dispatch_bench.cc src/guard/dispatch.cc
-//       src/guard/detail/{trapped_call,calls,gate}.cc src/base/{selector,signals_trap}.cc -o
-//       dispatch_bench
+//       src/guard/detail/{trapped_call,calls,gate}.cc src/base/{selector,signals,signals_trap}.cc
+//       -o dispatch_bench
 // All states take turns, round by round, because the machine changes speed. Printed: microseconds a
 // call, median and quartiles over the rounds.
 #include <algorithm>
@@ -124,6 +124,15 @@ int main() {
        [] {
          arm();
          dispatch.disarm();
+       },
+       nullptr,
+       {}},
+      {"arm, disarm, and a call",
+       nullptr,
+       [] {
+         arm();
+         dispatch.disarm();
+         (void)syscall(SYS_getppid);
        },
        nullptr,
        {}},

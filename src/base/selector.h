@@ -13,7 +13,9 @@ inline constexpr uint32_t calls_trapped = 1;   // the program's, trapped
 inline constexpr uint32_t calls_ours = 0x100;  // inside MPI: let through, whoever arms
 
 extern constinit thread_local std::atomic<uint32_t> selector;
-// Pages are closed: threads outside MPI are trapped.
+// Whether threads outside MPI are trapped. They linger so when nothing is closed any more, until
+// the first call: if none comes before the next time, none has to be asked what it changed.
+inline constexpr uint32_t rests = 0, armed = 1, lingers = 2;
 extern std::atomic<uint32_t> calls_armed;
 
 // On entry to MPI, on an application thread: our own calls are not trapped.
@@ -22,7 +24,7 @@ inline void pass_calls() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-// On leaving: trapped again, if pages are closed.
+// On leaving: trapped again, if pages are closed, or were.
 inline void resume_calls() {
   selector.store(calls_pass, std::memory_order_relaxed);
   // The order of these two holds between threads, too: Dispatch::arm() has the kernel make it so.

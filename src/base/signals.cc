@@ -12,6 +12,7 @@ namespace {
 
 constinit std::atomic<bool (*)(const void*)> access_handler{nullptr};
 struct sigaction former_handler;  // written before ours is installed
+constinit std::atomic<void (*)(int)> dump_handler{nullptr};
 
 // To whom the fault belonged before us. Without a handler the access, tried again, ends the process
 // as it would have; a signal that was sent is sent again.
@@ -69,7 +70,12 @@ void on_dump_signal(void (*dump)(int)) {
   struct sigaction ours {};
   ours.sa_handler = dump;
   ours.sa_flags = SA_RESTART;
+  dump_handler.store(dump, std::memory_order_relaxed);
   sigaction(SIGUSR1, &ours, nullptr);
+}
+
+bool is_dump_handler(const void* handler) {
+  return handler == reinterpret_cast<const void*>(dump_handler.load(std::memory_order_relaxed));
 }
 
 void on_fork(void (*before)(), void (*child)()) {

@@ -6,6 +6,7 @@ namespace headway::base {
 
 // SIGUSR1 calls `dump` unless the program has a handler of its own. SIGSAFE: dump only reads.
 void on_dump_signal(void (*dump)(int));
+bool is_dump_handler(const void* handler);
 // `before` is called by a thread that is about to fork, `child` in every forked child. Once for the
 // life of the process.
 void on_fork(void (*before)(), void (*child)());

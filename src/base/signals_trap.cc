@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/selector.h"
+#include "base/signals.h"
 
 namespace headway::base {
 namespace {
@@ -70,8 +71,8 @@ void chain_trap_signal(int number, siginfo_t* info, void* context) {
   }
 }
 
-bool keep_trap_signal(TrapHandler handler, uint64_t& caught) {
-  caught = 0;
+bool keep_trap_signal(TrapHandler handler, uint64_t& caught, uint64_t& programs) {
+  caught = programs = 0;
   for (int number = 1; number <= last_signal; ++number) {
     if (number == SIGKILL || number == SIGSTOP) continue;
     KernelAction now{};
@@ -82,6 +83,8 @@ bool keep_trap_signal(TrapHandler handler, uint64_t& caught) {
     }
     if (!is_function(now.handler)) continue;
     caught |= signal_bit(number);
+    const bool dumps = is_dump_handler(reinterpret_cast<const void*>(now.handler));
+    if (!dumps) programs |= signal_bit(number) & ~not_programs;
     if (!(now.mask & signal_bit(SIGSYS))) continue;
     // A call inside that handler would be trapped with the signal blocked.
     now.mask &= ~signal_bit(SIGSYS);

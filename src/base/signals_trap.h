@@ -16,6 +16,9 @@ inline constexpr uint64_t own_faults = signal_bit(SIGSEGV) | signal_bit(SIGBUS) 
                                        signal_bit(SIGFPE) | signal_bit(SIGILL) |
                                        signal_bit(SIGTRAP);
 
+// Handlers of these do not come from outside, or are the C library's (32 and 33).
+inline constexpr uint64_t not_programs = own_faults | signal_bit(32) | signal_bit(33);
+
 // The kernel's view of a handler (the C library's has room for more signals).
 struct KernelAction {
   uintptr_t handler;
@@ -31,7 +34,8 @@ void give_back_trap_signal(TrapHandler handler);
 // Hands a signal to the handler that the program had before.
 void chain_trap_signal(int number, siginfo_t* info, void* context);
 // Takes SIGSYS out of this thread's mask and out of the masks that the program's handlers run with.
-// `caught`: the signals that have handlers. False: SIGSYS is not ours any more.
-bool keep_trap_signal(TrapHandler handler, uint64_t& caught);
+// `caught`: the signals that have handlers; `programs`: those of the program that others may send.
+// False: SIGSYS is not ours any more.
+bool keep_trap_signal(TrapHandler handler, uint64_t& caught, uint64_t& programs);
 
 }  // namespace headway::base

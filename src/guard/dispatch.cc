@@ -44,9 +44,12 @@ void forget(void*) {
   Thread* thread = me;
   if (!thread) return;
   if (thread->selector) {
+    trap_state.settled.store(true, std::memory_order_relaxed);  // it runs free to its end
     base::pass_calls();
     Pages* pages = trap_state.pages.load(std::memory_order_acquire);
-    if (pages && base::calls_armed.load(std::memory_order_acquire)) pages->await_all();
+    if (pages && base::calls_armed.load(std::memory_order_acquire) == base::armed) {
+      pages->await_all();
+    }
     leave_kernel();
   }
   const base::SpinGuard held(threads_lock);
@@ -73,11 +76,38 @@ bool enter(std::atomic<uint32_t>* selector) {
   return false;
 }
 
-// The kernel counts a folder for each thread beside the folder's own two.
-size_t threads_of_process() {
-  struct stat tasks;
-  return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 2 ? tasks.st_nlink - 2 : 0;
-}
+// Open, it is asked in a quarter of the time. The program may close it, and open something else.
+class ThreadFolder {
+ public:
+  void open() {
+    if (fd_ < 0) fd_ = ::open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd_ < 0 || fstat(fd_, &first_) != 0) first_ = {};
+  }
+  void close() {
+    struct stat now;
+    if (fd_ >= 0 && look(now)) ::close(fd_);
+    fd_ = -1;
+  }
+  // The kernel counts a folder for each thread beside the folder's own two.
+  size_t threads() const {
+    struct stat now;
+    const bool found = look(now) || stat(name, &now) == 0;
+    return found && now.st_nlink > 2 ? now.st_nlink - 2 : 0;
+  }
+
+ private:
+  static constexpr const char* name = "/proc/self/task";
+  bool look(struct stat& now) const {
+    return fstat(fd_, &now) == 0 && now.st_ino == first_.st_ino && now.st_dev == first_.st_dev;
+  }
+  int fd_ = -1;
+  struct stat first_ {};
+};
+ThreadFolder thread_folder;
+
+// How long not to linger after calls have come while it did.
+constexpr uint32_t most_skips = 64;
+uint32_t skips = 0, skips_left = 0;
 
 // Field 32 of its statistics: blocked signals, the first 31.
 bool blocks_trap(pid_t id) {
@@ -113,6 +143,14 @@ bool is_alone() {
   return true;
 }
 
+void rest() {
+  base::calls_armed.store(base::rests, std::memory_order_seq_cst);
+  set_all(base::calls_trapped, base::calls_pass);
+}
+
+// A handler that comes inside MPI is not trapped.
+bool has_handlers() { return trap_state.programs.load(std::memory_order_relaxed) != 0; }
+
 }  // namespace
 
 Outcome Dispatch::start(Pages* pages) {
@@ -129,6 +167,7 @@ Outcome Dispatch::start(Pages* pages) {
   }
   const Outcome outcome = start_trap();
   if (outcome != Outcome::ok) return outcome;
+  thread_folder.open();
   trap_state.pages.store(pages, std::memory_order_release);
   // Where this is refused, order_others() says so.
   (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0);
@@ -138,10 +177,11 @@ Outcome Dispatch::start(Pages* pages) {
 
 void Dispatch::stop() {
   if (!started_) return;
-  disarm();
+  rest();
   // Another thread may be about to trap its calls still: see resume_calls().
   if (is_alone()) stop_trap();
   trap_state.pages.store(nullptr, std::memory_order_release);
+  thread_folder.close();
   started_ = false;
 }
 
@@ -158,41 +198,59 @@ bool Dispatch::covers_all_threads() {
       const base::SpinGuard held(threads_lock);
       if (i >= used_threads) break;
       thread = threads[i];
-      const bool other = thread.id && &threads[i] != me;
-      // One that ended without telling must not stand for another.
+      const bool other = thread.selector && &threads[i] != me;
+      // One that ended without telling must not stand for another. (Ours tell.)
       if (other && syscall(SYS_tgkill, getpid(), thread.id, 0) != 0) threads[i] = thread = {};
     }
     if (!thread.id) continue;
     ++counted;
     if (thread.selector && &threads[i] != me && blocks_trap(thread.id)) return false;
   }
-  return counted == threads_of_process();
+  return counted == thread_folder.threads();
 }
 
 bool Dispatch::arm() {
   if (!covers_all_threads()) return false;
+  const uint32_t state = base::calls_armed.load(std::memory_order_seq_cst);
   // What the program did while it ran free.
-  const bool ran_free =
-      trap_state.settled.exchange(false, std::memory_order_relaxed) || !is_armed();
+  const bool ran_free = trap_state.settled.exchange(false, std::memory_order_seq_cst) ||
+                        state == base::rests || (state == base::lingers && has_handlers());
   if (ran_free && !keep_trap(me && me->selector)) {
     trap_state.settled.store(true, std::memory_order_relaxed);
     return false;
   }
   const bool alone = is_alone();
-  const bool before = base::calls_armed.exchange(1, std::memory_order_seq_cst);
+  const uint32_t before = base::calls_armed.exchange(base::armed, std::memory_order_seq_cst);
   trap_state.armings.fetch_add(1, std::memory_order_seq_cst);
   if (alone || order_others()) {
     set_all(base::calls_pass, base::calls_trapped);
-    // A thread that makes another is trapped by now, or has just made it: then it is seen.
-    if (alone || covers_all_threads()) return true;
+    // A call that ended the lingering since we looked may have changed anything. A thread that
+    // makes another is trapped by now, or has just made it: then it is seen.
+    const bool missed =
+        !ran_free && (before == base::rests || trap_state.settled.load(std::memory_order_seq_cst));
+    if (alone || (!missed && covers_all_threads())) {
+      if (!ran_free && before == base::lingers) skips = 0;
+      return true;
+    }
   }
-  if (!before) disarm();
+  if (before != base::armed) rest();
   return false;
 }
 
 void Dispatch::disarm() {
-  base::calls_armed.store(0, std::memory_order_seq_cst);
-  set_all(base::calls_trapped, base::calls_pass);
+  if (trap_state.broken.exchange(false, std::memory_order_relaxed)) {
+    skips = skips ? skips * 2 : 1;
+    if (skips > most_skips) skips = most_skips;
+    skips_left = skips;
+  }
+  const bool skip = skips_left > 0;
+  if (skip) --skips_left;
+  if (skip || has_handlers() || trap_state.settled.load(std::memory_order_relaxed)) {
+    rest();
+  } else {
+    uint32_t state = base::armed;
+    base::calls_armed.compare_exchange_strong(state, base::lingers);
+  }
 }
 
 }  // namespace headway::guard

@@ -288,7 +288,6 @@ TEST_F(Signals, TrappedWhenNothingIsClosedAnyMore) {
   close(1, 1);
   raise(SIGUSR2);  // the return from the handler
   EXPECT_EQ(handled, 1);
-  EXPECT_EQ(since().settled, 1u);
 
   bool ran = false;
   close(1, 1);
@@ -304,6 +303,52 @@ TEST_F(Signals, TrappedWhenNothingIsClosedAnyMore) {
   close(1, 1);
   half_disarmed();
   EXPECT_EQ(write(file_, buffer_, buffer_bytes), ssize_t(buffer_bytes));
+}
+
+// After the last page the trap stays until a call comes. Where none does, nothing can have changed
+// before the next time; where one does, it is trapped once, and what it changed is found.
+TEST_F(Signals, TheTrapLingers) {
+  const std::atomic<uint64_t>& looks = dispatch_.counters().looks;
+  close(1, 1);
+  open_and_disarm();
+  uint64_t before = looks;
+  for (int i = 0; i < 10; ++i) {
+    close(1, 1);
+    open_and_disarm();
+  }
+  EXPECT_EQ(looks, before);
+
+  const Snapshot rest = snapshot();
+  for (int i = 0; i < 5; ++i) (void)syscall(SYS_getppid);
+  EXPECT_EQ(snapshot().traps, rest.traps + 1);
+  EXPECT_EQ(snapshot().passed, rest.passed + 1);
+
+  close(1, 1);
+  EXPECT_EQ(looks, ++before);
+  open_and_disarm();  // not again at once, where calls come
+  for (int i = 0; i < 5; ++i) (void)syscall(SYS_getppid);
+  EXPECT_EQ(snapshot().traps, rest.traps + 1);
+}
+
+TEST_F(Signals, HandlersThatAreInstalledWhileTheTrapLingers) {
+  close(1, 1);
+  open_and_disarm();
+  handle(0, true);
+  std::function<void()> writes = [this] { handler_result = write(file_, buffer_, buffer_bytes); };
+  in_handler = &writes;
+  close(1, 1, 20);
+  raise(SIGUSR2);
+  EXPECT_EQ(handler_result, ssize_t(buffer_bytes));
+  open_and_disarm();
+
+  // By a handler that has come inside MPI, where nothing is trapped.
+  Dispatch::pass();
+  handle(0, true);
+  handler_result = 0;
+  close(1, 1, 20);
+  raise(SIGUSR2);
+  EXPECT_EQ(handler_result, ssize_t(buffer_bytes));
+  open_and_disarm();
 }
 
 // Handlers come after a wait for pages; what ends the program does not have to wait.
@@ -404,7 +449,9 @@ TEST(Chained, OwnHandlerOfSigsys) {
   own_buffer = buffer;
   own_file = int(memfd_create("dispatch_test", 0));
   for (int i = 0; i < 1000 && !dispatch.covers_all_threads(); ++i) sleep_ms(1);
+  Dispatch::pass();  // as the engine
   ASSERT_TRUE(dispatch.arm());
+  Dispatch::resume();
   (void)syscall(SYS_getppid);
   EXPECT_EQ(own_signals, 0);
   const uint64_t traps = dispatch.counters().traps;

@@ -134,7 +134,7 @@ class Trapped : public testing::Test {
 
   // Closes and traps. The pages open `ms` later, if that is not 0.
   void close(size_t first, size_t count, long ms = 0) {
-    Dispatch::pass();  // as the engine
+    Dispatch::pass();
     ASSERT_TRUE(arm());
     pages_.close(buffer_ + first * page_bytes, count * page_bytes);
     after(ms, [this] { pages_.open(); });
@@ -142,6 +142,7 @@ class Trapped : public testing::Test {
   }
   // The kernel counts a thread for a moment after it has been joined.
   bool arm() {
+    const base::OwnCalls ours;  // as the engine
     for (int i = 0; i < 1000; ++i) {
       if (dispatch_.arm()) return true;
       sleep_ms(1);

@@ -85,8 +85,10 @@ TEST_F(Trapped, ThreadsThatAreNotEnrolled) {
   wait_for(2);
   EXPECT_TRUE(enrolled);
   EXPECT_TRUE(dispatch_.covers_all_threads());
+  Dispatch::pass();
   EXPECT_TRUE(dispatch_.arm());
   dispatch_.disarm();
+  Dispatch::resume();
   step = 3;
   wait_for(4);
   EXPECT_FALSE(dispatch_.covers_all_threads()) << "a trapped call would kill it";

@@ -93,6 +93,7 @@ class Trapped {
   void match();
   void go_through(Way way);
   void run_free(uint32_t seen);
+  static bool is_armed();
 
   Pages* pages_;
   greg_t* registers_;
@@ -150,25 +151,36 @@ bool Trapped::read(uint64_t at, void* to, size_t n) {
   return process_vm_readv(getpid(), &ours, 1, &theirs, 1, 0) == ssize_t(n);
 }
 
+// It may only linger: then it ends.
+bool Trapped::is_armed() {
+  uint32_t state = base::calls_armed.load(std::memory_order_acquire);
+  if (state == base::lingers) {
+    // Before its end: who arms after that looks at what this call has changed.
+    trap_state.settled.store(true, std::memory_order_seq_cst);
+    trap_state.broken.store(true, std::memory_order_relaxed);
+    if (base::calls_armed.compare_exchange_strong(state, base::rests)) return false;
+  }
+  return state == base::armed;
+}
+
 void Trapped::handle() {
   const uint64_t start = base::now_ns();
   const uint32_t seen = trap_state.armings.load(std::memory_order_acquire);
   // Disarmed since it was trapped: nothing is closed. The original instruction makes the call,
   // since the gate is for what has been looked at: a signal return or a new thread has no stack
   // there.
-  const bool armed = pages_ && base::calls_armed.load(std::memory_order_acquire);
+  const bool armed = pages_ && is_armed();
   const Way way = armed ? decide() : Way::settle;
-  if (way == Way::settle) {
-    trap_state.settled.store(true, std::memory_order_relaxed);
+  if (armed && way == Way::settle) {
     begin_wait();
     const uint64_t waits = base::now_ns();
-    if (armed) pages_->await_all();
+    pages_->await_all();
     waited_ns_ += base::now_ns() - waits;
   }
   count(trap_state.counters.traps);
-  count(way == Way::settle ? trap_state.counters.settled
-        : waited_          ? trap_state.counters.waited
-                           : trap_state.counters.passed);
+  count(armed && way == Way::settle ? trap_state.counters.settled
+        : waited_                   ? trap_state.counters.waited
+                                    : trap_state.counters.passed);
   count(trap_state.counters.nanoseconds, base::now_ns() - start - waited_ns_);
   if (waited_ns_) count(trap_state.counters.waited_nanoseconds, waited_ns_);
   // From here on no call of ours: it would be trapped itself.
@@ -191,6 +203,7 @@ void Trapped::run_free(uint32_t seen) {
   registers_[REG_RAX] = greg_t(number_);
   registers_[REG_RIP] -= 2;  // `syscall` and `int $0x80` are as long
   for (;;) {
+    trap_state.settled.store(true, std::memory_order_relaxed);
     base::selector.store(base::calls_pass, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // Who arms from here on sees us outside, and traps the call again.
@@ -448,6 +461,8 @@ Way Trapped::change_action() {
   if (ours || (action.mask & trap_bit)) return Way::settle;
   if (number >= 1 && number <= 64 && action.handler > uintptr_t(SIG_IGN)) {
     trap_state.caught.fetch_or(base::signal_bit(number), std::memory_order_relaxed);
+    trap_state.programs.fetch_or(base::signal_bit(number) & ~base::not_programs,
+                                 std::memory_order_relaxed);
   }
   return Way::gate;
 }
@@ -497,10 +512,12 @@ void leave_kernel() { (void)prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_
 bool keep_trap(bool enrolled) {
   // Sixty system calls, each of which costs an enrolled thread half as much again.
   if (enrolled) leave_kernel();
-  uint64_t caught = 0;
-  bool ours = base::keep_trap_signal(on_trap, caught);
+  count(trap_state.counters.looks);
+  uint64_t caught = 0, programs = 0;
+  bool ours = base::keep_trap_signal(on_trap, caught, programs);
   if (enrolled) ours = enroll_in_kernel() && ours;
   trap_state.caught.store(caught, std::memory_order_relaxed);
+  trap_state.programs.store(programs, std::memory_order_relaxed);
   return ours;
 }
 

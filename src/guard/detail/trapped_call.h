@@ -12,9 +12,12 @@ namespace headway::guard {
 // One a process: a signal handler has no other way to find it.
 struct TrapState {
   std::atomic<Pages*> pages{nullptr};
-  std::atomic<uint64_t> caught{0};  // signals that have handlers, since the last arming
+  // Since the last look at them: signals that have handlers, and those whose handlers are the
+  // program's and may come inside MPI, where they change what they like.
+  std::atomic<uint64_t> caught{0}, programs{0};
   std::atomic<uint32_t> armings{0};
   std::atomic<bool> settled{false};  // a thread ran free: handlers may have changed
+  std::atomic<bool> broken{false};   // a call came while the trap lingered
   TrapCounters counters;
 };
 extern TrapState trap_state;
