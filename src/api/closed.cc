@@ -10,7 +10,9 @@ template <class Open>
 void await(Open&& open) {
   waiting::Waiter& waiter = process().waiter();
   waiter.engine.handoff.enter();
+  waiter.engine.guard.begin_wait();
   waiter.until(open, nullptr);
+  waiter.engine.guard.end_wait();
   waiter.engine.handoff.leave();
 }
 

@@ -118,12 +118,14 @@ int replace(const char* call, void* buf, int64_t count, MPI_Datatype datatype, i
 HEADWAY_ENTRY(MPI_Sendrecv)(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
                 void* recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
                 MPI_Comm comm, MPI_Status* status) {
+  note_site();
   return sendrecv("MPI_Sendrecv", {sendbuf, sendcount, sendtype, dest, sendtag},
                   {recvbuf, recvcount, recvtype, source, recvtag}, comm, status);
 }
 HEADWAY_ENTRY(MPI_Sendrecv_c)(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
                   int sendtag, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
                   int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+  note_site();
   return sendrecv("MPI_Sendrecv_c", {sendbuf, sendcount, sendtype, dest, sendtag},
                   {recvbuf, recvcount, recvtype, source, recvtag}, comm, status);
 }
@@ -141,11 +143,13 @@ HEADWAY_ENTRY(MPI_Isendrecv_c)(const void* sendbuf, MPI_Count sendcount, MPI_Dat
 }
 HEADWAY_ENTRY(MPI_Sendrecv_replace)(void* buf, int count, MPI_Datatype datatype, int dest, int sendtag,
                         int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+  note_site();
   return replace("MPI_Sendrecv_replace", buf, count, datatype, dest, sendtag, source, recvtag, comm,
                  status, nullptr);
 }
 HEADWAY_ENTRY(MPI_Sendrecv_replace_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
                           int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+  note_site();
   return replace("MPI_Sendrecv_replace_c", buf, count, datatype, dest, sendtag, source, recvtag,
                  comm, status, nullptr);
 }

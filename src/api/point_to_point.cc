@@ -164,10 +164,12 @@ HEADWAY_ENTRY(MPI_Rsend_c)(const void* buf, MPI_Count count, MPI_Datatype dataty
 
 HEADWAY_ENTRY(MPI_Recv)(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
             MPI_Status* status) {
+  note_site();
   return receive("MPI_Recv", buf, count, datatype, source, tag, comm, status);
 }
 HEADWAY_ENTRY(MPI_Recv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
               MPI_Status* status) {
+  note_site();
   return receive("MPI_Recv_c", buf, count, datatype, source, tag, comm, status);
 }
 

@@ -130,10 +130,12 @@ HEADWAY_ENTRY(MPI_Improbe)(int source, int tag, MPI_Comm comm, int* flag, MPI_Me
 }
 HEADWAY_ENTRY(MPI_Mrecv)(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
              MPI_Status* status) {
+  note_site();
   return mrecv("MPI_Mrecv", buf, count, datatype, message, status);
 }
 HEADWAY_ENTRY(MPI_Mrecv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
                MPI_Status* status) {
+  note_site();
   return mrecv("MPI_Mrecv_c", buf, count, datatype, message, status);
 }
 HEADWAY_ENTRY(MPI_Imrecv)(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,

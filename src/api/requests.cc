@@ -235,6 +235,13 @@ bool errors_abort_for(const Request* request) {
   return errors_abort(static_cast<const objects::Comm*>(request->communicator));
 }
 
+void note_waits(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) {
+    Request* request = active_at(requests, i);
+    if (request && !is_done(request)) engine().note_wait(request);
+  }
+}
+
 // Lets the user go on from all that is not done, if nothing of it is worth waiting for. `first`:
 // the first that is not done; `unready`: where the last look ended. Engine held.
 bool release_all(int count, const MPI_Request* requests, int first, int& unready,
@@ -325,6 +332,7 @@ using namespace headway;
 using namespace headway::api;
 
 HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
+  note_site();
   if (!is_still_running()) return not_running("MPI_Wait");
   int code;
   Request* request = look_up("MPI_Wait", *handle, code);
@@ -356,13 +364,19 @@ HEADWAY_ENTRY(MPI_Test)(MPI_Request* handle, int* flag, MPI_Status* status) {
 }
 
 HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuses) {
+  note_site();
   if (const int code = check_list("MPI_Waitall", count, requests)) return code;
   const Inside inside("MPI_Waitall", unset, unset);
   // One wait for all: between two waits this rank would look as if it had left MPI.
   int next = 0, unready = 0;
   waiting::Patience patience(engine(), statuses == MPI_STATUSES_IGNORE);
   protocols::Peer* hint = nullptr;
+  bool is_noted = !engine().may_release();
   const auto all_are_done = [&] {
+    if (!is_noted) [[unlikely]] {
+      is_noted = true;
+      note_waits(count, requests);
+    }
     for (; next < count; ++next) {
       const Request* request = active_at(requests, next);
       if (request && !is_done(request)) {
@@ -385,6 +399,7 @@ HEADWAY_ENTRY(MPI_Testall)(int count, MPI_Request* requests, int* flag, MPI_Stat
 }
 
 HEADWAY_ENTRY(MPI_Waitany)(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  note_site();
   if (const int code = check_list("MPI_Waitany", count, requests)) return code;
   if (!any_active(count, requests)) {
     *index = MPI_UNDEFINED;
@@ -427,6 +442,7 @@ HEADWAY_ENTRY(MPI_Testany)(int count, MPI_Request* requests, int* index, int* fl
 
 HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, int* indices,
                 MPI_Status* statuses) {
+  note_site();
   if (const int code = check_list("MPI_Waitsome", incount, requests)) return code;
   if (!any_active(incount, requests)) {
     *outcount = MPI_UNDEFINED;

@@ -64,8 +64,11 @@ const char* explain(Kind kind, Outcome outcome) {
                  : "this kernel's userfaultfd does not tell of moved memory (it takes Linux 4.14)";
     default:
       return kind == Kind::trap ? "no memfd, no /proc/self/maps, or no SIGSEGV handler is allowed"
-                                : "userfaultfd is refused (by the kernel, or by a filter of system "
-                                  "calls as containers have)";
+             : kind == Kind::minor
+                 ? "userfaultfd or memfd is refused (by the kernel, or by a filter of system calls "
+                   "as containers have)"
+                 : "userfaultfd is refused (by the kernel, or by a filter of system calls as "
+                   "containers have)";
   }
 }
 

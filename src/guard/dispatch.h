@@ -25,6 +25,8 @@ class Pages {
   virtual bool is_unmatched() = 0;                          // a released receive has no message yet
   virtual void await_matched() = 0;
   virtual void await_all() = 0;  // until nothing is closed
+  // Every call is to wait for all pages: trapping one after the other costs more than it hides.
+  virtual bool settles() { return false; }
 
  protected:
   ~Pages() = default;

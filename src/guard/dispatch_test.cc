@@ -335,6 +335,19 @@ TEST_F(Trapped, CallsThatReachNoClosedPageLeaveItClosed) {
   EXPECT_EQ(snapshot().traps, before.traps);
 }
 
+TEST_F(Trapped, WhereItSettlesTheFirstCallWaitsAndTheRestIsFree) {
+  pages_.settling = true;
+  close(1, 2, 30);
+  const pid_t parent = pid_t(syscall(SYS_getppid));
+  EXPECT_FALSE(pages_.any_closed());
+  for (int i = 0; i < 100; ++i) (void)syscall(SYS_getppid);
+  const Snapshot counted = since();
+  open_and_disarm();
+  EXPECT_EQ(parent, getppid());
+  EXPECT_EQ(counted.settled, 1u);
+  EXPECT_EQ(counted.traps, 1u);
+}
+
 TEST_F(Trapped, BeforeTheMatchOnlyWhatNobodySees) {
   pages_.unmatched = true;
   close(1, 1);

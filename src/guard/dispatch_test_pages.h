@@ -69,7 +69,9 @@ class FakePages final : public Pages {
   }
   bool any_closed() const { return begin_.load() < end_.load(); }
 
-  std::atomic<bool> unmatched{false};
+  bool settles() override { return settling.load(); }
+
+  std::atomic<bool> unmatched{false}, settling{false};
   std::atomic<int> opens{0}, matches{0}, alls{0};
 
  private:

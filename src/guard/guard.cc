@@ -9,9 +9,6 @@
 namespace headway::guard {
 namespace {
 
-// Opened in one call: fewer cost more calls, more keep waiting whoever touched the first of them.
-constexpr size_t batch_pages = 16;
-
 char* page_of(const void* address) {
   return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(address) & ~uintptr_t(page_bytes - 1));
 }
@@ -78,17 +75,17 @@ Region* Guard::close_with_contents(Range range) { return close(range, true); }
 Region* Guard::close(Range range, bool keep) {
   if (!mechanism_ || !range.pages) return nullptr;
   const base::SpinGuard held(lock_);
-  Region* region = is_plain(range) && leave_to_others(range) ? regions_.take() : nullptr;
-  if (!region) {
-    ++counters.refused;
-    return nullptr;
-  }
+  if (!is_plain(range)) return ++counters.no_memory, nullptr;
+  if (!leave_to_others(range)) return ++counters.overlaps, nullptr;
+  Region* region = regions_.take();
+  if (!region) return ++counters.refused, nullptr;
   region->range = range;
   region->awaited = range.bytes();
   region->places = nullptr;
   region->view = nullptr;
-  region->owner = 0;
-  region->waited_ns = 0;
+  region->owner = {};
+  region->waited_ns = region->untouched_ns = 0;
+  region->touches = 0;
   region->got = static_cast<uint16_t*>(base::heap_allocate(notes_bytes(range.pages)));
   if (region->got) {
     region->pages = reinterpret_cast<Page*>(region->got + range.pages);
@@ -97,6 +94,7 @@ Region* Guard::close(Range range, bool keep) {
     if (closed == Outcome::ok) {
       memset(region->got, 0, notes_bytes(range.pages));
       region->closed_at = base::now_ns();
+      region->inside_ns = inside_ns(region->closed_at);
       active_.push_back(region);
       closed_.fetch_add(1, std::memory_order_release);
       ++counters.closed;
@@ -207,10 +205,26 @@ void Guard::lose(Region* region, size_t page) {
   if (place(*region, page)) mechanism_->clear(place(*region, page));
 }
 
+void Guard::begin_wait() {
+  const base::SpinGuard held(lock_);
+  if (inside_++ == 0) inside_since_ = base::now_ns();
+}
+
+void Guard::end_wait() {
+  const base::SpinGuard held(lock_);
+  if (--inside_ == 0) inside_ns_ += base::now_ns() - inside_since_;
+}
+
 void Guard::finish(Region* region) {
-  ended = {region->owner, base::now_ns() - region->closed_at, region->waited_ns};
+  const uint64_t now = base::now_ns();
+  ended = {region->owner, now - region->closed_at, region->waited_ns,
+           inside_ns(now) - region->inside_ns, region->touches};
   counters.closed_ns += ended.closed_ns;
   counters.waited_ns += ended.waited_ns;
+  counters.inside_ns += ended.inside_ns;
+  const uint64_t waited = ended.waited_ns + ended.inside_ns;
+  if (ended.closed_ns > waited) counters.hidden_ns += ended.closed_ns - waited;
+  counters.untouched_ns += region->touches ? region->untouched_ns : ended.closed_ns;
   const size_t pages = region->range.pages;
   if (!region->places) {
     mechanism_->forget(region->range);
@@ -277,6 +291,7 @@ void Guard::heard(Event event, Range range, char* to) {
       } else {
         awaited_.store(address, std::memory_order_relaxed);
         awaited_since_ = base::now_ns();
+        if (region->touches++ == 0) region->untouched_ns = awaited_since_ - region->closed_at;
       }
       continue;
     }

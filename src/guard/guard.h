@@ -35,9 +35,18 @@ struct Region {
   Region* list_next = nullptr;
   Region* list_prev = nullptr;
 
-  uint32_t owner = 0;       // what whoever closed it wants to be told at its end
-  uint64_t closed_at = 0;   // ns
-  uint64_t waited_ns = 0;   // that threads waited for its pages
+  // What whoever closed it wants to be told at its end.
+  struct Owner {
+    uint32_t token = 0;
+    bool settles = false;
+    uint64_t closing_ns = 0, traps = 0;
+  };
+  Owner owner;
+  uint64_t closed_at = 0;     // ns
+  uint64_t waited_ns = 0;     // that threads waited for its pages, which they had touched
+  uint64_t inside_ns = 0;     // Guard::inside_ns() when it was closed
+  uint64_t untouched_ns = 0;  // from its closing to the first such touch; 0: none
+  uint32_t touches = 0;
   Range range;              // where it was closed
   char* view = nullptr;     // data for byte i of the range are to be put at view + i
   size_t awaited = 0;       // bytes that have not arrived
@@ -51,11 +60,16 @@ struct Region {
 struct Counters {
   uint64_t closed = 0;        // ranges
   uint64_t closed_bytes = 0;  // in them
-  uint64_t refused = 0;       // ranges that could not be closed
+  uint64_t no_memory = 0;     // ranges that were not closed: shared, of a file, a stack, read-only
+  uint64_t overlaps = 0;      // they hold closed pages already
+  uint64_t refused = 0;       // by the system: a limit, locked memory
   uint64_t opened = 0;        // pages
   uint64_t touched = 0;       // waits of program threads for a closed page
   uint64_t closed_ns = 0;     // from the closing of ranges to their ends
-  uint64_t waited_ns = 0;     // that threads waited for closed pages
+  uint64_t waited_ns = 0;     // that threads waited for closed pages that they had touched
+  uint64_t inside_ns = 0;     // that they waited for closed ranges elsewhere, once for each range
+  uint64_t hidden_ns = 0;     // that ranges were closed and nobody waited for them
+  uint64_t untouched_ns = 0;  // from the closing of ranges to the first touch, or to their ends
   uint64_t gone = 0;          // pages that the program dropped or unmapped while they were closed
 };
 
@@ -82,8 +96,9 @@ class Guard final : Listener {
   bool arrived(Region* region, size_t offset, size_t n);
   // The region that ended last.
   struct End {
-    uint32_t owner;
-    uint64_t closed_ns, waited_ns;
+    Region::Owner owner;
+    uint64_t closed_ns, waited_ns, inside_ns;
+    uint32_t touches;
   };
   End ended{};
   Region* find(uint32_t index, uint32_t generation) { return regions_.find(index, generation); }
@@ -98,12 +113,18 @@ class Guard final : Listener {
   // True if the program can write memory that others see, beside what `ours` knows.
   bool shares_memory(bool (*ours)(const void* start, void* context), void* context);
 
+  // A thread of the program waits for closed pages without touching one; it does not now.
+  void begin_wait();
+  void end_wait();
+
   // What happened to closed pages since the last call. To be called when descriptor() is readable,
   // by a thread that never touches memory of the program.
   void serve();
   int descriptor() const { return mechanism_ ? mechanism_->descriptor() : -1; }
 
   Counters counters;
+  // Opened in one call: fewer cost more calls, more keep waiting whoever touched the first of them.
+  size_t batch_pages = 16;
 
  private:
   struct Found {
@@ -121,6 +142,9 @@ class Guard final : Listener {
   void lose(Region* region, size_t page);
   void waited_for(Region* region, size_t page);
   void finish(Region* region);
+  uint64_t inside_ns(uint64_t now) const {
+    return inside_ns_ + (inside_ ? now - inside_since_ : 0);
+  }
   char* place(const Region& region, size_t page) const {
     return region.places ? region.places[page] : region.range.base + page * page_bytes;
   }
@@ -134,6 +158,9 @@ class Guard final : Listener {
   std::atomic<uint32_t> mixed_{0};       // pages
   std::atomic<char*> awaited_{nullptr};  // the closed page that was touched last
   uint64_t awaited_since_ = 0;           // ns
+  uint32_t inside_ = 0;                  // threads between begin_wait() and end_wait()
+  uint64_t inside_since_ = 0;            // since the first of them began
+  uint64_t inside_ns_ = 0;               // in which there was one, up to inside_since_
 };
 
 }  // namespace headway::guard

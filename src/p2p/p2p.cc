@@ -126,6 +126,7 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
   Outcome outcome = Outcome::no_memory;
   if (request) {
     engine.handoff.driver = progress::Driver::waiting;
+    engine.note_wait(request);
     engine.start_receive(request);
     waiter.receive(request, unmatched);
     outcome = request->outcome;
@@ -188,6 +189,7 @@ Outcome send_receive(waiting::Waiter& waiter, const UserMemory& out, const Addre
   Outcome outcome = Outcome::no_memory;
   if (receive && send) {
     engine.handoff.driver = progress::Driver::waiting;
+    engine.note_wait(receive);
     engine.start_receive(receive);
     engine.start_send(send);
     // A receive that has been released would be half done in vain while the send still waits.
@@ -345,6 +347,7 @@ Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
   Outcome outcome = Outcome::no_memory;
   if (request) {
     engine.handoff.driver = progress::Driver::waiting;
+    engine.note_wait(request);
     engine.start_matched_receive(request, message);
     waiter.receive(request);
     outcome = request->outcome;

@@ -89,6 +89,7 @@ void Engine::give_request(Request* request) {
   request->cancelled = request->cancelling = false;
   request->held_by_user = request->blocking = request->copied = false;
   request->collective = 0;
+  request->site = 0;
   request->kind = RequestKind::null;
   requests_.give(request);
 }

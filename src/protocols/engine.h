@@ -34,8 +34,9 @@ struct EngineCounters {
   uint64_t claims = 0;  // sends that took an advertised receive
   uint64_t helped = 0;  // pieces copied for a transfer that the other rank began
   uint64_t garbage = 0;
-  uint64_t released = 0;  // receives whose user went on before the data had come
-  uint64_t foreseen = 0;  // those of them that had not been matched
+  uint64_t released = 0;   // receives whose user went on before the data had come
+  uint64_t foreseen = 0;   // those of them that had not been matched
+  uint64_t untrapped = 0;  // ranges that were not closed, since not all threads could be trapped
 };
 
 // Told when a peer is gone for good or the engine cannot go on; does not return to the engine's
@@ -106,11 +107,16 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // The same for a request whose receives have been closed one by one.
   void let_user_go(Request* request);
   bool may_release() const { return may_release_; }
+  // This thread begins to wait for that receive, at base::call_site.
+  void note_wait(Request* receive) {
+    if (learns_) [[unlikely]]
+      learn_site(receive);
+  }
 
   // Before its match: the same for a posted receive. All its pages are closed, those of its edges
   // too, and the posted receives that share pages with it are closed with it.
   bool may_foresee() const { return may_foresee_; }
-  uint64_t given_up() const { return profit_.given_up; }
+  const Profit& profit() const { return profit_; }
   const guard::TrapCounters& traps() const { return dispatch_.counters(); }
   uint64_t patience_us() const { return release_us_; }
   bool is_foreseeable(const Request* receive) const;
@@ -133,6 +139,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool is_unmatched() override { return unseen() != 0; }
   void await_matched() override;
   void await_all() override;
+  bool settles() override { return settles_.load(std::memory_order_relaxed); }
   void stop_guard();
   // Microseconds until the rest of a ready receive will have come.
   uint64_t expected_us(const Request& receive) const;
@@ -202,7 +209,10 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // release.cc
   void start_guard();
   bool may_close();
-  bool is_profitable(const char* buffer, uint64_t bytes, uint32_t& place);
+  guard::Region* close(Request* receive, guard::Range range, bool keep);
+  void end_traps();
+  void learn_site(Request* receive);
+  bool is_profitable(Request* receive, uint64_t bytes);
   void arrived(guard::Region* region, size_t offset, uint64_t n);
   void find_edges(Request* receive, Way way);
   void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
@@ -331,8 +341,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   uint32_t wait_ = 0;
   uint64_t release_us_ = 0;  // shorter waits are not worth it
   Profit profit_;
-  bool learns_ = false;      // releases where it pays
-  uint64_t closing_ns_ = 0;  // since the last release began to close
+  bool learns_ = false;               // releases where it pays
+  std::atomic<bool> settles_{false};  // while closed: trapped calls wait for all pages
   guard::Choice choice_;
   guard::Dispatch dispatch_;
   bool pressure_ = false;

@@ -1,58 +1,203 @@
-// Profit: which buffers are worth an early release. What a release won is the time that its pages
-// were closed without anybody waiting for one; what it cost is closing them. Thread: holder of the
-// engine. Owner: the engine. Invariant: bounded; buffers that share a place forget each other.
-// Source: rule 9 of the design's early release.
+// Profit: where an early release is worth it. Learned for each place where the program waits and
+// each buffer that it waits for there: what a release won is the time that its pages were closed
+// without anybody waiting for them; what it cost is closing them, the touches and the trapped
+// system calls. Thread: holder of the engine. Owner: the engine. Invariant: bounded, a look and a
+// lesson take the same time always; pairs that share a record forget each other.
+// Source: rules 5 and 9 of the design's early release.
 #pragma once
 #include <cstdint>
 
 namespace headway::protocols {
 
+// How a release went.
+struct Released {
+  uint64_t closed_ns = 0;   // from its beginning until the last page was open
+  uint64_t touched_ns = 0;  // in which a thread waited for a page that it had touched
+  uint64_t inside_ns = 0;   // in which one waited in an MPI call, or in a system call
+  uint64_t closing_ns = 0;  // what closing took
+  uint64_t traps = 0;
+  uint32_t touches = 0;
+  bool settles = false;  // its first trapped call waited for all pages
+
+  uint64_t hidden_ns() const {
+    const uint64_t waited = touched_ns + inside_ns;
+    return closed_ns > waited ? closed_ns - waited : 0;
+  }
+};
+
 class Profit {
  public:
-  // Where a buffer's record stands, never 0. `bytes`: of the message.
-  static uint32_t place_of(const void* buffer, uint64_t bytes) {
-    const uint64_t key =
-        (reinterpret_cast<uint64_t>(buffer) >> 4) * 31 + 64 - __builtin_clzl(bytes | 1);
-    return uint32_t(key * 0x9e3779b97f4a7c15ull >> 40) % places + 1;
-  }
+  enum Reason : uint8_t { touched_at_once, next_call, traps, closing, reasons };
 
-  // False: the last releases of that buffer won nothing. Now and then it is tried again.
-  bool is_worth(uint32_t place) {
-    Record& record = records_[place];
-    if (record.in_vain < give_up_after) return true;
-    if (++record.passed < record.try_after) return false;
-    record.passed = 0;
+  // Asked once for each message. `token`: for learn(), never 0. False: it won nothing lately; now
+  // and then it is tried again.
+  bool is_worth(uintptr_t site, const void* buffer, uint64_t bytes, uint32_t& token) {
+    const uint64_t key = key_of(site, buffer, bytes);
+    token = token_of(key);
+    Site& known = site_of(site);
+    Pair& pair = pairs_[place_of(token)];
+    if (pair.token == token) return pair.in_vain < give_up_after || pair.next_try.is_due();
+    // A new buffer where none has won lately is tried more seldom, and has one chance.
+    const bool is_bad = known.in_vain >= site_bad_after;
+    if (is_bad && !known.next_try.is_due()) return false;
+    pair = {token, uint8_t(is_bad ? give_up_after - 1 : 0), uint16_t(&known - sites_), {}};
     return true;
   }
 
-  // A release of that buffer has ended.
-  void learn(uint32_t place, uint64_t hidden_ns, uint64_t cost_ns) {
-    Record& record = records_[place];
-    if (hidden_ns > 2 * cost_ns) {
-      record.in_vain = 0;
-      record.try_after = first_try;
+  // That release has ended.
+  void learn(uint32_t token, const Released& release) {
+    Pair& pair = pairs_[place_of(token)];
+    if (pair.token != token) return;  // forgotten meanwhile
+    Site& site = sites_[pair.site];
+    learn_traps(site, release, sites_settled);
+    if (has_won(release)) {
+      site.in_vain = 0;
+      site.next_try.reset();
+      // One lucky try is not enough to forget what was known.
+      if (pair.in_vain >= give_up_after) {
+        pair.in_vain = give_up_after - 1;
+      } else if (pair.in_vain == 0 || --pair.in_vain == 0) {
+        pair.next_try.reset();
+      }
       return;
     }
-    if (record.in_vain < give_up_after) {
-      if (++record.in_vain == give_up_after) ++given_up;
-    } else if (record.try_after < last_try) {
-      record.try_after = uint16_t(2 * record.try_after);
+    if (site.in_vain < site_bad_after) {
+      ++site.in_vain;
+    } else {
+      site.next_try.wait_longer();
+    }
+    if (pair.in_vain >= give_up_after) {
+      pair.next_try.wait_longer();
+    } else if (++pair.in_vain == give_up_after) {
+      ++given_up[why(release)];
     }
   }
 
-  uint64_t given_up = 0;  // times that a buffer was found to be not worth it
+  // Its first trapped call is to wait for all pages, since trapping the calls between costs too
+  // much. Asked once for each release of a token.
+  bool settles(uint32_t token) {
+    const Pair& pair = pairs_[place_of(token)];
+    if (pair.token != token) return false;
+    Site& site = sites_[pair.site];
+    return site.settles && !site.next_free.is_due();
+  }
+
+  // A wait for that buffer begins there: its next message will be waited for there, too, which is
+  // told to nobody before it is matched.
+  void note_wait(const void* buffer, uintptr_t site) { waits_[wait_of(buffer)] = {buffer, site}; }
+  uintptr_t last_wait(const void* buffer) const {
+    const Wait& wait = waits_[wait_of(buffer)];
+    return wait.buffer == buffer ? wait.site : 0;
+  }
+
+  uint64_t all_given_up() const {
+    uint64_t all = 0;
+    for (const uint64_t count : given_up) all += count;
+    return all;
+  }
+  uint64_t given_up[reasons] = {};  // pairs that were found to be not worth it, by what it cost
+  uint64_t sites_settled = 0;       // sites whose traps cost too much
 
  private:
-  static constexpr uint32_t places = 1024;
-  static constexpr uint8_t give_up_after = 3;
-  static constexpr uint16_t first_try = 32, last_try = 1024;
+  static constexpr uint32_t pairs = 1024, sites = 256, waits = 1024;
+  static constexpr uint8_t give_up_after = 3, site_bad_after = 6;
+  // What is not in the measured waits: a thread that is woken runs so much later (page-guards,
+  // section 2), and the kernel's delivery of a signal (docs/early-release.md).
+  static constexpr uint64_t touch_ns = 15'000, trap_ns = 4'000;
+  static constexpr uint64_t most_traps = 20;  // 5 % of what is hidden
+  static constexpr uint64_t least_part = 16;  // of the closed time: less is lost in the noise
 
-  struct Record {
-    uint16_t passed = 0;
-    uint16_t try_after = first_try;
-    uint8_t in_vain = 0;  // releases, one after the other
+  // Due at first after 32 times, then ever more seldom.
+  class Retry {
+   public:
+    bool is_due() {
+      if (++passed_ < after_) return false;
+      passed_ = 0;
+      return true;
+    }
+    void wait_longer() {
+      if (after_ < last) after_ = uint16_t(2 * after_);
+    }
+    void reset() { after_ = first; }
+
+   private:
+    static constexpr uint16_t first = 32, last = 1024;
+    uint16_t passed_ = 0, after_ = first;
   };
-  Record records_[places + 1];
+
+  struct Pair {
+    uint32_t token = 0;
+    uint8_t in_vain = 0;  // releases, one after the other
+    uint16_t site = 0;
+    Retry next_try;
+  };
+  struct Site {
+    uintptr_t at = 0;
+    uint8_t in_vain = 0;
+    bool settles = false;
+    Retry next_try;   // of a new buffer
+    Retry next_free;  // without settling
+  };
+  struct Wait {
+    const void* buffer = nullptr;
+    uintptr_t site = 0;
+  };
+
+  static uint64_t mix(uint64_t key) {
+    key = (key ^ (key >> 32)) * 0x9e3779b97f4a7c15ull;
+    return key ^ (key >> 29);
+  }
+  // Messages of about the same size.
+  static uint64_t key_of(uintptr_t site, const void* buffer, uint64_t bytes) {
+    return mix(mix(site) + reinterpret_cast<uint64_t>(buffer) * 64 + 64 -
+               uint64_t(__builtin_clzl(bytes | 1)));
+  }
+  static uint32_t token_of(uint64_t key) { return uint32_t(key >> 32) | 1u << 31; }
+  static uint32_t place_of(uint32_t token) { return token % pairs; }
+  static uint32_t wait_of(const void* buffer) {
+    return uint32_t(mix(reinterpret_cast<uint64_t>(buffer)) >> 40) % waits;
+  }
+  Site& site_of(uintptr_t at) {
+    Site& site = sites_[(mix(at) >> 40) % sites];
+    if (site.at != at) site = {at, 0, false, {}, {}};
+    return site;
+  }
+
+  static uint64_t extra_ns(const Released& release) {
+    return release.touches * touch_ns + release.traps * trap_ns;
+  }
+  static bool has_won(const Released& release) {
+    const uint64_t hidden = release.hidden_ns(), extra = extra_ns(release);
+    const uint64_t won = hidden > extra ? hidden - extra : 0;
+    return won > 2 * release.closing_ns && won * least_part > release.closed_ns;
+  }
+  // The largest part of what was lost.
+  static Reason why(const Released& release) {
+    const uint64_t lost[reasons] = {release.touched_ns + release.touches * touch_ns,
+                                    release.inside_ns, release.traps * trap_ns,
+                                    2 * release.closing_ns};
+    Reason most = touched_at_once;
+    for (uint8_t i = 1; i < reasons; ++i) {
+      if (lost[i] > lost[most]) most = Reason(i);
+    }
+    return most;
+  }
+  static void learn_traps(Site& site, const Released& release, uint64_t& settled) {
+    if (release.settles) return;  // it had one trap at most, and shows nothing by that
+    if (release.traps * trap_ns * most_traps <= release.hidden_ns()) {
+      site.settles = false;
+      site.next_free.reset();
+    } else if (site.settles) {
+      site.next_free.wait_longer();
+    } else {
+      site.settles = true;
+      ++settled;
+    }
+  }
+
+  Pair pairs_[pairs];
+  Site sites_[sites];
+  Wait waits_[waits];
 };
 
 }  // namespace headway::protocols

@@ -5,54 +5,170 @@
 namespace headway::protocols {
 namespace {
 
-constexpr uint64_t cost = 20'000, vain = 10'000, gain = 500'000;
+constexpr uintptr_t here = 0x401000, there = 0x402000;
+constexpr uint64_t size = 65536;
+constexpr uint64_t us = 1000;
 
-TEST(Profit, ABufferThatWinsIsAlwaysReleased) {
-  Profit profit;
-  const uint32_t place = Profit::place_of(&profit, 65536);
-  for (int i = 0; i < 1000; ++i) {
-    ASSERT_TRUE(profit.is_worth(place)) << i;
-    profit.learn(place, gain, cost);
+// The program computed; it read all of it at once; its next call waited; it made many system calls;
+// the data were nearly there.
+constexpr Released won{.closed_ns = 500 * us, .closing_ns = 20 * us};
+constexpr Released read_at_once{
+    .closed_ns = 500 * us, .touched_ns = 420 * us, .closing_ns = 20 * us, .touches = 5};
+constexpr Released waited{.closed_ns = 500 * us, .inside_ns = 490 * us, .closing_ns = 20 * us};
+constexpr Released trapped{.closed_ns = 500 * us, .closing_ns = 20 * us, .traps = 125};
+constexpr Released short_one{.closed_ns = 35 * us, .closing_ns = 20 * us};
+
+class ProfitTest : public testing::Test {
+ protected:
+  // Whether a message there was released; then it went like that.
+  bool message(uintptr_t site, const void* buffer, const Released& how) {
+    uint32_t token = 0;
+    if (!profit_.is_worth(site, buffer, size, token)) return false;
+    EXPECT_NE(token, 0u);
+    Released release = how;
+    if (profit_.settles(token)) {
+      release.settles = true;
+      release.traps = release.traps ? 1 : 0;
+      ++settled_;
+    }
+    profit_.learn(token, release);
+    return true;
   }
-  EXPECT_EQ(profit.given_up, 0u);
+  int released(int messages, uintptr_t site, const void* buffer, const Released& how) {
+    int count = 0;
+    for (int i = 0; i < messages; ++i) count += message(site, buffer, how);
+    return count;
+  }
+  const void* buffer(int i) const { return buffers_ + i * 64; }
+
+  Profit profit_;
+  int settled_ = 0;
+  char buffers_[64 * 2000];
+};
+
+TEST_F(ProfitTest, WhereItWinsEveryMessageIsReleased) {
+  EXPECT_EQ(released(1000, here, buffer(0), won), 1000);
+  EXPECT_EQ(profit_.all_given_up(), 0u);
+  EXPECT_EQ(settled_, 0);
 }
 
-TEST(Profit, ABufferThatWinsNothingIsTriedEverMoreSeldom) {
-  Profit profit;
-  const uint32_t place = Profit::place_of(&profit, 65536);
-  int released = 0, first_ten = 0;
-  for (int i = 0; i < 10'000; ++i) {
-    if (!profit.is_worth(place)) continue;
-    ++released;
-    first_ten += i < 10;
-    profit.learn(place, vain, cost);
-  }
-  EXPECT_LE(first_ten, 3);
-  EXPECT_GT(released, 5) << "it is never tried again";
-  EXPECT_LT(released, 30);
-  EXPECT_EQ(profit.given_up, 1u);
+TEST_F(ProfitTest, WhatWinsNothingIsTriedEverMoreSeldom) {
+  EXPECT_LE(released(10, here, buffer(0), read_at_once), 3);
+  const int later = released(10'000, here, buffer(0), read_at_once);
+  EXPECT_GT(later, 5) << "it is never tried again";
+  EXPECT_LT(later, 30);
+  EXPECT_EQ(profit_.all_given_up(), 1u);
 }
 
-TEST(Profit, ABufferThatBeginsToWinIsReleasedAgain) {
-  Profit profit;
-  const uint32_t place = Profit::place_of(&profit, 65536);
-  for (int i = 0; i < 3; ++i) profit.learn(place, vain, cost);
-  ASSERT_FALSE(profit.is_worth(place));
+TEST_F(ProfitTest, TheReasonIsWhatCostMost) {
+  released(20, here, buffer(0), read_at_once);
+  EXPECT_EQ(profit_.given_up[Profit::touched_at_once], 1u);
+  released(20, there, buffer(1), waited);
+  EXPECT_EQ(profit_.given_up[Profit::next_call], 1u);
+  released(20, there + 1, buffer(2), short_one);
+  EXPECT_EQ(profit_.given_up[Profit::closing], 1u);
+  EXPECT_EQ(profit_.all_given_up(), 3u);
+  Profit fresh;  // each release with all its traps, as if they had come from elsewhere
+  uint32_t token = 0;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(fresh.is_worth(here, buffer(0), size, token));
+    fresh.learn(token, trapped);
+  }
+  EXPECT_EQ(fresh.given_up[Profit::traps], 1u);
+}
+
+// What is counted as hidden between touches is the delay of whoever is woken.
+TEST_F(ProfitTest, TouchesCost) {
+  const Released many{
+      .closed_ns = 500 * us, .touched_ns = 250 * us, .closing_ns = 20 * us, .touches = 16};
+  EXPECT_LE(released(20, here, buffer(0), many), 3);
+  const Released few{
+      .closed_ns = 500 * us, .touched_ns = 250 * us, .closing_ns = 20 * us, .touches = 4};
+  EXPECT_EQ(released(20, here, buffer(1), few), 20);
+}
+
+TEST_F(ProfitTest, WhatBeginsToWinIsReleasedAgain) {
+  ASSERT_EQ(released(10, here, buffer(0), waited), 3);
   int messages = 1;
-  while (!profit.is_worth(place)) ASSERT_LT(++messages, 100);
-  profit.learn(place, gain, cost);
-  for (int i = 0; i < 100; ++i) EXPECT_TRUE(profit.is_worth(place));
+  while (!message(here, buffer(0), won)) ASSERT_LT(++messages, 100);
+  EXPECT_EQ(released(100, here, buffer(0), won), 100);
 }
 
-TEST(Profit, OtherBuffersAreNotMeant) {
-  Profit profit;
-  char buffers[2];
-  const uint32_t one = Profit::place_of(buffers, 65536);
-  const uint32_t other = Profit::place_of(buffers, 1 << 20);
-  ASSERT_NE(one, other);
-  for (int i = 0; i < 3; ++i) profit.learn(one, vain, cost);
-  EXPECT_FALSE(profit.is_worth(one));
-  EXPECT_TRUE(profit.is_worth(other));
+TEST_F(ProfitTest, OneLuckyTryIsNotTrustedForLong) {
+  released(10, here, buffer(0), waited);
+  while (!message(here, buffer(0), won)) {
+  }
+  EXPECT_EQ(released(20, here, buffer(0), waited), 1);
+}
+
+TEST_F(ProfitTest, OtherBuffersAndSizesOfASiteAreNotMeant) {
+  ASSERT_EQ(released(10, here, buffer(0), waited), 3);
+  EXPECT_EQ(released(10, here, buffer(1), won), 10);
+  uint32_t token = 0;
+  EXPECT_TRUE(profit_.is_worth(here, buffer(0), 16 * size, token));
+}
+
+TEST_F(ProfitTest, AnotherSiteWithTheSameBufferIsTriedOnItsOwn) {
+  ASSERT_EQ(released(10, here, buffer(0), waited), 3);
+  EXPECT_EQ(released(10, there, buffer(0), won), 10);
+  EXPECT_EQ(released(10, here, buffer(0), waited), 0) << "and tells nothing of the first";
+}
+
+TEST_F(ProfitTest, ANewBufferAtABadSiteIsSeldomTried) {
+  int tried = 0;
+  for (int i = 0; i < 1000; ++i) tried += message(here, buffer(i), waited);
+  EXPECT_GT(tried, 8) << "it is never tried again";
+  EXPECT_LT(tried, 20);
+  int elsewhere = 0;
+  for (int i = 0; i < 5; ++i) elsewhere += message(there, buffer(i), waited);
+  EXPECT_EQ(elsewhere, 5) << "an unknown site is tried";
+}
+
+TEST_F(ProfitTest, ASiteThatBeginsToWinTakesNewBuffersAgain) {
+  for (int i = 0; i < 100; ++i) message(here, buffer(i), waited);
+  int messages = 0;
+  while (!message(here, buffer(200 + messages), won)) ASSERT_LT(++messages, 200);
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(message(here, buffer(1000 + i), won));
+}
+
+TEST_F(ProfitTest, ASiteWhoseTrapsCostOverFivePercentSettles) {
+  const Released cheap{.closed_ns = 500 * us, .closing_ns = 20 * us, .traps = 5};
+  EXPECT_EQ(released(100, here, buffer(0), cheap), 100);
+  EXPECT_EQ(settled_, 0) << "20 of 500 us";
+  const Released dear{.closed_ns = 500 * us, .closing_ns = 20 * us, .traps = 8};
+  EXPECT_EQ(released(100, here, buffer(0), dear), 100) << "it wins all the same";
+  EXPECT_GT(settled_, 90) << "32 of 500 us";
+  EXPECT_LT(settled_, 99) << "it is never tried without";
+  EXPECT_EQ(profit_.sites_settled, 1u);
+  settled_ = 0;
+  released(100, there, buffer(0), cheap);
+  EXPECT_EQ(settled_, 0);
+}
+
+TEST_F(ProfitTest, ASiteWhoseTrapsEndDoesNotSettleForEver) {
+  released(10, here, buffer(0), trapped);
+  ASSERT_GT(settled_, 0);
+  released(40, here, buffer(0), won);
+  settled_ = 0;
+  released(100, here, buffer(0), won);
+  EXPECT_EQ(settled_, 0);
+}
+
+TEST_F(ProfitTest, WhereABufferIsWaitedFor) {
+  EXPECT_EQ(profit_.last_wait(buffer(0)), 0u);
+  profit_.note_wait(buffer(0), here);
+  profit_.note_wait(buffer(1), there);
+  EXPECT_EQ(profit_.last_wait(buffer(0)), here);
+  profit_.note_wait(buffer(0), there);
+  EXPECT_EQ(profit_.last_wait(buffer(0)), there);
+}
+
+TEST_F(ProfitTest, ALessonForSomethingForgottenIsDropped) {
+  uint32_t token = 0;
+  ASSERT_TRUE(profit_.is_worth(here, buffer(0), size, token));
+  for (int i = 0; i < 20'000; ++i) message(there + uintptr_t(i), buffer(i % 2000), won);
+  for (int i = 0; i < 10; ++i) profit_.learn(token, waited);
+  EXPECT_EQ(profit_.all_given_up(), 0u);
 }
 
 }  // namespace

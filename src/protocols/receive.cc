@@ -247,6 +247,7 @@ void Engine::start_receive(Request* request) {
   request->outcome = Outcome::ok;
   request->moved = 0;
   request->cancelled = request->cancelling = request->stays = request->mixes = false;
+  request->worth = Request::Worth::unasked;
   if (auto* message = static_cast<Arrived*>(unexpected.find(request->key))) [[unlikely]] {
     unexpected.remove(message);
     accept(request, message);
@@ -299,6 +300,7 @@ void Engine::start_matched_receive(Request* request, Arrived* message) {
   request->outcome = Outcome::ok;
   request->moved = 0;
   request->cancelled = request->cancelling = request->stays = request->mixes = false;
+  request->worth = Request::Worth::unasked;
   accept(request, message);
 }
 

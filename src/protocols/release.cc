@@ -6,6 +6,7 @@
 #include <ctime>
 #include <sys/stat.h>
 
+#include "base/call_site.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "protocols/engine.h"
@@ -55,6 +56,7 @@ void Engine::start_guard() {
     return;
   }
   release_us_ = settings_.release_threshold_us;
+  if (settings_.release_batch) guard.batch_pages = settings_.release_batch;
   may_release_ = true;
   handoff.expect_traps();
   may_foresee_ = settings_.early_release >= 2;
@@ -68,20 +70,71 @@ void Engine::stop_guard() {
   choice_.stop();
 }
 
-bool Engine::is_profitable(const char* buffer, uint64_t bytes, uint32_t& place) {
-  place = Profit::place_of(buffer, bytes);
-  return !learns_ || profit_.is_worth(place);
+void Engine::learn_site(Request* receive) {
+  if (receive->kind != RequestKind::receive || !receive->memory.is_flat()) return;
+  if (receive->site != base::call_site && receive->worth == Request::Worth::yes) {
+    receive->worth = Request::Worth::unasked;  // it stood for another place
+  }
+  receive->site = base::call_site;
+  profit_.note_wait(address_of(receive), receive->site);
+}
+
+// Before its user waits for it, the place where he last waited for that buffer stands in.
+bool Engine::is_profitable(Request* receive, uint64_t bytes) {
+  if (!learns_) return true;
+  if (receive->worth == Request::Worth::unasked) {
+    const char* buffer = address_of(receive);
+    if (!receive->site) receive->site = profit_.last_wait(buffer);
+    const bool yes = profit_.is_worth(receive->site, buffer, bytes, receive->profit);
+    receive->worth = yes ? Request::Worth::yes : Request::Worth::no;
+  }
+  return receive->worth == Request::Worth::yes;
 }
 
 // From here on the program's system calls wait for closed pages.
-bool Engine::may_close() { return dispatch_.enroll() && dispatch_.arm(); }
+bool Engine::may_close() {
+  if (dispatch_.enroll() && dispatch_.arm()) return true;
+  ++counters.untrapped;
+  return false;
+}
+
+// Null: it is all open.
+guard::Region* Engine::close(Request* receive, guard::Range range, bool keep) {
+  const uint64_t began = base::now_ns();
+  guard::Region* region = nullptr;
+  if (may_close()) region = keep ? guard.close_with_contents(range) : guard.close(range);
+  if (!region) {
+    end_traps();
+    return nullptr;
+  }
+  region->owner = {.token = receive->profit,
+                   .settles = learns_ && profit_.settles(receive->profit),
+                   .closing_ns = base::now_ns() - began,
+                   .traps = traps().traps.load(std::memory_order_relaxed)};
+  if (region->owner.settles) settles_.store(true, std::memory_order_relaxed);
+  return region;
+}
+
+void Engine::end_traps() {
+  if (guard.any_closed()) return;
+  dispatch_.disarm();
+  settles_.store(false, std::memory_order_relaxed);
+}
 
 void Engine::arrived(guard::Region* region, size_t offset, uint64_t n) {
   if (!guard.arrived(region, offset, n)) return;
-  const auto& [place, closed_ns, waited_ns] = guard.ended;
-  const uint64_t hidden_ns = closed_ns > waited_ns ? closed_ns - waited_ns : 0;
-  profit_.learn(place, hidden_ns, closing_ns_);
-  if (!guard.any_closed()) dispatch_.disarm();
+  const guard::Guard::End& end = guard.ended;
+  if (learns_) {
+    profit_.learn(end.owner.token,
+                  {.closed_ns = end.closed_ns,
+                   .touched_ns = end.waited_ns,
+                   .inside_ns = end.inside_ns,
+                   .closing_ns = end.owner.closing_ns,
+                   .traps = traps().traps.load(std::memory_order_relaxed) - end.owner.traps,
+                   .touches = end.touches,
+                   .settles = end.owner.settles});
+  }
+  end_traps();
 }
 
 // Asked for whenever a release may follow: they cost a frame each.
@@ -89,6 +142,11 @@ void Engine::find_edges(Request* receive, Way way) {
   receive->head = receive->tail = 0;
   if (way != Way::stream || receive->peer->via != Via::tcp || receive->moved || !may_release_ ||
       !receive->memory.is_flat() || receive->total < release_from) {
+    return;
+  }
+  if (!receive->region &&
+      (expected_us(*receive) < release_us_ || !is_profitable(receive, receive->total))) {
+    receive->stays = true;
     return;
   }
   const char* base = address_of(receive);
@@ -130,8 +188,8 @@ bool Engine::close_now(Request* receive) {
   const uint64_t come = receive->moved + receive->partial;
   const uint64_t next = come - receive->tail, end = receive->total - receive->tail;
   char* base = receive->memory.flat();
-  uint32_t place;
-  if (!is_profitable(base, receive->total, place)) {
+  note_wait(receive);
+  if (!is_profitable(receive, receive->total)) {
     receive->stays = true;
     return false;
   }
@@ -141,16 +199,12 @@ bool Engine::close_now(Request* receive) {
   char* first = base + next - kept;
   memcpy(aside, first, kept);
   const guard::Range range{first, size_t(base + end - first) / page_bytes};
-  const uint64_t began = base::now_ns();
-  guard::Region* region = may_close() ? guard.close(range) : nullptr;
-  closing_ns_ = base::now_ns() - began;
+  guard::Region* region = close(receive, range, false);
   if (!region) {
-    if (!guard.any_closed()) dispatch_.disarm();
     memcpy(first, aside, kept);
     receive->stays = true;
     return false;
   }
-  region->owner = place;
   if (kept) {
     memcpy(region->view, aside, kept);
     arrived(region, 0, kept);
@@ -202,8 +256,7 @@ bool Engine::foresee(Request* receive, UserMemory::Extent reach) {
   size_t count = 1;
   guard::Range range{};
   receive->mixes = true;  // until it is done
-  uint32_t place;
-  if (!is_profitable(receive->memory.flat(), receive->memory.bytes(), place)) return false;
+  if (!is_profitable(receive, receive->memory.bytes())) return false;
   if (!gather_neighbours(members, count, range, reach)) return false;
   for (size_t i = 0; i < count; ++i) {
     if (withdraw(members[i])) continue;
@@ -211,14 +264,8 @@ bool Engine::foresee(Request* receive, UserMemory::Extent reach) {
     land_claimed(members[i]);
     return false;
   }
-  const uint64_t began = base::now_ns();
-  guard::Region* region = may_close() ? guard.close_with_contents(range) : nullptr;
-  closing_ns_ = base::now_ns() - began;
-  if (!region) {
-    if (!guard.any_closed()) dispatch_.disarm();
-    return false;
-  }
-  region->owner = place;
+  guard::Region* region = close(receive, range, true);
+  if (!region) return false;
   const char* end = range.base;  // of what is told
   for (size_t i = 0; i < count; ++i) {
     char* from = members[i]->memory.flat();
@@ -302,11 +349,15 @@ void Engine::await_open(const void* from, size_t n) {
 }
 
 void Engine::await_matched() {
+  guard.begin_wait();
   while (unseen()) pause_a_little();
+  guard.end_wait();
 }
 
 void Engine::await_all() {
+  guard.begin_wait();
   while (guard.any_closed()) pause_a_little();
+  guard.end_wait();
 }
 
 // --- what comes ---

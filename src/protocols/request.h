@@ -76,6 +76,8 @@ struct Request : matching::Hook {
   bool mixes = false;   // receive: its pages cannot be closed before its edges are there
   bool unseen = false;  // receive: its user was released before it was matched
   uint32_t wait = 0;    // the last call that wanted to go on without it (Engine::begin_wait)
+  // Receive: whether a release is worth it; asked once for each message.
+  enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
   std::atomic<uint8_t> done{0};  // a Done
 
   Request* list_next = nullptr;  // held, streaming, pulling and pushing lists
@@ -88,6 +90,8 @@ struct Request : matching::Hook {
   guard::Region* region = nullptr;
   int64_t region_start = 0;  // offset of its first byte in the message
   char* home = nullptr;      // the user's buffer
+  uintptr_t site = 0;        // where its user waits for it, as far as is known
+  uint32_t profit = 0;       // what is learned by it (Profit)
   uint64_t asked_at = 0;     // ns; of a stream over TCP that is long enough to tell the rate
   uint64_t noted = 0;        // bytes that have been put into the view
   uint64_t total = 0;        // bytes that will move

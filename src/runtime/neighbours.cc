@@ -190,6 +190,9 @@ void write_counters_file(protocols::Engine& engine, int rank, const char* name) 
     line.write_to(2);
     return;
   }
+  using protocols::Profit;
+  const guard::Counters& guard = engine.guard.counters;
+  const Profit& profit = engine.profit();
   const struct {
     const char* name;
     uint64_t value;
@@ -202,14 +205,27 @@ void write_counters_file(protocols::Engine& engine, int rank, const char* name) 
       {"unexpected_bytes_most", engine.counters.unexpected_bytes_most},
       {"released", engine.counters.released},
       {"foreseen", engine.counters.foreseen},
-      {"closed_ranges", engine.guard.counters.closed},
-      {"closed_bytes", engine.guard.counters.closed_bytes},
-      {"close_refused", engine.guard.counters.refused},
-      {"pages_opened", engine.guard.counters.opened},
-      {"page_faults", engine.guard.counters.touched},
-      {"closed_ns", engine.guard.counters.closed_ns},
-      {"page_wait_ns", engine.guard.counters.waited_ns},
-      {"release_given_up", engine.given_up()},
+      {"closed_ranges", guard.closed},
+      {"closed_bytes", guard.closed_bytes},
+      {"close_refused",
+       guard.no_memory + guard.overlaps + guard.refused + engine.counters.untrapped},
+      {"close_refused_memory", guard.no_memory},
+      {"close_refused_overlap", guard.overlaps},
+      {"close_refused_system", guard.refused},
+      {"close_refused_threads", engine.counters.untrapped},
+      {"pages_opened", guard.opened},
+      {"page_faults", guard.touched},
+      {"closed_ns", guard.closed_ns},
+      {"page_wait_ns", guard.waited_ns},
+      {"call_wait_ns", guard.inside_ns},
+      {"untouched_ns", guard.untouched_ns},
+      {"hidden_ns", guard.hidden_ns},
+      {"release_given_up", profit.all_given_up()},
+      {"release_given_up_touched_at_once", profit.given_up[Profit::touched_at_once]},
+      {"release_given_up_next_call", profit.given_up[Profit::next_call]},
+      {"release_given_up_traps", profit.given_up[Profit::traps]},
+      {"release_given_up_closing", profit.given_up[Profit::closing]},
+      {"release_settled_sites", profit.sites_settled},
       {"traps", engine.traps().traps},
       {"traps_passed", engine.traps().passed},
       {"traps_waited", engine.traps().waited},
@@ -253,6 +269,27 @@ void write_counters_file(protocols::Engine& engine, int rank, const char* name) 
   text << "}\n";
   text.write_to(fd);
   close(fd);
+}
+
+void tell_releases(const protocols::Engine& engine, int rank) {
+  using protocols::Profit;
+  const guard::Counters& guard = engine.guard.counters;
+  const Profit& profit = engine.profit();
+  const auto us = [](uint64_t ns) { return ns / 1000; };
+  base::Text<640> line;
+  line << "headway: rank " << rank << ": early release: " << engine.counters.released
+       << " receives, " << engine.counters.foreseen << " before their match, "
+       << guard.closed_bytes / 1024 << " KB closed; " << us(guard.hidden_ns) << " us hidden, "
+       << us(guard.waited_ns) << " us waited in " << guard.touched << " touches, "
+       << us(guard.inside_ns) << " us in calls; " << engine.traps().traps.load()
+       << " system calls trapped; given up: " << profit.given_up[Profit::touched_at_once]
+       << " touched at once, " << profit.given_up[Profit::next_call]
+       << " awaited by the next call, " << profit.given_up[Profit::traps] << " by traps, "
+       << profit.given_up[Profit::closing] << " too short, " << profit.sites_settled
+       << " sites settle at a system call; not closed: " << guard.no_memory << " no plain memory, "
+       << guard.overlaps << " closed already, " << guard.refused << " refused by the system, "
+       << engine.counters.untrapped << " with threads that are not trapped\n";
+  line.write_to(2);
 }
 
 }  // namespace headway::runtime

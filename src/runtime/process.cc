@@ -44,11 +44,12 @@ Outcome Process::fail(Outcome outcome, const char* sentence) {
 Outcome Process::read_settings() {
   settings::OptionError errors[4];
   const size_t refused = settings::parse_environment(settings, errors, 4);
-  for (size_t i = 0; i < refused && i < 4; ++i) {
+  for (size_t i = 0; i < refused && i < 4 && rank() == 0; ++i) {  // all ranks were told the same
+    const settings::OptionInfo& option = *errors[i].option;
     base::Text<512> line;
-    line << "headway: HEADWAY_" << errors[i].option->name << "=" << errors[i].value
-         << " is not understood; using " << errors[i].option->default_text
-         << " (it means: " << errors[i].option->help << ")\n";
+    line << "headway: HEADWAY_" << option.name << "=" << errors[i].value
+         << " is not understood or out of range; using " << option.default_text
+         << " (it means: " << option.help << ")\n";
     line.write_to(2);
   }
   return Outcome::ok;
@@ -120,10 +121,10 @@ Outcome Process::init(int level) {
   main_thread = pthread_self();
   registry.prepare();
   if (gethostname(host_, sizeof host_ - 1) != 0) host_[0] = '\0';
-  if (const Outcome read = read_settings(); read != Outcome::ok) return read;
   if (bootstrap.open() != bootstrap::Outcome::ok) {
     return fail(Outcome::no_route, bootstrap.explanation());
   }
+  if (const Outcome read = read_settings(); read != Outcome::ok) return read;
   node_ranks_ = new (node_ranks_memory) base::Vec<uint32_t>;
   engine_ = new (engine_memory) protocols::Engine;
   const Outcome prepared =
@@ -421,6 +422,7 @@ void Process::dump_state(int) {
 }
 
 void Process::write_counters() {
+  if (settings.verbose >= 1 && engine_->may_release()) tell_releases(*engine_, rank());
   if (!*settings.counters_file) return;
   write_counters_file(*engine_, rank(), settings.counters_file);
 }

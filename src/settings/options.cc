@@ -60,18 +60,26 @@ bool parse_choice(const char* text, const char* choices, uint64_t& out) {
   }
 }
 
+bool parse_value(const OptionInfo& row, const char* text, uint64_t& out) {
+  switch (row.kind) {
+    case OptionKind::boolean: return parse_boolean(text, out);
+    case OptionKind::count: return parse_number(text, plain_units, out);
+    case OptionKind::bytes: return parse_number(text, byte_units, out);
+    case OptionKind::microseconds: return parse_number(text, time_units, out);
+    case OptionKind::choice: return parse_choice(text, row.choices, out);
+    case OptionKind::text: break;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool parse_option(const OptionInfo& row, const char* text, Settings& out) {
-  switch (row.kind) {
-    case OptionKind::boolean: return parse_boolean(text, out.*row.number);
-    case OptionKind::count: return parse_number(text, plain_units, out.*row.number);
-    case OptionKind::bytes: return parse_number(text, byte_units, out.*row.number);
-    case OptionKind::microseconds: return parse_number(text, time_units, out.*row.number);
-    case OptionKind::choice: return parse_choice(text, row.choices, out.*row.number);
-    case OptionKind::text: return out.*row.string = text, true;
-  }
-  return false;
+  if (row.kind == OptionKind::text) return out.*row.string = text, true;
+  uint64_t value = 0;
+  if (!parse_value(row, text, value) || value > row.most) return false;
+  out.*row.number = value;
+  return true;
 }
 
 size_t parse_environment(Settings& out, OptionError* errors, size_t max_errors) {

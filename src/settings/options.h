@@ -33,6 +33,7 @@ struct Settings {
   // early release
   uint64_t early_release = 0;
   uint64_t release_threshold_us = 150;
+  uint64_t release_batch = 0;
   uint64_t guard = 0;
   // collectives
   const char* collective_algorithms = "";
@@ -49,6 +50,7 @@ struct OptionInfo {
   const char* help;
   uint64_t Settings::*number;     // null for text
   const char* Settings::*string;  // null unless text
+  uint64_t most = ~uint64_t(0);   // larger numbers are refused
 };
 
 inline constexpr OptionInfo option_table[] = {
@@ -86,8 +88,12 @@ inline constexpr OptionInfo option_table[] = {
      "as always, but only for buffers where it wins time",
      &Settings::early_release, nullptr},
     {"RELEASE_THRESHOLD", OptionKind::microseconds, "150us", "",
-     "expected wait below which a receive is not released early", &Settings::release_threshold_us,
-     nullptr},
+     "expected wait below which a receive is not released early (at most 10s)",
+     &Settings::release_threshold_us, nullptr, 10'000'000},
+    {"RELEASE_BATCH", OptionKind::count, "0", "",
+     "pages of a released receive that are opened together (at most 256); 0 chooses: 4 up to "
+     "256 KB, 16 above, fewer on a slow link",
+     &Settings::release_batch, nullptr, 256},
     {"GUARD", OptionKind::choice, "auto", "auto|missing|minor|trap|none",
      "how early release closes pages: userfaultfd on missing pages or on minor faults, or mprotect "
      "with SIGSEGV (trap); mpiexec --info tells what works here",

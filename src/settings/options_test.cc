@@ -155,6 +155,14 @@ TEST_F(Options, Counts) {
         {{"0", true, 0}, {"2", true, 2}, {"2K", false, 0}, {"two", false, 0}, {"", false, 0}});
 }
 
+TEST_F(Options, NumbersOutOfRangeAreRefused) {
+  const OptionInfo* batch = find_option("RELEASE_BATCH");
+  const OptionInfo* threshold = find_option("RELEASE_THRESHOLD");
+  ASSERT_TRUE(batch && threshold);
+  check(*batch, {{"0", true, 0}, {"256", true, 256}, {"257", false, 0}, {"4K", false, 0}});
+  check(*threshold, {{"10s", true, 10'000'000}, {"11s", false, 0}, {"-1", false, 0}});
+}
+
 TEST_F(Options, Choices) {
   const OptionInfo row{"TEST",           OptionKind::choice,  "one",
                        "one|two|three|", "a test of choices", &Settings::verbose,

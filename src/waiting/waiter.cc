@@ -22,6 +22,7 @@ constexpr uint64_t first_nap_ns = 4'000'000, longest_nap_ns = 64'000'000;
 }  // namespace
 
 void Waiter::receive(protocols::Request* request, bool unmatched) {
+  engine.note_wait(request);
   Patience patience(engine, unmatched);
   until(
       [&] {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "api/detail/entry.h"
+#include "base/call_site.h"
 #include "base/outcome.h"
 #include "base/text.h"
 #include "objects/comm.h"
@@ -71,6 +72,12 @@ inline bool errors_abort(const objects::Comm* comm) {
                   comm->errhandler->kind == objects::ErrhandlerKind::abort);
 }
 inline objects::Registry& registry() { return runtime::process().registry; }
+
+// Where in the program this call stands, for what early release learns there. Stands in the entries
+// themselves.
+[[gnu::always_inline]] inline void note_site() {
+  base::call_site = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+}
 
 // Notes for the state dump which call this rank is in.
 class Inside {

@@ -13,7 +13,7 @@ namespace headway::api {
 // started.
 struct Way {
   enum class End : uint8_t { wait, request, persistent };
-  Way() = default;
+  [[gnu::always_inline]] Way() { note_site(); }
   explicit Way(MPI_Request* to) : end(End::request), request(to) {}
   Way(MPI_Request* to, MPI_Info hints) : end(End::persistent), request(to), info(hints) {}
 

@@ -218,7 +218,7 @@ void Trapped::run_free(uint32_t seen) {
 
 Way Trapped::decide() {
   const Call& call = find_call(number_);
-  if (call.when == When::settle) return Way::settle;
+  if (call.when == When::settle || pages_->settles()) return Way::settle;
   if (call.when == When::known) match();
   for (const Pointer& pointer : call.pointers) {
     if (pointer.reach == Reach::nothing) break;
