@@ -28,7 +28,7 @@ Outcome Minor::start() {
   Outcome started = descriptor_.start(UFFD_FEATURE_MINOR_SHMEM);
   if (started != Outcome::ok) return started;
   page_table_ = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  started = page_table_ < 0 ? Outcome::refused : aliases_.start();
+  started = page_table_ < 0 ? Outcome::refused : aliases_.start(&descriptor_);
   if (started == Outcome::ok) started = probe();
   if (started != Outcome::ok) stop();
   return started;

@@ -6,8 +6,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-#include "base/heap.h"
-
 namespace headway::guard {
 namespace {
 
@@ -22,8 +20,32 @@ bool is_empty(Range range, uint8_t* scratch) {
 }  // namespace
 
 Outcome Missing::close(Range range, bool keep, uint8_t* scratch, char*& view) {
-  view = static_cast<char*>(base::heap_allocate(range.bytes()));
+  view = map_aside(range.pages);
   if (!view) return Outcome::no_memory;
+  const Outcome closed =
+      descriptor_.can_move() ? move_aside(range, view) : drop(range, keep, scratch, view);
+  if (closed != Outcome::ok) {
+    give_back(view, range.pages);
+    view = nullptr;
+  }
+  return closed;
+}
+
+// The pages become the view.
+Outcome Missing::move_aside(Range range, char* view) {
+  Outcome closed = descriptor_.watch(range, UFFDIO_REGISTER_MODE_MISSING);
+  if (closed != Outcome::ok) return closed;
+  closed = descriptor_.move_aside(range, view);
+  if (closed == Outcome::ok) return closed;
+  descriptor_.unwatch(range);
+  make_ours(range);
+  closed = descriptor_.watch(range, UFFDIO_REGISTER_MODE_MISSING);
+  if (closed == Outcome::ok) closed = descriptor_.move_aside(range, view);
+  if (closed != Outcome::ok) descriptor_.unwatch(range);
+  return closed;
+}
+
+Outcome Missing::drop(Range range, bool keep, uint8_t* scratch, char* view) {
   if (keep) memcpy(view, range.base, range.bytes());
   // Drop first: once the range is watched, dropping waits for somebody who reads of it. A locked
   // page makes this fail, perhaps half-way.
@@ -36,10 +58,7 @@ Outcome Missing::close(Range range, bool keep, uint8_t* scratch, char*& view) {
     descriptor_.unwatch(range);
     closed = Outcome::refused;
   }
-  if (closed == Outcome::ok) return closed;
-  if (keep) memcpy(range.base, view, range.bytes());
-  give_back(view, range.pages);
-  view = nullptr;
+  if (closed != Outcome::ok && keep) memcpy(range.base, view, range.bytes());
   return closed;
 }
 
@@ -79,6 +98,6 @@ void Missing::clear(char* page) {
   (void)ioctl(descriptor_.fd(), UFFDIO_WAKE, &range);
 }
 
-void Missing::give_back(char* view, size_t pages) { base::heap_free(view, pages * page_bytes); }
+void Missing::give_back(char* view, size_t pages) { munmap(view, pages * page_bytes); }
 
 }  // namespace headway::guard

@@ -1,5 +1,6 @@
-// Missing: closes pages by dropping them under userfaultfd, and opens them with UFFDIO_COPY. The
-// memory stays private, and a page that is filled too late fails cleanly. The default mechanism.
+// Missing: closes pages by moving them away under userfaultfd, so that pinned ones are refused (by
+// dropping them before Linux 6.8), and opens them with UFFDIO_COPY. The memory stays private, and a
+// page that is filled too late fails cleanly. The default mechanism.
 // Thread, owner: as Mechanism says. Invariant: a closed page has no frame behind it.
 #pragma once
 #include "guard/detail/descriptor.h"
@@ -9,7 +10,7 @@ namespace headway::guard {
 
 class Missing final : public Mechanism {
  public:
-  Outcome start() { return descriptor_.start(0); }
+  Outcome start(bool moves = true) { return descriptor_.start(0, moves); }
   void stop() { descriptor_.stop(); }
   bool sees_kernel() const { return descriptor_.sees_kernel(); }
 
@@ -23,6 +24,9 @@ class Missing final : public Mechanism {
   int descriptor() const override { return descriptor_.fd(); }
 
  private:
+  Outcome move_aside(Range range, char* view);
+  Outcome drop(Range range, bool keep, uint8_t* scratch, char* view);
+
   Descriptor descriptor_;
 };
 

@@ -1,11 +1,14 @@
 // What a system refuses: userfaultfd, memfd, descriptors, locked memory, mappings, file sizes; and
 // memory that must not be closed. Each in a child that has the limit: the mechanism says so, the
 // memory stays as it was, and nothing is half closed.
+#include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/io_uring.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +17,9 @@
 #include <functional>
 #include <vector>
 
+#include "guard/detail/descriptor.h"
 #include "guard/guard_test_closed.h"
+#include "guard/missing.h"
 
 namespace headway::guard {
 namespace {
@@ -257,6 +262,93 @@ TEST_P(Refusals, MemoryOfAnotherKind) {
     EXPECT_EQ(answer(large), refused_cleanly);
   }
   close(file);
+  choice.stop();
+}
+
+// Registered with io_uring: the kernel goes on using the frames, whatever is mapped there later.
+class Ring {
+ public:
+  bool open() {
+    io_uring_params parameters = {};
+    fd_ = int(syscall(SYS_io_uring_setup, 1, &parameters));
+    return fd_ >= 0;
+  }
+  bool pin(void* memory, size_t bytes) const {
+    const iovec buffer{memory, bytes};
+    return syscall(SYS_io_uring_register, fd_, IORING_REGISTER_BUFFERS, &buffer, 1) == 0;
+  }
+  bool unpin() const {
+    return syscall(SYS_io_uring_register, fd_, IORING_UNREGISTER_BUFFERS, nullptr, 0) == 0;
+  }
+  ~Ring() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+TEST_P(Refusals, PinnedPages) {
+  Ring ring;
+  Descriptor descriptor;
+  descriptor.start_to_probe();
+  const bool tells = descriptor.can_move();
+  descriptor.stop();
+  if (!tells) GTEST_SKIP() << "before Linux 6.8 nothing tells what is pinned";
+  Choice choice;
+  ASSERT_EQ(choice.start(GetParam()), Outcome::ok);
+  constexpr size_t pages = 8;
+  Memory memory(pages);
+  const Range range{memory.base, pages};
+  if (!ring.open() || !ring.pin(memory.base + 5 * page_bytes, page_bytes)) {
+    GTEST_SKIP() << "io_uring is refused here";
+  }
+  const auto entry = [&](size_t page) {
+    uint64_t found = 0;
+    const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    const off_t at = off_t(reinterpret_cast<uintptr_t>(memory.base) / page_bytes + page) * 8;
+    if (fd >= 0 && pread(fd, &found, sizeof found, at) != sizeof found) found = 0;
+    close(fd);
+    return found & ((uint64_t(1) << 55) - 1);  // the frame; 0 for ordinary users
+  };
+  const uint64_t frame = entry(5);
+  EXPECT_EQ(try_to_close(*choice.mechanism(), range), refused_cleanly);
+  EXPECT_EQ(entry(5), frame);
+  ASSERT_TRUE(ring.unpin());
+  EXPECT_EQ(try_to_close(*choice.mechanism(), range), did);
+  // What is an alias already keeps its frames.
+  if (is_alias()) {
+    ASSERT_TRUE(ring.pin(memory.base, memory.bytes));
+    const uint64_t of_file = entry(5);
+    EXPECT_EQ(try_to_close(*choice.mechanism(), range), did);
+    EXPECT_EQ(entry(5), of_file);
+  }
+  choice.stop();
+}
+
+TEST(Missing, BeforeItCouldMovePages) {
+  Missing missing;
+  if (missing.start(false) != Outcome::ok) GTEST_SKIP() << "no userfaultfd";
+  Memory memory(8);
+  EXPECT_EQ(try_to_close(missing, {memory.base, 8}), did);
+  ASSERT_EQ(lock_page(memory.base + 5 * page_bytes), 0);
+  EXPECT_EQ(try_to_close(missing, {memory.base, 8}), refused_cleanly);
+  missing.stop();
+}
+
+// Its pages cannot be moved either, until it has some of its own.
+TEST_P(Refusals, MemoryThatAChildHas) {
+  Choice choice;
+  ASSERT_EQ(choice.start(GetParam()), Outcome::ok);
+  Memory memory(8);
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  EXPECT_EQ(try_to_close(*choice.mechanism(), {memory.base, 8}), did);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
   choice.stop();
 }
 

@@ -39,7 +39,9 @@ Outcome Trap::start() {
   Trap* nobody = nullptr;
   if (!started.compare_exchange_strong(nobody, this)) return Outcome::refused;
   bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  Outcome outcome = bell_ < 0 ? Outcome::no_resource : aliases_.start();
+  // Where userfaultfd is refused, nothing tells what is pinned.
+  prober_.start_to_probe();
+  Outcome outcome = bell_ < 0 ? Outcome::no_resource : aliases_.start(&prober_);
   if (outcome == Outcome::ok && !base::on_access_fault(on_fault)) outcome = Outcome::refused;
   if (outcome != Outcome::ok) stop();
   return outcome;
@@ -50,6 +52,7 @@ void Trap::stop() {
   base::leave_access_faults();
   started.store(nullptr);
   aliases_.stop();
+  prober_.stop();
   if (bell_ >= 0) ::close(bell_);
   bell_ = -1;
 }

@@ -62,6 +62,7 @@ class Trap final : public Mechanism {
   void wake();
   void remove(Closed* closed);
 
+  Descriptor prober_;
   Aliases aliases_;
   base::SpinLock lock_;  // what follows: the handler reads it
   base::Vec<Closed> closed_;

@@ -78,7 +78,8 @@ Outcome move_over(char* mapping, Range range, char* view, bool keep) {
 
 }  // namespace
 
-Outcome Aliases::start() {
+Outcome Aliases::start(const Descriptor* prober) {
+  prober_ = prober;
   if (const Outcome opened = mappings_.open(); opened != Outcome::ok) return opened;
   // Once through all that a block needs.
   char* page = static_cast<char*>(
@@ -176,6 +177,11 @@ bool Aliases::is_plain(Range range) {
       return false;
     }
     char* end = found.to < range.end() ? found.to : range.end();
+    // Once for each block: a frame of the file stays the same.
+    if (found.what == Mapping::What::plain && prober_ &&
+        prober_->is_held({at, size_t(end - at) / page_bytes})) {
+      return false;
+    }
     // The one advice that does nothing to the contents and is refused to locked memory.
     if (found.what == Mapping::What::plain && madvise(at, size_t(end - at), MADV_COLD) != 0) {
       return false;

@@ -12,6 +12,7 @@
 
 #include "base/outcome.h"
 #include "base/vec.h"
+#include "guard/detail/descriptor.h"
 #include "guard/detail/mappings.h"
 #include "guard/mechanism.h"
 
@@ -35,8 +36,9 @@ class Aliases {
     uint64_t replaced = 0;  // too small, or the program has changed its memory
   };
 
-  // refused, unsupported: this system gives no such memory.
-  Outcome start();
+  // refused, unsupported: this system gives no such memory. `prober` tells what is pinned, and must
+  // not become an alias.
+  Outcome start(const Descriptor* prober = nullptr);
   // The program keeps its memory as it is.
   void stop();
 
@@ -74,6 +76,7 @@ class Aliases {
   bool make_room();
   void drop(size_t index);
 
+  const Descriptor* prober_ = nullptr;
   Mappings mappings_;
   base::Vec<Block> blocks_;
   size_t next_swept_ = 0;

@@ -1,9 +1,13 @@
 #include "guard/detail/descriptor.h"
 
+#include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,8 +18,24 @@
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 
+// Linux 6.8; older headers do not have it.
+#ifndef UFFDIO_MOVE
+#define UFFD_FEATURE_MOVE (1 << 16)
+#define UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES ((__u64)1 << 1)
+struct uffdio_move {
+  __u64 dst;
+  __u64 src;
+  __u64 len;
+  __u64 mode;
+  __s64 move;
+};
+#define UFFDIO_MOVE _IOWR(UFFDIO, 0x05, struct uffdio_move)
+#endif
+
 namespace headway::guard {
 namespace {
+
+constexpr int most_tries = 100;  // of a move while the address space changes
 
 constexpr uint64_t events =
     UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP;
@@ -38,16 +58,36 @@ int open_any(bool& sees_kernel) {
 
 }  // namespace
 
-Outcome Descriptor::start(uint64_t features) {
+char* map_aside(size_t pages) {
+  void* aside = mmap(nullptr, pages * page_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return aside == MAP_FAILED ? nullptr : static_cast<char*>(aside);
+}
+
+void make_ours(Range range) {
+  for (char* page = range.base; page < range.end(); page += page_bytes) {
+    std::atomic_ref<char>(*page).fetch_or(0, std::memory_order_relaxed);
+  }
+}
+
+Outcome Descriptor::start(uint64_t features, bool moves) { return open(events | features, moves); }
+
+void Descriptor::start_to_probe() { (void)open(0, true); }
+
+Outcome Descriptor::open(uint64_t features, bool moves) {
   fd_ = open_any(sees_kernel_);
   if (fd_ < 0) {
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? Outcome::no_resource
                                                                  : Outcome::refused;
   }
-  uffdio_api api = {};
-  api.api = UFFD_API;
-  api.features = events | features;
-  if (ioctl(fd_, UFFDIO_API, &api) == 0) return Outcome::ok;
+  for (const uint64_t more : {uint64_t(UFFD_FEATURE_MOVE), uint64_t(0)}) {
+    if (more && !moves) continue;
+    uffdio_api api = {};
+    api.api = UFFD_API;
+    api.features = features | more;
+    moves_ = more != 0;
+    if (ioctl(fd_, UFFDIO_API, &api) == 0) return Outcome::ok;
+  }
   stop();
   return Outcome::unsupported;
 }
@@ -55,6 +95,7 @@ Outcome Descriptor::start(uint64_t features) {
 void Descriptor::stop() {
   if (fd_ >= 0) close(fd_);
   fd_ = -1;
+  moves_ = false;
 }
 
 Outcome Descriptor::watch(Range range, uint64_t mode) const {
@@ -70,6 +111,74 @@ void Descriptor::unwatch(Range range) const {
   uffdio_range which = {reinterpret_cast<uint64_t>(range.base), range.bytes()};
   // Whatever of it is no longer ours, or no longer there, is not watched either.
   (void)ioctl(fd_, UFFDIO_UNREGISTER, &which);
+}
+
+// `to` must be watched. True: all of it, `done` bytes else.
+bool Descriptor::move(char* from, char* to, size_t bytes, size_t& done) const {
+  size_t most = bytes;
+  int tries = 0;
+  for (done = 0; done < bytes;) {
+    uffdio_move wish = {};
+    wish.dst = reinterpret_cast<uint64_t>(to + done);
+    wish.src = reinterpret_cast<uint64_t>(from + done);
+    wish.len = bytes - done < most ? bytes - done : most;
+    wish.mode = UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES;
+    const bool all = ioctl(fd_, UFFDIO_MOVE, &wish) == 0;
+    const int error = errno;
+    if (wish.move > 0) done += size_t(wish.move);
+    if (all || wish.move > 0) continue;
+    // The kernel moves within one mapping a call, and a heap that shrank and grew has several.
+    if ((error == EINVAL || error == ENOENT) && wish.len > page_bytes) {
+      most = wish.len / page_bytes / 2 * page_bytes;
+      continue;
+    }
+    if ((error != EAGAIN && error != EINTR) || ++tries == most_tries) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+Outcome Descriptor::move_aside(Range range, char* to) const {
+  // Nobody else watches that memory, and nobody touches it.
+  const Range aside{to, range.pages};
+  Outcome closed = watch(aside, UFFDIO_REGISTER_MODE_MISSING);
+  size_t done = 0;
+  if (closed == Outcome::ok && !move(range.base, to, range.bytes(), done)) {
+    closed = Outcome::refused;
+    size_t back = 0;
+    const bool returned = done == 0 || move(to, range.base, done, back);
+    unwatch(aside);
+    if (!returned) {
+      // The address space goes on changing.
+      unwatch(range);
+      memcpy(range.base + back, to + back, done - back);
+    }
+    return closed;
+  }
+  unwatch(aside);
+  return closed;
+}
+
+bool Descriptor::move_there_and_back(Range range, char* aside) const {
+  const bool moved = move_aside(range, aside) == Outcome::ok;
+  size_t back = 0;
+  const bool returned = !moved || move(aside, range.base, range.bytes(), back);
+  unwatch(range);
+  if (!returned) memcpy(range.base + back, aside + back, range.bytes() - back);
+  return moved;
+}
+
+bool Descriptor::is_held(Range range) const {
+  if (!moves_) return false;
+  char* aside = map_aside(range.pages);
+  bool moved = false;
+  for (int i = 0; i < 2 && !moved && aside; ++i) {
+    if (watch(range, UFFDIO_REGISTER_MODE_MISSING) != Outcome::ok) break;
+    moved = move_there_and_back(range, aside);
+    if (!moved) make_ours(range);
+  }
+  if (aside) munmap(aside, range.bytes());
+  return !moved;
 }
 
 void Descriptor::serve(Listener& listener) const {
