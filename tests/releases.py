@@ -158,6 +158,14 @@ def batch(bench):
         expect(got["released"] > 0, "nothing was released")
 
 
+@case("data with gaps is released, too, if it is made of few large runs")
+def gaps(bench):
+    needs_release(bench)
+    got = bench.run("early_release", ["--seed=8", "--only=gaps"], EARLY_RELEASE="matched",
+                    RELEASE_THRESHOLD="0")
+    expect(got["released"] >= 5, f"{got['released']} receives were released")
+
+
 # --------------------------------------------------------------------------------- bad input
 
 

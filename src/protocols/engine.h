@@ -96,10 +96,14 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
            (receive->region ? receive->stage != Stage::posted : is_worth_closing(*receive));
   }
   // What has not arrived of a ready receive is closed to the program. False: wait for it.
-  bool close_rest(Request* receive) { return receive->region || close_now(receive); }
+  // Where its pages may hold other data too, they must not hold `list`, which is read with the
+  // engine held; null: such a receive is not closed.
+  bool close_rest(Request* receive, const UserMemory::Extent* list = nullptr) {
+    return receive->region || close_now(receive, list);
+  }
   // The user of a blocked receive may go on. True: source, tag and count are in the request.
-  bool release(Request* receive) {
-    if (!is_ready(receive) || !close_rest(receive)) [[likely]]
+  bool release(Request* receive, const UserMemory::Extent* list = nullptr) {
+    if (!is_ready(receive) || !close_rest(receive, list)) [[likely]]
       return false;
     let_user_go(receive);
     return true;
@@ -227,7 +231,13 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool gather_neighbours(Request** members, size_t& count, guard::Range& range,
                          UserMemory::Extent reach);
   bool is_worth_closing(const Request& receive) const;
-  bool close_now(Request* receive);
+  bool close_now(Request* receive, const UserMemory::Extent* list);
+
+  // release_runs.cc
+  static bool is_made_of_runs(const Request& receive);
+  bool is_alone_in(const Request* receive, guard::Range range);
+  bool close_runs(Request* receive, const UserMemory::Extent* list);
+  void open_runs(Request* receive, uint64_t offset, uint64_t n);
 
   // engine.cc
   void connect(Peer& peer);

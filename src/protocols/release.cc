@@ -32,7 +32,7 @@ void pause_a_little() {
 }
 
 char* address_of(const Request* receive) {
-  return receive->region ? receive->home : receive->memory.flat();
+  return receive->region ? receive->home : receive->memory.base();
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ void Engine::stop_guard() {
 }
 
 void Engine::learn_site(Request* receive) {
-  if (receive->kind != RequestKind::receive || !receive->memory.is_flat()) return;
+  if (receive->kind != RequestKind::receive) return;
   if (receive->site != base::call_site && receive->worth == Request::Worth::yes) {
     receive->worth = Request::Worth::unasked;  // it stood for another place
   }
@@ -140,13 +140,18 @@ void Engine::arrived(guard::Region* region, size_t offset, uint64_t n) {
 // Asked for whenever a release may follow: they cost a frame each.
 void Engine::find_edges(Request* receive, Way way) {
   receive->head = receive->tail = 0;
+  receive->in_runs = false;
   if (way != Way::stream || receive->peer->via != Via::tcp || receive->moved || !may_release_ ||
-      !receive->memory.is_flat() || receive->total < release_from) {
+      receive->total < release_from || !(receive->memory.is_flat() || is_made_of_runs(*receive))) {
     return;
   }
   if (!receive->region &&
       (expected_us(*receive) < release_us_ || !is_profitable(receive, receive->total))) {
     receive->stays = true;
+    return;
+  }
+  if (!receive->memory.is_flat()) {
+    receive->in_runs = true;
     return;
   }
   const char* base = address_of(receive);
@@ -169,8 +174,8 @@ void Engine::let_user_go(Request* request) {
 bool Engine::is_worth_closing(const Request& receive) const {
   // An eager message on its way is short, and brings no edges first.
   if (receive.stage != Stage::landing || !receive.expected || receive.stays ||
-      !receive.memory.is_flat() || receive.outcome != Outcome::ok || receive.cancelling ||
-      receive.total < release_from) {
+      !(receive.memory.is_flat() || receive.in_runs) || receive.outcome != Outcome::ok ||
+      receive.cancelling || receive.total < release_from) {
     return false;
   }
   // Bytes in the order of the stream: the edges must be there, and the middle not nearly.
@@ -184,7 +189,7 @@ uint64_t Engine::expected_us(const Request& receive) const {
   return (receive.total - receive.moved - receive.partial) * 1'000'000 / (rate ? rate : 1);
 }
 
-bool Engine::close_now(Request* receive) {
+bool Engine::close_now(Request* receive, const UserMemory::Extent* list) {
   const uint64_t come = receive->moved + receive->partial;
   const uint64_t next = come - receive->tail, end = receive->total - receive->tail;
   char* base = receive->memory.flat();
@@ -193,6 +198,7 @@ bool Engine::close_now(Request* receive) {
     receive->stays = true;
     return false;
   }
+  if (receive->in_runs) return close_runs(receive, list);
   // The page that is filled at this moment is closed with the others; what it has is kept aside.
   const size_t kept = (reinterpret_cast<uintptr_t>(base) + next) % page_bytes;
   char aside[page_bytes];
@@ -365,6 +371,10 @@ void Engine::await_all() {
 void Engine::open_pages(Request* receive, uint64_t offset, uint64_t n) {
   if (!n) return;
   receive->noted += n;
+  if (!receive->memory.is_flat()) {
+    open_runs(receive, offset, n);
+    return;
+  }
   arrived(receive->region, size_t(int64_t(offset) - receive->region_start), n);
 }
 
@@ -376,7 +386,8 @@ void Engine::end_release(Request* receive) {
     open_pages(receive, 0, receive->status_bytes);
   }
   receive->region = nullptr;
-  receive->memory = UserMemory(receive->home, receive->memory.bytes());
+  receive->memory.shift(receive->home - receive->memory.base());
+  if (const datatypes::Type* type = receive->memory.type()) type->release();
 }
 
 }  // namespace headway::protocols

@@ -72,10 +72,11 @@ struct Request : matching::Hook {
   bool copied = false;    // send: some of it was copied straight into the receiver's buffer
   uint8_t collective = 0;
   uint8_t size_class = 0;
-  bool stays = false;   // receive: it could not be released, so its user waits for all of it
-  bool mixes = false;   // receive: its pages cannot be closed before its edges are there
-  bool unseen = false;  // receive: its user was released before it was matched
-  uint32_t wait = 0;    // the last call that wanted to go on without it (Engine::begin_wait)
+  bool stays = false;    // receive: it could not be released, so its user waits for all of it
+  bool mixes = false;    // receive: its pages cannot be closed before its edges are there
+  bool in_runs = false;  // receive: of a type made of few large runs, which can be closed
+  bool unseen = false;   // receive: its user was released before it was matched
+  uint32_t wait = 0;     // the last call that wanted to go on without it (Engine::begin_wait)
   // Receive: whether a release is worth it; asked once for each message.
   enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
   std::atomic<uint8_t> done{0};  // a Done

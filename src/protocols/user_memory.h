@@ -33,6 +33,16 @@ class UserMemory {
   char* flat() const { return type_ ? nullptr : base_; }
   bool is_flat() const { return !type_; }
   const datatypes::Type* type() const { return type_; }
+  char* base() const { return base_; }
+  // The same bytes at another place.
+  void shift(ptrdiff_t by) { base_ += by; }
+  // Calls visit(char* at, size_t n) for each run of bytes [offset, offset + n), in the order of the
+  // message, until it returns false. Of data with gaps only.
+  template <class Visit>
+  void for_each_run(uint64_t offset, uint64_t n, Visit&& visit) const {
+    datatypes::for_each_run(*type_, base_, count_, offset, n, visit);
+  }
+  uint64_t most_runs() const { return datatypes::runs(*type_, count_); }
 
   // All that it may touch lies in here.
   struct Extent {

@@ -24,9 +24,11 @@ constexpr uint64_t first_nap_ns = 4'000'000, longest_nap_ns = 64'000'000;
 void Waiter::receive(protocols::Request* request, bool unmatched) {
   engine.note_wait(request);
   Patience patience(engine, unmatched);
+  const protocols::UserMemory::Extent nothing;
   until(
       [&] {
-        if (request->done.load(std::memory_order_relaxed) != 0 || engine.release(request)) {
+        if (request->done.load(std::memory_order_relaxed) != 0 ||
+            engine.release(request, &nothing)) {
           return true;
         }
         if (!engine.is_foreseeable(request) || !patience.is_over()) return false;

@@ -4,6 +4,9 @@
 // next one. Right with early release and without; with it, pages open under the hands.
 #include <fcntl.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "check.h"
 
 namespace {
@@ -271,6 +274,140 @@ void several() {
   }
 }
 
+// --- data with gaps ---
+
+struct Runs {
+  std::vector<int> lengths;
+  std::vector<MPI_Aint> places;
+  size_t bytes = 0, extent = 0;
+};
+
+// Mostly few large runs in the order of their addresses, which can be released; now and then not.
+Runs make_runs(check::Random& random) {
+  Runs runs;
+  const int count = random.chance(10) ? random.between(33, 50) : random.between(1, 6);
+  const bool even = random.chance(40);  // a vector
+  const int length = random.between(12'288, 150'000), gap = random.between(0, 9'000);
+  size_t at = size_t(random.between(0, 5'000));
+  for (int i = 0; i < count; ++i) {
+    const int own = random.chance(5) ? random.between(1, 3000) : random.between(12'288, 150'000);
+    runs.lengths.push_back(count > 30 ? length / 8 : even ? length : own);
+    runs.places.push_back(MPI_Aint(at));
+    at += size_t(runs.lengths.back()) + size_t(even ? gap : random.between(0, 9'000));
+    runs.bytes += size_t(runs.lengths.back());
+  }
+  runs.extent = at;
+  if (random.chance(10)) {
+    for (size_t i = 0; i < runs.places.size() / 2; ++i) {
+      std::swap(runs.places[i], runs.places[runs.places.size() - 1 - i]);
+      std::swap(runs.lengths[i], runs.lengths[runs.lengths.size() - 1 - i]);
+    }
+  }
+  return runs;
+}
+
+// Every byte of the block that is not of the first `n` of the message.
+template <class Visit>
+void for_each_gap(const Runs& runs, uint8_t* block, size_t all, Visit&& visit, size_t n) {
+  std::vector<std::pair<size_t, size_t>> taken;
+  for (size_t i = 0; i < runs.lengths.size() && n > 0; ++i) {
+    const size_t here = std::min(n, size_t(runs.lengths[i]));
+    taken.emplace_back(size_t(runs.places[i]), here);
+    n -= here;
+  }
+  std::sort(taken.begin(), taken.end());
+  size_t at = 0;
+  for (const auto& [place, length] : taken) {
+    visit(block + at, place - at);
+    at = place + length;
+  }
+  visit(block + at, all - at);
+}
+
+void receive_runs(const Runs& runs, size_t sent, uint64_t key, int from, int how,
+                  check::Random& own) {
+  const size_t all = runs.extent + border, offset = own.below(4096);
+  auto* memory = static_cast<uint8_t*>(malloc(all + offset));
+  uint8_t* block = memory + offset;
+  memset(block, 0xee, all);
+  MPI_Datatype type;
+  MPI(MPI_Type_create_hindexed(int(runs.lengths.size()), runs.lengths.data(), runs.places.data(),
+                               MPI_BYTE, &type));
+  MPI(MPI_Type_commit(&type));
+  MPI_Status status;
+  std::vector<uint8_t> beside(how == 2 ? 100'000 : 0);
+  if (how == 0) {
+    MPI(MPI_Recv(block, 1, type, from, 1, MPI_COMM_WORLD, &status));
+  } else {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Status statuses[2];
+    MPI(MPI_Irecv(block, 1, type, from, 1, MPI_COMM_WORLD, &requests[0]));
+    if (how == 1) {
+      MPI(MPI_Wait(&requests[0], &status));
+    } else {
+      MPI(MPI_Irecv(beside.data(), int(beside.size()), MPI_BYTE, from, 2, MPI_COMM_WORLD,
+                    &requests[1]));
+      MPI(MPI_Waitall(2, requests, statuses));
+      status = statuses[0];
+    }
+  }
+  const bool looks_first = own.chance(70);  // every other call waits for these pages
+  const auto end_it = [&] {
+    MPI(MPI_Type_free(&type));
+    CHECK_STATUS(status, from, 1, int(sent));
+  };
+  if (!looks_first) end_it();
+  const auto untouched = [](uint8_t value) {
+    return [value](uint8_t* at, size_t n) { CHECK_UNTOUCHED(at, n, value); };
+  };
+  if (own.chance(50)) for_each_gap(runs, block, all, untouched(0xee), sent);
+  for_each_gap(runs, block, all, [](uint8_t* at, size_t n) { memset(at, 0xdd, n); }, sent);
+  std::vector<uint8_t> expected(sent), got;
+  check::fill(expected.data(), sent, key);
+  if (own.chance(50) && sent > 0) {  // the last bytes first
+    const size_t last = runs.lengths.size() - 1;
+    if (sent == runs.bytes) {
+      CHECK_EQ(int(expected[sent - 1]),
+               int(static_cast<volatile uint8_t*>(
+                   block)[size_t(runs.places[last]) + size_t(runs.lengths[last]) - 1]));
+    }
+  }
+  for (size_t i = 0; i < runs.lengths.size(); ++i) {
+    got.insert(got.end(), block + runs.places[i], block + runs.places[i] + runs.lengths[i]);
+  }
+  got.resize(sent);
+  CHECK_BYTES(got.data(), sent, key);
+  for_each_gap(runs, block, all, untouched(0xdd), sent);
+  if (looks_first) end_it();
+  if (how == 2) CHECK_BYTES(beside.data(), beside.size(), key + 1);
+  free(memory);
+}
+
+void gaps() {
+  const int other = check::rank ^ 1;
+  if (other >= check::size) return;
+  check::Random random(check::key_of(check::seed, 9000 + uint64_t(check::rank / 2)));
+  check::Random own(check::key_of(check::seed, 9500 + uint64_t(check::rank)));
+  for (int round = int(60 * check::scale); round > 0; --round) {
+    const Runs runs = make_runs(random);
+    const size_t sent = random.chance(70) ? runs.bytes : random.below(runs.bytes);
+    const uint64_t key = random.next();
+    const int how = random.between(0, 2), late_us = random.between(0, 500);
+    if ((check::rank < other) != random.chance(50)) {
+      receive_runs(runs, sent, key, other, how, own);
+      continue;
+    }
+    std::vector<uint8_t> out(sent), beside(100'000);
+    check::fill(out.data(), sent, key);
+    check::fill(beside.data(), beside.size(), key + 1);
+    usleep(useconds_t(late_us));
+    MPI(MPI_Send(out.data(), int(sent), MPI_BYTE, other, 1, MPI_COMM_WORLD));
+    if (how == 2) {
+      MPI(MPI_Send(beside.data(), int(beside.size()), MPI_BYTE, other, 2, MPI_COMM_WORLD));
+    }
+  }
+}
+
 // Everybody to the right, from the left; the next round sends on what has just come.
 void ring() {
   const int right = (check::rank + 1) % check::size;
@@ -342,6 +479,7 @@ int main(int argc, char** argv) {
   return check::main(argc, argv,
                      {{"pairs", pairs, 2},
                       {"several", several, 2},
+                      {"gaps", gaps, 2},
                       {"ring", ring, 2},
                       {"collectives", collectives, 2},
                       {"left_behind", left_behind, 2}});

@@ -1,0 +1,88 @@
+// Early release of data with gaps: derived types that are made of few large runs. All pages that
+// they reach are closed with their contents; what is not to come, gaps and neighbours included, is
+// told at once, so that only pages with bytes of the message stay closed.
+#include "datatypes/type.h"
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+constexpr uint64_t most_runs = 32;  // looked at one by one
+constexpr uint64_t least_run = 3 * guard::page_bytes;
+constexpr uint64_t most_gaps = 4;  // closed and opened again: as many bytes as the message, times
+
+}  // namespace
+
+bool Engine::is_made_of_runs(const Request& receive) {
+  const UserMemory& memory = receive.memory;
+  if (memory.most_runs() > most_runs) return false;
+  const UserMemory::Extent extent = memory.extent();
+  if (uint64_t(extent.to - extent.from) > (most_gaps + 1) * receive.total) return false;
+  // In the order of their addresses, and none over another.
+  const char* end = extent.from;
+  bool are_large = true;
+  memory.for_each_run(0, memory.bytes(), [&](char* at, size_t n) {
+    are_large = at >= end && n >= least_run;
+    end = at + n;
+    return are_large;
+  });
+  return are_large;
+}
+
+// No other operation works in these pages: whoever runs the engine must never wait for a closed
+// one.
+bool Engine::is_alone_in(const Request* receive, guard::Range range) {
+  for (uint32_t i = 0; i < requests_.capacity(); ++i) {
+    const Request* other = requests_.at(i);
+    if (other == receive || !other->taken || other->stage == Stage::idle || other->region ||
+        !other->memory.bytes() ||
+        (other->kind != RequestKind::receive && other->kind != RequestKind::send)) {
+      continue;
+    }
+    const UserMemory::Extent extent = other->memory.extent();
+    if (extent.from < range.end() && range.base < extent.to) return false;
+  }
+  return true;
+}
+
+bool Engine::close_runs(Request* receive, const UserMemory::Extent* list) {
+  const UserMemory::Extent extent = receive->memory.extent();
+  const guard::Range range =
+      guard::Guard::around(const_cast<char*>(extent.from), size_t(extent.to - extent.from));
+  guard::Region* region = nullptr;
+  if (list && !(list->from < range.end() && range.base < list->to) && is_alone_in(receive, range)) {
+    region = close(receive, range, true);
+  }
+  if (!region) {
+    receive->stays = true;
+    return false;
+  }
+  const uint64_t come = receive->moved + receive->partial;
+  const char* end = range.base;  // of what is told
+  receive->memory.for_each_run(come, receive->total - come, [&](char* at, size_t n) {
+    arrived(region, size_t(end - range.base), size_t(at - end));
+    end = at + n;
+    return true;
+  });
+  arrived(region, size_t(end - range.base), size_t(range.end() - end));
+  guard.mixed(region);
+  receive->home = receive->memory.base();
+  receive->region = region;
+  receive->noted = come;
+  receive->memory.shift(region->view - range.base);
+  // Its user may free it before the last byte has come.
+  receive->memory.type()->retain();
+  return true;
+}
+
+// The memory is the region's view; its last byte ends the region.
+void Engine::open_runs(Request* receive, uint64_t offset, uint64_t n) {
+  guard::Region* region = receive->region;
+  const char* view = region->view;
+  receive->memory.for_each_run(offset, n, [&](char* at, size_t length) {
+    arrived(region, size_t(at - view), length);
+    return true;
+  });
+}
+
+}  // namespace headway::protocols
