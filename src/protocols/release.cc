@@ -184,9 +184,10 @@ bool Engine::is_worth_closing(const Request& receive) const {
          expected_us(receive) >= release_us_;
 }
 
+// 0 of a link that nothing is known of: its first message is waited for, and tells.
 uint64_t Engine::expected_us(const Request& receive) const {
   const uint64_t rate = arrival_rate(receive);
-  return (receive.total - receive.moved - receive.partial) * 1'000'000 / (rate ? rate : 1);
+  return rate ? (receive.total - receive.moved - receive.partial) * 1'000'000 / rate : 0;
 }
 
 bool Engine::close_now(Request* receive, const UserMemory::Extent* list) {

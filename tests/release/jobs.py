@@ -17,7 +17,7 @@ SLEEPER = os.path.join(BUILD, "tests", "release", "sleeper")
 def environment(mode, **more):
     """Without what the caller has set for the library itself."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HEADWAY_")}
-    kept.update(HEADWAY_EARLY_RELEASE=mode, HEADWAY_RELEASE_THRESHOLD="0", **more)
+    kept.update({"HEADWAY_EARLY_RELEASE": mode, "HEADWAY_RELEASE_THRESHOLD": "0", **more})
     return kept
 
 
