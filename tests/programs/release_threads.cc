@@ -67,25 +67,32 @@ void other_thread_asks() {
   }
 }
 
-// It would be taken by whoever returns first, and kept while its pages are awaited.
+// It would be taken by whoever returns first, and kept while its pages are awaited. Both threads
+// have received before, so that the calls of both could be trapped.
 void lock_over_touch() {
   if (is_alone()) return;
   for (int round = 0; round < 12; ++round) {
     if (!receives()) {
+      send_big(answer, key(round, 1));
       await_token();
       send_big(data, key(round));
       await_token();
       continue;
     }
-    Block in;
+    Block in, own;
     std::mutex lock;
+    std::atomic<bool> ready{false};
     std::thread asker([&] {
+      receive_big(own, answer);
+      CHECK_BYTES(*own, big, key(round, 1));
+      ready = true;
       usleep(3000);
       for (int i = 0; i < 2; ++i) {
         const std::lock_guard held(lock);
         send_token();
       }
     });
+    while (!ready) usleep(100);
     receive_big(in, data);
     {
       const std::lock_guard held(lock);

@@ -66,8 +66,9 @@ class Limits(unittest.TestCase):
         self.assertGreater(got["released"], ROUNDS // 2)
 
     def test_without_a_message_thread(self):
-        got = self.counters("always", HEADWAY_PROGRESS="off")
-        self.assertEqual((got["released"], got["closed_ranges"]), (0, 0))
+        for mode, size, shm in (("always", 200_000, "on"), ("matched", 8_000_000, "off")):
+            got = self.counters(mode, late=0, size=size, HEADWAY_SHM=shm, HEADWAY_PROGRESS="off")
+            self.assertEqual((got["released"], got["closed_ranges"]), (0, 0))
 
 
 if __name__ == "__main__":
