@@ -265,8 +265,8 @@ bool release_all(int count, const MPI_Request* requests, int first, int& unready
   for (int i = first; i < count; ++i) {
     Request* request = active_at(requests, i);
     if (!request || is_done(request)) continue;
-    const bool matched = request->stage != protocols::Stage::posted;
-    if (!(matched ? engine().close_rest(request, &list) : engine().foresee(request, list)))
+    const bool ready = engine().is_ready(request);
+    if (!(ready ? engine().close_rest(request, &list) : engine().foresee(request, list)))
       return false;
   }
   for (int i = first; i < count; ++i) {

@@ -98,8 +98,13 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
   Outcome outcome = Outcome::no_memory;
   if (request) {
     request->blocking = true;
+    if (engine.copy_aside(request)) {
+      engine.start_send(request);
+      engine.handoff.leave();
+      return Outcome::ok;
+    }
     engine.start_send(request);
-    waiter.request(request);
+    waiter.send(request);
     outcome = request->outcome;
     engine.give_request(request);
   }
@@ -191,14 +196,16 @@ Outcome send_receive(waiting::Waiter& waiter, const UserMemory& out, const Addre
     engine.handoff.driver = progress::Driver::waiting;
     engine.note_wait(receive);
     engine.start_receive(receive);
+    const bool aside = engine.copy_aside(send);
     engine.start_send(send);
+    if (aside) send = nullptr;  // nobody's
     // A receive that has been released would be half done in vain while the send still waits.
     const auto both_done = [&] {
-      return send->done.load(std::memory_order_relaxed) != 0 &&
+      return (!send || send->done.load(std::memory_order_relaxed) != 0) &&
              (receive->done.load(std::memory_order_relaxed) != 0 || engine.release(receive));
     };
     waiter.until(both_done, receive->peer);
-    outcome = receive->outcome != Outcome::ok ? receive->outcome : send->outcome;
+    outcome = receive->outcome != Outcome::ok || !send ? receive->outcome : send->outcome;
     read_status(*receive, status);
   }
   if (receive) engine.give_request(receive);

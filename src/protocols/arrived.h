@@ -6,6 +6,7 @@
 
 #include "matching/matcher.h"
 #include "protocols/request.h"
+#include "protocols/wire.h"
 #include "transports/shm/ring.h"
 
 namespace headway::protocols {
@@ -26,7 +27,7 @@ struct Arrived : matching::Hook {
   uint64_t size = 0;
   uint64_t have = 0;
   uint32_t remote = 0;           // id of the send
-  uint64_t address = 0;          // where it may be pulled from, or 0
+  RequestSend asked{};           // of a handshake
   Request* own_send = nullptr;   // sent by this process to itself, still in its buffer
   Request* claimed = nullptr;    // receive that waits for the rest of the bytes
   void* communicator = nullptr;  // of the matched probe that took it, which goes with its handle

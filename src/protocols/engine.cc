@@ -97,6 +97,7 @@ void Engine::give_request(Request* request) {
 void Engine::complete(Request* request, Outcome outcome) {
   if (request->outcome == Outcome::ok) request->outcome = outcome;
   request->stage = Stage::idle;
+  ++changes_;
   if (request->expected) {
     request->expected = false;
     landings_.remove(request);
@@ -105,6 +106,8 @@ void Engine::complete(Request* request, Outcome outcome) {
     end_one_copy(request);
   if (request->region) [[unlikely]]
     end_release(request);
+  if (request->mover | request->aside) [[unlikely]]
+    end_aside(request);
   --handoff.pending;
   handoff.passive -= request->passive;
   request->passive = false;

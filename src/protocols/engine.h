@@ -31,8 +31,9 @@ struct EngineCounters {
   uint64_t unexpected = 0;
   uint64_t unexpected_bytes_most = 0;
   uint64_t pulls = 0, pushes = 0, streams = 0;
-  uint64_t claims = 0;  // sends that took an advertised receive
-  uint64_t helped = 0;  // pieces copied for a transfer that the other rank began
+  uint64_t claims = 0;      // sends that took an advertised receive
+  uint64_t helped = 0;      // pieces copied for a transfer that the other rank began
+  uint64_t sent_aside = 0;  // blocking sends whose message was copied, so that they returned
   uint64_t garbage = 0;
   uint64_t released = 0;   // receives whose user went on before the data had come
   uint64_t foreseen = 0;   // those of them that had not been matched
@@ -68,6 +69,15 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory);
   // Starts request->memory as a message with request->key (source: own rank in the communicator).
   void start_send(Request* request);
+  // Before start_send() of a blocking send: copies its message if the link is so slow that this
+  // pays (aside.cc). True: the send is nobody's from now on, and its user goes on after
+  // start_send().
+  bool copy_aside(Request* send);
+  // The same for one that has been started and waits for its receiver: its user may go on once it
+  // is `released`, perhaps soon, perhaps never.
+  void move_aside(Request* send);
+  bool may_send_ahead() const { return settings_.send_ahead != 0; }
+  uint64_t aside_bytes() const { return aside_bytes_; }
   // --- receiving ---
   // Starts a receive for request->key into request->memory.
   void start_receive(Request* request);
@@ -209,6 +219,11 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
     uint64_t offset, length;
   };
   static Stretch stretch(const Request& request);
+  // Copies go out over the network one after the other.
+  static bool takes_turns(const Request& send) { return send.aside && send.peer->via == Via::tcp; }
+  static bool has_sent_edges(const Request& request) {
+    return request.moved >= uint64_t(request.head) + request.tail;
+  }
 
   // release.cc
   void start_guard();
@@ -220,6 +235,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void arrived(guard::Region* region, size_t offset, uint64_t n);
   void find_edges(Request* receive, Way way);
   void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
+    if (may_foresee_ && !receive->region) ++changes_;
     if (receive->region) [[unlikely]]
       open_pages(receive, offset, n);
   }
@@ -230,6 +246,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void note_match(Request* receive);
   bool gather_neighbours(Request** members, size_t& count, guard::Range& range,
                          UserMemory::Extent reach);
+  bool has_edges(const Request& receive) const;
   bool is_worth_closing(const Request& receive) const;
   bool close_now(Request* receive, const UserMemory::Extent* list);
 
@@ -272,6 +289,16 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void got_clear_send(Peer& peer, const FrameHeader& header, const char* body);
   void finish_push(Request* request);
   void retire_send(Request* request);
+
+  // aside.cc
+  bool make_aside(Request* send);
+  void leave_aside(Request* send);
+  void drop_copy(Request* send);
+  void may_move(Request* send, RequestSend& body);
+  void moves_no_more(Request* send);
+  void end_aside(Request* send);
+  void queue_aside(Request* send);
+  void next_aside();
 
   // onecopy.cc
   bool can_push(const Request* request) const;
@@ -336,6 +363,10 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   base::List<Request> pulls_;
   base::List<Request> pushes_;
   base::List<Request> helpable_;
+  base::List<Request> asides_cleared_;  // in the order of their sends, behind the one that streams
+  Request* aside_now_ = nullptr;        // the one that streams
+  uint64_t asides_ = 0;
+  uint64_t aside_bytes_ = 0;
   uint64_t unexpected_bytes_ = 0;
   uint32_t receives_posted_ = 0;  // kinds of work, for wanted()
   uint32_t controls_awaited_ = 0;
@@ -349,6 +380,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool may_foresee_ = false;
   std::atomic<uint32_t> unseen_{0};
   uint32_t wait_ = 0;
+  uint64_t changes_ = 1;     // grows with whatever may make room for a release before the match
   uint64_t release_us_ = 0;  // shorter waits are not worth it
   Profit profit_;
   bool learns_ = false;               // releases where it pays

@@ -61,7 +61,7 @@ struct Receive {
 
 struct Settled {
   uint64_t messages = 0, receives = 0, truncated = 0, cancelled_sends = 0, cancelled_receives = 0,
-           probes = 0, matched_probes = 0, received_now = 0, received_now_beside = 0;
+           probes = 0, matched_probes = 0, received_now = 0, received_now_beside = 0, left = 0;
 };
 
 struct Plan {
@@ -71,7 +71,8 @@ struct Plan {
   bool away = false;     // pretend at random that ranks are outside MPI
   bool waiting = false;  // drivers wait (streams) at random
   bool cancels = false;
-  bool brief = false;  // rings are open, queues are short: receives may find their message at once
+  bool leaves = false;  // sends that wait leave a copy of their message
+  bool brief = false;   // rings are open, queues are short: receives may find their message at once
   bool lost_pid = false;     // copies into other processes fail
   bool lost_helper = false;  // only those into rank 0
   int steps = 1500;
@@ -147,6 +148,7 @@ class World {
   void probe();
   void cancel();
   void drive(int rank);
+  void move();
   void retire_sends();
   void check_pair(int from, int to);
   void check_receive(Receive& receive);
@@ -242,7 +244,7 @@ void World::send() {
     request->memory = memory;
     request->key = message->key;
     request->peer = &engine.peer(to);
-    request->blocking = plan_.away && pick(2);  // so it may claim a receive
+    request->blocking = plan_.leaves || (plan_.away && pick(2));  // so it may claim a receive
     message->send = request;
     engine.start_send(request);
   }
@@ -351,6 +353,19 @@ void World::cancel() {
   }
 }
 
+// A rank that waits in a send goes on, and writes over its buffer.
+void World::move() {
+  if (messages_.empty()) return;
+  Message& message = *messages_[pick(messages_.size())];
+  if (!message.send || message.cancelled || message.send->done.load()) return;
+  enter(message.from);
+  engines_[message.from]->move_aside(message.send);
+  const bool left = message.send->done.load() == Done::released;
+  EXPECT_FALSE(left && message.synchronous);
+  settled.left += left;
+  leave(message.from);
+}
+
 void World::drive(int rank) {
   enter(rank);
   for (int turns = pick(4); turns >= 0; --turns) {
@@ -428,6 +443,8 @@ void World::step() {
     probe();
   } else if (dice < 68 && plan_.cancels) {
     cancel();
+  } else if (dice < 75 && plan_.leaves) {
+    move();
   } else {
     drive(pick(plan_.ranks));
   }
@@ -501,6 +518,7 @@ void World::finish() {
     EXPECT_TRUE(engine->is_idle());
     EXPECT_EQ(engine->handoff.pending, 0);
     EXPECT_EQ(engine->posted_count(), 0u);
+    EXPECT_EQ(engine->aside_bytes(), 0u);
     EXPECT_EQ(engine->unexpected_count(), 0u);
     EXPECT_EQ(engine->wanted(), uint32_t(shm::event_control)) << "a count of what is awaited leaks";
     EXPECT_EQ(engine->node.own().pressure.load(), 0u);
@@ -534,6 +552,7 @@ Total run(const Plan& plan, int seeds) {
     total.settled.truncated += world.settled.truncated;
     total.settled.cancelled_sends += world.settled.cancelled_sends;
     total.settled.cancelled_receives += world.settled.cancelled_receives;
+    total.settled.left += world.settled.left;
     total.settled.matched_probes += world.settled.matched_probes;
     total.settled.received_now += world.settled.received_now;
     total.settled.received_now_beside += world.settled.received_now_beside;
@@ -567,6 +586,15 @@ TEST(Engine, WithCancels) {
   const Total total = run({.ranks = 2, .away = true, .waiting = true, .cancels = true}, 20);
   EXPECT_GT(total.settled.cancelled_sends, 0u);
   EXPECT_GT(total.settled.cancelled_receives, 0u);
+}
+
+TEST(Engine, SendsThatLeaveACopy) {
+  const Total total =
+      run({.ranks = 2, .away = true, .waiting = true, .cancels = true, .leaves = true}, 20);
+  EXPECT_GT(total.settled.left, 30u);
+  EXPECT_GT(total.engines.pulls, 0u);
+  run({.ranks = 4, .away = true, .leaves = true, .longest = 6000}, 10);
+  run({.one_copy = false, .away = true, .leaves = true}, 5);
 }
 
 TEST(Engine, FourRanksAndWildcards) {

@@ -46,6 +46,7 @@ struct Peer {
   Request* push_split = nullptr;
   Request* pull_split = nullptr;
   Request* advertised = nullptr;
+  Request* movers[shm::mover_slots] = {};  // sends that have one of its slots
 };
 
 }  // namespace headway::protocols

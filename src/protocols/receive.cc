@@ -112,7 +112,7 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   if (!message) return true;
   message->handshake = true;
   message->remote = header.word;
-  message->address = request.address;
+  message->asked = request;
   return true;
 }
 
@@ -246,7 +246,8 @@ void Engine::start_receive(Request* request) {
   request->done.store(0, std::memory_order_relaxed);
   request->outcome = Outcome::ok;
   request->moved = 0;
-  request->cancelled = request->cancelling = request->stays = request->mixes = false;
+  request->cancelled = request->cancelling = request->stays = false;
+  request->mixed_at = 0;
   request->worth = Request::Worth::unasked;
   if (auto* message = static_cast<Arrived*>(unexpected.find(request->key))) [[unlikely]] {
     unexpected.remove(message);
@@ -299,7 +300,8 @@ void Engine::start_matched_receive(Request* request, Arrived* message) {
   request->done.store(0, std::memory_order_relaxed);
   request->outcome = Outcome::ok;
   request->moved = 0;
-  request->cancelled = request->cancelling = request->stays = request->mixes = false;
+  request->cancelled = request->cancelling = request->stays = false;
+  request->mixed_at = 0;
   request->worth = Request::Worth::unasked;
   accept(request, message);
 }
@@ -315,7 +317,7 @@ void Engine::accept(Request* receive, Arrived* message) {
     complete(send, Outcome::ok);
   } else if (message->handshake) {
     Peer& peer = *message->peer;
-    const RequestSend asked{message->size, message->address};
+    const RequestSend asked = message->asked;
     const uint32_t send = message->remote;
     give_arrived(message);
     answer_request(receive, peer, asked, send, false);
@@ -350,6 +352,9 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   receive->moved = 0;
   receive->remote = send;
   receive->remote_address = asked.address;
+  if (asked.turn && peer.via == Via::shm) {
+    receive->remote_address = peer.in.movers().take(asked.slot, asked.turn, asked.address);
+  }
   if (receive->total == 0) {
     FrameHeader header;
     header.kind = uint8_t(Kind::finished);
@@ -418,7 +423,7 @@ Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t si
   message->size = size;
   message->have = 0;
   message->remote = header.word;
-  message->address = 0;
+  message->asked = {};
   message->own_send = nullptr;
   message->claimed = nullptr;
   message->data = data;

@@ -233,14 +233,19 @@ void Engine::attach(Request* receive, guard::Region* region) {
   }
 }
 
-// --- before the match ---
+// --- before the match, or before the edges ---
 
 bool Engine::is_foreseeable(const Request* receive) const {
-  return receive->kind == RequestKind::receive && receive->stage == Stage::posted &&
-         receive->done.load(std::memory_order_relaxed) == Done::no && !receive->mixes &&
-         receive->memory.is_flat() && receive->memory.bytes() >= release_from &&
-         !receive->key.is_wild() && receive->peer && receive->peer->via != Via::self &&
-         !receive->cancelling && !receive->cancelled;
+  const bool posted = receive->stage == Stage::posted && !receive->key.is_wild();
+  // Matched, and its sender has others to serve before it sends the edges.
+  const bool announced = receive->stage == Stage::landing && receive->expected && !receive->stays &&
+                         receive->moved + receive->partial == 0 &&
+                         receive->outcome == Outcome::ok && expected_us(*receive) >= release_us_;
+  return receive->kind == RequestKind::receive && (posted || announced) &&
+         receive->done.load(std::memory_order_relaxed) == Done::no &&
+         receive->mixed_at != changes_ && receive->memory.is_flat() &&
+         receive->memory.bytes() >= release_from && receive->peer &&
+         receive->peer->via != Via::self && !receive->cancelling && !receive->cancelled;
 }
 
 bool Engine::is_alone() {
@@ -262,7 +267,7 @@ bool Engine::foresee(Request* receive, UserMemory::Extent reach) {
   Request* members[most_members] = {receive};
   size_t count = 1;
   guard::Range range{};
-  receive->mixes = true;  // until it is done
+  receive->mixed_at = changes_;  // not again before one of its neighbours may have changed
   if (!is_profitable(receive, receive->memory.bytes())) return false;
   if (!gather_neighbours(members, count, range, reach)) return false;
   for (size_t i = 0; i < count; ++i) {
@@ -279,11 +284,24 @@ bool Engine::foresee(Request* receive, UserMemory::Extent reach) {
     arrived(region, size_t(end - range.base), size_t(from - end));
     end = from + members[i]->memory.bytes();
     attach(members[i], region);
-    members[i]->mixes = false;
+    members[i]->mixed_at = 0;
+    const bool is_short = members[i]->stage == Stage::landing &&
+                          members[i]->status_bytes < members[i]->memory.bytes();
+    if (is_short) keep_rest(members[i], members[i]->status_bytes);
   }
   arrived(region, size_t(end - range.base), size_t(range.end() - end));
   guard.mixed(region);
   return true;
+}
+
+// What is still to come of it lies in pages of its own.
+bool Engine::has_edges(const Request& receive) const {
+  return receive.kind == RequestKind::receive && receive.stage == Stage::landing &&
+         receive.expected && !receive.stays && receive.memory.is_flat() &&
+         receive.total >= release_from && receive.outcome == Outcome::ok &&
+         receive.status_bytes == receive.memory.bytes() &&
+         to_boundary(receive.memory.flat()) == receive.head &&
+         receive.moved + receive.partial >= uint64_t(receive.head) + receive.tail;
 }
 
 // All posted receives of this wait that share pages with the first one, or with one another, in the
@@ -305,6 +323,7 @@ bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& r
     size_t place = 0;
     while (place < count && members[place] != other) ++place;
     if (place < count) continue;
+    if (has_edges(*other)) continue;  // on shared pages all of it is there
     if (!is_foreseeable(other) || other->wait != wait_ || count == most_members) return false;
     for (place = count++; place > 0 && members[place - 1]->memory.flat() > extent.from; --place) {
       members[place] = members[place - 1];

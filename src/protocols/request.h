@@ -73,12 +73,13 @@ struct Request : matching::Hook {
   uint8_t collective = 0;
   uint8_t size_class = 0;
   bool stays = false;    // receive: it could not be released, so its user waits for all of it
-  bool mixes = false;    // receive: its pages cannot be closed before its edges are there
   bool in_runs = false;  // receive: of a type made of few large runs, which can be closed
   bool unseen = false;   // receive: its user was released before it was matched
   uint32_t wait = 0;     // the last call that wanted to go on without it (Engine::begin_wait)
   // Receive: whether a release is worth it; asked once for each message.
   enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
+  uint8_t mover = 0;             // send: 1 + its slot among the messages that may move
+  bool aside = false;            // send: `memory` is `copy`
   std::atomic<uint8_t> done{0};  // a Done
 
   Request* list_next = nullptr;  // held, streaming, pulling and pushing lists
@@ -94,6 +95,7 @@ struct Request : matching::Hook {
   uintptr_t site = 0;        // where its user waits for it, as far as is known
   uint32_t profit = 0;       // what is learned by it (Profit)
   uint64_t asked_at = 0;     // ns; of a stream over TCP that is long enough to tell the rate
+  uint64_t mixed_at = 0;     // receive: others worked in its pages when the engine counted so much
   uint64_t noted = 0;        // bytes that have been put into the view
   uint64_t total = 0;        // bytes that will move
   uint64_t moved = 0;        // bytes pushed out, or arrived
@@ -103,6 +105,8 @@ struct Request : matching::Hook {
   uint32_t head = 0;         // streamed first: bytes at the beginning
   uint32_t tail = 0;         // and at the end of the message
   uint64_t remote_address = 0;
+  char* copy = nullptr;     // send: of its message, the library's own
+  uint64_t order = 0;       // aside: its turn among all of these
   uint64_t away_since = 0;  // pulling, pushing: since when the other rank is seen outside MPI
 
   // what the user's status gets

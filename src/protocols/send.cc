@@ -8,6 +8,7 @@ namespace {
 constexpr uint64_t packed_at_once = 32 << 10;  // by the transport, without a copy of its own
 
 constexpr uint64_t stream_turn = 1 << 20;
+constexpr uint64_t aside_piece = 16 << 10;
 // A message to oneself up to this size is copied aside; a longer one waits in its buffer.
 constexpr uint64_t self_copy_max = 64 << 10;
 
@@ -140,8 +141,9 @@ Push Engine::push_envelope(Request* request) {
   Push pushed;
   if (handshake) {
     const bool may_pull = request->memory.is_flat() && peer.via == Via::shm;
-    const RequestSend body{request->total,
-                           may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0};
+    RequestSend body{request->total,
+                     may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0, 0, 0};
+    if (may_pull && request->blocking && may_send_ahead()) may_move(request, body);
     header.word = id_of(request);
     header.length = sizeof body;
     if (request->blocking || handoff.driver == progress::Driver::waiting) {
@@ -149,7 +151,11 @@ Push Engine::push_envelope(Request* request) {
     }
     pushed = push_frame(peer, header, &body, sizeof body, nullptr, 0, shm::reserved_cells,
                         shm::event_rendezvous | shm::event_envelope);
-    if (pushed != Push::full) ++counters.handshakes;
+    if (pushed == Push::full) {
+      moves_no_more(request);
+    } else {
+      ++counters.handshakes;
+    }
   } else {
     if (request->mode == Mode::synchronous) {
       header.flags = flag_synchronous;
@@ -245,8 +251,13 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
     return;
   }
   request->stage = Stage::streaming;
-  peer.streams.push_back(request);
   ++counters.streams;
+  // The edges overtake what is under way: without them the receiver cannot go on.
+  if (request->head + request->tail) {
+    peer.streams.push_front(request);
+  } else {
+    peer.streams.push_back(request);
+  }
   mark_busy(peer);
   stream_some(peer);
 }
@@ -265,8 +276,15 @@ bool Engine::stream_some(Peer& peer) {
   while (peer.controls.empty()) {
     Request* request = peer.streams.first();
     if (!request) break;
+    if (takes_turns(*request) && request != aside_now_ && has_sent_edges(*request)) {
+      peer.streams.remove(request);
+      queue_aside(request);
+      continue;
+    }
     const auto [offset, rest] = stretch(*request);
-    uint64_t length = rest < peer.chunk ? rest : peer.chunk;
+    // Copies go in short pieces, so that one that was sent earlier can overtake.
+    const uint64_t most = takes_turns(*request) ? aside_piece : peer.chunk;
+    uint64_t length = rest < most ? rest : most;
     // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
     if (peer.via == Via::shm && request->total <= peer.chunk && length > peer.chunk / 2) {
       length = peer.chunk / 2;
@@ -294,14 +312,17 @@ bool Engine::stream_some(Peer& peer) {
     request->moved += length;
     if (pushed == Push::started) ++request->in_flight;
     if (request->moved < request->total) {
-      // One message after the other keeps caches warm; a long one lets others pass now and then.
-      if (request->moved % stream_turn == 0) {
+      // One message after the other keeps caches warm; a long one lets others pass now and then,
+      // and goes behind them when its edges have left.
+      const bool edges_left = request->moved == uint64_t(request->head) + request->tail;
+      if (edges_left || request->moved % stream_turn == 0) {
         peer.streams.remove(request);
         peer.streams.push_back(request);
       }
       continue;
     }
     peer.streams.remove(request);
+    if (request == aside_now_) next_aside();
     if (request->copied) {
       finish_push(request);  // the receiver could not count what was copied
     } else if (request->in_flight == 0) {

@@ -33,8 +33,10 @@ enum Flag : uint8_t {
 struct RequestSend {
   uint64_t size;     // bytes of the message
   uint64_t address;  // where it lies, if it may be pulled, else 0
+  uint32_t turn;     // of a slot of shm::Movers, if the message may move; else 0
+  uint32_t slot;
 };
-static_assert(sizeof(RequestSend) == 16);
+static_assert(sizeof(RequestSend) == 24);
 
 // How the receiver wants the message.
 enum class Way : uint32_t { stream, push };

@@ -203,6 +203,7 @@ void write_counters_file(protocols::Engine& engine, int rank, const char* name) 
       {"bytes_received", engine.counters.bytes_received},
       {"unexpected", engine.counters.unexpected},
       {"unexpected_bytes_most", engine.counters.unexpected_bytes_most},
+      {"sent_aside", engine.counters.sent_aside},
       {"released", engine.counters.released},
       {"foreseen", engine.counters.foreseen},
       {"closed_ranges", guard.closed},

@@ -125,6 +125,7 @@ Outcome Process::init(int level) {
     return fail(Outcome::no_route, bootstrap.explanation());
   }
   if (const Outcome read = read_settings(); read != Outcome::ok) return read;
+  if (!settings.progress) settings.send_ahead = 0;  // nobody would send what is left behind
   node_ranks_ = new (node_ranks_memory) base::Vec<uint32_t>;
   engine_ = new (engine_memory) protocols::Engine;
   const Outcome prepared =

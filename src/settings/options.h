@@ -30,6 +30,7 @@ struct Settings {
   uint64_t eager_max_shm = 4096;
   uint64_t eager_max_tcp = 16384;
   uint64_t unexpected_max = 256ull << 20;
+  uint64_t send_ahead = 16ull << 20;
   // early release
   uint64_t early_release = 0;
   uint64_t release_threshold_us = 150;
@@ -82,6 +83,10 @@ inline constexpr OptionInfo option_table[] = {
     {"UNEXPECTED_MAX", OptionKind::bytes, "256M", "",
      "memory for messages that arrived before their receive; beyond it senders are slowed down",
      &Settings::unexpected_max, nullptr},
+    {"SEND_AHEAD", OptionKind::bytes, "16M", "",
+     "memory for messages that blocking sends over a slow network copy, to return before the wire "
+     "has taken them; 0 lets them wait",
+     &Settings::send_ahead, nullptr},
     {"EARLY_RELEASE", OptionKind::choice, "off", "off|matched|always|auto",
      "let blocking receives return before their data is there; pages whose data has not come are "
      "closed until it has: once the message is matched; always, also before that; or auto, "

@@ -8,6 +8,8 @@
 namespace headway::waiting {
 namespace {
 
+// That a send waits for its receiver before its message is copied: a copy costs less than that.
+constexpr uint64_t send_patience_ns = 150'000;
 constexpr uint32_t attend_after = 4;          // idle turns; then this wait is one
 constexpr uint32_t clock_every = 64;          // idle turns between two looks at the clock
 constexpr uint64_t yield_for_ns = 1'000'000;  // then sleep
@@ -20,6 +22,16 @@ constexpr uint32_t least_naps = 16;
 constexpr uint64_t first_nap_ns = 4'000'000, longest_nap_ns = 64'000'000;
 
 }  // namespace
+
+void Waiter::send(protocols::Request* request) {
+  const auto is_done = [request] { return request->done.load(std::memory_order_relaxed) != 0; };
+  if (engine.may_send_ahead() && !is_done()) {
+    const uint64_t since = base::now_ns();
+    until([&] { return is_done() || base::now_ns() - since > send_patience_ns; }, request->peer, 1);
+    if (!is_done()) engine.move_aside(request);
+  }
+  until(is_done, request->peer);
+}
 
 void Waiter::receive(protocols::Request* request, bool unmatched) {
   engine.note_wait(request);

@@ -43,6 +43,8 @@ class Waiter {
   void request(protocols::Request* request) {
     until([request] { return request->done.load(std::memory_order_relaxed) != 0; }, request->peer);
   }
+  // The same for a blocking send, which may leave its message behind.
+  void send(protocols::Request* request);
   // The same for a receive whose user may be released; `unmatched`: also before its match.
   void receive(protocols::Request* request, bool unmatched = false);
   // One look at everything, for calls that do not wait; also runs user functions that are due.

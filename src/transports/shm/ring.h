@@ -16,6 +16,7 @@
 #include "base/outcome.h"
 #include "transports/shm/advert.h"
 #include "transports/shm/copy.h"
+#include "transports/shm/movers.h"
 #include "transports/shm/split.h"
 
 namespace headway::shm {
@@ -40,6 +41,7 @@ struct Credits {
   SplitBoard pushed;   // started by the producer
   SplitBoard pulled;   // started by the consumer
   AdvertBoard advert;  // a receive of the consumer
+  MoverBoard movers;   // messages of the producer
 };
 
 struct Shape {
@@ -70,6 +72,7 @@ class Producer {
   Split pushed() const { return Split(&credits_->pushed); }
   Split pulled() const { return Split(&credits_->pulled); }
   Advert advert() const { return Advert(&credits_->advert); }
+  Movers movers() const { return Movers(&credits_->movers); }
 
   // Sends a frame whose body (header.length bytes) fits a cell. `reserve` cells stay free.
   Push push_inline(const FrameHeader& header, const void* body, uint32_t reserve) {
@@ -142,6 +145,7 @@ class Consumer {
   Split pushed() const { return Split(&credits_->pushed); }
   Split pulled() const { return Split(&credits_->pulled); }
   Advert advert() const { return Advert(&credits_->advert); }
+  Movers movers() const { return Movers(&credits_->movers); }
 
   // The next frame's cell, or null. Its body stays until pop().
   const Cell* peek() const {

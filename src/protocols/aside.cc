@@ -1,0 +1,137 @@
+// Sends that return early: a blocking send copies its message aside and leaves the rest to the
+// message thread, at once if its link is slow, or when its receiver lets it wait. The program goes
+// on where it would have watched the wire, or the other rank compute. What was copied goes out one
+// message after the other, in the order of the sends, as it would have without the copies: side by
+// side, the first would come as late as the last.
+#include "base/heap.h"
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+// Shorter waits than this do not pay for waking the message thread.
+constexpr uint64_t least_wait_us = 150;
+// Of a link; a faster one is not ten times slower than the copy.
+constexpr uint64_t fastest_rate = 400'000'000;
+
+}  // namespace
+
+// Only standard sends: a synchronous one tells that its receive has begun.
+bool Engine::make_aside(Request* send) {
+  const uint64_t bytes = send->memory.bytes();
+  if (send->mode != Mode::standard || !may_send_ahead() || send->copy ||
+      bytes > settings_.send_ahead - aside_bytes_) {
+    return false;
+  }
+  send->copy = static_cast<char*>(base::heap_allocate(bytes));
+  if (!send->copy) return false;
+  send->memory.read(0, send->copy, bytes);
+  aside_bytes_ += bytes;
+  return true;
+}
+
+bool Engine::copy_aside(Request* send) {
+  const Peer& peer = *send->peer;
+  if (peer.via != Via::tcp) return false;
+  const uint64_t rate = tcp.rate(peer.rank), bytes = send->memory.bytes();
+  if (rate == 0 || rate > fastest_rate || bytes * 1'000'000 / rate < least_wait_us) return false;
+  if (!make_aside(send)) return false;
+  send->memory = UserMemory(send->copy, bytes);
+  send->aside = true;
+  send->order = ++asides_;
+  send->held_by_user = send->blocking = false;
+  ++counters.sent_aside;
+  return true;
+}
+
+void Engine::move_aside(Request* send) {
+  const Via via = send->peer->via;
+  if (via == Via::self || send->cancelling) return;
+  if (send->stage == Stage::requested && via == Via::shm && !send->mover &&
+      send->memory.is_flat()) {
+    return;  // the receiver may read the user's memory at any time
+  }
+  if ((send->stage != Stage::requested && send->stage != Stage::held) || !make_aside(send)) return;
+  if (send->mover &&
+      !send->peer->out.movers().move(send->mover - 1u, reinterpret_cast<uint64_t>(send->copy))) {
+    drop_copy(send);  // it begins to take it
+    return;
+  }
+  leave_aside(send);
+}
+
+// Announces it so that it can be moved, if there is a slot.
+void Engine::may_move(Request* send, RequestSend& body) {
+  for (uint32_t slot = 0; slot < shm::mover_slots; ++slot) {
+    Request*& holder = send->peer->movers[slot];
+    if (holder) continue;
+    holder = send;
+    send->mover = uint8_t(slot + 1);
+    body.slot = slot;
+    body.turn = send->peer->out.movers().open(slot);
+    return;
+  }
+}
+
+void Engine::moves_no_more(Request* send) {
+  if (!send->mover) return;
+  send->peer->movers[send->mover - 1] = nullptr;
+  send->mover = 0;
+}
+
+// From here on the user's memory is not read again.
+void Engine::leave_aside(Request* send) {
+  send->memory = UserMemory(send->copy, send->memory.bytes());
+  send->aside = true;
+  send->order = ++asides_;
+  send->blocking = false;
+  send->done.store(Done::released, std::memory_order_release);
+  ++counters.sent_aside;
+  handoff.completed();
+}
+
+void Engine::drop_copy(Request* send) {
+  const uint64_t bytes = send->memory.bytes();
+  aside_bytes_ -= bytes;
+  base::heap_free(send->copy, bytes);
+  send->copy = nullptr;
+}
+
+void Engine::end_aside(Request* send) {
+  moves_no_more(send);
+  if (!send->aside) return;
+  drop_copy(send);
+  send->memory = {};
+  send->aside = false;
+}
+
+// The receiver has asked for it and has its edges. Its turn comes after those that were sent
+// before.
+void Engine::queue_aside(Request* send) {
+  Request* later = asides_cleared_.first();
+  while (later && later->order < send->order) later = later->list_next;
+  if (!later) {
+    asides_cleared_.push_back(send);
+  } else if (later == asides_cleared_.first()) {
+    asides_cleared_.push_front(send);
+  } else {
+    asides_cleared_.insert_before(later, send);
+  }
+  if (aside_now_ && aside_now_->order < send->order) return;
+  if (Request* later_one = aside_now_) {  // it was asked for sooner
+    aside_now_ = nullptr;
+    later_one->peer->streams.remove(later_one);
+    queue_aside(later_one);  // and begins the first one
+    return;
+  }
+  next_aside();
+}
+
+void Engine::next_aside() {
+  aside_now_ = asides_cleared_.pop_front();
+  if (!aside_now_) return;
+  aside_now_->peer->streams.push_back(aside_now_);
+  mark_busy(*aside_now_->peer);
+}
+
+}  // namespace headway::protocols
