@@ -51,7 +51,7 @@ void Engine::move_aside(Request* send) {
       send->memory.is_flat()) {
     return;  // the receiver may read the user's memory at any time
   }
-  if ((send->stage != Stage::requested && send->stage != Stage::held) || !make_aside(send)) return;
+  if (!may_move_aside(send) || !make_aside(send)) return;
   if (send->mover &&
       !send->peer->out.movers().move(send->mover - 1u, reinterpret_cast<uint64_t>(send->copy))) {
     drop_copy(send);  // it begins to take it

@@ -76,6 +76,10 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // The same for one that has been started and waits for its receiver: its user may go on once it
   // is `released`, perhaps soon, perhaps never.
   void move_aside(Request* send);
+  // It waits for its receiver, or for room.
+  static bool may_move_aside(const Request* send) {
+    return send->stage == Stage::requested || send->stage == Stage::held;
+  }
   bool may_send_ahead() const { return settings_.send_ahead != 0; }
   uint64_t aside_bytes() const { return aside_bytes_; }
   // --- receiving ---

@@ -24,13 +24,26 @@ constexpr uint64_t first_nap_ns = 4'000'000, longest_nap_ns = 64'000'000;
 }  // namespace
 
 void Waiter::send(protocols::Request* request) {
-  const auto is_done = [request] { return request->done.load(std::memory_order_relaxed) != 0; };
-  if (engine.may_send_ahead() && !is_done()) {
-    const uint64_t since = base::now_ns();
-    until([&] { return is_done() || base::now_ns() - since > send_patience_ns; }, request->peer, 1);
-    if (!is_done()) engine.move_aside(request);
-  }
-  until(is_done, request->peer);
+  uint64_t since = 0;
+  bool tried = !engine.may_send_ahead();
+  int longest_sleep_ms = tried ? sleep_ms : 1;
+  until(
+      [&] {
+        if (request->done.load(std::memory_order_relaxed) != 0) return true;
+        // Once it moves nothing is to be gained, and no clock is to be read between its pieces.
+        tried |= !engine.may_move_aside(request);
+        if (tried) {
+          longest_sleep_ms = sleep_ms;
+          return false;
+        }
+        const uint64_t now = base::now_ns();
+        if (since == 0) since = now;
+        if (now - since < send_patience_ns) return false;
+        tried = true;
+        engine.move_aside(request);
+        return request->done.load(std::memory_order_relaxed) != 0;
+      },
+      request->peer, longest_sleep_ms);
 }
 
 void Waiter::receive(protocols::Request* request, bool unmatched) {
@@ -91,7 +104,7 @@ void Waiter::rest(Turn& turn) {
   const bool naps = naps_ > 0 || before < nap_until_;
   if (naps || before - turn.since > yield_for_ns) {
     if (naps_ > 0) --naps_;
-    engine.handoff.sleep(turn.sleep_ms);
+    engine.handoff.sleep(*turn.sleep_ms);
     return;
   }
   sched_yield();

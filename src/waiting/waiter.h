@@ -21,12 +21,12 @@ class Waiter {
   Waiter(protocols::Engine& engine, const Policy& policy) : engine(engine), policy_(policy) {}
 
   // Waits until done() is true. `hint`: the peer whose message is awaited, or null; it may change
-  // while this waits.
+  // while this waits, and so may the longest time that it sleeps without a look.
   template <class Done>
-  void until(Done&& done, protocols::Peer* const& hint, int longest_sleep_ms = sleep_ms) {
+  void until(Done&& done, protocols::Peer* const& hint, const int& longest_sleep_ms = sleep_ms) {
     if (done()) return;
     Turn turn;
-    turn.sleep_ms = longest_sleep_ms;
+    turn.sleep_ms = &longest_sleep_ms;
     begin(turn);
     while (!done()) {
       // The first turns are the hot ones: nothing but the ring, no clock.
@@ -58,7 +58,7 @@ class Waiter {
     bool polling = false;
     uint32_t idle = 0;
     uint64_t since = 0;
-    int sleep_ms = 0;
+    const int* sleep_ms = nullptr;
   };
   void begin(Turn& turn) {
     engine.handoff.driver = progress::Driver::waiting;
