@@ -124,7 +124,7 @@ def unreleased(folder: pathlib.Path, case: table.Case, args) -> str:
     settings = dict(case.environment)
     mode = settings.get("HEADWAY_EARLY_RELEASE")
     unmatched = mode in ("always", "auto")
-    wanted = unmatched or (mode == "matched" and "HEADWAY_SHM" in settings)
+    wanted = unmatched or mode == "matched"
     name = "foreseen" if unmatched else "released"
     count = sum(json.loads(file.read_text())[name] for file in folder.iterdir())
     return f"no receive was {name}" if wanted and args.as_uid is None and count == 0 else ""

@@ -109,6 +109,7 @@ class Guard final : Listener {
   // Pages with other data than those of messages.
   // A thread waits for a page that is closed still.
   bool is_awaited() const { return awaited_.load(std::memory_order_relaxed) != nullptr; }
+  const char* awaited() const { return awaited_.load(std::memory_order_relaxed); }
   bool any_mixed() const { return mixed_.load(std::memory_order_relaxed) != 0; }
   // True if the program can write memory that others see, beside what `ours` knows.
   bool shares_memory(bool (*ours)(const void* start, void* context), void* context);

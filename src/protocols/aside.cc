@@ -38,7 +38,7 @@ bool Engine::copy_aside(Request* send) {
   if (!make_aside(send)) return false;
   send->memory = UserMemory(send->copy, bytes);
   send->aside = true;
-  send->order = ++asides_;
+  send->turn = ++asides_;
   send->held_by_user = send->blocking = false;
   ++counters.sent_aside;
   return true;
@@ -83,7 +83,7 @@ void Engine::moves_no_more(Request* send) {
 void Engine::leave_aside(Request* send) {
   send->memory = UserMemory(send->copy, send->memory.bytes());
   send->aside = true;
-  send->order = ++asides_;
+  send->turn = ++asides_;
   send->blocking = false;
   send->done.store(Done::released, std::memory_order_release);
   ++counters.sent_aside;
@@ -109,7 +109,7 @@ void Engine::end_aside(Request* send) {
 // before.
 void Engine::queue_aside(Request* send) {
   Request* later = asides_cleared_.first();
-  while (later && later->order < send->order) later = later->list_next;
+  while (later && later->turn < send->turn) later = later->list_next;
   if (!later) {
     asides_cleared_.push_back(send);
   } else if (later == asides_cleared_.first()) {
@@ -117,7 +117,7 @@ void Engine::queue_aside(Request* send) {
   } else {
     asides_cleared_.insert_before(later, send);
   }
-  if (aside_now_ && aside_now_->order < send->order) return;
+  if (aside_now_ && aside_now_->turn < send->turn) return;
   if (Request* later_one = aside_now_) {  // it was asked for sooner
     aside_now_ = nullptr;
     later_one->peer->streams.remove(later_one);

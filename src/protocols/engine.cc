@@ -108,6 +108,8 @@ void Engine::complete(Request* request, Outcome outcome) {
     end_release(request);
   if (request->mover | request->aside) [[unlikely]]
     end_aside(request);
+  if (request->order) [[unlikely]]
+    end_order(request);
   --handoff.pending;
   handoff.passive -= request->passive;
   request->passive = false;
@@ -221,6 +223,8 @@ bool Engine::advance() {
   if (uses_tcp && (handoff.driver != progress::Driver::waiting || ++tcp_turn_ % tcp_every == 0)) {
     moved |= tcp.reap(tcp_budget);
   }
+  if (guard.is_awaited()) [[unlikely]]
+    ask_for_awaited();
   return moved;
 }
 
@@ -240,7 +244,10 @@ bool Engine::advance_for(Peer* peer) {
 
 // The program is not held up for a copy: it may be back in a moment. If not, our thread copies.
 void Engine::settle() {
-  if (has_runnable()) handoff.remind(copy_after_us);
+  if (!has_runnable()) return;
+  // Of a message whose user was released nobody else copies.
+  const Request* first = pulls_.first();
+  handoff.remind(first && first->region ? 1 : copy_after_us);
 }
 
 uint32_t Engine::wanted() {

@@ -15,6 +15,7 @@
 #include "matching/matcher.h"
 #include "progress/handoff.h"
 #include "protocols/arrived.h"
+#include "protocols/order.h"
 #include "protocols/peer.h"
 #include "protocols/profit.h"
 #include "protocols/request.h"
@@ -38,6 +39,8 @@ struct EngineCounters {
   uint64_t released = 0;   // receives whose user went on before the data had come
   uint64_t foreseen = 0;   // those of them that had not been matched
   uint64_t untrapped = 0;  // ranges that were not closed, since not all threads could be trapped
+  uint64_t demands = 0;    // pages that were asked for out of turn
+  uint64_t heeded = 0;     // those that others asked for, and that went first
 };
 
 // Told when a peer is gone for good or the engine cannot go on; does not return to the engine's
@@ -222,12 +225,13 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   struct Stretch {
     uint64_t offset, length;
   };
-  static Stretch stretch(const Request& request);
   // Copies go out over the network one after the other.
   static bool takes_turns(const Request& send) { return send.aside && send.peer->via == Via::tcp; }
   static bool has_sent_edges(const Request& request) {
     return request.moved >= uint64_t(request.head) + request.tail;
   }
+  static Stretch stretch(const Request& request, uint64_t at);
+  static uint64_t edges_of(const Request& request) { return uint64_t(request.head) + request.tail; }
 
   // release.cc
   void start_guard();
@@ -238,6 +242,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool is_profitable(Request* receive, uint64_t bytes);
   void arrived(guard::Region* region, size_t offset, uint64_t n);
   void find_edges(Request* receive, Way way);
+  bool is_long_enough(const Request& receive) const;
   void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
     if (may_foresee_ && !receive->region) ++changes_;
     if (receive->region) [[unlikely]]
@@ -252,6 +257,13 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
                          UserMemory::Extent reach);
   bool has_edges(const Request& receive) const;
   bool is_worth_closing(const Request& receive) const;
+  void ask_for_awaited();
+  bool ask_for(Request* receive, const char* page);
+  static bool begin_order(Request* request, uint64_t moved);
+  static void end_order(Request* request);
+  bool may_come(Request* receive, const FrameHeader& header);
+  static void note_moved(Request* request, uint64_t offset, uint64_t n);
+  void note_cost(guard::Range range, uint64_t closing_ns);
   bool close_now(Request* receive, const UserMemory::Extent* list);
 
   // release_runs.cc
@@ -312,6 +324,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void stream_instead(Request* request);
   void start_push(Request* request);
   void start_pull(Request* request);
+  void pull_alone(Request* receive);
   void share(Request* request);
   void unshare(Request* request);
   bool next_piece(Request* request, shm::Piece& piece);
@@ -332,7 +345,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   Request* match(const matching::Key& key);
   void expect_streams();
   uint64_t batch_of(const Request& receive) const;
-  void rate(const Request& receive);
+  void rate(Request& receive);
   uint64_t arrival_rate(const Request& receive) const;
   bool look_at_expected();
   bool deliver(Peer& peer, const FrameHeader& header, const char* body);
@@ -342,6 +355,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool deliver_finished(Peer& peer, const FrameHeader& header);
   bool deliver_cancel(Peer& peer, const FrameHeader& header);
   bool deliver_cancel_answer(const FrameHeader& header);
+  bool deliver_demand(Peer& peer, const FrameHeader& header);
   void describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer);
   void accept(Request* receive, Arrived* message);
   void finish_eager(Request* receive, Arrived* message);
@@ -389,6 +403,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   Profit profit_;
   bool learns_ = false;               // releases where it pays
   std::atomic<bool> settles_{false};  // while closed: trapped calls wait for all pages
+  uint64_t page_cost_ns_ = 1700;      // of closing and opening; a first guess is what MISSING takes
   guard::Choice choice_;
   guard::Dispatch dispatch_;
   bool pressure_ = false;

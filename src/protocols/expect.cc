@@ -9,21 +9,24 @@ namespace {
 constexpr uint64_t batch_us = 200;           // that a thread may wait for more than its page
 constexpr uint64_t held_us = 600;            // that pages which have come wait for their batch
 constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame waits behind it
+constexpr uint64_t first_shm_rate = 5'000'000'000;  // until one has been measured
 
 }  // namespace
 
 // How fast messages come from that peer, with what they wait for on their way.
-void Engine::rate(const Request& receive) {
+void Engine::rate(Request& receive) {
   if (!receive.asked_at) return;
   const uint64_t took = base::now_ns() - receive.asked_at;
+  receive.asked_at = 0;
   const uint64_t now = receive.total * 1'000'000'000 / (took ? took : 1);
   uint64_t& known = receive.peer->arrival_rate;
   known = known ? (3 * known + now) / 4 : now;
 }
 
 uint64_t Engine::arrival_rate(const Request& receive) const {
-  const uint64_t rate = receive.peer->arrival_rate;
-  return rate ? rate : tcp.rate(receive.peer->rank);
+  const Peer& peer = *receive.peer;
+  if (peer.arrival_rate) return peer.arrival_rate;
+  return peer.via == Via::shm ? first_shm_rate : tcp.rate(peer.rank);
 }
 
 // Before the message thread sleeps: it need not wake for every packet of a stream. Half of a long

@@ -8,7 +8,9 @@ namespace {
 constexpr uint64_t away_after_ns = 1000;     // a rank that waits no more for that long computes
 constexpr uint64_t piece_bytes = 256 << 10;  // of a transfer that is not shared
 constexpr uint64_t turn_bytes = 1 << 20;     // then another transfer has its turn
-constexpr uint64_t share_from = 64 << 10;    // shorter rests are not worth the bookkeeping
+// Of a message in closed pages: somebody may be waiting for the first ones.
+constexpr uint64_t first_piece = 16 << 10, released_piece = 64 << 10, first_ones = 64 << 10;
+constexpr uint64_t share_from = 64 << 10;  // shorter rests are not worth the bookkeeping
 constexpr size_t most_vectors = 64;
 
 bool is_push(const Request* request) { return request->kind == RequestKind::send; }
@@ -40,9 +42,27 @@ void Engine::start_push(Request* request) {
 
 void Engine::start_pull(Request* request) {
   request->stage = Stage::pulling;
+  request->alone = request->fresh = false;
+  request->head = request->tail = 0;
   share(request);
   pulls_.push_back(request);
   ++counters.pulls;
+}
+
+// A message whose pages are closed, or will be if its user goes on: copied by this side alone, so
+// that each piece is known when it is there, edges first.
+void Engine::pull_alone(Request* receive) {
+  receive->stage = Stage::pulling;
+  receive->alone = receive->fresh = true;
+  receive->shared = receive->drained = false;
+  receive->away_since = receive->asked_at = receive->asked = 0;
+  receive->partial = 0;
+  find_edges(receive, Way::stream);
+  pulls_.push_back(receive);
+  ++counters.pulls;
+  while (receive->stage == Stage::pulling && receive->moved < edges_of(*receive)) {
+    (void)copy_on(receive);
+  }
 }
 
 // --- who copies ---
@@ -68,7 +88,11 @@ bool Engine::copy_some() {
 // True if this side should copy now. The other side, if it is back, helps with a transfer that is
 // shared; any other one becomes a stream.
 bool Engine::may_copy(Request* request) {
-  if (handoff.driver == progress::Driver::thread) return true;
+  if (handoff.driver == progress::Driver::thread || request->region) return true;
+  if (request->fresh) {
+    request->fresh = false;  // first its user may be released
+    return false;
+  }
   if (!node.is_waiting(request->peer->local)) return stays_away(request);
   if (request->shared) return true;
   request->away_since = 0;
@@ -111,8 +135,17 @@ bool Engine::copy_on(Request* request) {
     uint64_t done = 0;
     const Outcome outcome = copy(request, request->remote_address, piece, push, done);
     request->copied |= done > 0;
-    request->moved = piece.offset + done;
+    if (request->shared) {
+      request->moved = piece.offset + done;
+    } else {
+      note_moved(request, piece.offset, done);
+    }
+    if (!push) note_arrival(request, piece.offset, done);
     if (outcome != Outcome::ok) {
+      if (request->order) {
+        fail(outcome, *request->peer, "the memory of a sender on this node can no longer be read");
+        return true;
+      }
       // Not allowed here: the rest goes through the segment.
       may_pull_ = false;
       unshare(request);
@@ -125,7 +158,7 @@ bool Engine::copy_on(Request* request) {
   }
   if (request->shared ? piece.length && !request->drained : request->moved < request->total) {
     // One message after the other, but a long one lets others pass now and then.
-    if (request->moved % turn_bytes) {
+    if (request->moved % turn_bytes && !request->alone) {
       list.push_front(request);
     } else {
       list.push_back(request);
@@ -141,6 +174,7 @@ bool Engine::copy_on(Request* request) {
   header.kind = uint8_t(Kind::finished);
   header.word = request->remote;
   control(*request->peer, header, nullptr, shm::event_done);
+  rate(*request);
   counters.bytes_received += request->total;
   complete(request, Outcome::ok);
   return true;
@@ -149,8 +183,12 @@ bool Engine::copy_on(Request* request) {
 // False: all is taken, but the helper still copies. An empty piece: nothing is left to do.
 bool Engine::next_piece(Request* request, shm::Piece& piece) {
   if (!request->shared) {
-    const uint64_t rest = request->total - request->moved;
-    piece = {request->moved, rest < piece_bytes ? rest : piece_bytes};
+    const auto [offset, rest] = stretch(*request, request->moved);
+    uint64_t most = piece_bytes;
+    if (request->alone && !is_push(request)) {
+      most = request->moved < edges_of(*request) + first_ones ? first_piece : released_piece;
+    }
+    piece = {offset, rest < most ? rest : most};
     return true;
   }
   shm::Split split = split_of(request);
@@ -179,7 +217,10 @@ Outcome Engine::copy(Request* request, uint64_t remote, const shm::Piece& piece,
 // From now on the other rank may help, if it comes to wait.
 void Engine::share(Request* request) {
   request->shared = request->drained = false;
-  if (!request->memory.is_flat() || request->total - request->moved < share_from) return;
+  if (!request->memory.is_flat() || request->total - request->moved < share_from ||
+      edges_of(*request)) {
+    return;  // what is shared out lies in one
+  }
   Request*& owner = sharer(request);
   if (owner) return;
   if (!split_of(request).open(request->remote, request->moved, request->total,
@@ -314,6 +355,7 @@ bool Engine::claim(Request* send) {
   if (send->total > posted.bytes) send->total = posted.bytes;
   send->remote = posted.receive;
   send->remote_address = posted.address;
+  send->head = send->tail = 0;
   send->copied = true;   // the end of it is to be told whichever way it goes
   send->away_since = 1;  // long ago: nothing is to be waited for
   start_push(send);

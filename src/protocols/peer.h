@@ -33,9 +33,10 @@ struct Peer {
   uint64_t eager_max = 0;     // decided at connect
   uint64_t arrival_rate = 0;  // of long messages from it, bytes a second; 0: not known
   uint32_t chunk = 0;         // bytes of a data frame
-  uint32_t sequence = 0;      // envelopes that have left
-  uint32_t expect_turn = 0;   // the engine's, when its next stream was last looked for
-  uint32_t seen = 0;          // envelopes that came
+  uint32_t impatient = 0;  // streams to it that are to be cut small: it has asked for pages lately
+  uint32_t sequence = 0;   // envelopes that have left
+  uint32_t expect_turn = 0;  // the engine's, when its next stream was last looked for
+  uint32_t seen = 0;         // envelopes that came
   shm::Producer out;
   shm::Consumer in;
   base::List<ControlFrame> controls;

@@ -58,6 +58,7 @@ bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
     }
     case Kind::cancel: return deliver_cancel(peer, header);
     case Kind::cancel_answer: return deliver_cancel_answer(header);
+    case Kind::demand: return deliver_demand(peer, header);
     case Kind::pressure: peer.pressed = header.flags & flag_yes; return true;
     default: return false;
   }
@@ -119,14 +120,15 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
 bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* body) {
   Request* receive = landing(header.word, peer);
   if (!receive || header.context > receive->total ||
-      header.length > receive->total - header.context) {
+      header.length > receive->total - header.context ||
+      (peer.via == Via::tcp && !may_come(receive, header))) {
     return false;
   }
   receive->memory.write(header.context, body, header.length);
   receive->moved += header.length;
-  // Within a node, pieces of the same message may come other ways: it is told at its end.
-  if (peer.via == Via::tcp) note_arrival(receive, header.context, header.length);
+  note_arrival(receive, header.context, header.length);
   if (receive->moved == receive->total && !receive->claimed) {
+    rate(*receive);
     counters.bytes_received += receive->total;
     complete(receive, Outcome::ok);
   }
@@ -143,6 +145,7 @@ bool Engine::deliver_finished(Peer& peer, const FrameHeader& header) {
       request->total = request->status_bytes;
     }
     request->moved = request->total;
+    rate(*request);
     counters.bytes_received += request->total;
   } else {
     request = by_wire_id(header.word);
@@ -165,7 +168,7 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
     Request* receive = by_wire_id(header.word);
     if (!receive || receive->kind != RequestKind::receive || receive->stage != Stage::landing ||
         receive->peer != &peer || header.context > receive->total ||
-        header.length > receive->total - header.context) {
+        header.length > receive->total - header.context || !may_come(receive, header)) {
       ++counters.garbage;
       return false;
     }
@@ -249,6 +252,7 @@ void Engine::start_receive(Request* request) {
   request->cancelled = request->cancelling = request->stays = false;
   request->mixed_at = 0;
   request->worth = Request::Worth::unasked;
+  request->alone = false;
   if (auto* message = static_cast<Arrived*>(unexpected.find(request->key))) [[unlikely]] {
     unexpected.remove(message);
     accept(request, message);
@@ -303,6 +307,7 @@ void Engine::start_matched_receive(Request* request, Arrived* message) {
   request->cancelled = request->cancelling = request->stays = false;
   request->mixed_at = 0;
   request->worth = Request::Worth::unasked;
+  request->alone = false;
   accept(request, message);
 }
 
@@ -349,7 +354,7 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
                             bool sender_waits) {
   const uint64_t room = receive->memory.bytes();
   receive->total = asked.size < room ? asked.size : room;
-  receive->moved = 0;
+  receive->moved = receive->partial = 0;
   receive->remote = send;
   receive->remote_address = asked.address;
   if (asked.turn && peer.via == Via::shm) {
@@ -366,6 +371,13 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   Way way = Way::stream;
   if (peer.via == Via::shm && may_pull_ && asked.address != 0) {
     const bool receiver_waits = handoff.driver == progress::Driver::waiting;
+    if (receive->region || (receiver_waits && receive->memory.is_flat() &&
+                            is_long_enough(*receive) && is_profitable(receive, receive->total)))
+        [[unlikely]] {
+      pull_alone(receive);
+      return;
+    }
+    if (receiver_waits && receive->total >= rated_from) receive->asked_at = base::now_ns();
     sender_waits = sender_waits || node.is_waiting(peer.local);
     if (!sender_waits || !(receiver_waits || receive->memory.is_flat())) {
       receive->away_since = 0;
@@ -380,6 +392,7 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
 void Engine::clear_to_send(Request* receive, Way way) {
   receive->stage = Stage::landing;
   receive->partial = 0;
+  receive->begun = receive->asked = 0;
   if (receive->peer->via == Via::tcp) {
     receive->expected = true;
     receive->asked_at = receive->total >= rated_from ? base::now_ns() : 0;
@@ -388,7 +401,8 @@ void Engine::clear_to_send(Request* receive, Way way) {
   find_edges(receive, way);
   ClearSend body{receive->moved, receive->total, 0, id_of(receive), way,
                  receive->head,  receive->tail};
-  if (receive->peer->via == Via::shm && receive->memory.is_flat()) {
+  // Closed pages open as their bytes come: so these must all come in frames.
+  if (receive->peer->via == Via::shm && receive->memory.is_flat() && !receive->region) {
     body.address = reinterpret_cast<uint64_t>(receive->memory.flat());
   }
   FrameHeader header;

@@ -14,6 +14,7 @@ namespace headway::protocols {
 
 struct Peer;
 struct Arrived;
+class Order;
 }  // namespace headway::protocols
 
 namespace headway::guard {
@@ -68,6 +69,8 @@ struct Request : matching::Hook {
   bool helpable = false;  // stands in the list of those whose copy the other rank may have begun
   bool shared = false;    // pulling, pushing: shared out between both ranks
   bool drained = false;   // shared: all is taken, the helper may still copy
+  bool alone = false;     // pulling: nobody else copies it, and its edges come first
+  bool fresh = false;     // pulling alone: its user has not been asked yet whether it goes on
   bool claimed = false;   // receive: its sender took it by the advert
   bool copied = false;    // send: some of it was copied straight into the receiver's buffer
   uint8_t collective = 0;
@@ -100,13 +103,16 @@ struct Request : matching::Hook {
   uint64_t total = 0;        // bytes that will move
   uint64_t moved = 0;        // bytes pushed out, or arrived
   uint64_t partial = 0;      // receive: bytes of the frame that is coming in
+  uint64_t begun = 0;        // receive over TCP: bytes of frames that have come or are coming in
+  Order* order = nullptr;    // since a page was asked for out of turn
+  uint64_t asked = 0;        // receive: the page between its edges that was asked for last, from 1
   uint32_t in_flight = 0;    // frames that the transport holds
   uint32_t remote = 0;       // the other side's id
   uint32_t head = 0;         // streamed first: bytes at the beginning
   uint32_t tail = 0;         // and at the end of the message
   uint64_t remote_address = 0;
   char* copy = nullptr;     // send: of its message, the library's own
-  uint64_t order = 0;       // aside: its turn among all of these
+  uint64_t turn = 0;        // aside: its place among all of these
   uint64_t away_since = 0;  // pulling, pushing: since when the other rank is seen outside MPI
 
   // what the user's status gets

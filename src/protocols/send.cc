@@ -9,6 +9,9 @@ constexpr uint64_t packed_at_once = 32 << 10;  // by the transport, without a co
 
 constexpr uint64_t stream_turn = 1 << 20;
 constexpr uint64_t aside_piece = 16 << 10;
+// To a peer that asks for pages out of turn, which have to wait for a frame that has begun.
+constexpr uint64_t impatient_chunk = 16 << 10;
+static_assert(impatient_chunk >= Order::most_burst * guard::page_bytes);
 // A message to oneself up to this size is copied aside; a longer one waits in its buffer.
 constexpr uint64_t self_copy_max = 64 << 10;
 
@@ -230,8 +233,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   Request* request = by_wire_id(header.word);
   if (!request || request->kind != RequestKind::send || request->stage != Stage::requested ||
       request->peer != &peer || clear.start > clear.length || clear.length > request->total ||
-      uint64_t(clear.head) + clear.tail > clear.length ||
-      (clear.start && clear.head + clear.tail)) {
+      uint64_t(clear.head) + clear.tail > clear.length) {
     ++counters.garbage;
     return;
   }
@@ -258,15 +260,21 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   } else {
     peer.streams.push_back(request);
   }
+  if (peer.impatient && --peer.impatient == 0) tcp.hurry(peer.rank, false);
   mark_busy(peer);
   stream_some(peer);
 }
 
-// The next piece of a stream that lies in one: edges first, then what is between.
-Engine::Stretch Engine::stretch(const Request& request) {
-  const uint64_t at = request.moved, edges = uint64_t(request.head) + request.tail;
+// The next piece of a message that lies in one, after `at` bytes: edges first, then what is
+// between, in order or as it was asked for.
+Engine::Stretch Engine::stretch(const Request& request, uint64_t at) {
+  const uint64_t edges = edges_of(request);
   if (at < request.head) return {at, request.head - at};
   if (at < edges) return {request.total - (edges - at), edges - at};
+  if (request.order) [[unlikely]] {
+    const Order::Run run = request.order->next();
+    return {request.head + run.first * guard::page_bytes, run.pages * guard::page_bytes};
+  }
   return {at - request.tail, request.total - at};
 }
 
@@ -281,10 +289,11 @@ bool Engine::stream_some(Peer& peer) {
       queue_aside(request);
       continue;
     }
-    const auto [offset, rest] = stretch(*request);
+    const auto [offset, rest] = stretch(*request, request->moved);
     // Copies go in short pieces, so that one that was sent earlier can overtake.
     const uint64_t most = takes_turns(*request) ? aside_piece : peer.chunk;
     uint64_t length = rest < most ? rest : most;
+    if (peer.impatient && length > impatient_chunk) length = impatient_chunk;
     // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
     if (peer.via == Via::shm && request->total <= peer.chunk && length > peer.chunk / 2) {
       length = peer.chunk / 2;
@@ -309,7 +318,7 @@ bool Engine::stream_some(Peer& peer) {
                                    shm::reserved_cells, shm::event_control);
     if (pushed == Push::full) break;
     moved = true;
-    request->moved += length;
+    note_moved(request, offset, length);
     if (pushed == Push::started) ++request->in_flight;
     if (request->moved < request->total) {
       // One message after the other keeps caches warm; a long one lets others pass now and then,

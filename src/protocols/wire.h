@@ -20,6 +20,8 @@ enum class Kind : uint8_t {
   cancel,         // word: id of a send that its user takes back; context: its envelope's context
   cancel_answer,  // word: id of the send; flag_yes: it was still unexpected and is gone
   pressure,       // flag_yes: unexpected messages fill the sender's memory; handshakes, please
+  demand,  // word: id of a send that streams; context: offset of a page that is awaited, which
+           // is to go next; flag_yes: then those before it
   last
 };
 

@@ -206,6 +206,8 @@ void write_counters_file(protocols::Engine& engine, int rank, const char* name) 
       {"sent_aside", engine.counters.sent_aside},
       {"released", engine.counters.released},
       {"foreseen", engine.counters.foreseen},
+      {"demands", engine.counters.demands},
+      {"demands_heeded", engine.counters.heeded},
       {"closed_ranges", guard.closed},
       {"closed_bytes", guard.closed_bytes},
       {"close_refused",

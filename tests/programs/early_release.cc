@@ -463,6 +463,65 @@ void collectives() {
 // Released and not looked at before MPI has ended: it is all there then.
 std::vector<uint8_t> buffer(2 << 20);
 bool is_left = false;
+// Pages of long messages touched out of turn at once, while nothing of them has come: they are
+// asked for, of several messages in turn.
+void out_of_turn() {
+  const int other = check::rank ^ 1;
+  if (other >= check::size) return;
+  check::Random random(check::key_of(check::seed, 4000 + uint64_t(check::rank / 2)));
+  check::Random own(check::key_of(check::seed, 5000 + uint64_t(check::rank)));
+  for (int round = int(6 * check::scale); round > 0; --round) {
+    const size_t messages = size_t(random.between(1, 3));
+    const int bytes = random.between(2 << 20, 6 << 20), offset = random.between(0, 4095);
+    const uint64_t key = random.next(), how = random.below(3);
+    std::vector<std::vector<uint8_t>> blocks(messages), expected(messages);
+    std::vector<MPI_Request> requests(messages);
+    const bool sends = (check::rank < other) == (round % 2 == 0);
+    const size_t n = size_t(bytes), pages = n / 4096;
+    for (size_t i = 0; i < messages; ++i) {
+      blocks[i].resize(n + size_t(offset));
+      expected[i].resize(n);
+      check::fill(expected[i].data(), n, check::key_of(key, i));
+      uint8_t* data = blocks[i].data() + offset;
+      if (sends) memcpy(data, expected[i].data(), n);
+      if (sends) {
+        MPI(MPI_Isend(data, bytes, MPI_BYTE, other, int(i), MPI_COMM_WORLD, &requests[i]));
+      } else {
+        MPI(MPI_Irecv(data, bytes, MPI_BYTE, other, int(i), MPI_COMM_WORLD, &requests[i]));
+      }
+    }
+    MPI(MPI_Waitall(int(messages), requests.data(), MPI_STATUSES_IGNORE));
+    if (sends) continue;
+    for (size_t k = 0; k < 3 * pages; ++k) {
+      const size_t message = k % messages;
+      const size_t page = how == 0   ? size_t(own.below(pages))
+                          : how == 1 ? pages - 1 - k / messages % pages
+                                     : (pages / 2 + k * 37) % pages;
+      look(expected[message], blocks[message].data() + offset, page * 4096 + k % 4096);
+    }
+    for (size_t i = 0; i < messages; ++i) {
+      CHECK_BYTES(blocks[i].data() + offset, n, check::key_of(key, i));
+    }
+  }
+}
+
+// The same of a message that is longer than all that sockets hold: its last page has not left.
+void from_the_end() {
+  const int other = check::rank ^ 1;
+  if (other >= check::size) return;
+  constexpr size_t n = 32 << 20;
+  std::vector<uint8_t> buffer(n), expected(n);
+  check::fill(expected.data(), n, check::seed);
+  if (check::rank < other) {
+    MPI(MPI_Send(expected.data(), int(n), MPI_BYTE, other, 0, MPI_COMM_WORLD));
+    return;
+  }
+  MPI(MPI_Recv(buffer.data(), int(n), MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  for (size_t at = n - 5000; at > 4096; at -= 4096) look(expected, buffer.data(), at);
+  CHECK_BYTES(buffer.data(), n, check::seed);
+}
+
+// Released and never looked at: the end of the program must not mind.
 void left_behind() {
   const int other = check::rank ^ 1;
   if (other >= check::size) return;
@@ -485,6 +544,8 @@ int main(int argc, char** argv) {
                                 {"gaps", gaps, 2},
                                 {"ring", ring, 2},
                                 {"collectives", collectives, 2},
+                                {"out_of_turn", out_of_turn, 2},
+                                {"from_the_end", from_the_end, 2},
                                 {"left_behind", left_behind, 2}});
   if (is_left) CHECK_BYTES(buffer.data(), buffer.size(), check::seed);
   return code;

@@ -1,8 +1,13 @@
 """Programs that sleep, allocate, read clocks or print between a receive and the first look at its
 data keep the gain of a release at the match: none of that waits for pages that it does not reach.
-Over a simulated link, and stderr is a pipe."""
+And a page that is awaited is asked for. Over a simulated link, and stderr is a pipe."""
 
-from jobs import environment, judge, sleeper  # sets the paths that the next import needs
+import json
+import os
+import pathlib
+import tempfile
+
+from jobs import BUILD, environment, is_refused, judge, sleeper  # sets the paths that the next import needs
 
 import support
 from support import ClusterTest, cluster
@@ -25,6 +30,24 @@ class AtTheMatch(ClusterTest):
         for deed in ("none", "sleep", "allocate", "clock", "print"):
             with self.subTest(deed=deed):
                 self.check(deed)
+
+
+class OutOfTurn(ClusterTest):
+    """32 MB in 270 ms, read from their end."""
+
+    def test_demand(self):
+        cluster("up", "--hosts", 2, "--rate", "1000mbit")
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(BUILD, "tests", "programs", "early_release")
+            env = environment("matched", HEADWAY_COUNTERS=os.path.join(folder, "%r"))
+            done = cluster("run", "-n", 2, "--ranks-per-host", 1, "--timeout", 60, "--", program,
+                           "--only=from_the_end", env=env)
+            self.assertIn("ok 1 case", done.stdout)
+            if is_refused(done.stderr):
+                self.skipTest("no receive is released early on this machine")
+            ranks = [json.loads(path.read_text()) for path in pathlib.Path(folder).iterdir()]
+            for counter in ("demands", "demands_heeded"):
+                self.assertGreater(sum(rank[counter] for rank in ranks), 0, counter)
 
 
 if __name__ == "__main__":

@@ -347,6 +347,13 @@ void Tcp::expect(uint32_t peer, uint64_t rest) {
   }
 }
 
+void Tcp::hurry(uint32_t peer, bool on) {
+  Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
+  if (!link || link->state != LinkState::open || link->hurried == on) return;
+  link->hurried = on;
+  impl_->bound_flight(*link);
+}
+
 void Tcp::redirect(uint32_t peer, const void* token, ptrdiff_t by) {
   Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
   if (link && link->in_body && link->landing.token == token) link->landing.flat += by;

@@ -93,6 +93,9 @@ class Tcp {
   // Before a long sleep: the peer's next `rest` bytes are all awaited; wake when min(rest, 256 KB)
   // are there (SO_RCVLOWAT). Reset by the next read.
   void expect(uint32_t peer, uint64_t rest);
+  // Frames to that peer shall wait for little that the socket holds already, at the price of more
+  // wake-ups; false: for what its rate makes good.
+  void hurry(uint32_t peer, bool on);
   // What still comes of the body that lands for `token` goes `by` bytes further on.
   void redirect(uint32_t peer, const void* token, ptrdiff_t by);
 

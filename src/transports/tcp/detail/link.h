@@ -33,6 +33,7 @@ struct Link {
   bool ended = false;         // the end of its stream has come
   bool goodbye_written = false;
   bool goodbye_sent = false;  // nothing more will be written
+  bool hurried = false;       // keeps its send_lowat at the least
   uint32_t peer = 0;
   uint32_t interest = 0;  // events registered with epoll; 0: not registered
   int error = 0;          // errno that broke it

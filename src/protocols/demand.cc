@@ -1,0 +1,139 @@
+// Demand: a page that somebody waits for goes first. The receiver asks for it, the sender goes on
+// from there. Pages that share other data are the message's edges, which come first in any case: so
+// all that is asked for are whole pages between them.
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+using guard::page_bytes;
+
+// Pages: a program that waits for one so little before the last one reads backwards.
+constexpr uint64_t close_before = 64;
+// What comes by itself before it could come at a request: the network holds as much, and a chunk.
+constexpr uint64_t soon_us = 2000, least_soon = 16;
+constexpr uint32_t impatient_streams = 8;  // after one that pages were asked of
+
+}  // namespace
+
+// Of all receives with closed pages, whose is it?
+void Engine::ask_for_awaited() {
+  const char* page = guard.awaited();
+  if (!page) return;
+  for (base::List<Request>* list : {&landings_, &pulls_}) {
+    for (Request* receive = list->first(); receive; receive = receive->list_next) {
+      if (receive->region && ask_for(receive, page)) return;
+    }
+  }
+}
+
+// False: it is none of its pages. Nothing is asked for that comes soon by itself, or has been.
+bool Engine::ask_for(Request* receive, const char* page) {
+  if (!receive->memory.is_flat()) return false;  // nothing is known of its pages
+  const auto offset =
+      int64_t(reinterpret_cast<uintptr_t>(page) - reinterpret_cast<uintptr_t>(receive->home));
+  const uint64_t edges = edges_of(*receive);
+  const uint64_t pages = (receive->total - edges) / page_bytes;
+  if (offset < int64_t(receive->head) || offset >= int64_t(receive->total - receive->tail)) {
+    return false;
+  }
+  const uint64_t number = (uint64_t(offset) - receive->head) / page_bytes;
+  if (receive->head + number * page_bytes != uint64_t(offset)) return false;
+  if (receive->asked == number + 1) return true;
+  const bool pulled = receive->stage == Stage::pulling;
+  const uint64_t begun = pulled ? receive->moved : receive->begun;
+  const uint64_t in_time = arrival_rate(*receive) / page_bytes * soon_us / 1'000'000;
+  const uint64_t soon = pulled || in_time < least_soon ? least_soon : in_time;
+  if (receive->order) {
+    if (receive->order->comes_soon(number, soon)) return true;
+  } else {
+    const uint64_t next = begun > edges ? (begun - edges) / page_bytes : 0;
+    if (number < next + soon || !begin_order(receive, begun)) return true;
+  }
+  const uint64_t before = receive->asked;
+  receive->asked = number + 1;
+  const bool backwards =
+      number + 1 == pages || (before > number && before - number <= close_before);
+  receive->order->ask(number, backwards);
+  ++counters.demands;
+  if (pulled) {
+    pulls_.remove(receive);
+    pulls_.push_front(receive);
+    return true;
+  }
+  FrameHeader header;
+  header.kind = uint8_t(Kind::demand);
+  header.flags = backwards ? flag_yes : 0;
+  header.word = receive->remote;
+  header.context = receive->head + number * page_bytes;
+  control(*receive->peer, header, nullptr);
+  return true;
+}
+
+// `moved`: bytes of it that have gone in order.
+bool Engine::begin_order(Request* request, uint64_t moved) {
+  const uint64_t edges = edges_of(*request);
+  request->order = Order::make((request->total - edges) / page_bytes,
+                               moved > edges ? (moved - edges) / page_bytes : 0);
+  return request->order != nullptr;
+}
+
+void Engine::end_order(Request* request) {
+  Order::drop(request->order);
+  request->order = nullptr;
+}
+
+// These bytes of the message have gone; they are those that stretch() told of, or the first of
+// them.
+void Engine::note_moved(Request* request, uint64_t offset, uint64_t n) {
+  if (request->order && request->moved >= edges_of(*request)) {
+    (void)request->order->take((offset - request->head) / page_bytes, n / page_bytes);
+  }
+  request->moved += n;
+}
+
+// A frame of data begins to come in over TCP. False: not these bytes, or not now.
+bool Engine::may_come(Request* receive, const FrameHeader& header) {
+  if (!receive->expected) return false;
+  if (receive->order && receive->begun >= edges_of(*receive)) {
+    const uint64_t from = header.context - receive->head;
+    if (header.context < receive->head || from % page_bytes || header.length % page_bytes ||
+        !receive->order->take(from / page_bytes, header.length / page_bytes)) {
+      return false;
+    }
+  } else {
+    const auto [offset, rest] = stretch(*receive, receive->begun);
+    if (header.context != offset || header.length > rest || header.length == 0) return false;
+  }
+  receive->begun += header.length;
+  return true;
+}
+
+// What is asked for too late, or has gone, is on its way. But a page that the message does not have
+// is nothing that an engine asks for.
+bool Engine::deliver_demand(Peer& peer, const FrameHeader& header) {
+  if (header.length || peer.via != Via::tcp) return false;
+  Request* send = by_wire_id(header.word);
+  if (!send || send->kind != RequestKind::send || send->peer != &peer ||
+      send->stage != Stage::streaming || send->moved == send->total) {
+    return true;
+  }
+  const uint64_t between = send->total - edges_of(*send);
+  const uint64_t at = header.context - send->head;
+  if (header.context < send->head || at >= between || at % page_bytes || between % page_bytes) {
+    return false;
+  }
+  if (!send->order && !begin_order(send, send->moved)) return true;
+  peer.impatient = impatient_streams;
+  tcp.hurry(peer.rank, true);
+  if (send->order->is_taken(at / page_bytes)) return true;
+  send->order->ask(at / page_bytes, header.flags & flag_yes);
+  if (!takes_turns(*send)) {  // else it may stand in the line of copies
+    peer.streams.remove(send);
+    peer.streams.push_front(send);
+  }
+  ++counters.heeded;
+  return true;
+}
+
+}  // namespace headway::protocols
