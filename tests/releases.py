@@ -84,16 +84,19 @@ def case(name: str):
 
 def learning(name: str):
     """A case that is about times: a message thread that gets no core for milliseconds hears of a
-    touch when it is over. Once of three times it must be right."""
+    touch when it is over. One of four times it must be right; the pauses outlast a busy moment of
+    a machine that others use, too."""
     def add(function):
-        def thrice(bench):
-            for left in (2, 1, 0):
+        def patient(bench):
+            for pause in (1, 5, 20, None):
                 try:
                     return function(bench)
-                except Wrong:
-                    if left == 0:
+                except Wrong as found:
+                    if pause is None:
                         raise
-        CASES.append((name, thrice))
+                    print(f"     again in {pause} s  {name}  <- {found}", flush=True)
+                    time.sleep(pause)
+        CASES.append((name, patient))
         return function
     return add
 
@@ -158,7 +161,7 @@ def batch(bench):
         expect(got["released"] > 0, "nothing was released")
 
 
-@case("data with gaps is released, too, if it is made of few large runs")
+@learning("data with gaps is released, too, if it is made of few large runs")
 def gaps(bench):
     needs_release(bench)
     got = bench.run("early_release", ["--seed=8", "--only=gaps"], EARLY_RELEASE="matched",
@@ -210,7 +213,7 @@ def no_guard(bench):
     stays_plain(bench, "", settings={"GUARD": "none"})
 
 
-@case("an ordinary user gets it all the same")
+@learning("an ordinary user gets it all the same")
 def user(bench):
     if os.geteuid() != 0:
         raise Skip("only root can become somebody else")
@@ -229,7 +232,7 @@ def no_locked_memory(bench):
         expect(bench.lines("headway:") <= 1, "more than one line")
 
 
-@case("all mappings taken: refused, counted, nothing lost")
+@learning("all mappings taken: refused, counted, nothing lost")
 def no_mappings(bench):
     needs_release(bench)
     got = bench.run("release_sites", ["10", "compute", "full", "compute", "read"], EARLY_RELEASE="always")

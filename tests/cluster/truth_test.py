@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 
 import support
 from support import NAME, ClusterTest, cluster, fabric, machine
@@ -17,11 +18,25 @@ from support import NAME, ClusterTest, cluster, fabric, machine
 def check(*words, wanted=None):
     """Exit code and report of `cluster check`."""
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        done = cluster("check", "--report", report.name, *words, check=False, timeout=500)
+        done = cluster("check", "--report", report.name, *words, check=False, timeout=450)
         print(done.stdout + done.stderr)
         if wanted is not None and done.returncode != wanted:
             raise AssertionError(f"exit code {done.returncode}, not {wanted}")
         return done.returncode, json.load(report)
+
+
+def check_good(*words):
+    """Report of a check that must pass. Each attempt is `cluster check` whole: other users of the
+    machine may disturb one for half a minute, but a cluster that lies fails all of them."""
+    for pause in (10, 30, None):
+        code, report = check(*words)
+        if code == 0 or pause is None:
+            break
+        print(f"not true; once more in {pause} s", flush=True)
+        time.sleep(pause)
+    if code != 0:
+        raise AssertionError(f"exit code {code}, not 0")
+    return report
 
 
 def reshape(devices, burst, limit, packet):
@@ -41,7 +56,7 @@ def reshape(devices, burst, limit, packet):
 class Quick(ClusterTest):
     def test_four_hosts_are_true(self):
         cluster("up", "--hosts", 4, "--rate", "100mbit")
-        _, report = check("--quick", wanted=0)
+        report = check_good("--quick")
         self.assertTrue(report["good"])
         self.assertEqual([r["bytes"] for r in report["rows"]], [4096, 16384, 262144, 35840])
         for row in report["rows"]:
@@ -78,7 +93,7 @@ class Whole(ClusterTest):
         if not self.hosts:
             self.skipTest("asked for by --hosts")
         cluster("up", "--hosts", self.hosts, "--rate", "100mbit")
-        _, report = check(wanted=0)
+        report = check_good()
         self.assertEqual(len(report["rows"]), 7)
 
 
@@ -89,7 +104,7 @@ class Uplinks(ClusterTest):
         if not self.wanted:
             self.skipTest("asked for by --uplinks")
         cluster("up", "--hosts", 8, "--rate", "100mbit", "--hosts-per-switch", 4)
-        _, report = check("--quick", wanted=0)
+        report = check_good("--quick")
         uplink = report["rows"][-1]
         self.assertIn("uplink", uplink["what"])
         self.assertGreater(uplink["wire_s"], 4 * 262144 * 8 / 100e6)
