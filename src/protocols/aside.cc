@@ -17,17 +17,27 @@ constexpr uint64_t fastest_rate = 400'000'000;
 }  // namespace
 
 // Only standard sends: a synchronous one tells that its receive has begun.
-bool Engine::make_aside(Request* send) {
-  const uint64_t bytes = send->memory.bytes();
-  if (send->mode != Mode::standard || !may_send_ahead() || send->copy ||
-      bytes > settings_.send_ahead - aside_bytes_) {
-    return false;
-  }
-  send->copy = static_cast<char*>(base::heap_allocate(bytes));
-  if (!send->copy) return false;
-  send->memory.read(0, send->copy, bytes);
+char* Engine::make_copy(const Request& send) {
+  const uint64_t bytes = send.memory.bytes();
+  if (send.mode != Mode::standard || bytes > settings_.send_ahead - aside_bytes_) return nullptr;
+  auto* copy = static_cast<char*>(base::heap_allocate(bytes));
+  if (!copy) return nullptr;
+  send.memory.read(0, copy, bytes);
   aside_bytes_ += bytes;
-  return true;
+  return copy;
+}
+
+void Engine::drop_copy(char* copy, uint64_t bytes) {
+  aside_bytes_ -= bytes;
+  base::heap_free(copy, bytes);
+}
+
+// From here on the user's memory is not read again.
+void Engine::leave_aside(Request* send, char* copy) {
+  send->memory = UserMemory(copy, send->memory.bytes());
+  send->aside = true;
+  send->turn = ++counters.sent_aside;
+  send->blocking = false;
 }
 
 bool Engine::copy_aside(Request* send) {
@@ -35,29 +45,29 @@ bool Engine::copy_aside(Request* send) {
   if (peer.via != Via::tcp) return false;
   const uint64_t rate = tcp.rate(peer.rank), bytes = send->memory.bytes();
   if (rate == 0 || rate > fastest_rate || bytes * 1'000'000 / rate < least_wait_us) return false;
-  if (!make_aside(send)) return false;
-  send->memory = UserMemory(send->copy, bytes);
-  send->aside = true;
-  send->turn = ++asides_;
-  send->held_by_user = send->blocking = false;
-  ++counters.sent_aside;
+  char* copy = make_copy(*send);
+  if (!copy) return false;
+  leave_aside(send, copy);
+  send->held_by_user = false;
   return true;
 }
 
 void Engine::move_aside(Request* send) {
   const Via via = send->peer->via;
-  if (via == Via::self || send->cancelling) return;
+  if (via == Via::self || send->cancelling || !may_move_aside(send)) return;
   if (send->stage == Stage::requested && via == Via::shm && !send->mover &&
       send->memory.is_flat()) {
     return;  // the receiver may read the user's memory at any time
   }
-  if (!may_move_aside(send) || !make_aside(send)) return;
+  char* copy = make_copy(*send);
+  if (!copy) return;
   if (send->mover &&
-      !send->peer->out.movers().move(send->mover - 1u, reinterpret_cast<uint64_t>(send->copy))) {
-    drop_copy(send);  // it begins to take it
+      !send->peer->out.movers().move(send->mover - 1u, reinterpret_cast<uint64_t>(copy))) {
+    drop_copy(copy, send->memory.bytes());  // it begins to take it
     return;
   }
-  leave_aside(send);
+  leave_aside(send, copy);
+  send->done.store(Done::released, std::memory_order_release);
 }
 
 // Announces it so that it can be moved, if there is a slot.
@@ -79,28 +89,10 @@ void Engine::moves_no_more(Request* send) {
   send->mover = 0;
 }
 
-// From here on the user's memory is not read again.
-void Engine::leave_aside(Request* send) {
-  send->memory = UserMemory(send->copy, send->memory.bytes());
-  send->aside = true;
-  send->turn = ++asides_;
-  send->blocking = false;
-  send->done.store(Done::released, std::memory_order_release);
-  ++counters.sent_aside;
-  handoff.completed();
-}
-
-void Engine::drop_copy(Request* send) {
-  const uint64_t bytes = send->memory.bytes();
-  aside_bytes_ -= bytes;
-  base::heap_free(send->copy, bytes);
-  send->copy = nullptr;
-}
-
 void Engine::end_aside(Request* send) {
   moves_no_more(send);
   if (!send->aside) return;
-  drop_copy(send);
+  drop_copy(send->memory.flat(), send->memory.bytes());
   send->memory = {};
   send->aside = false;
 }

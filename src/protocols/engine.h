@@ -227,11 +227,9 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   };
   // Copies go out over the network one after the other.
   static bool takes_turns(const Request& send) { return send.aside && send.peer->via == Via::tcp; }
-  static bool has_sent_edges(const Request& request) {
-    return request.moved >= uint64_t(request.head) + request.tail;
-  }
   static Stretch stretch(const Request& request, uint64_t at);
   static uint64_t edges_of(const Request& request) { return uint64_t(request.head) + request.tail; }
+  static bool has_sent_edges(const Request& request) { return request.moved >= edges_of(request); }
 
   // release.cc
   void start_guard();
@@ -307,9 +305,9 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void retire_send(Request* request);
 
   // aside.cc
-  bool make_aside(Request* send);
-  void leave_aside(Request* send);
-  void drop_copy(Request* send);
+  char* make_copy(const Request& send);
+  void drop_copy(char* copy, uint64_t bytes);
+  void leave_aside(Request* send, char* copy);
   void may_move(Request* send, RequestSend& body);
   void moves_no_more(Request* send);
   void end_aside(Request* send);
@@ -343,6 +341,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
 
   // receive.cc
   Request* match(const matching::Key& key);
+  void begin_receive(Request* request);
   void expect_streams();
   uint64_t batch_of(const Request& receive) const;
   void rate(Request& receive);
@@ -383,7 +382,6 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   base::List<Request> helpable_;
   base::List<Request> asides_cleared_;  // in the order of their sends, behind the one that streams
   Request* aside_now_ = nullptr;        // the one that streams
-  uint64_t asides_ = 0;
   uint64_t aside_bytes_ = 0;
   uint64_t unexpected_bytes_ = 0;
   uint32_t receives_posted_ = 0;  // kinds of work, for wanted()

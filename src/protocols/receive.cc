@@ -244,7 +244,7 @@ void Engine::describe(Request* receive, const matching::Key& key, uint64_t size,
     note_match(receive);
 }
 
-void Engine::start_receive(Request* request) {
+void Engine::begin_receive(Request* request) {
   ++handoff.pending;
   request->done.store(0, std::memory_order_relaxed);
   request->outcome = Outcome::ok;
@@ -253,6 +253,10 @@ void Engine::start_receive(Request* request) {
   request->mixed_at = 0;
   request->worth = Request::Worth::unasked;
   request->alone = false;
+}
+
+void Engine::start_receive(Request* request) {
+  begin_receive(request);
   if (auto* message = static_cast<Arrived*>(unexpected.find(request->key))) [[unlikely]] {
     unexpected.remove(message);
     accept(request, message);
@@ -300,14 +304,7 @@ bool Engine::receive_now(Peer& peer, const matching::Key& key, const UserMemory&
 }
 
 void Engine::start_matched_receive(Request* request, Arrived* message) {
-  ++handoff.pending;
-  request->done.store(0, std::memory_order_relaxed);
-  request->outcome = Outcome::ok;
-  request->moved = 0;
-  request->cancelled = request->cancelling = request->stays = false;
-  request->mixed_at = 0;
-  request->worth = Request::Worth::unasked;
-  request->alone = false;
+  begin_receive(request);
   accept(request, message);
 }
 

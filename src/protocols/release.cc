@@ -323,7 +323,7 @@ bool Engine::has_edges(const Request& receive) const {
          receive.total >= release_from && receive.outcome == Outcome::ok &&
          receive.status_bytes == receive.memory.bytes() &&
          to_boundary(receive.memory.flat()) == receive.head &&
-         receive.moved + receive.partial >= uint64_t(receive.head) + receive.tail;
+         receive.moved + receive.partial >= edges_of(receive);
 }
 
 // All posted receives of this wait that share pages with the first one, or with one another, in the

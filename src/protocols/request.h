@@ -82,7 +82,7 @@ struct Request : matching::Hook {
   // Receive: whether a release is worth it; asked once for each message.
   enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
   uint8_t mover = 0;             // send: 1 + its slot among the messages that may move
-  bool aside = false;            // send: `memory` is `copy`
+  bool aside = false;            // send: `memory` is a copy of the library's
   std::atomic<uint8_t> done{0};  // a Done
 
   Request* list_next = nullptr;  // held, streaming, pulling and pushing lists
@@ -111,7 +111,6 @@ struct Request : matching::Hook {
   uint32_t head = 0;         // streamed first: bytes at the beginning
   uint32_t tail = 0;         // and at the end of the message
   uint64_t remote_address = 0;
-  char* copy = nullptr;     // send: of its message, the library's own
   uint64_t turn = 0;        // aside: its place among all of these
   uint64_t away_since = 0;  // pulling, pushing: since when the other rank is seen outside MPI
 

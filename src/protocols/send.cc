@@ -146,7 +146,9 @@ Push Engine::push_envelope(Request* request) {
     const bool may_pull = request->memory.is_flat() && peer.via == Via::shm;
     RequestSend body{request->total,
                      may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0, 0, 0};
-    if (may_pull && request->blocking && may_send_ahead()) may_move(request, body);
+    if (may_pull && request->blocking && request->mode == Mode::standard && may_send_ahead()) {
+      may_move(request, body);
+    }
     header.word = id_of(request);
     header.length = sizeof body;
     if (request->blocking || handoff.driver == progress::Driver::waiting) {
@@ -255,7 +257,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   request->stage = Stage::streaming;
   ++counters.streams;
   // The edges overtake what is under way: without them the receiver cannot go on.
-  if (request->head + request->tail) {
+  if (edges_of(*request)) {
     peer.streams.push_front(request);
   } else {
     peer.streams.push_back(request);
@@ -323,7 +325,7 @@ bool Engine::stream_some(Peer& peer) {
     if (request->moved < request->total) {
       // One message after the other keeps caches warm; a long one lets others pass now and then,
       // and goes behind them when its edges have left.
-      const bool edges_left = request->moved == uint64_t(request->head) + request->tail;
+      const bool edges_left = request->moved == edges_of(*request);
       if (edges_left || request->moved % stream_turn == 0) {
         peer.streams.remove(request);
         peer.streams.push_back(request);
