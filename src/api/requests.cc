@@ -39,9 +39,12 @@ int show(const Request* request, MPI_Status* status) {
   if (const Generalized* generalized = generalized_of(request)) [[unlikely]] {
     return query_generalized(*generalized, status);
   }
-  p2p::Status got;
-  p2p::read_status(*request, got);
-  set_status(status, got);
+  // What nobody asks for may not be known yet.
+  if (status != MPI_STATUS_IGNORE) {
+    p2p::Status got;
+    p2p::read_status(*request, got);
+    set_status(status, got);
+  }
   return error_class_of(request->outcome);
 }
 
@@ -84,9 +87,10 @@ struct Held {
 // What is needed to tell an error after the request is gone.
 Held hold(Request* request) {
   Held held{request, static_cast<objects::Comm*>(request->communicator), {}, request->outcome};
-  p2p::read_status(*request, held.status);
   if (is_generalized(request)) held.comm = nullptr;  // its error has no handler to tell
-  if (held.comm && held.outcome != Outcome::ok) held.comm->retain();
+  if (held.outcome == Outcome::ok) return held;
+  p2p::read_status(*request, held.status);
+  if (held.comm) held.comm->retain();
   return held;
 }
 

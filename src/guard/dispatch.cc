@@ -20,6 +20,7 @@ const TrapCounters& Dispatch::counters() const { return trap_state.counters; }
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/sanitizer.h"
 #include "base/signals_trap.h"
 #include "base/spin_lock.h"
 
@@ -206,7 +207,7 @@ bool Dispatch::covers_all_threads() {
     ++counted;
     if (thread.selector && &threads[i] != me && blocks_trap(thread.id)) return false;
   }
-  return counted == thread_folder.threads();
+  return counted + base::foreign_threads == thread_folder.threads();
 }
 
 bool Dispatch::arm() {

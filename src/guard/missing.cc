@@ -1,10 +1,11 @@
 #include "guard/missing.h"
 
 #include <cerrno>
-#include <cstring>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+
+#include "base/sanitizer.h"
 
 namespace headway::guard {
 namespace {
@@ -46,7 +47,7 @@ Outcome Missing::move_aside(Range range, char* view) {
 }
 
 Outcome Missing::drop(Range range, bool keep, uint8_t* scratch, char* view) {
-  if (keep) memcpy(view, range.base, range.bytes());
+  if (keep) base::copy_pages(view, range.base, range.bytes());
   // Drop first: once the range is watched, dropping waits for somebody who reads of it. A locked
   // page makes this fail, perhaps half-way.
   Outcome closed = Outcome::refused;
@@ -58,7 +59,7 @@ Outcome Missing::drop(Range range, bool keep, uint8_t* scratch, char* view) {
     descriptor_.unwatch(range);
     closed = Outcome::refused;
   }
-  if (closed != Outcome::ok && keep) memcpy(range.base, view, range.bytes());
+  if (closed != Outcome::ok && keep) base::copy_pages(range.base, view, range.bytes());
   return closed;
 }
 

@@ -95,7 +95,8 @@ void Engine::give_request(Request* request) {
 }
 
 void Engine::complete(Request* request, Outcome outcome) {
-  if (request->outcome == Outcome::ok) request->outcome = outcome;
+  // Who was let go reads it meanwhile: what is as it was is not written.
+  if (outcome != Outcome::ok && request->outcome == Outcome::ok) request->outcome = outcome;
   request->stage = Stage::idle;
   ++changes_;
   if (request->expected) {

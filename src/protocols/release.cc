@@ -8,6 +8,7 @@
 
 #include "base/call_site.h"
 #include "base/clock.h"
+#include "base/sanitizer.h"
 #include "base/text.h"
 #include "protocols/engine.h"
 
@@ -274,7 +275,7 @@ bool Engine::is_alone() {
   if (schedules || !handoff.user_calls.empty()) return false;
   struct stat tasks;
   // A folder has two links of its own, and one for each folder in it: a thread.
-  constexpr nlink_t this_and_message_thread = 2 + 2;
+  constexpr nlink_t this_and_message_thread = 2 + 2 + base::foreign_threads;
   if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != this_and_message_thread) {
     return false;
   }

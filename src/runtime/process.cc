@@ -357,9 +357,9 @@ Outcome Process::finalize() {
   barrier();
   engine_->finish(finish_timeout_us);
   engine_->handoff.leave();
-  write_counters();
   state.store(State::after, std::memory_order_release);
   engine_->handoff.stop();
+  write_counters();
   engine_->stop_guard();
   engine_->node.detach();
   bootstrap.close();

@@ -1,7 +1,6 @@
 #include "guard/detail/aliases.h"
 
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -9,6 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/sanitizer.h"
 #include "guard/detail/private_copies.h"
 
 namespace headway::guard {
@@ -68,7 +68,7 @@ Outcome move_over(char* mapping, Range range, char* view, bool keep) {
     return errno == EPERM || errno == ENOMEM || errno == EAGAIN ? Outcome::no_memory
                                                                 : Outcome::refused;
   }
-  if (keep) memcpy(view, range.base, range.bytes());
+  if (keep) base::copy_pages(view, range.base, range.bytes());
   if (mremap(mapping, range.bytes(), range.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED, range.base) ==
       MAP_FAILED) {
     return because_of(errno);

@@ -1,15 +1,16 @@
 #include "guard/detail/descriptor.h"
 
-#include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
+#include <initializer_list>
 #include <linux/userfaultfd.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/sanitizer.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
@@ -64,9 +65,10 @@ char* map_aside(size_t pages) {
   return aside == MAP_FAILED ? nullptr : static_cast<char*>(aside);
 }
 
-void make_ours(Range range) {
+// The program may have anything there: a forbidden zone of its allocator, another thread's data.
+[[gnu::no_sanitize("address", "thread")]] void make_ours(Range range) {
   for (char* page = range.base; page < range.end(); page += page_bytes) {
-    std::atomic_ref<char>(*page).fetch_or(0, std::memory_order_relaxed);
+    (void)__atomic_fetch_or(page, 0, __ATOMIC_RELAXED);
   }
 }
 
@@ -151,7 +153,7 @@ Outcome Descriptor::move_aside(Range range, char* to) const {
     if (!returned) {
       // The address space goes on changing.
       unwatch(range);
-      memcpy(range.base + back, to + back, done - back);
+      base::copy_pages(range.base + back, to + back, done - back);
     }
     return closed;
   }
@@ -164,7 +166,7 @@ bool Descriptor::move_there_and_back(Range range, char* aside) const {
   size_t back = 0;
   const bool returned = !moved || move(aside, range.base, range.bytes(), back);
   unwatch(range);
-  if (!returned) memcpy(range.base + back, aside + back, range.bytes() - back);
+  if (!returned) base::copy_pages(range.base + back, aside + back, range.bytes() - back);
   return moved;
 }
 

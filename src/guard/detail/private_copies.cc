@@ -1,12 +1,12 @@
 #include "guard/detail/private_copies.h"
 
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/sanitizer.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "guard/detail/mappings.h"
@@ -23,7 +23,7 @@ bool copy(const Mapping& alias) {
   void* fresh = mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (fresh == MAP_FAILED) return false;
   if (!alias.readable && mprotect(alias.from, n, PROT_READ) != 0) return false;
-  memcpy(fresh, alias.from, n);
+  base::copy_pages(static_cast<char*>(fresh), alias.from, n);
   // Closed pages open: nobody fills them here.
   const bool read_only = alias.readable && !alias.writable;
   return (!read_only || mprotect(fresh, n, PROT_READ) == 0) &&

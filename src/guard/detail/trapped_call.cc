@@ -22,6 +22,7 @@ TrapState trap_state;
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sanitizer.h"
 #include "base/signals_trap.h"
 #include "guard/detail/calls.h"
 #include "guard/detail/gate.h"
@@ -468,6 +469,7 @@ Way Trapped::change_action() {
 }
 
 void on_trap(int number, siginfo_t* info, void* context) {
+  const base::Unchecked unchecked;
   const int error = errno;
   auto* interrupted = static_cast<ucontext_t*>(context);
   if (info->si_code != SYS_USER_DISPATCH) {
