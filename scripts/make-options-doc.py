@@ -9,14 +9,12 @@ import argparse
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "options.md"
-HEADER = ROOT / "src" / "settings" / "options.h"
 
 PROGRAM = r"""
 #include "settings/options.h"
@@ -47,6 +45,7 @@ int main() {
     const OptionInfo& o = option_table[i];
     std::printf("{");
     text("name", o.name, ", ");
+    text("section", info_of(o.category).title, ", ");
     text("kind", kind(o.kind), ", ");
     text("default", o.default_text, ", ");
     text("choices", o.choices, ", ");
@@ -86,31 +85,15 @@ def read_table(cxx):
     return json.loads(out.stdout)
 
 
-def sections_of(header):
-    """Name of the part of Settings that each option's field stands in, by option name."""
-    body = re.search(r"struct Settings \{(.*?)\n\};", header, re.S).group(1)
-    field_section, section = {}, "other"
-    for line in body.splitlines():
-        comment = re.match(r"\s*// (\w[\w ]*)$", line)
-        field = re.match(r"\s*[\w:* ]+?(\w+)\s*=", line)
-        if comment:
-            section = comment.group(1)
-        elif field:
-            field_section[field.group(1)] = section
-    rows = re.findall(r'\{"(\w+)",\s*OptionKind::\w+.*?&Settings::(\w+)', header, re.S)
-    return {name: field_section.get(field, "other") for name, field in rows}
-
-
 def cell(text):
     return text.replace("|", "\\|")
 
 
 def page(table):
-    sections = sections_of(HEADER.read_text())
     out = [INTRODUCTION]
     last = None
     for row in table:
-        section = sections.get(row["name"], "other")
+        section = row["section"]
         if section != last:
             out.append(f"| **{section}** | | | |\n")
             last = section

@@ -322,7 +322,8 @@ def flood(bench):
 
 @case("SIGUSR1: a waiting rank tells where it stands and goes on")
 def state_dump(bench):
-    live = Live(bench, 2, ["hang", "-", "wait"], {})
+    folder = tempfile.TemporaryDirectory(prefix="headway-counters-")
+    live = Live(bench, 2, ["hang", "-", "wait"], {"HEADWAY_COUNTERS": f"{folder.name}/%r.json"})
     time.sleep(1)
     ranks = [pid for pid in job._processes(live.mark) if job._name(pid) == "die"]
     if len(ranks) != 2:
@@ -336,6 +337,10 @@ def state_dump(bench):
     if len(alive) != 2:
         raise Wrong("SIGUSR1 ended a rank")
     bench.says("MPI_Recv|receive", "rank 0", "rank 1", r"\b99\b")
+    for rank in range(2):
+        counters = json.loads(pathlib.Path(folder.name, f"{rank}.json").read_text())
+        if counters["rank"] != rank or counters["posted_receives"] < 1:
+            raise Wrong(f"rank {rank} waits in a receive and wrote {counters}")
 
 
 def in_namespace(script: str) -> list[str]:
@@ -402,11 +407,11 @@ def many(bench, count):
         raise Wrong(f"exit code {bench.last.code}")
 
 
-def mpich_program(mpi: library.Headway) -> pathlib.Path:
+def mpich_program(mpi: library.Headway, name: str = "abi_c") -> pathlib.Path:
     if mpi.sanitizer():
         raise Skip("a sanitizer's runtime must come first, and MPICH's program is linked without it")
     try:
-        return library.Mpich().program("abi_c")
+        return library.Mpich().program(name)
     except SystemExit as reason:
         raise Skip(str(reason)) from None
 
@@ -430,6 +435,17 @@ def mpich_built_path(bench):
     program = mpich_program(bench.mpi)
     expect_headway(bench, [str(program), "expect-headway"],
                    {"LD_LIBRARY_PATH": str(bench.mpi.library)})
+
+
+@case("programs for the tools interface, built by MPICH's mpicxx_abi, run unchanged")
+def mpich_built_tools(bench):
+    for name in ("mpi_t", "mpi_t_refused"):
+        program = mpich_program(bench.mpi, name)
+        bench.command = [str(bench.mpi.mpiexec), "-n", "2", str(program)]
+        bench.last = job.run(bench.command, bench.mpi.environment(), 60, name)
+        if bench.last.code != 0:
+            raise Wrong(f"{name}: exit code {bench.last.code}")
+        bench.says("ok .* 2 ranks")
 
 
 @case("our library under MPICH's mpiexec.hydra")

@@ -22,6 +22,7 @@ class Talk {
     engine_.handoff.enter();
     engine_.handoff.driver = progress::Driver::waiting;
     tag_ = Schedule::next_tag(comm_);
+    ++engine_.counters.collectives;
   }
   ~Talk() { engine_.handoff.leave(); }
   Talk(const Talk&) = delete;

@@ -149,6 +149,7 @@ void Schedule::begin() {
   request->done.store(0, std::memory_order_relaxed);
   ++engine_->handoff.pending;
   ++engine_->schedules;
+  ++engine_->counters.collectives;
   if (!request->persistent) tag_ = next_tag(comm_);
   left_ = uint32_t(steps_.size());
   unready_ = 0;

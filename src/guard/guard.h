@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/counter.h"
 #include "base/list.h"
 #include "base/outcome.h"
 #include "base/pool.h"
@@ -58,19 +59,19 @@ struct Region {
 };
 
 struct Counters {
-  uint64_t closed = 0;        // ranges
-  uint64_t closed_bytes = 0;  // in them
-  uint64_t no_memory = 0;     // ranges that were not closed: shared, of a file, a stack, read-only
-  uint64_t overlaps = 0;      // they hold closed pages already
-  uint64_t refused = 0;       // by the system: a limit, locked memory
-  uint64_t opened = 0;        // pages
-  uint64_t touched = 0;       // waits of program threads for a closed page
-  uint64_t closed_ns = 0;     // from the closing of ranges to their ends
-  uint64_t waited_ns = 0;     // that threads waited for closed pages that they had touched
-  uint64_t inside_ns = 0;     // that they waited for closed ranges elsewhere, once for each range
-  uint64_t hidden_ns = 0;     // that ranges were closed and nobody waited for them
-  uint64_t untouched_ns = 0;  // from the closing of ranges to the first touch, or to their ends
-  uint64_t gone = 0;          // pages that the program dropped or unmapped while they were closed
+  base::Counter closed;        // ranges
+  base::Counter closed_bytes;  // in them
+  base::Counter no_memory;     // ranges that were not closed: shared, of a file, a stack, read-only
+  base::Counter overlaps;      // they hold closed pages already
+  base::Counter refused;       // by the system: a limit, locked memory
+  base::Counter opened;        // pages
+  base::Counter touched;       // waits of program threads for a closed page
+  base::Counter closed_ns;     // from the closing of ranges to their ends
+  base::Counter waited_ns;     // that threads waited for closed pages that they had touched
+  base::Counter inside_ns;     // that they waited for closed ranges elsewhere, once for each range
+  base::Counter hidden_ns;     // that ranges were closed and nobody waited for them
+  base::Counter untouched_ns;  // from the closing of ranges to the first touch, or to their ends
+  base::Counter gone;          // pages that the program dropped or unmapped while they were closed
 };
 
 class Guard final : Listener {

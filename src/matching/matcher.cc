@@ -81,7 +81,7 @@ void PostedQueue::post(Hook* receive) {
   } else {
     exact_.add(receive);
   }
-  if (size() > counters.longest) counters.longest = size();
+  counters.longest.raise_to(size());
 }
 
 void PostedQueue::remove(Hook* receive) {
@@ -108,7 +108,7 @@ void UnexpectedQueue::add(Hook* message) {
   message->queued = true;
   table_.add(message);
   append(first_, last_, message);
-  if (size() > counters.longest) counters.longest = size();
+  counters.longest.raise_to(size());
 }
 
 void UnexpectedQueue::remove(Hook* message) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/counter.h"
 #include "base/heap.h"
 #include "base/outcome.h"
 
@@ -41,9 +42,9 @@ struct Hook {
 };
 
 struct Counters {
-  uint64_t searches = 0;
-  uint64_t traversed = 0;
-  uint64_t longest = 0;
+  base::Counter searches;
+  base::Counter traversed;
+  base::Counter longest;
 };
 
 // Buckets of hooks with exact keys. The table grows with its content.
@@ -78,7 +79,7 @@ class Table {
 
   End* heads_ = nullptr;
   size_t mask_ = 0;
-  size_t count_ = 0;
+  base::Counter count_;
 };
 
 // Receives that wait for a message.
@@ -113,7 +114,7 @@ class PostedQueue {
   Table exact_;
   Hook* wild_first_ = nullptr;
   Hook* wild_last_ = nullptr;
-  size_t wild_count_ = 0;
+  base::Counter wild_count_;
   uint64_t order_ = 0;
 };
 

@@ -22,7 +22,12 @@ enum class HandleKind : uint32_t {
   session,
   window,
   file,
-  request
+  request,
+  // Those of MPI_T have more than 31 bits: no call makes integers of them.
+  tool_session = 16,
+  tool_option,
+  tool_counter,
+  tool_enum
 };
 
 inline constexpr uint32_t handle_index_bits = 18;

@@ -11,6 +11,7 @@
 #include "objects/info.h"
 #include "objects/op.h"
 #include "objects/session.h"
+#include "objects/tool.h"
 #include "settings/abi_constants.h"
 
 namespace headway::objects {
@@ -88,6 +89,7 @@ class Registry {
   HandleTable errhandlers{HandleKind::errhandler};
   HandleTable infos{HandleKind::info};
   HandleTable sessions{HandleKind::session};
+  ToolHandles tools;
 
  private:
   datatypes::Type* predefined_types_[256] = {};

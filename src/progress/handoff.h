@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <pthread.h>
 
+#include "base/counter.h"
 #include "base/doorbell.h"
 #include "base/outcome.h"
 #include "base/selector.h"
@@ -49,14 +50,14 @@ class Work {
 };
 
 struct Counters {
-  uint64_t thread_wakes = 0;
-  uint64_t thread_useful = 0;  // wakes that moved something
-  uint64_t thread_busy = 0;    // found the engine taken
-  uint64_t arms = 0;
-  uint64_t self_rings = 0;
-  uint64_t sleeps = 0;
+  base::Counter thread_wakes;
+  base::Counter thread_useful;  // wakes that moved something
+  base::Counter thread_busy;    // found the engine taken
+  base::Counter arms;
+  base::Counter self_rings;
+  base::Counter sleeps;
   // Sleeps and parks that a time-out ended although what they wait for had come: must stay 0.
-  uint64_t late_wakes = 0;
+  base::Counter late_wakes;
 };
 
 class Handoff {

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/counter.h"
 #include "base/list.h"
 #include "base/pool.h"
 #include "base/vec.h"
@@ -27,20 +28,22 @@
 namespace headway::protocols {
 
 struct EngineCounters {
-  uint64_t eager_sent = 0, handshakes = 0;
-  uint64_t bytes_sent = 0, bytes_received = 0;
-  uint64_t unexpected = 0;
-  uint64_t unexpected_bytes_most = 0;
-  uint64_t pulls = 0, pushes = 0, streams = 0;
-  uint64_t claims = 0;      // sends that took an advertised receive
-  uint64_t helped = 0;      // pieces copied for a transfer that the other rank began
-  uint64_t sent_aside = 0;  // blocking sends whose message was copied, so that they returned
-  uint64_t garbage = 0;
-  uint64_t released = 0;   // receives whose user went on before the data had come
-  uint64_t foreseen = 0;   // those of them that had not been matched
-  uint64_t untrapped = 0;  // ranges that were not closed, since not all threads could be trapped
-  uint64_t demands = 0;    // pages that were asked for out of turn
-  uint64_t heeded = 0;     // those that others asked for, and that went first
+  base::Counter messages_sent, messages_received;
+  base::Counter eager_sent, handshakes;
+  base::Counter bytes_sent, bytes_received;
+  base::Counter collectives;
+  base::Counter unexpected;
+  base::Counter unexpected_bytes_most;
+  base::Counter pulls, pushes, streams;
+  base::Counter claims;      // sends that took an advertised receive
+  base::Counter helped;      // pieces copied for a transfer that the other rank began
+  base::Counter sent_aside;  // blocking sends whose message was copied, so that they returned
+  base::Counter garbage;
+  base::Counter released;   // receives whose user went on before the data had come
+  base::Counter foreseen;   // those of them that had not been matched
+  base::Counter untrapped;  // ranges that were not closed, since not all threads could be trapped
+  base::Counter demands;    // pages that were asked for out of turn
+  base::Counter heeded;     // those that others asked for, and that went first
 };
 
 // Told when a peer is gone for good or the engine cannot go on; does not return to the engine's
@@ -85,6 +88,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   }
   bool may_send_ahead() const { return settings_.send_ahead != 0; }
   uint64_t aside_bytes() const { return aside_bytes_; }
+  uint64_t unexpected_bytes() const { return unexpected_bytes_; }
   // --- receiving ---
   // Starts a receive for request->key into request->memory.
   void start_receive(Request* request);
@@ -241,6 +245,14 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void arrived(guard::Region* region, size_t offset, uint64_t n);
   void find_edges(Request* receive, Way way);
   bool is_long_enough(const Request& receive) const;
+  void note_received(uint64_t bytes) {
+    ++counters.messages_received;
+    counters.bytes_received += bytes;
+  }
+  void note_sent(uint64_t bytes) {
+    ++counters.messages_sent;
+    counters.bytes_sent += bytes;
+  }
   void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
     if (may_foresee_ && !receive->region) ++changes_;
     if (receive->region) [[unlikely]]
@@ -382,8 +394,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   base::List<Request> helpable_;
   base::List<Request> asides_cleared_;  // in the order of their sends, behind the one that streams
   Request* aside_now_ = nullptr;        // the one that streams
-  uint64_t aside_bytes_ = 0;
-  uint64_t unexpected_bytes_ = 0;
+  base::Counter aside_bytes_;
+  base::Counter unexpected_bytes_;
   uint32_t receives_posted_ = 0;  // kinds of work, for wanted()
   uint32_t controls_awaited_ = 0;
   uint32_t tcp_turn_ = 0;

@@ -175,7 +175,7 @@ bool Engine::copy_on(Request* request) {
   header.word = request->remote;
   control(*request->peer, header, nullptr, shm::event_done);
   rate(*request);
-  counters.bytes_received += request->total;
+  note_received(request->total);
   complete(request, Outcome::ok);
   return true;
 }

@@ -7,6 +7,8 @@
 #pragma once
 #include <cstdint>
 
+#include "base/counter.h"
+
 namespace headway::protocols {
 
 // How a release went.
@@ -92,11 +94,11 @@ class Profit {
 
   uint64_t all_given_up() const {
     uint64_t all = 0;
-    for (const uint64_t count : given_up) all += count;
+    for (const base::Counter& count : given_up) all += count;
     return all;
   }
-  uint64_t given_up[reasons] = {};  // pairs that were found to be not worth it, by what it cost
-  uint64_t sites_settled = 0;       // sites whose traps cost too much
+  base::Counter given_up[reasons];  // pairs that were found to be not worth it, by what it cost
+  base::Counter sites_settled;      // sites whose traps cost too much
 
  private:
   static constexpr uint32_t pairs = 1024, sites = 256, waits = 1024;
@@ -182,7 +184,7 @@ class Profit {
     }
     return most;
   }
-  static void learn_traps(Site& site, const Released& release, uint64_t& settled) {
+  static void learn_traps(Site& site, const Released& release, base::Counter& settled) {
     if (release.settles) return;  // it had one trap at most, and shows nothing by that
     if (release.traps * trap_ns * most_traps <= release.hidden_ns()) {
       site.settles = false;

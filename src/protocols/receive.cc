@@ -82,7 +82,7 @@ bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* bo
     describe(receive, key, header.length, peer);
     receive->memory.write(0, body, receive->status_bytes);
     note_arrival(receive, 0, receive->status_bytes);
-    counters.bytes_received += receive->status_bytes;
+    note_received(receive->status_bytes);
     if (header.flags & flag_synchronous) [[unlikely]] {
       FrameHeader answer;
       answer.kind = uint8_t(Kind::acknowledge);
@@ -129,7 +129,7 @@ bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* bod
   note_arrival(receive, header.context, header.length);
   if (receive->moved == receive->total && !receive->claimed) {
     rate(*receive);
-    counters.bytes_received += receive->total;
+    note_received(receive->total);
     complete(receive, Outcome::ok);
   }
   return true;
@@ -146,7 +146,7 @@ bool Engine::deliver_finished(Peer& peer, const FrameHeader& header) {
     }
     request->moved = request->total;
     rate(*request);
-    counters.bytes_received += request->total;
+    note_received(request->total);
   } else {
     request = by_wire_id(header.word);
     if (!request || request->peer != &peer || request->kind != RequestKind::send ||
@@ -226,7 +226,7 @@ void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landin
     answer.word = header.word;
     control(peers_[from], answer, nullptr);
   }
-  counters.bytes_received += receive->total;
+  note_received(receive->total);
   complete(receive, Outcome::ok);
 }
 
@@ -297,7 +297,7 @@ bool Engine::receive_now(Peer& peer, const matching::Key& key, const UserMemory&
   if (!body) return false;
   bytes = header.length;
   if (bytes) memory.write(0, body, bytes);
-  counters.bytes_received += bytes;
+  note_received(bytes);
   peer.seen = header.sequence + 1;
   if (peer.in.pop(*cell)) node.wake(peer.local, shm::event_credit);
   return true;
@@ -313,6 +313,7 @@ void Engine::accept(Request* receive, Arrived* message) {
   describe(receive, message->key, message->size, *message->peer);
   if (Request* send = message->own_send) {
     UserMemory::copy(send->memory, receive->memory, receive->status_bytes);
+    note_received(receive->status_bytes);
     give_arrived(message);
     --controls_awaited_;
     complete(receive, Outcome::ok);
@@ -333,7 +334,7 @@ void Engine::accept(Request* receive, Arrived* message) {
 
 void Engine::finish_eager(Request* receive, Arrived* message) {
   if (receive->status_bytes) receive->memory.write(0, message->data, receive->status_bytes);
-  counters.bytes_received += receive->status_bytes;
+  note_received(receive->status_bytes);
   if (message->synchronous) {
     FrameHeader answer;
     answer.kind = uint8_t(Kind::acknowledge);
@@ -456,9 +457,7 @@ void Engine::give_arrived(Arrived* message) {
 // Memory of unexpected messages has a limit; near it, senders are asked for handshakes.
 void Engine::note_unexpected(int64_t bytes) {
   unexpected_bytes_ += uint64_t(bytes);
-  if (unexpected_bytes_ > counters.unexpected_bytes_most) {
-    counters.unexpected_bytes_most = unexpected_bytes_;
-  }
+  counters.unexpected_bytes_most.raise_to(unexpected_bytes_);
   const bool pressure = pressure_ ? unexpected_bytes_ > settings_.unexpected_max / 2
                                   : unexpected_bytes_ > settings_.unexpected_max;
   if (pressure == pressure_) return;

@@ -87,6 +87,8 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
       }
       node.wake(peer.local, shm::event_envelope);
       ++peer.sequence;
+      ++counters.eager_sent;
+      note_sent(bytes);
       return true;
     }
   } else if (peer.pressed || (bytes > packed_at_once && !memory.is_flat())) {
@@ -98,6 +100,8 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
     return false;
   }
   ++peer.sequence;
+  ++counters.eager_sent;
+  note_sent(bytes);
   return true;
 }
 
@@ -119,7 +123,7 @@ void Engine::start_send(Request* request) {
   request->in_flight = 0;
   request->cancelled = request->cancelling = false;
   Peer& peer = *request->peer;
-  counters.bytes_sent += request->total;
+  note_sent(request->total);
   if (peer.via == Via::self) {
     start_send_to_self(request);
     return;
@@ -207,6 +211,7 @@ void Engine::start_send_to_self(Request* request) {
     --receives_posted_;
     describe(receive, request->key, request->total, *request->peer);
     UserMemory::copy(request->memory, receive->memory, receive->status_bytes);
+    note_received(receive->status_bytes);
     complete(receive, Outcome::ok);
     complete(request, Outcome::ok);
     return;

@@ -52,9 +52,4 @@ void make_secret(unsigned char (&secret)[16], char (&text)[33]);
 
 tcp::Config tcp_config(const settings::Settings& settings, uint32_t rank, uint32_t size);
 
-// One JSON object with this rank's counters; "%r" in the name becomes the rank.
-void write_counters_file(protocols::Engine& engine, int rank, const char* name);
-// One line for people: what early release did on this rank, and why not more.
-void tell_releases(const protocols::Engine& engine, int rank);
-
 }  // namespace headway::runtime

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/signals.h"
 #include "base/text.h"
+#include "runtime/counters.h"
 #include "runtime/neighbours.h"
 
 namespace headway::runtime {
@@ -404,7 +405,8 @@ void Process::after_fork_in_child() {
   instance.world.store(State::after, std::memory_order_release);
 }
 
-// On SIGUSR1: one line on stderr that says where this rank stands. Signal context: reads only.
+// On SIGUSR1: one line on stderr that says where this rank stands, and the file of its counters if
+// there is to be one. Signal context: only reads what it tells.
 void Process::dump_state(int) {
   const char* call = instance.whereabouts.call.load(std::memory_order_relaxed);
   base::Text<512> line;
@@ -420,6 +422,20 @@ void Process::dump_state(int) {
          << instance.engine_->handoff.pending << " operations pending\n";
   }
   line.write_to(2);
+  if (instance.is_running() && *instance.settings.counters_file) {
+    write_counters_file(*instance.engine_, instance.rank(), instance.settings.counters_file);
+  }
+}
+
+uint64_t Process::counter(size_t index) const {
+  return state.load(std::memory_order_acquire) == State::before ? 0 : read_counter(*engine_, index);
+}
+
+settings::Settings Process::options() const {
+  if (state.load(std::memory_order_acquire) != State::before) return settings;
+  settings::Settings expected;
+  (void)settings::parse_environment(expected, nullptr, 0);
+  return expected;
 }
 
 void Process::write_counters() {

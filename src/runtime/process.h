@@ -48,6 +48,12 @@ class Process {
   const char* host() const { return host_; }
   const char* story() const { return story_; }
   int rank() const { return int(bootstrap.rank()); }
+  // Row `index` of settings::counter_table: 0 before the first start, the last value after the end.
+  // On any thread.
+  uint64_t counter(size_t index) const;
+  // The options as they were taken at the start; before it, as they would be taken now. On any
+  // thread.
+  settings::Settings options() const;
 
   std::atomic<State> state{State::before};
   std::atomic<State> world{State::before};

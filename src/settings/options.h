@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "settings/category.h"
+
 namespace headway::settings {
 
 enum class OptionKind : uint8_t {
@@ -45,6 +47,8 @@ struct Settings {
 
 struct OptionInfo {
   const char* name;  // without the HEADWAY_ prefix
+  Category category;
+  Audience audience;
   OptionKind kind;
   const char* default_text;
   const char* choices;  // for OptionKind::choice, else ""
@@ -55,62 +59,65 @@ struct OptionInfo {
 };
 
 inline constexpr OptionInfo option_table[] = {
-    {"PROGRESS", OptionKind::boolean, "on", "",
+    {"PROGRESS", Category::progress, Audience::user, OptionKind::boolean, "on", "",
      "let the message thread move messages while the program computes; off is for comparison",
      &Settings::progress, nullptr},
-    {"SPIN", OptionKind::microseconds, "50us", "",
+    {"SPIN", Category::progress, Audience::tuner, OptionKind::microseconds, "50us", "",
      "how long a waiting rank spins before it yields its core, when every rank has a core",
      &Settings::spin_us, nullptr},
-    {"SHM", OptionKind::boolean, "on", "",
+    {"SHM", Category::transports, Audience::user, OptionKind::boolean, "on", "",
      "use shared memory between ranks of one host; off sends everything over TCP", &Settings::shm,
      nullptr},
-    {"ONE_COPY", OptionKind::boolean, "on", "",
+    {"ONE_COPY", Category::transports, Audience::tuner, OptionKind::boolean, "on", "",
      "let one rank copy straight from or into another's memory (process_vm_readv); off uses the "
      "shared segment only",
      &Settings::one_copy, nullptr},
-    {"TCP_INTERFACE", OptionKind::text, "", "",
+    {"TCP_INTERFACE", Category::transports, Audience::user, OptionKind::text, "", "",
      "name of the network interface to use for TCP; empty chooses by the route to each peer",
      nullptr, &Settings::tcp_interface},
-    {"CONNECT_TIMEOUT", OptionKind::microseconds, "10s", "",
+    {"CONNECT_TIMEOUT", Category::transports, Audience::tuner, OptionKind::microseconds, "10s", "",
      "how long a TCP connection may take to come up before the job stops with an error",
      &Settings::connect_timeout_us, nullptr},
-    {"EAGER_MAX_SHM", OptionKind::bytes, "4K", "",
+    {"EAGER_MAX_SHM", Category::protocols, Audience::tuner, OptionKind::bytes, "4K", "",
      "largest message sent without a handshake to a rank on the same host (at most 4K)",
      &Settings::eager_max_shm, nullptr},
-    {"EAGER_MAX_TCP", OptionKind::bytes, "16K", "",
+    {"EAGER_MAX_TCP", Category::protocols, Audience::tuner, OptionKind::bytes, "16K", "",
      "largest message sent without a handshake over TCP (at most 64K)", &Settings::eager_max_tcp,
      nullptr},
-    {"UNEXPECTED_MAX", OptionKind::bytes, "256M", "",
+    {"UNEXPECTED_MAX", Category::protocols, Audience::tuner, OptionKind::bytes, "256M", "",
      "memory for messages that arrived before their receive; beyond it senders are slowed down",
      &Settings::unexpected_max, nullptr},
-    {"SEND_AHEAD", OptionKind::bytes, "16M", "",
+    {"SEND_AHEAD", Category::protocols, Audience::tuner, OptionKind::bytes, "16M", "",
      "memory for messages that blocking sends over a slow network copy, to return before the wire "
      "has taken them; 0 lets them wait",
      &Settings::send_ahead, nullptr},
-    {"EARLY_RELEASE", OptionKind::choice, "off", "off|matched|always|auto",
+    {"EARLY_RELEASE", Category::early_release, Audience::user, OptionKind::choice, "off",
+     "off|matched|always|auto",
      "let blocking receives return before their data is there; pages whose data has not come are "
      "closed until it has: once the message is matched; always, also before that; or auto, "
      "as always, but only for buffers where it wins time",
      &Settings::early_release, nullptr},
-    {"RELEASE_THRESHOLD", OptionKind::microseconds, "150us", "",
-     "expected wait below which a receive is not released early (at most 10s)",
+    {"RELEASE_THRESHOLD", Category::early_release, Audience::tuner, OptionKind::microseconds,
+     "150us", "", "expected wait below which a receive is not released early (at most 10s)",
      &Settings::release_threshold_us, nullptr, 10'000'000},
-    {"RELEASE_BATCH", OptionKind::count, "0", "",
+    {"RELEASE_BATCH", Category::early_release, Audience::tuner, OptionKind::count, "0", "",
      "pages of a released receive that are opened together (at most 256); 0 chooses: 4 up to "
      "256 KB, 16 above, fewer on a slow link",
      &Settings::release_batch, nullptr, 256},
-    {"GUARD", OptionKind::choice, "auto", "auto|missing|minor|trap|none",
+    {"GUARD", Category::early_release, Audience::developer, OptionKind::choice, "auto",
+     "auto|missing|minor|trap|none",
      "how early release closes pages: userfaultfd on missing pages or on minor faults, or mprotect "
      "with SIGSEGV (trap); mpiexec --info tells what works here",
      &Settings::guard, nullptr},
-    {"COLL", OptionKind::text, "", "",
+    {"COLL", Category::collectives, Audience::tuner, OptionKind::text, "", "",
      "force algorithms of collectives, as call=algorithm pairs separated by commas, for example "
      "allreduce=ring,bcast=binomial",
      nullptr, &Settings::collective_algorithms},
-    {"COUNTERS", OptionKind::text, "", "",
-     "file that each rank's counters are written to at the end, as JSON; %r is the rank", nullptr,
-     &Settings::counters_file},
-    {"VERBOSE", OptionKind::count, "0", "",
+    {"COUNTERS", Category::reporting, Audience::user, OptionKind::text, "", "",
+     "file that each rank's counters are written to at the end and on SIGUSR1, as JSON; %r is the "
+     "rank",
+     nullptr, &Settings::counters_file},
+    {"VERBOSE", Category::reporting, Audience::user, OptionKind::count, "0", "",
      "how much to tell on stderr: 0 errors only, 1 decisions at start, 2 connections and protocols",
      &Settings::verbose, nullptr},
 };

@@ -164,8 +164,8 @@ TEST_F(Options, NumbersOutOfRangeAreRefused) {
 }
 
 TEST_F(Options, Choices) {
-  const OptionInfo row{"TEST",           OptionKind::choice,  "one",
-                       "one|two|three|", "a test of choices", &Settings::verbose,
+  const OptionInfo row{"TEST", Category::reporting, Audience::user,      OptionKind::choice,
+                       "one",  "one|two|three|",    "a test of choices", &Settings::verbose,
                        nullptr};
   check(row, {{"one", true, 0},
               {"TWO", true, 1},

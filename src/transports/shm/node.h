@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <sys/uio.h>
 
+#include "base/counter.h"
 #include "base/doorbell.h"
 #include "base/outcome.h"
 #include "transports/shm/ring.h"
@@ -43,10 +44,10 @@ struct ProcessPage {
 static_assert(sizeof(ProcessPage) <= 4096);
 
 struct Counters {
-  uint64_t rings = 0;   // pairs that talk
-  uint64_t bells = 0;   // sleepers woken
-  uint64_t pulled = 0;  // bytes read from a peer's memory
-  uint64_t pushed = 0;  // bytes written into a peer's memory
+  base::Counter rings;   // pairs that talk
+  base::Counter bells;   // sleepers woken
+  base::Counter pulled;  // bytes read from a peer's memory
+  base::Counter pushed;  // bytes written into a peer's memory
 };
 
 class Node {

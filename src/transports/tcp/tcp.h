@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/counter.h"
 #include "base/feed.h"
 #include "base/frame.h"
 #include "base/outcome.h"
@@ -23,8 +24,8 @@ struct Config {
 };
 
 struct Counters {
-  uint64_t frames_out = 0, frames_in = 0, bytes_out = 0, bytes_in = 0;
-  uint64_t connections = 0, rejected = 0, garbage = 0, reads = 0, writes = 0;
+  base::Counter frames_out, frames_in, bytes_out, bytes_in;
+  base::Counter connections, rejected, garbage, reads, writes;
 };
 
 // A body of at most this many bytes always comes whole, by Receiver::frame().

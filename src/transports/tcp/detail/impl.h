@@ -79,6 +79,7 @@ struct Tcp::Impl {
   bool hear_confirm(Link& link);
   int hear(Link& link, size_t bytes);  // 1 whole, 0 not yet, -1 ended or failed (errno; 0: end)
   void dismiss(Link& stranger, bool garbage);
+  void drop(Link& stranger);
   bool answer(Link& link, Verdict verdict);
   void lose_tentative(Link& link);
   bool promote(Link& link);

@@ -327,6 +327,10 @@ void Tcp::Impl::forget_stranger(Link& link) {
 
 void Tcp::Impl::dismiss(Link& stranger, bool garbage) {
   ++(garbage ? counters.garbage : counters.rejected);
+  drop(stranger);
+}
+
+void Tcp::Impl::drop(Link& stranger) {
   forget_stranger(stranger);
   close_link(stranger);
 }
@@ -349,8 +353,8 @@ bool Tcp::Impl::hear_hello(Link& link) {
   if (heard == 0) return false;
   if (heard < 0) {
     // One that left without a word is a dial that was given up, or a probe of the network.
-    if (!link.greeting_have) --counters.rejected;
-    dismiss(link, false);
+    if (link.greeting_have) ++counters.rejected;
+    drop(link);
     return true;
   }
   Hello hello;

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Makes docs/counters.md from the table in src/settings/counters.h.
+
+The compiler reads the table: a small program that includes the header prints it, so the page can
+never say anything else than the library does. --check only compares, and ends with 1 if the page
+is out of date. Standard library only.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "counters.md"
+
+PROGRAM = r"""
+#include "settings/counters.h"
+#include <cstdio>
+using namespace headway::settings;
+static const char* kind(CounterKind k) {
+  switch (k) {
+    case CounterKind::events: return "number";
+    case CounterKind::sum: return "sum";
+    case CounterKind::nanoseconds: return "time, ns";
+    case CounterKind::most: return "most";
+    case CounterKind::level: return "level";
+  }
+  return "";
+}
+int main() {
+  for (const CounterInfo& c : counter_table) {
+    const CategoryInfo& in = info_of(c.category);
+    std::printf("%s\t%s\t%s\t%s\t%s\n", in.title, in.help, c.name, kind(c.kind), c.help);
+  }
+}
+"""
+
+INTRODUCTION = """\
+<!-- Made by scripts/make-counters-doc.py from src/settings/counters.h. Do not edit. -->
+# Counters
+
+Each process counts what its library does, always. There are three ways to see it:
+
+* **A file.** `mpiexec --set COUNTERS=counters-%r.json`: each rank writes all counters as one JSON
+  object when MPI ends, and whenever it gets `SIGUSR1` (`%r` is the rank).
+* **A tool**, by MPI_T (MPI 5.0, chapter 15). Each counter is a performance variable: its name with
+  `headway_` before it, one `unsigned long long`, read-only, continuous, bound to no object. A tool
+  asks for a difference by reading twice. Any thread may read, before `MPI_Init` (all are 0) and
+  after `MPI_Finalize` (the last values). A read takes no lock and disturbs nobody: it is one relaxed
+  load, and so two counters that are read one after the other may be some events apart.
+* **One line for people** about early release: `HEADWAY_VERBOSE=1`.
+
+By MPI_T a tool sees the [options](options.md), too: each is a control variable under the name of
+its environment variable, with the value that the library took. A choice or a switch is an `int`
+with an enumeration of its names, a text has `char`, all else is `unsigned long long`. None can be
+written: options are read once, at the start. The sections below are the categories of MPI_T, as
+`headway_matching`. There are no events.
+
+A *number* counts events, a *sum* adds up what they brought, a *time* is in nanoseconds: they never
+fall. A *level* is what is there at this moment, and a *most* the largest that it has been. The
+classes of MPI_T are `COUNTER`, `AGGREGATE`, `TIMER`, `LEVEL` and `HIGHWATERMARK`.
+"""
+
+
+def page(cxx):
+    with tempfile.TemporaryDirectory() as folder:
+        binary = pathlib.Path(folder) / "table"
+        subprocess.run([cxx, "-std=c++20", "-I", ROOT / "src", "-x", "c++", "-", "-o", binary],
+                       input=PROGRAM, text=True, check=True, timeout=60)
+        rows = subprocess.run([binary], check=True, capture_output=True, text=True, timeout=10)
+    out = [INTRODUCTION]
+    last = None
+    for row in rows.stdout.splitlines():
+        section, about, name, kind, text = row.split("\t")
+        if section != last:
+            out.append(f"\n## {section.capitalize()}\n\n{about[0].upper() + about[1:]}.\n\n| counter | kind | |\n"
+                       "|---|---|---|\n")
+            last = section
+        out.append(f"| `{name}` | {kind} | {text} |\n")
+    return "".join(out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare only")
+    parser.add_argument("--cxx", default=os.environ.get("CXX", "c++"), help="compiler to use")
+    options = parser.parse_args()
+    text = page(options.cxx)
+    if not options.check:
+        PAGE.write_text(text)
+        return 0
+    if PAGE.exists() and PAGE.read_text() == text:
+        return 0
+    print("docs/counters.md is out of date: run scripts/make-counters-doc.py", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

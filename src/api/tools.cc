@@ -1,0 +1,113 @@
+// The tools interface: its life, and enumerations: MPI 5.0, sections 15.3.4 and 15.3.5. Options
+// that are a choice or a switch have an enumeration of their own.
+#include "api/detail/tools.h"
+
+namespace headway::api::tools {
+namespace {
+
+constexpr uintptr_t enum_base = uintptr_t(objects::HandleKind::tool_enum)
+                                << (objects::handle_index_bits + objects::handle_generation_bits);
+
+// The names of the option's values between bars, or null.
+const char* choices_of(const settings::OptionInfo& row) {
+  if (row.kind == settings::OptionKind::boolean) return "off|on";
+  return row.kind == settings::OptionKind::choice ? row.choices : nullptr;
+}
+
+}  // namespace
+
+int code_of(objects::ToolOutcome outcome, int full) {
+  switch (outcome) {
+    case objects::ToolOutcome::ok: return MPI_SUCCESS;
+    case objects::ToolOutcome::closed: return MPI_T_ERR_NOT_INITIALIZED;
+    case objects::ToolOutcome::no_memory: return MPI_T_ERR_MEMORY;
+    case objects::ToolOutcome::full: return full;
+    case objects::ToolOutcome::bad_session: return MPI_T_ERR_INVALID_SESSION;
+    case objects::ToolOutcome::bad_handle: break;
+  }
+  return MPI_T_ERR_INVALID_HANDLE;
+}
+
+void give_text(char* place, int* length, const char* text) {
+  if (!length) return;
+  const size_t whole = strlen(text);
+  if (place && *length > 0) {
+    const size_t fits = whole < size_t(*length) ? whole : size_t(*length) - 1;
+    memcpy(place, text, fits);
+    place[fits] = '\0';
+  }
+  *length = int(whole + 1);
+}
+
+int verbosity_of(settings::Audience audience) {
+  switch (audience) {
+    case settings::Audience::user: return MPI_T_VERBOSITY_USER_BASIC;
+    case settings::Audience::tuner: return MPI_T_VERBOSITY_TUNER_BASIC;
+    case settings::Audience::developer: break;
+  }
+  return MPI_T_VERBOSITY_MPIDEV_BASIC;
+}
+
+MPI_T_enum enum_of(size_t option) {
+  if (!choices_of(settings::option_table[option])) return MPI_T_ENUM_NULL;
+  return handle_of<MPI_T_enum>(enum_base | option);
+}
+
+}  // namespace headway::api::tools
+
+using namespace headway;
+using namespace headway::api;
+
+namespace {
+
+// The option whose enumeration that is.
+int take_enum(MPI_T_enum handle, const settings::OptionInfo*& row) {
+  if (const int code = tools::check_open()) return code;
+  const uintptr_t option = value_of(handle) - tools::enum_base;
+  if (option >= settings::option_count) return MPI_T_ERR_INVALID_HANDLE;
+  row = &settings::option_table[option];
+  return tools::choices_of(*row) ? MPI_SUCCESS : MPI_T_ERR_INVALID_HANDLE;
+}
+
+// The part of "a|b|c" with that number. False: there are fewer.
+bool find_choice(const char* choices, int number, tools::Name& name) {
+  for (; number > 0; --number) {
+    choices = strchr(choices, '|');
+    if (!choices) return false;
+    ++choices;
+  }
+  name.append(choices, strcspn(choices, "|"));
+  return true;
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_T_init_thread)(int required, int* provided) {
+  if (!provided) return MPI_T_ERR_INVALID;
+  tools::handles().open();
+  if (required < MPI_THREAD_SINGLE) required = MPI_THREAD_SINGLE;
+  *provided = required > MPI_THREAD_MULTIPLE ? MPI_THREAD_MULTIPLE : required;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_T_finalize)() { return tools::code_of(tools::handles().close()); }
+
+HEADWAY_ENTRY(MPI_T_enum_get_info)(MPI_T_enum enumtype, int* num, char* name, int* name_len) {
+  const settings::OptionInfo* row;
+  if (const int code = take_enum(enumtype, row)) return code;
+  int count = 0;
+  for (tools::Name item; find_choice(tools::choices_of(*row), count, item); item.clear()) ++count;
+  tools::give(num, count);
+  tools::give_text(name, name_len, tools::option_name(*row).c_str());
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_T_enum_get_item)(MPI_T_enum enumtype, int indx, int* value, char* name, int* name_len) {
+  const settings::OptionInfo* row;
+  if (const int code = take_enum(enumtype, row)) return code;
+  tools::Name item;
+  if (indx < 0 || !find_choice(tools::choices_of(*row), indx, item)) return MPI_T_ERR_INVALID_INDEX;
+  tools::give(value, indx);
+  tools::give_text(name, name_len, item.c_str());
+  return MPI_SUCCESS;
+}

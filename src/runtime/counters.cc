@@ -1,0 +1,213 @@
+#include "runtime/counters.h"
+
+#include <fcntl.h>
+#include <string_view>
+#include <unistd.h>
+
+#include "base/text.h"
+
+namespace headway::runtime {
+namespace {
+
+using protocols::Engine;
+using protocols::Profit;
+
+struct Reader {
+  const char* name;
+  uint64_t (*read)(const Engine& engine);
+};
+
+template <base::Counter tcp::Counters::*counter>
+uint64_t tcp_counter(const Engine& engine) {
+  return engine.uses_tcp ? (engine.tcp.counters().*counter).get() : 0;
+}
+template <base::Counter protocols::EngineCounters::*counter>
+uint64_t engine_counter(const Engine& engine) {
+  return engine.counters.*counter;
+}
+template <base::Counter guard::Counters::*counter>
+uint64_t guard_counter(const Engine& engine) {
+  return engine.guard.counters.*counter;
+}
+template <std::atomic<uint64_t> guard::TrapCounters::*counter>
+uint64_t trap_counter(const Engine& engine) {
+  return (engine.traps().*counter).load(std::memory_order_relaxed);
+}
+template <base::Counter progress::Counters::*counter>
+uint64_t progress_counter(const Engine& engine) {
+  return engine.handoff.counters.*counter;
+}
+template <base::Counter shm::Counters::*counter>
+uint64_t shm_counter(const Engine& engine) {
+  return engine.node.counters.*counter;
+}
+template <base::Counter matching::Counters::*counter>
+uint64_t posted_counter(const Engine& engine) {
+  return engine.posted.counters.*counter;
+}
+template <base::Counter matching::Counters::*counter>
+uint64_t unexpected_counter(const Engine& engine) {
+  return engine.unexpected.counters.*counter;
+}
+template <Profit::Reason reason>
+uint64_t given_up(const Engine& engine) {
+  return engine.profit().given_up[reason];
+}
+
+uint64_t refused(const Engine& engine) {
+  const guard::Counters& guard = engine.guard.counters;
+  return guard.no_memory + guard.overlaps + guard.refused + engine.counters.untrapped;
+}
+
+using protocols::EngineCounters;
+
+constexpr Reader readers[] = {
+    {"thread_wakes", progress_counter<&progress::Counters::thread_wakes>},
+    {"thread_useful", progress_counter<&progress::Counters::thread_useful>},
+    {"thread_busy", progress_counter<&progress::Counters::thread_busy>},
+    {"arms", progress_counter<&progress::Counters::arms>},
+    {"self_rings", progress_counter<&progress::Counters::self_rings>},
+    {"sleeps", progress_counter<&progress::Counters::sleeps>},
+    {"late_wakes", progress_counter<&progress::Counters::late_wakes>},
+    {"shm_rings", shm_counter<&shm::Counters::rings>},
+    {"shm_bells", shm_counter<&shm::Counters::bells>},
+    {"shm_pulled", shm_counter<&shm::Counters::pulled>},
+    {"shm_pushed", shm_counter<&shm::Counters::pushed>},
+    {"tcp_frames_out", tcp_counter<&tcp::Counters::frames_out>},
+    {"tcp_frames_in", tcp_counter<&tcp::Counters::frames_in>},
+    {"tcp_bytes_out", tcp_counter<&tcp::Counters::bytes_out>},
+    {"tcp_bytes_in", tcp_counter<&tcp::Counters::bytes_in>},
+    {"tcp_connections", tcp_counter<&tcp::Counters::connections>},
+    {"tcp_rejected", tcp_counter<&tcp::Counters::rejected>},
+    {"tcp_garbage", tcp_counter<&tcp::Counters::garbage>},
+    {"tcp_reads", tcp_counter<&tcp::Counters::reads>},
+    {"tcp_writes", tcp_counter<&tcp::Counters::writes>},
+    {"messages_sent", engine_counter<&EngineCounters::messages_sent>},
+    {"messages_received", engine_counter<&EngineCounters::messages_received>},
+    {"bytes_sent", engine_counter<&EngineCounters::bytes_sent>},
+    {"bytes_received", engine_counter<&EngineCounters::bytes_received>},
+    {"eager_sent", engine_counter<&EngineCounters::eager_sent>},
+    {"handshakes", engine_counter<&EngineCounters::handshakes>},
+    {"streams", engine_counter<&EngineCounters::streams>},
+    {"pulls", engine_counter<&EngineCounters::pulls>},
+    {"pushes", engine_counter<&EngineCounters::pushes>},
+    {"claims", engine_counter<&EngineCounters::claims>},
+    {"helped", engine_counter<&EngineCounters::helped>},
+    {"sent_aside", engine_counter<&EngineCounters::sent_aside>},
+    {"aside_bytes", [](const Engine& engine) { return engine.aside_bytes(); }},
+    {"garbage", engine_counter<&EngineCounters::garbage>},
+    {"posted_receives", [](const Engine& engine) -> uint64_t { return engine.posted_count(); }},
+    {"unexpected_messages",
+     [](const Engine& engine) -> uint64_t { return engine.unexpected_count(); }},
+    {"unexpected_bytes", [](const Engine& engine) { return engine.unexpected_bytes(); }},
+    {"unexpected_bytes_most", engine_counter<&EngineCounters::unexpected_bytes_most>},
+    {"unexpected", engine_counter<&EngineCounters::unexpected>},
+    {"posted_searches", posted_counter<&matching::Counters::searches>},
+    {"posted_traversed", posted_counter<&matching::Counters::traversed>},
+    {"posted_longest", posted_counter<&matching::Counters::longest>},
+    {"unexpected_searches", unexpected_counter<&matching::Counters::searches>},
+    {"unexpected_traversed", unexpected_counter<&matching::Counters::traversed>},
+    {"unexpected_longest", unexpected_counter<&matching::Counters::longest>},
+    {"released", engine_counter<&EngineCounters::released>},
+    {"foreseen", engine_counter<&EngineCounters::foreseen>},
+    {"hidden_ns", guard_counter<&guard::Counters::hidden_ns>},
+    {"page_faults", guard_counter<&guard::Counters::touched>},
+    {"page_wait_ns", guard_counter<&guard::Counters::waited_ns>},
+    {"call_wait_ns", guard_counter<&guard::Counters::inside_ns>},
+    {"closed_ranges", guard_counter<&guard::Counters::closed>},
+    {"closed_bytes", guard_counter<&guard::Counters::closed_bytes>},
+    {"closed_ns", guard_counter<&guard::Counters::closed_ns>},
+    {"untouched_ns", guard_counter<&guard::Counters::untouched_ns>},
+    {"pages_opened", guard_counter<&guard::Counters::opened>},
+    {"demands", engine_counter<&EngineCounters::demands>},
+    {"demands_heeded", engine_counter<&EngineCounters::heeded>},
+    {"close_refused", refused},
+    {"close_refused_memory", guard_counter<&guard::Counters::no_memory>},
+    {"close_refused_overlap", guard_counter<&guard::Counters::overlaps>},
+    {"close_refused_system", guard_counter<&guard::Counters::refused>},
+    {"close_refused_threads", engine_counter<&EngineCounters::untrapped>},
+    {"release_given_up", [](const Engine& engine) { return engine.profit().all_given_up(); }},
+    {"release_given_up_touched_at_once", given_up<Profit::touched_at_once>},
+    {"release_given_up_next_call", given_up<Profit::next_call>},
+    {"release_given_up_traps", given_up<Profit::traps>},
+    {"release_given_up_closing", given_up<Profit::closing>},
+    {"release_settled_sites",
+     [](const Engine& engine) { return engine.profit().sites_settled.get(); }},
+    {"traps", trap_counter<&guard::TrapCounters::traps>},
+    {"traps_passed", trap_counter<&guard::TrapCounters::passed>},
+    {"traps_waited", trap_counter<&guard::TrapCounters::waited>},
+    {"traps_settled", trap_counter<&guard::TrapCounters::settled>},
+    {"trap_ns", trap_counter<&guard::TrapCounters::nanoseconds>},
+    {"collectives", engine_counter<&EngineCounters::collectives>},
+};
+
+constexpr size_t json_row = 64;  // room for quotes, a name and a number
+
+consteval bool all_rows_have_their_reader() {
+  if (sizeof readers / sizeof *readers != settings::counter_count) return false;
+  for (size_t i = 0; i < settings::counter_count; ++i) {
+    const std::string_view name = settings::counter_table[i].name;
+    if (name != readers[i].name || name.size() + sizeof ", \"\": 18446744073709551615" > json_row) {
+      return false;
+    }
+  }
+  return true;
+}
+static_assert(all_rows_have_their_reader());
+
+}  // namespace
+
+uint64_t read_counter(const Engine& engine, size_t index) { return readers[index].read(engine); }
+
+void write_counters_file(const Engine& engine, int rank, const char* name) {
+  base::Text<1024> path;
+  for (const char* at = name; *at; ++at) {
+    if (at[0] == '%' && at[1] == 'r') {
+      path << rank;
+      ++at;
+    } else {
+      path.append(at, 1);
+    }
+  }
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    base::Text<1200> line;
+    line << "headway: rank " << rank << ": the counters could not be written to " << path.c_str()
+         << "\n";
+    line.write_to(2);
+    return;
+  }
+  constexpr size_t row_room = 64;  // quotes, the name, the number
+  base::Text<row_room*(settings::counter_count + 1)> text;
+  text << "{\"rank\": " << rank;
+  for (size_t i = 0; i < settings::counter_count; ++i) {
+    text << ", \"" << settings::counter_table[i].name << "\": " << read_counter(engine, i);
+  }
+  text << "}\n";
+  text.write_to(fd);
+  close(fd);
+}
+
+void tell_releases(const Engine& engine, int rank) {
+  const guard::Counters& guard = engine.guard.counters;
+  const protocols::EngineCounters& counted = engine.counters;
+  const Profit& profit = engine.profit();
+  const auto us = [](uint64_t ns) { return ns / 1000; };
+  base::Text<640> line;
+  line << "headway: rank " << rank << ": early release: " << counted.released.get() << " receives, "
+       << counted.foreseen.get() << " before their match, " << guard.closed_bytes / 1024
+       << " KB closed; " << us(guard.hidden_ns) << " us hidden, " << us(guard.waited_ns)
+       << " us waited in " << guard.touched.get() << " touches, " << us(guard.inside_ns)
+       << " us in calls; " << engine.traps().traps.load(std::memory_order_relaxed)
+       << " system calls trapped; given up: " << profit.given_up[Profit::touched_at_once].get()
+       << " touched at once, " << profit.given_up[Profit::next_call].get()
+       << " awaited by the next call, " << profit.given_up[Profit::traps].get() << " by traps, "
+       << profit.given_up[Profit::closing].get() << " too short, " << profit.sites_settled.get()
+       << " sites settle at a system call; not closed: " << guard.no_memory.get()
+       << " no plain memory, " << guard.overlaps.get() << " closed already, " << guard.refused.get()
+       << " refused by the system, " << counted.untrapped.get()
+       << " with threads that are not trapped\n";
+  line.write_to(2);
+}
+
+}  // namespace headway::runtime

@@ -1,0 +1,186 @@
+// Counters: the one table that names and explains what the library counts. The JSON file of
+// HEADWAY_COUNTERS, MPI_T and the counters page of the documentation are made from it; the values
+// are where they are counted, and runtime/counters knows how to read each. Thread: any, plain data.
+// Owner: none. Invariant: names are unique, and what is no level never falls.
+#pragma once
+#include "settings/category.h"
+
+namespace headway::settings {
+
+enum class CounterKind : uint8_t {
+  events,       // how often something happened
+  sum,          // of what the events brought, such as bytes
+  nanoseconds,  // time spent
+  most,         // the largest that a level has been
+  level         // what is there at this moment
+};
+
+struct CounterInfo {
+  const char* name;  // MPI_T puts headway_ before it
+  Category category;
+  CounterKind kind;
+  Audience audience;
+  const char* help;
+};
+
+inline constexpr CounterInfo counter_table[] = {
+    // progress
+    {"thread_wakes", Category::progress, CounterKind::events, Audience::tuner,
+     "the message thread was woken"},
+    {"thread_useful", Category::progress, CounterKind::events, Audience::tuner,
+     "wakes of the message thread that moved something"},
+    {"thread_busy", Category::progress, CounterKind::events, Audience::developer,
+     "wakes of the message thread that found a thread of the program at work"},
+    {"arms", Category::progress, CounterKind::events, Audience::developer,
+     "a thread left MPI with something pending and armed the doorbell"},
+    {"self_rings", Category::progress, CounterKind::events, Audience::developer,
+     "a thread left MPI while data kept coming and woke the message thread at once"},
+    {"sleeps", Category::progress, CounterKind::events, Audience::tuner,
+     "a waiting thread of the program went to sleep"},
+    {"late_wakes", Category::progress, CounterKind::events, Audience::developer,
+     "a time-out ended a sleep although what it waited for had come; must stay 0"},
+    // transports
+    {"shm_rings", Category::transports, CounterKind::events, Audience::developer,
+     "ranks of this host that this rank has opened a ring of shared memory to"},
+    {"shm_bells", Category::transports, CounterKind::events, Audience::tuner,
+     "sleeping ranks of this host that this rank has woken"},
+    {"shm_pulled", Category::transports, CounterKind::sum, Audience::tuner,
+     "bytes read straight from the memory of another rank"},
+    {"shm_pushed", Category::transports, CounterKind::sum, Audience::tuner,
+     "bytes written straight into the memory of another rank"},
+    {"tcp_frames_out", Category::transports, CounterKind::events, Audience::tuner,
+     "frames sent over TCP"},
+    {"tcp_frames_in", Category::transports, CounterKind::events, Audience::tuner,
+     "frames received over TCP"},
+    {"tcp_bytes_out", Category::transports, CounterKind::sum, Audience::user,
+     "bytes sent over TCP, headers with them"},
+    {"tcp_bytes_in", Category::transports, CounterKind::sum, Audience::user,
+     "bytes received over TCP, headers with them"},
+    {"tcp_connections", Category::transports, CounterKind::events, Audience::tuner,
+     "TCP connections that came up"},
+    {"tcp_rejected", Category::transports, CounterKind::events, Audience::tuner,
+     "callers over TCP that were turned away: strangers, or too slow"},
+    {"tcp_garbage", Category::transports, CounterKind::events, Audience::tuner,
+     "callers and connections over TCP that were closed for what they sent"},
+    {"tcp_reads", Category::transports, CounterKind::events, Audience::developer,
+     "system calls that read a socket"},
+    {"tcp_writes", Category::transports, CounterKind::events, Audience::developer,
+     "system calls that wrote to a socket"},
+    // protocols
+    {"messages_sent", Category::protocols, CounterKind::events, Audience::user,
+     "messages that this rank began to send, to itself and those of collectives with them"},
+    {"messages_received", Category::protocols, CounterKind::events, Audience::user,
+     "messages that this rank has received whole, those of collectives with them"},
+    {"bytes_sent", Category::protocols, CounterKind::sum, Audience::user,
+     "bytes of data in the messages sent"},
+    {"bytes_received", Category::protocols, CounterKind::sum, Audience::user,
+     "bytes of data in the messages received"},
+    {"eager_sent", Category::protocols, CounterKind::events, Audience::tuner,
+     "messages that left with their data, without a handshake"},
+    {"handshakes", Category::protocols, CounterKind::events, Audience::tuner,
+     "messages whose receiver was asked first"},
+    {"streams", Category::protocols, CounterKind::events, Audience::tuner,
+     "messages after a handshake that went through a ring or a socket"},
+    {"pulls", Category::protocols, CounterKind::events, Audience::tuner,
+     "messages that their receiver copied out of the sender's memory"},
+    {"pushes", Category::protocols, CounterKind::events, Audience::tuner,
+     "messages that their sender copied into the receiver's memory"},
+    {"claims", Category::protocols, CounterKind::events, Audience::tuner,
+     "sends that took a receive which was published in shared memory"},
+    {"helped", Category::protocols, CounterKind::events, Audience::developer,
+     "pieces copied for a transfer that the other rank had begun"},
+    {"sent_aside", Category::protocols, CounterKind::events, Audience::tuner,
+     "blocking sends whose message was copied, so that they returned"},
+    {"aside_bytes", Category::protocols, CounterKind::level, Audience::tuner,
+     "bytes in copies of such messages that have not left yet"},
+    {"garbage", Category::protocols, CounterKind::events, Audience::tuner,
+     "frames that made no sense and were thrown away"},
+    // matching
+    {"posted_receives", Category::matching, CounterKind::level, Audience::user,
+     "receives that wait for their message"},
+    {"unexpected_messages", Category::matching, CounterKind::level, Audience::user,
+     "messages that wait for their receive"},
+    {"unexpected_bytes", Category::matching, CounterKind::level, Audience::user,
+     "memory that those messages take, short ones left out"},
+    {"unexpected_bytes_most", Category::matching, CounterKind::most, Audience::user,
+     "the most memory that such messages have taken"},
+    {"unexpected", Category::matching, CounterKind::events, Audience::user,
+     "messages that came before their receive"},
+    {"posted_searches", Category::matching, CounterKind::events, Audience::tuner,
+     "messages for which a receive was looked for"},
+    {"posted_traversed", Category::matching, CounterKind::sum, Audience::tuner,
+     "receives that were looked at in those searches"},
+    {"posted_longest", Category::matching, CounterKind::most, Audience::tuner,
+     "the most receives that have waited for their messages"},
+    {"unexpected_searches", Category::matching, CounterKind::events, Audience::tuner,
+     "receives and probes for which a waiting message was looked for"},
+    {"unexpected_traversed", Category::matching, CounterKind::sum, Audience::tuner,
+     "messages that were looked at in those searches"},
+    {"unexpected_longest", Category::matching, CounterKind::most, Audience::tuner,
+     "the most messages that have waited for their receives"},
+    // early release
+    {"released", Category::early_release, CounterKind::events, Audience::user,
+     "receives whose user went on before the data had come"},
+    {"foreseen", Category::early_release, CounterKind::events, Audience::user,
+     "those of them whose message was not announced yet"},
+    {"hidden_ns", Category::early_release, CounterKind::nanoseconds, Audience::user,
+     "time for which memory was closed and nobody waited for it: what was won"},
+    {"page_faults", Category::early_release, CounterKind::events, Audience::user,
+     "touches of closed pages"},
+    {"page_wait_ns", Category::early_release, CounterKind::nanoseconds, Audience::user,
+     "time that threads waited for pages which they had touched"},
+    {"call_wait_ns", Category::early_release, CounterKind::nanoseconds, Audience::user,
+     "time in MPI calls and system calls that waited for closed pages"},
+    {"closed_ranges", Category::early_release, CounterKind::events, Audience::tuner,
+     "ranges of memory that were closed"},
+    {"closed_bytes", Category::early_release, CounterKind::sum, Audience::tuner,
+     "bytes in those ranges"},
+    {"closed_ns", Category::early_release, CounterKind::nanoseconds, Audience::tuner,
+     "time for which they were closed, all together"},
+    {"untouched_ns", Category::early_release, CounterKind::nanoseconds, Audience::tuner,
+     "time until the first touch of each range, or until its end"},
+    {"pages_opened", Category::early_release, CounterKind::events, Audience::tuner,
+     "pages that were opened with their data"},
+    {"demands", Category::early_release, CounterKind::events, Audience::tuner,
+     "pages that this rank asked for out of turn"},
+    {"demands_heeded", Category::early_release, CounterKind::events, Audience::tuner,
+     "pages that others asked for, and that went first"},
+    {"close_refused", Category::early_release, CounterKind::events, Audience::tuner,
+     "ranges that could not be closed, for one of the four reasons below"},
+    {"close_refused_memory", Category::early_release, CounterKind::events, Audience::tuner,
+     "memory that is shared, of a file, a stack or read-only"},
+    {"close_refused_overlap", Category::early_release, CounterKind::events, Audience::tuner,
+     "memory with pages that were closed already"},
+    {"close_refused_system", Category::early_release, CounterKind::events, Audience::tuner,
+     "memory that the system would not let us close: a limit, locked or pinned pages"},
+    {"close_refused_threads", Category::early_release, CounterKind::events, Audience::tuner,
+     "ranges that stayed open because of a thread whose system calls cannot be trapped"},
+    {"release_given_up", Category::early_release, CounterKind::events, Audience::tuner,
+     "places and buffers that were not worth it, for one of the four reasons below"},
+    {"release_given_up_touched_at_once", Category::early_release, CounterKind::events,
+     Audience::tuner, "the data was touched too soon"},
+    {"release_given_up_next_call", Category::early_release, CounterKind::events, Audience::tuner,
+     "the next MPI call waited for it"},
+    {"release_given_up_traps", Category::early_release, CounterKind::events, Audience::tuner,
+     "trapped system calls cost too much"},
+    {"release_given_up_closing", Category::early_release, CounterKind::events, Audience::tuner,
+     "closing and opening the pages cost too much"},
+    {"release_settled_sites", Category::early_release, CounterKind::events, Audience::tuner,
+     "places in the program whose first trapped system call waits for all pages"},
+    {"traps", Category::early_release, CounterKind::events, Audience::tuner,
+     "system calls that were trapped while pages were closed"},
+    {"traps_passed", Category::early_release, CounterKind::events, Audience::tuner,
+     "trapped system calls that reached no closed page"},
+    {"traps_waited", Category::early_release, CounterKind::events, Audience::tuner,
+     "trapped system calls that waited for some pages, or for the match"},
+    {"traps_settled", Category::early_release, CounterKind::events, Audience::tuner,
+     "trapped system calls that waited for all pages"},
+    {"trap_ns", Category::early_release, CounterKind::nanoseconds, Audience::tuner,
+     "time that trapping took, without the waits"},
+    // collectives
+    {"collectives", Category::collectives, CounterKind::events, Audience::user,
+     "collective operations that this rank began, those inside the library with them"},
+};
+inline constexpr size_t counter_count = sizeof(counter_table) / sizeof(counter_table[0]);
+
+}  // namespace headway::settings
