@@ -394,6 +394,7 @@ void Schedule::restart(Request* request) {
 bool Schedule::release() {
   if (!engine_->may_release() || !is_running_) [[likely]]
     return false;
+  if (outcome != Outcome::ok) return false;  // a step has failed: that is still to be told
   const StepId count = StepId(steps_.size());
   uint32_t found = 0;
   for (StepId looked = 0; looked < count && found < left_; ++looked) {

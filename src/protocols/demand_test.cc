@@ -72,8 +72,7 @@ class Demand : public ::testing::Test {
     return request;
   }
 
-  // Starts a message and lets it run until its first bytes have left.
-  void begin(uint64_t bytes) {
+  void start(uint64_t bytes) {
     out_.resize(bytes);
     for (char& byte : out_) byte = char(random_());
     in_.assign(bytes, 0);
@@ -81,6 +80,10 @@ class Demand : public ::testing::Test {
     send_ = take(0, RequestKind::send, out_);
     receiver().start_receive(receive_);
     sender().start_send(send_);
+  }
+  // Starts a message and lets it run until its first bytes have left.
+  void begin(uint64_t bytes) {
+    start(bytes);
     for (int turn = 0; turn < 1'000'000 && send_->stage != Stage::streaming; ++turn) both();
     ASSERT_EQ(int(send_->stage), int(Stage::streaming));
   }
@@ -154,6 +157,57 @@ TEST_F(Demand, ThePageComesNext) {
   end();
 }
 
+// Then those on the way that the program goes, in pieces that can be overtaken.
+TEST_F(Demand, AndThoseBeforeIt) {
+  begin(5000 * page);
+  expect_any_order();
+  ASSERT_TRUE(sender().frame(1, demand(4990 * page, true), nullptr));
+  EXPECT_GT(sender().peer(1).impatient, 0u);
+  // A page that has gone is on its way: nothing changes for it.
+  ASSERT_TRUE(sender().frame(1, demand(0, false), nullptr));
+  EXPECT_EQ(send_->order->next().first, 4990u);
+  for (int turn = 0; turn < 1'000'000 && !send_->order->is_taken(4990); ++turn) both();
+  ASSERT_TRUE(send_->order->is_taken(4990));
+  EXPECT_FALSE(send_->order->is_taken(4991));
+  EXPECT_LT(send_->order->next().first, 4990u);
+  EXPECT_GT(send_->order->next().first, 4000u);
+  end();
+}
+
+TEST_F(Demand, ItsMessageGoesFirst) {
+  start(4000 * page);
+  Request *first_send = send_, *first_receive = receive_;
+  std::vector<char> first_out, first_in;
+  first_out.swap(out_);
+  first_in.swap(in_);
+  begin(4000 * page);
+  expect_any_order();
+  Peer& peer = sender().peer(1);
+  ASSERT_EQ(peer.streams.first(), first_send);
+  ASSERT_TRUE(sender().frame(1, demand(3990 * page, false), nullptr));
+  EXPECT_EQ(peer.streams.first(), send_);
+  end();
+  send_ = first_send;
+  receive_ = first_receive;
+  in_.swap(first_in);
+  out_.swap(first_out);
+  end();
+}
+
+TEST_F(Demand, NotBeforeItStreams) {
+  out_.assign(4000 * page, 'o');
+  in_.assign(4000 * page, 0);
+  receive_ = take(1, RequestKind::receive, in_);
+  send_ = take(0, RequestKind::send, out_);
+  sender().start_send(send_);
+  ASSERT_NE(int(send_->stage), int(Stage::streaming));
+  EXPECT_TRUE(sender().frame(1, demand(100 * page, false), nullptr));
+  EXPECT_EQ(send_->order, nullptr);
+  EXPECT_EQ(sender().counters.heeded, 0u);
+  receiver().start_receive(receive_);
+  end();
+}
+
 TEST_F(Demand, WhatTheMessageDoesNotHaveIsRefused) {
   begin(4000 * page);
   EXPECT_FALSE(sender().frame(1, demand(page + 1, false), nullptr));
@@ -175,13 +229,17 @@ TEST_F(Demand, WhatTheMessageDoesNotHaveIsRefused) {
 
 TEST_F(Demand, WhatHasNotBeenAskedForIsRefused) {
   begin(4000 * page);
-  const std::string body(page, 'x');
+  const std::string body(4000 * page + 1, 'x');
   for (int turn = 0; turn < 1'000'000 && receive_->begun < page; ++turn) receiver().advance();
   // It comes in order, until it is asked for in another one; never twice, never beyond the end.
   EXPECT_FALSE(receiver().frame(0, data(3900 * page, page), body.data()));
+  const uint64_t next = receive_->begun;
+  EXPECT_FALSE(receiver().frame(0, data(next, 0), body.data()));
+  EXPECT_FALSE(receiver().frame(0, data(next, uint32_t(4000 * page - next + 1)), body.data()));
   expect_any_order();
   EXPECT_FALSE(receiver().frame(0, data(3900 * page + 8, page), body.data()));
   EXPECT_FALSE(receiver().frame(0, data(3900 * page, 100), body.data()));
+  EXPECT_FALSE(receiver().frame(0, data(3900 * page, page + 1), body.data()));
   EXPECT_FALSE(receiver().frame(0, data(4000 * page, page), body.data()));
   EXPECT_FALSE(receiver().frame(0, data(0, page), body.data()));
   EXPECT_FALSE(receiver().frame(0, data(0, 0), body.data()));

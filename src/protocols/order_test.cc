@@ -69,6 +69,9 @@ TEST(Order, GoesOnInTheDirectionThatWasAskedFor) {
     ASSERT_TRUE(order->take(expected, n));
     expected += n;
   }
+  EXPECT_TRUE(order->comes_soon(expected + 7, 8));
+  EXPECT_FALSE(order->comes_soon(expected + 8, 8));
+  EXPECT_FALSE(order->comes_soon(20, 8)) << "behind it";
   order->ask(99, true);
   expected = 100;
   for (const uint64_t n : {1, 2, 4, 4}) {
@@ -77,9 +80,17 @@ TEST(Order, GoesOnInTheDirectionThatWasAskedFor) {
     ASSERT_TRUE(order->take(expected - n, n));
     expected -= n;
   }
-  EXPECT_TRUE(order->comes_soon(expected - 1, 8));
+  EXPECT_TRUE(order->comes_soon(expected - 8, 8));
   EXPECT_FALSE(order->comes_soon(expected - 9, 8));
   EXPECT_TRUE(order->comes_soon(5, 8)) << "it has gone";
+  Order::drop(order);
+}
+
+TEST(Order, BeginsBehindWhatHasMoved) {
+  Order* order = Order::make(100, 50);
+  EXPECT_EQ(order->next().first, 50u);
+  EXPECT_TRUE(order->comes_soon(57, 8));
+  EXPECT_FALSE(order->comes_soon(58, 8));
   Order::drop(order);
 }
 

@@ -48,6 +48,8 @@ class OutOfTurn(ClusterTest):
             ranks = [json.loads(path.read_text()) for path in pathlib.Path(folder).iterdir()]
             for counter in ("demands", "demands_heeded"):
                 self.assertGreater(sum(rank[counter] for rank in ranks), 0, counter)
+                # Once the direction is known, the rest comes without being asked for.
+                self.assertLess(sum(rank[counter] for rank in ranks), 30, counter)
 
 
 if __name__ == "__main__":
