@@ -93,7 +93,7 @@ HEADWAY_ENTRY(MPI_Comm_set_info)(MPI_Comm comm, MPI_Info info) {
   if (info == MPI_INFO_NULL) return MPI_SUCCESS;
   objects::Info* hints;
   if (const int code = take_info(story, info, hints)) return code;
-  objects::take_hints(*story.comm, *hints);
+  use_hints(*story.comm, *hints);
   return MPI_SUCCESS;
 }
 

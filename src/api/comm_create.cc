@@ -41,7 +41,7 @@ int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, MPI_
     const Outcome outcome = communicators::dup(makers(), story.comm, made);
     if (const int code = hand_out_comm(story, outcome, made, newcomm)) return code;
   }
-  if (hints) objects::take_hints(*made, *hints);
+  if (hints) use_hints(*made, *hints);
   return MPI_SUCCESS;
 }
 
@@ -80,6 +80,10 @@ int free_comm(const char* call, MPI_Comm* comm) {
     bool automatic;
     (void)p2p::detach_buffer(process().waiter(), &story.comm->buffer, memory, size, automatic);
   }
+  protocols::Engine& engine = process().engine();
+  engine.handoff.enter();
+  engine.forget(story.comm->context);
+  engine.handoff.leave();
   // Operations in progress keep the communicator; its handle is gone at once.
   registry().comms.remove(story.comm->handle);
   objects::release(story.comm);

@@ -125,6 +125,19 @@ int take_info(const Story& story, MPI_Info handle, Info*& info) {
                "check the handle that is passed");
 }
 
+void use_hints(objects::Comm& comm, const Info& info) {
+  objects::take_hints(comm, info);
+  const uint32_t hints = comm.hints.load(std::memory_order_relaxed);
+  protocols::Engine& engine = process().engine();
+  engine.handoff.enter();
+  // A communicator that is still being made has no context yet; without promises it is slower.
+  if (comm.context) {
+    engine.promise(comm.context, hints & objects::Hint::no_any_source,
+                   hints & objects::Hint::no_any_tag);
+  }
+  engine.handoff.leave();
+}
+
 int hand_out_info(const Story& story, Info* info, MPI_Info* handle) {
   if (!info) return raise(story, Outcome::no_memory);
   if (!handle) {

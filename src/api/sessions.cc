@@ -234,7 +234,7 @@ HEADWAY_ENTRY(MPI_Comm_create_from_group)(MPI_Group group, const char* stringtag
       made);
   if (outcome != Outcome::ok) return raise(story, outcome);
   replace_errhandler(made->errhandler, handler);
-  if (hints) objects::take_hints(*made, *hints);
+  if (hints) use_hints(*made, *hints);
   *newcomm = handle_of<MPI_Comm>(made->handle);
   return MPI_SUCCESS;
 }

@@ -10,8 +10,8 @@ struct FrameHeader {
   uint8_t kind = 0;
   uint8_t flags = 0;
   uint8_t collective = 0;  // kind of collective, 0 for point to point
-  uint8_t size_class = 0;
-  uint32_t length = 0;  // bytes of the body that follows in this frame
+  uint8_t shape = 0;       // of a collective: sizes of its message and its communicator
+  uint32_t length = 0;     // bytes of the body that follows in this frame
   int32_t tag = 0;
   int32_t source = 0;    // rank of the sender in the communicator
   uint64_t context = 0;  // or an id, for frames that are not envelopes

@@ -33,7 +33,9 @@ class Talk {
     protocols::Peer& peer = peer_of(rank);
     const UserMemory memory(const_cast<void*>(data), bytes);
     FrameHeader envelope;
-    envelope.collective = uint8_t(kind_);
+    const matching::Traffic traffic = traffic_of(bytes);
+    envelope.collective = traffic.collective;
+    envelope.shape = traffic.shape;
     envelope.tag = tag_;
     envelope.source = comm_->rank;
     envelope.context = comm_->collective_context();
@@ -87,6 +89,9 @@ class Talk {
   Outcome outcome = Outcome::ok;
 
  private:
+  matching::Traffic traffic_of(uint64_t bytes) const {
+    return matching::Traffic::of(uint8_t(kind_), bytes, uint32_t(comm_->size));
+  }
   protocols::Peer& peer_of(int rank) { return engine_.peer(comm_->job_rank(rank)); }
   Request* make(RequestKind kind, int rank, const UserMemory& memory) {
     Request* request = engine_.take_request();
@@ -96,7 +101,7 @@ class Talk {
     }
     request->kind = kind;
     request->held_by_user = true;
-    request->collective = uint8_t(kind_);
+    request->traffic = traffic_of(memory.bytes());
     request->memory = memory;
     request->peer = &peer_of(rank);
     request->key = {comm_->collective_context(), kind == RequestKind::send ? comm_->rank : rank,

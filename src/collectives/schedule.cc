@@ -217,13 +217,14 @@ void Schedule::launch_message(Step& step) {
   request->held_by_user = false;
   request->persistent = request->started = false;
   request->blocking = false;
-  request->collective = uint8_t(kind_);
   request->notify = message_done;
   request->owner = &step;
   request->on_release = nullptr;
   request->communicator = nullptr;
   request->types[0] = request->types[1] = nullptr;
   request->memory = sends ? step.from : step.to;
+  request->traffic =
+      matching::Traffic::of(uint8_t(kind_), request->memory.bytes(), uint32_t(comm_->size));
   request->peer = &engine_->peer(comm_->job_rank(step.rank));
   request->key = {comm_->collective_context(), sends ? comm_->rank : step.rank, tag_};
   step.request = request;  // before it may be over

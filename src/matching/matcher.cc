@@ -1,128 +1,183 @@
 #include "matching/matcher.h"
 
-#include <cstring>
+#include <algorithm>
+#include <sys/auxv.h>
+
+#include "base/clock.h"
+#include "base/vec.h"
 
 namespace headway::matching {
-namespace {
 
-constexpr size_t first_buckets = 256;
-
-void append(Hook*& first, Hook*& last, Hook* hook) {
-  hook->line_next = nullptr;
-  hook->line_prev = last;
-  (last ? last->line_next : first) = hook;
-  last = hook;
+uint64_t table_secret() {
+  uint64_t secret = 0;
+  // 16 random bytes that the system gives to each program.
+  const auto* random = reinterpret_cast<const char*>(getauxval(AT_RANDOM));
+  if (random) memcpy(&secret, random, sizeof secret);
+  return (secret ? secret : base::now_ns() * 0x9E3779B97F4A7C15u) | 1;
 }
 
-void unlink(Hook*& first, Hook*& last, Hook* hook) {
-  (hook->line_prev ? hook->line_prev->line_next : first) = hook->line_next;
-  (hook->line_next ? hook->line_next->line_prev : last) = hook->line_prev;
+// --- posted ---
+
+bool PostedQueue::prepare(const Config& config) {
+  promises_ = config.promises;
+  if (config.design == Design::headway) return table_.prepare();
+  lists_ = Lists<true>::make(config);
+  return lists_;
 }
 
-}  // namespace
-
-bool Table::prepare() {
-  heads_ = static_cast<End*>(base::heap_allocate(first_buckets * sizeof(End)));
-  if (!heads_) return false;
-  memset(static_cast<void*>(heads_), 0, first_buckets * sizeof(End));
-  mask_ = first_buckets - 1;
-  return true;
-}
-
-void Table::add(Hook* hook) {
-  if (count_ > 2 * mask_) [[unlikely]]
-    grow();
-  End& end = heads_[slot(hook->key)];
-  hook->chain_next = nullptr;
-  hook->chain_prev = end.last;
-  (end.last ? end.last->chain_next : end.first) = hook;
-  end.last = hook;
-  ++count_;
-}
-
-void Table::remove(Hook* hook) {
-  End& end = heads_[slot(hook->key)];
-  (hook->chain_prev ? hook->chain_prev->chain_next : end.first) = hook->chain_next;
-  (hook->chain_next ? hook->chain_next->chain_prev : end.last) = hook->chain_prev;
-  --count_;
-}
-
-// Without memory the table stays as it is: slower, not wrong.
-void Table::grow() {
-  const size_t old_count = mask_ + 1;
-  const size_t new_count = old_count * 4;
-  End* grown = static_cast<End*>(base::heap_allocate(new_count * sizeof(End)));
-  if (!grown) return;
-  memset(static_cast<void*>(grown), 0, new_count * sizeof(End));
-  End* old = heads_;
-  heads_ = grown;
-  mask_ = new_count - 1;
-  for (size_t i = 0; i < old_count; ++i) {
-    // A bucket's order is kept: equal keys come from the same old bucket.
-    for (Hook* hook = old[i].first; hook;) {
-      Hook* next = hook->chain_next;
-      End& end = heads_[slot(hook->key)];
-      hook->chain_next = nullptr;
-      hook->chain_prev = end.last;
-      (end.last ? end.last->chain_next : end.first) = hook;
-      end.last = hook;
-      hook = next;
-    }
+void PostedQueue::post_slowly(Hook* receive) {
+  if (lists_) {
+    lists_->add(receive, counters);
+    return;
   }
-  base::heap_free(old, old_count * sizeof(End));
-}
-
-void PostedQueue::post(Hook* receive) {
-  receive->order = order_++;
-  receive->queued = true;
-  if (receive->key.is_wild()) [[unlikely]] {
-    append(wild_first_, wild_last_, receive);
-    ++wild_count_;
-  } else {
-    exact_.add(receive);
-  }
-  counters.longest.raise_to(size());
+  if (promises_) promises_->forget(receive->key.context);  // it was broken
+  ++wild_;
+  ++wild_of_[wild_kind(receive->key)];
+  table_.add(receive);
 }
 
 void PostedQueue::remove(Hook* receive) {
   receive->queued = false;
+  --size_;
+  if (lists_) {
+    lists_->remove(receive);
+    return;
+  }
   if (receive->key.is_wild()) {
-    unlink(wild_first_, wild_last_, receive);
-    --wild_count_;
-  } else {
-    exact_.remove(receive);
+    --wild_;
+    --wild_of_[wild_kind(receive->key)];
   }
+  table_.remove(receive);
 }
 
-Hook* PostedQueue::older_wild(const Key& message, Hook* exact) {
-  for (Hook* hook = wild_first_; hook; hook = hook->line_next) {
-    ++counters.traversed;
-    if (exact && hook->order > exact->order) break;
-    if (hook->key.takes(message)) return hook;
+Hook* PostedQueue::find(const Key& message, Traffic traffic, uint64_t& traversed) {
+  if (lists_) return lists_->find(message, traffic, traversed);
+  Hook* found = table_.find(message, traversed);
+  if (!wild_) [[likely]]
+    return found;
+  const uint8_t unused = promises_ ? promises_->of(message.context) : 0;
+  for (int kind = 0; kind < wild_kinds; ++kind) {
+    if (wild_of_[kind] == 0 || (unused >> kind & 1)) continue;
+    found = older(found, table_.find(blur(message, kind), traversed));
   }
-  return exact;
+  return found;
 }
 
-void UnexpectedQueue::add(Hook* message) {
+Hook* PostedQueue::match_slowly(const Key& message, Traffic traffic, uint64_t& traversed) {
+  Hook* found = find(message, traffic, traversed);
+  if (!found) return nullptr;
+  remove(found);
+  ++size_;  // match() counts it
+  return found;
+}
+
+// --- unexpected ---
+
+bool UnexpectedQueue::prepare(const Config& config) {
+  promises_ = config.promises;
+  if (config.design == Design::headway) return table_.prepare();
+  lists_ = Lists<false>::make(config);
+  return lists_;
+}
+
+void UnexpectedQueue::add(Message* message) {
   message->order = order_++;
   message->queued = true;
-  table_.add(message);
-  append(first_, last_, message);
-  counters.longest.raise_to(size());
-}
-
-void UnexpectedQueue::remove(Hook* message) {
-  message->queued = false;
-  table_.remove(message);
-  unlink(first_, last_, message);
-}
-
-Hook* UnexpectedQueue::find_wild(const Key& wanted) {
-  for (Hook* hook = first_; hook; hook = hook->line_next) {
-    ++counters.traversed;
-    if (wanted.takes(hook->key)) return hook;
+  message->indexed = 0;
+  ++counters.kind(message->traffic).entries;
+  counters.longest.raise_to(++size_);
+  if (lists_) {
+    lists_->add(message, counters);
+    return;
   }
-  return nullptr;
+  table_.add(message);
+  if (indexes_) add_to_indexes(message);
+}
+
+void UnexpectedQueue::remove(Message* message) {
+  message->queued = false;
+  --size_;
+  if (lists_) {
+    lists_->remove(message);
+    return;
+  }
+  table_.remove(message);
+  if (message->indexed) remove_from_indexes(message);
+}
+
+size_t UnexpectedQueue::memory() const {
+  return lists_ ? lists_->memory()
+                : table_.memory() + any_source_.memory() + any_tag_.memory() + any_.memory();
+}
+
+void UnexpectedQueue::add_to_indexes(Message* message) {
+  const uint8_t unused = promises_ ? promises_->of(message->key.context) : 0;
+  // Collectives know their sources and tags.
+  const uint8_t wanted = message->traffic.collective ? 0 : indexes_ & ~unused;
+  if (wanted & 1) any_source_.add(message);
+  if (wanted & 2) any_tag_.add(message);
+  if (wanted & 4) any_.add(message);
+  message->indexed = wanted;
+}
+
+void UnexpectedQueue::remove_from_indexes(Message* message) {
+  if (message->indexed & 1) any_source_.remove(message);
+  if (message->indexed & 2) any_tag_.remove(message);
+  if (message->indexed & 4) any_.remove(message);
+}
+
+void UnexpectedQueue::drop_indexes() {
+  any_source_.clear();
+  any_tag_.clear();
+  any_.clear();
+  table_.each([](Hook* hook) { hook->indexed = 0; });
+  indexes_ = 0;
+}
+
+// All messages are put into the index in the order in which they came. False without memory.
+bool UnexpectedQueue::begin_index(int kind) {
+  const bool prepared = kind == 0   ? any_source_.prepare()
+                        : kind == 1 ? any_tag_.prepare()
+                                    : any_.prepare();
+  base::Vec<Message*> messages;
+  if (!prepared || !messages.reserve(table_.count())) return false;
+  table_.each([&](Hook* hook) { (void)messages.push(static_cast<Message*>(hook)); });
+  std::sort(messages.begin(), messages.end(),
+            [](const Hook* one, const Hook* other) { return one->order < other->order; });
+  const uint8_t others = indexes_;
+  indexes_ = uint8_t(1 << kind);
+  for (Message* message : messages) {
+    const uint8_t before = message->indexed;
+    add_to_indexes(message);
+    message->indexed |= before;
+  }
+  indexes_ |= others;
+  return true;
+}
+
+Hook* UnexpectedQueue::find_wild(const Key& wanted, uint64_t& traversed) {
+  const int kind = wild_kind(wanted);
+  if (promises_ && promises_->version() != version_) {
+    drop_indexes();
+    version_ = promises_->version();
+  }
+  const bool is_promised = promises_ && (promises_->of(wanted.context) >> kind & 1);
+  if (is_promised || (!(indexes_ >> kind & 1) && !begin_index(kind))) {
+    return find_by_age(wanted, traversed);
+  }
+  return kind == 0   ? any_source_.find(wanted, traversed)
+         : kind == 1 ? any_tag_.find(wanted, traversed)
+                     : any_.find(wanted, traversed);
+}
+
+// Without an index.
+Hook* UnexpectedQueue::find_by_age(const Key& wanted, uint64_t& traversed) const {
+  Hook* found = nullptr;
+  table_.each([&](Hook* hook) {
+    ++traversed;
+    if (wanted.takes(hook->key)) found = older(found, hook);
+  });
+  return found;
 }
 
 }  // namespace headway::matching

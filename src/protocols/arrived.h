@@ -13,7 +13,7 @@ namespace headway::protocols {
 
 struct Peer;
 
-struct Arrived : matching::Hook {
+struct Arrived : matching::Message {
   uint32_t pool_index = 0;
   uint32_t generation = 0;
   Arrived* pool_next = nullptr;
@@ -21,8 +21,6 @@ struct Arrived : matching::Hook {
 
   bool synchronous = false;
   bool handshake = false;
-  uint8_t collective = 0;
-  uint8_t size_class = 0;
   Peer* peer = nullptr;
   uint64_t size = 0;
   uint64_t have = 0;

@@ -23,7 +23,15 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
   fatal_ = fatal;
   may_pull_ = settings.one_copy != 0;
   peers_ = static_cast<Peer*>(base::heap_allocate(size * sizeof(Peer)));
-  if (!peers_ || !posted.prepare() || !unexpected.prepare()) return Outcome::no_memory;
+  const matching::Config matcher{.design = matching::Design(settings.matcher),
+                                 .processes = size,
+                                 .collective_cap = uint32_t(settings.matcher_kc),
+                                 .partner_cap = uint32_t(settings.matcher_kp),
+                                 .threshold = uint32_t(settings.matcher_threshold),
+                                 .promises = &promises_};
+  if (!peers_ || !posted.prepare(matcher) || !unexpected.prepare(matcher)) {
+    return Outcome::no_memory;
+  }
   for (uint32_t i = 0; i < size; ++i) {
     Peer* peer = new (&peers_[i]) Peer{};
     peer->rank = i;
@@ -35,6 +43,14 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
     return started;
   }
   return guard.descriptor() >= 0 ? handoff.watch_faults(guard.descriptor()) : Outcome::ok;
+}
+
+void Engine::forget(uint64_t context) {
+  promises_.forget(context);
+  for (const uint64_t gone : {context, context + 1}) {
+    posted.forget(gone);
+    unexpected.forget(gone);
+  }
 }
 
 void Engine::use_node(const uint32_t* local_ranks, uint32_t count) {
@@ -88,7 +104,7 @@ void Engine::give_request(Request* request) {
   request->persistent = request->started = false;
   request->cancelled = request->cancelling = false;
   request->held_by_user = request->blocking = request->copied = false;
-  request->collective = 0;
+  request->traffic = {};
   request->site = 0;
   request->kind = RequestKind::null;
   requests_.give(request);

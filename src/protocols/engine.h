@@ -199,6 +199,13 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   progress::Handoff handoff;
   shm::Node node;
   tcp::Tcp tcp;
+  // The program will not use some wildcards with this context.
+  void promise(uint64_t context, bool no_any_source, bool no_any_tag) {
+    promises_.note(context, no_any_source, no_any_tag);
+  }
+  // The communicator with this context and the next one is gone.
+  void forget(uint64_t context);
+
   matching::PostedQueue posted;
   matching::UnexpectedQueue unexpected;
   guard::Guard guard;
@@ -352,7 +359,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool claim(Request* send);
 
   // receive.cc
-  Request* match(const matching::Key& key);
+  Request* match(const FrameHeader& header);
   void begin_receive(Request* request);
   void expect_streams();
   uint64_t batch_of(const Request& receive) const;
@@ -375,6 +382,11 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void clear_to_send(Request* receive, Way way);
   Arrived* make_arrived(Peer& peer, const FrameHeader& header, uint64_t size, bool with_data);
   void note_unexpected(int64_t bytes);
+  Arrived* find_unexpected(const matching::Key& key, matching::Traffic traffic) {
+    return static_cast<Arrived*>(unexpected.find(key, traffic));
+  }
+  template <class Is>
+  Arrived* unexpected_where(Is&& is);
 
   settings::Settings settings_;
   uint32_t rank_ = 0;
@@ -383,6 +395,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   FatalHandler fatal_ = nullptr;
   std::atomic<uint32_t> own_armed_{0};  // stands in until the segment is there
 
+  matching::Promises promises_;
   base::Pool<Request> requests_;
   base::Pool<Arrived> arrived_;
   base::Vec<Peer*> rings_;  // peers that have opened a ring to us

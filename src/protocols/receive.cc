@@ -26,6 +26,10 @@ matching::Key key_of(const FrameHeader& header) {
   return {header.context, header.source, header.tag};
 }
 
+matching::Traffic traffic_of(const FrameHeader& header) {
+  return {header.collective, header.shape};
+}
+
 }  // namespace
 
 // --- frames ---
@@ -65,8 +69,8 @@ bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
 }
 
 // The receive that takes a message. Those that their senders have claimed are taken already.
-Request* Engine::match(const matching::Key& key) {
-  while (auto* receive = static_cast<Request*>(posted.match(key))) {
+Request* Engine::match(const FrameHeader& header) {
+  while (auto* receive = static_cast<Request*>(posted.match(key_of(header), traffic_of(header)))) {
     if (withdraw(receive)) [[likely]] {
       --receives_posted_;
       return receive;
@@ -77,9 +81,8 @@ Request* Engine::match(const matching::Key& key) {
 }
 
 bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* body) {
-  const matching::Key key = key_of(header);
-  if (Request* receive = match(key)) [[likely]] {
-    describe(receive, key, header.length, peer);
+  if (Request* receive = match(header)) [[likely]] {
+    describe(receive, key_of(header), header.length, peer);
     receive->memory.write(0, body, receive->status_bytes);
     note_arrival(receive, 0, receive->status_bytes);
     note_received(receive->status_bytes);
@@ -103,9 +106,8 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   if (header.length != sizeof(RequestSend)) return false;
   RequestSend request;
   memcpy(&request, body, sizeof request);
-  const matching::Key key = key_of(header);
-  if (Request* receive = match(key)) {
-    describe(receive, key, request.size, peer);
+  if (Request* receive = match(header)) {
+    describe(receive, key_of(header), request.size, peer);
     answer_request(receive, peer, request, header.word, header.flags & flag_waiting);
     return true;
   }
@@ -163,7 +165,6 @@ bool Engine::deliver_finished(Peer& peer, const FrameHeader& header) {
 
 bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
   Peer& peer = peers_[from];
-  const matching::Key key = key_of(header);
   if (Kind(header.kind) == Kind::data) {
     Request* receive = by_wire_id(header.word);
     if (!receive || receive->kind != RequestKind::receive || receive->stage != Stage::landing ||
@@ -180,8 +181,8 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
     ++counters.garbage;
     return false;  // all other kinds are short: they come whole
   }
-  if (Request* receive = match(key)) {
-    describe(receive, key, header.length, peer);
+  if (Request* receive = match(header)) {
+    describe(receive, key_of(header), header.length, peer);
     receive->stage = Stage::landing;
     receive->peer = &peer;
     receive->total = receive->status_bytes;
@@ -257,7 +258,7 @@ void Engine::begin_receive(Request* request) {
 
 void Engine::start_receive(Request* request) {
   begin_receive(request);
-  if (auto* message = static_cast<Arrived*>(unexpected.find(request->key))) [[unlikely]] {
+  if (auto* message = find_unexpected(request->key, request->traffic)) [[unlikely]] {
     unexpected.remove(message);
     accept(request, message);
     return;
@@ -429,8 +430,7 @@ Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t si
   message->key = key_of(header);
   message->synchronous = header.flags & flag_synchronous;
   message->handshake = false;
-  message->collective = header.collective;
-  message->size_class = header.size_class;
+  message->traffic = traffic_of(header);
   message->peer = &peer;
   message->size = size;
   message->have = 0;
@@ -471,9 +471,7 @@ void Engine::note_unexpected(int64_t bytes) {
   }
 }
 
-Arrived* Engine::probe(const matching::Key& key) {
-  return static_cast<Arrived*>(unexpected.find(key));
-}
+Arrived* Engine::probe(const matching::Key& key) { return find_unexpected(key, {}); }
 
 Arrived* Engine::take_message(const matching::Key& key) {
   Arrived* message = probe(key);
@@ -482,6 +480,16 @@ Arrived* Engine::take_message(const matching::Key& key) {
 }
 
 // --- cancel ---
+
+// The unexpected message of which that is true, or null. Looks at all: for rare calls.
+template <class Is>
+Arrived* Engine::unexpected_where(Is&& is) {
+  for (uint32_t i = 0; i < arrived_.capacity(); ++i) {
+    Arrived* message = arrived_.at(i);
+    if (message->taken && message->queued && is(*message)) return message;
+  }
+  return nullptr;
+}
 
 void Engine::cancel(Request* request) {
   if (request->done.load(std::memory_order_relaxed) || request->cancelling) return;
@@ -497,17 +505,13 @@ void Engine::cancel(Request* request) {
     case Stage::held: request->peer->held.remove(request); break;
     case Stage::requested:
       if (request->peer->via == Via::self) {
-        for (auto* hook = unexpected.first(); hook; hook = hook->line_next) {
-          auto* message = static_cast<Arrived*>(hook);
-          if (message->own_send != request) continue;
-          unexpected.remove(message);
-          give_arrived(message);
-          --controls_awaited_;
-          request->cancelled = true;
-          complete(request, Outcome::ok);
-          return;
-        }
-        return;  // a matched probe holds it: it will be received
+        const auto is_its = [&](const Arrived& message) { return message.own_send == request; };
+        Arrived* message = unexpected_where(is_its);
+        if (!message) return;  // a matched probe holds it: it will be received
+        unexpected.remove(message);
+        give_arrived(message);
+        --controls_awaited_;
+        break;
       } else {
         request->cancelling = true;
         FrameHeader header;
@@ -527,17 +531,15 @@ bool Engine::deliver_cancel(Peer& peer, const FrameHeader& header) {
   FrameHeader answer;
   answer.kind = uint8_t(Kind::cancel_answer);
   answer.word = header.word;
-  for (auto* hook = unexpected.first(); hook; hook = hook->line_next) {
-    auto* message = static_cast<Arrived*>(hook);
-    if (message->peer != &peer || message->remote != header.word ||
-        !(message->handshake || message->synchronous) ||
-        message->have != (message->handshake ? 0 : message->size)) {
-      continue;
-    }
+  const auto is_meant = [&](const Arrived& message) {
+    return message.peer == &peer && message.remote == header.word &&
+           (message.handshake || message.synchronous) &&
+           message.have == (message.handshake ? 0 : message.size);
+  };
+  if (Arrived* message = unexpected_where(is_meant)) {
     unexpected.remove(message);
     give_arrived(message);
     answer.flags = flag_yes;
-    break;
   }
   control(peer, answer, nullptr);
   return true;

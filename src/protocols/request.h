@@ -73,12 +73,10 @@ struct Request : matching::Hook {
   bool fresh = false;     // pulling alone: its user has not been asked yet whether it goes on
   bool claimed = false;   // receive: its sender took it by the advert
   bool copied = false;    // send: some of it was copied straight into the receiver's buffer
-  uint8_t collective = 0;
-  uint8_t size_class = 0;
-  bool stays = false;    // receive: it could not be released, so its user waits for all of it
-  bool in_runs = false;  // receive: of a type made of few large runs, which can be closed
-  bool unseen = false;   // receive: its user was released before it was matched
-  uint32_t wait = 0;     // the last call that wanted to go on without it (Engine::begin_wait)
+  bool stays = false;     // receive: it could not be released, so its user waits for all of it
+  bool in_runs = false;   // receive: of a type made of few large runs, which can be closed
+  bool unseen = false;    // receive: its user was released before it was matched
+  uint32_t wait = 0;      // the last call that wanted to go on without it (Engine::begin_wait)
   // Receive: whether a release is worth it; asked once for each message.
   enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
   uint8_t mover = 0;             // send: 1 + its slot among the messages that may move

@@ -18,8 +18,8 @@ constexpr uint64_t self_copy_max = 64 << 10;
 FrameHeader envelope_of(const Request& request, Kind kind) {
   FrameHeader header;
   header.kind = uint8_t(kind);
-  header.collective = request.collective;
-  header.size_class = request.size_class;
+  header.collective = request.traffic.collective;
+  header.shape = request.traffic.shape;
   header.tag = request.key.tag;
   header.source = request.key.source;
   header.context = request.key.context;
@@ -207,7 +207,7 @@ void Engine::retire_send(Request* request) {
 }
 
 void Engine::start_send_to_self(Request* request) {
-  if (auto* receive = static_cast<Request*>(posted.match(request->key))) {
+  if (auto* receive = static_cast<Request*>(posted.match(request->key, request->traffic))) {
     --receives_posted_;
     describe(receive, request->key, request->total, *request->peer);
     UserMemory::copy(request->memory, receive->memory, receive->status_bytes);

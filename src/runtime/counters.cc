@@ -49,6 +49,14 @@ template <base::Counter matching::Counters::*counter>
 uint64_t unexpected_counter(const Engine& engine) {
   return engine.unexpected.counters.*counter;
 }
+template <base::Counter matching::Counters::Kind::*counter>
+uint64_t posted_collective(const Engine& engine) {
+  return engine.posted.counters.of[1].*counter;
+}
+template <base::Counter matching::Counters::Kind::*counter>
+uint64_t unexpected_collective(const Engine& engine) {
+  return engine.unexpected.counters.of[1].*counter;
+}
 template <Profit::Reason reason>
 uint64_t given_up(const Engine& engine) {
   return engine.profit().given_up[reason];
@@ -102,12 +110,33 @@ constexpr Reader readers[] = {
     {"unexpected_bytes", [](const Engine& engine) { return engine.unexpected_bytes(); }},
     {"unexpected_bytes_most", engine_counter<&EngineCounters::unexpected_bytes_most>},
     {"unexpected", engine_counter<&EngineCounters::unexpected>},
-    {"posted_searches", posted_counter<&matching::Counters::searches>},
-    {"posted_traversed", posted_counter<&matching::Counters::traversed>},
+    {"posted_searches", [](const Engine& engine) { return engine.posted.counters.searches(); }},
+    {"posted_traversed", [](const Engine& engine) { return engine.posted.counters.traversed(); }},
     {"posted_longest", posted_counter<&matching::Counters::longest>},
-    {"unexpected_searches", unexpected_counter<&matching::Counters::searches>},
-    {"unexpected_traversed", unexpected_counter<&matching::Counters::traversed>},
+    {"posted_entries", [](const Engine& engine) { return engine.posted.counters.entries(); }},
+    {"posted_entries_collective", posted_collective<&matching::Counters::Kind::entries>},
+    {"posted_searches_collective", posted_collective<&matching::Counters::Kind::searches>},
+    {"posted_traversed_collective", posted_collective<&matching::Counters::Kind::traversed>},
+    {"posted_queues", [](const Engine& engine) -> uint64_t { return engine.posted.queues(false); }},
+    {"posted_queues_collective",
+     [](const Engine& engine) -> uint64_t { return engine.posted.queues(true); }},
+    {"posted_overhead_ns", posted_counter<&matching::Counters::overhead_ns>},
+    {"unexpected_searches",
+     [](const Engine& engine) { return engine.unexpected.counters.searches(); }},
+    {"unexpected_traversed",
+     [](const Engine& engine) { return engine.unexpected.counters.traversed(); }},
     {"unexpected_longest", unexpected_counter<&matching::Counters::longest>},
+    {"unexpected_entries",
+     [](const Engine& engine) { return engine.unexpected.counters.entries(); }},
+    {"unexpected_entries_collective", unexpected_collective<&matching::Counters::Kind::entries>},
+    {"unexpected_searches_collective", unexpected_collective<&matching::Counters::Kind::searches>},
+    {"unexpected_traversed_collective",
+     unexpected_collective<&matching::Counters::Kind::traversed>},
+    {"unexpected_queues",
+     [](const Engine& engine) -> uint64_t { return engine.unexpected.queues(false); }},
+    {"unexpected_queues_collective",
+     [](const Engine& engine) -> uint64_t { return engine.unexpected.queues(true); }},
+    {"unexpected_overhead_ns", unexpected_counter<&matching::Counters::overhead_ns>},
     {"released", engine_counter<&EngineCounters::released>},
     {"foreseen", engine_counter<&EngineCounters::foreseen>},
     {"hidden_ns", guard_counter<&guard::Counters::hidden_ns>},

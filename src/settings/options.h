@@ -38,6 +38,11 @@ struct Settings {
   uint64_t release_threshold_us = 150;
   uint64_t release_batch = 0;
   uint64_t guard = 0;
+  // matching
+  uint64_t matcher = 0;
+  uint64_t matcher_kc = 8;
+  uint64_t matcher_kp = 8;
+  uint64_t matcher_threshold = 100;
   // collectives
   const char* collective_algorithms = "";
   // reporting
@@ -109,6 +114,21 @@ inline constexpr OptionInfo option_table[] = {
      "how early release closes pages: userfaultfd on missing pages or on minor faults, or mprotect "
      "with SIGSEGV (trap); mpiexec --info tells what works here",
      &Settings::guard, nullptr},
+    {"MATCHER", Category::matching, Audience::tuner, OptionKind::choice, "headway",
+     "headway|list|source|pnp|col+list|list+pnp|col+pnp",
+     "how receives and messages find each other: by a hash of source, tag and communicator; the "
+     "others are for comparison: one list; a list for each source; partners and non-partners; "
+     "lists for profiled collectives, with one list or partners for the rest",
+     &Settings::matcher, nullptr},
+    {"MATCHER_KC", Category::matching, Audience::developer, OptionKind::count, "8", "",
+     "lists that profiled collectives may have, in square roots of the number of ranks; 0: none of "
+     "their own (at most 1024)",
+     &Settings::matcher_kc, nullptr, 1024},
+    {"MATCHER_KP", Category::matching, Audience::developer, OptionKind::count, "8", "",
+     "the same for partners", &Settings::matcher_kp, nullptr, 1024},
+    {"MATCHER_THRESHOLD", Category::matching, Audience::developer, OptionKind::count, "100", "",
+     "length of a shared list at which partners get lists of their own (0 counts as 1)",
+     &Settings::matcher_threshold, nullptr, 1u << 30},
     {"COLL", Category::collectives, Audience::tuner, OptionKind::text, "", "",
      "force algorithms of collectives, as call=algorithm pairs separated by commas, for example "
      "allreduce=ring,bcast=binomial",

@@ -20,6 +20,8 @@ void complete_info_env();
 
 // Finds an info object, which may not be MPI_INFO_NULL; raises MPI_ERR_INFO.
 int take_info(const Story& story, MPI_Info handle, objects::Info*& info);
+// The communicator has the hints of `info` from now on, and the engine knows of those that it uses.
+void use_hints(objects::Comm& comm, const objects::Info& info);
 // A new handle for `info` (null: no memory), whose reference goes to the handle.
 int hand_out_info(const Story& story, objects::Info* info, MPI_Info* handle);
 
