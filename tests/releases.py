@@ -208,6 +208,13 @@ def no_dispatch(bench):
     stays_plain(bench, "system calls", around_rank=without(bench, "dispatch"))
 
 
+@case("who asked for nothing is told nothing")
+def silence(bench):
+    bench.run("early_release", ["--seed=5"], around_rank=without(bench, "dispatch"))
+    expect(sum(c["released"] for c in bench.counters) == 0, "receives were released")
+    expect(bench.lines("headway:") == 0, "a line nobody asked for")
+
+
 @case("no guard wanted")
 def no_guard(bench):
     stays_plain(bench, "", settings={"GUARD": "none"})
@@ -246,9 +253,9 @@ def options(bench):
     bad = {"EARLY_RELEASE": "sometimes", "RELEASE_BATCH": "257", "RELEASE_THRESHOLD": "11s",
            "GUARD": "fence"}
     for name, value in bad.items():
-        got = bench.run("release_sites", ["2", "compute"], **{name: value})
+        got = bench.run("release_sites", ["30", "read"], **{name: value})
         expect(bench.lines(f"HEADWAY_{name}={value}") == 1, f"no single line about {name}")
-        expect(got["released"] == 0, "not the default")
+        expect(got["released"] <= 8, "not the default, which learns")
 
 
 def main() -> int:

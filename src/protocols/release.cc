@@ -51,7 +51,9 @@ void Engine::start_guard() {
   }
   if (why) {
     stop_guard();
-    if (rank_ != 0) return;
+    // Who asked for nothing is not told that this machine cannot give it.
+    const bool asked = settings::given("EARLY_RELEASE") || settings::given("GUARD");
+    if (rank_ != 0 || !(asked || settings_.verbose)) return;
     base::Text<400> line;
     line << "headway: no receive is released early: " << why << "\n";
     line.write_to(2);

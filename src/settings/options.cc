@@ -82,13 +82,18 @@ bool parse_option(const OptionInfo& row, const char* text, Settings& out) {
   return true;
 }
 
+const char* given(const char* name) {
+  char variable[64] = "HEADWAY_";
+  strncat(variable, name, sizeof variable - sizeof "HEADWAY_");
+  const char* value = getenv(variable);
+  return value && *value ? value : nullptr;
+}
+
 size_t parse_environment(Settings& out, OptionError* errors, size_t max_errors) {
   size_t refused = 0;
   for (const OptionInfo& row : option_table) {
-    char variable[64] = "HEADWAY_";
-    strncat(variable, row.name, sizeof variable - sizeof "HEADWAY_");
-    const char* value = getenv(variable);
-    if (!value || !*value || parse_option(row, value, out)) continue;
+    const char* value = given(row.name);
+    if (!value || parse_option(row, value, out)) continue;
     if (refused < max_errors) errors[refused] = {&row, value};
     ++refused;
   }

@@ -34,7 +34,7 @@ struct Settings {
   uint64_t unexpected_max = 256ull << 20;
   uint64_t send_ahead = 16ull << 20;
   // early release
-  uint64_t early_release = 0;
+  uint64_t early_release = 3;
   uint64_t release_threshold_us = 150;
   uint64_t release_batch = 0;
   uint64_t guard = 0;
@@ -96,7 +96,7 @@ inline constexpr OptionInfo option_table[] = {
      "memory for messages that blocking sends over a slow network copy, to return before the wire "
      "has taken them; 0 lets them wait",
      &Settings::send_ahead, nullptr},
-    {"EARLY_RELEASE", Category::early_release, Audience::user, OptionKind::choice, "off",
+    {"EARLY_RELEASE", Category::early_release, Audience::user, OptionKind::choice, "auto",
      "off|matched|always|auto",
      "let blocking receives return before their data is there; pages whose data has not come are "
      "closed until it has: once the message is matched; always, also before that; or auto, "
@@ -155,6 +155,9 @@ struct OptionError {
 // Fills `out` from the HEADWAY_* variables of the environment. Returns the number of refused
 // values (up to `max_errors` are written to `errors`); refused options keep their default.
 [[nodiscard]] size_t parse_environment(Settings& out, OptionError* errors, size_t max_errors);
+
+// What the environment gives for the option of that name (without the prefix), or null.
+const char* given(const char* name);
 
 // The row of that name (without the prefix, case ignored), or null.
 const OptionInfo* find_option(const char* name);
