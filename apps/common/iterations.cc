@@ -52,17 +52,17 @@ Summary Iterations::summary(bool computes) const {
   Summary s;
   std::vector<double> mine = total(), all(mine.size());
   const double n = static_cast<double>(mine.size());
-  s.mean = over_ranks(sum(mine), MPI_MAX) / n;
-  MPI_Allreduce(mine.data(), all.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_SUM,
-                MPI_COMM_WORLD);
   int ranks = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  s.mean = over_ranks(sum(mine), MPI_SUM) / ranks / n;
+  MPI_Allreduce(mine.data(), all.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_SUM,
+                MPI_COMM_WORLD);
   for (double& seconds : all) seconds /= ranks;
   s.median = median(all);
   s.parts = means_of_parts(all);
   if (warmup_ > 0) {
     const double before = sum({seconds_.begin(), seconds_.begin() + warmup_});
-    s.warmup_mean = over_ranks(before, MPI_MAX) / static_cast<double>(warmup_);
+    s.warmup_mean = over_ranks(before, MPI_SUM) / ranks / static_cast<double>(warmup_);
   }
   const double computing = sum(mine) - sum(in_mpi());
   const double computers = over_ranks(computes ? 1 : 0, MPI_SUM);

@@ -12,9 +12,9 @@ namespace apps {
 
 // Seconds of one iteration.
 struct Summary {
-  double mean = 0;         // slowest rank, from the first measured iteration to the end
+  double mean = 0;         // of all measured iterations and ranks
   double median = 0;       // of the means over ranks
-  double warmup_mean = 0;  // slowest rank
+  double warmup_mean = 0;  // of all ranks
   double computing = 0;    // outside MPI calls, mean over the ranks that compute
   double communicating = 0;
   std::vector<double> parts;  // means of up to 20 equal parts of the run, in order, over ranks

@@ -265,7 +265,9 @@ class Model {
     for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) step();
     for (Buffer& buffer : buffers_) {
       while (buffer.region) deliver(buffer);
-      if (buffer.toucher->reads()) EXPECT_TRUE(buffer.toucher->finish());
+      if (buffer.toucher->reads()) {
+ EXPECT_TRUE(buffer.toucher->finish());
+}
       check(buffer);
     }
   }
@@ -354,7 +356,9 @@ class Model {
     }
     if (!over) return;
     buffer.region = nullptr;
-    if (buffer.toucher->reads()) EXPECT_TRUE(buffer.toucher->finish());
+    if (buffer.toucher->reads()) {
+ EXPECT_TRUE(buffer.toucher->finish());
+}
   }
 
   // Somebody else reads a closed page: it waits, and gets the message's byte.

@@ -39,6 +39,7 @@ bool Engine::ask_for(Request* receive, const char* page) {
   }
   const uint64_t number = (uint64_t(offset) - receive->head) / page_bytes;
   if (receive->head + number * page_bytes != uint64_t(offset)) return false;
+  if (receive->withheld) grant(receive);
   if (receive->asked == number + 1) return true;
   const bool pulled = receive->stage == Stage::pulling;
   const uint64_t begun = pulled ? receive->moved : receive->begun;
@@ -123,6 +124,7 @@ bool Engine::deliver_demand(Peer& peer, const FrameHeader& header) {
   if (header.context < send->head || at >= between || at % page_bytes || between % page_bytes) {
     return false;
   }
+  if (send->withheld) return true;
   if (!send->order && !begin_order(send, send->moved)) return true;
   peer.impatient = impatient_streams;
   tcp.hurry(peer.rank, true);

@@ -115,10 +115,15 @@ void Engine::complete(Request* request, Outcome outcome) {
   if (outcome != Outcome::ok && request->outcome == Outcome::ok) request->outcome = outcome;
   request->stage = Stage::idle;
   ++changes_;
+  request->awaited = false;
   if (request->expected) {
     request->expected = false;
     landings_.remove(request);
+    withheld_ -= request->withheld;
+    if (withheld_) [[unlikely]]
+      grant_next();
   }
+  request->withheld = false;
   if (request->helpable | request->shared | request->claimed) [[unlikely]]
     end_one_copy(request);
   if (request->region) [[unlikely]]

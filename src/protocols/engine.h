@@ -43,6 +43,7 @@ struct EngineCounters {
   base::Counter foreseen;   // those of them that had not been matched
   base::Counter untrapped;  // ranges that were not closed, since not all threads could be trapped
   base::Counter demands;    // pages that were asked for out of turn
+  base::Counter withheld;   // messages that waited for their turn with all but their edges
   base::Counter heeded;     // those that others asked for, and that went first
 };
 
@@ -134,8 +135,16 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool may_release() const { return may_release_; }
   // This thread begins to wait for that receive, at base::call_site.
   void note_wait(Request* receive) {
+    receive->awaited = true;
+    if (withheld_) [[unlikely]]
+      grant_next();
     if (learns_) [[unlikely]]
       learn_site(receive);
+  }
+  // This thread looks what has come, and does not wait.
+  void note_look() {
+    if (withheld_) [[unlikely]]
+      grant_open();
   }
 
   // Before its match: the same for a posted receive. All its pages are closed, those of its edges
@@ -264,6 +273,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
     if (may_foresee_ && !receive->region) ++changes_;
     if (receive->region) [[unlikely]]
       open_pages(receive, offset, n);
+    if (withheld_) [[unlikely]]
+      grant_next();
   }
   void open_pages(Request* receive, uint64_t offset, uint64_t n);
   void end_release(Request* receive);
@@ -333,6 +344,13 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void queue_aside(Request* send);
   void next_aside();
 
+  // grants.cc
+  bool is_to_wait(Request* receive);
+  Request* next_granted() const;
+  void grant_next();
+  void grant(Request* receive);
+  void grant_open();
+
   // onecopy.cc
   bool can_push(const Request* request) const;
   bool copy_some();
@@ -374,6 +392,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool deliver_cancel(Peer& peer, const FrameHeader& header);
   bool deliver_cancel_answer(const FrameHeader& header);
   bool deliver_demand(Peer& peer, const FrameHeader& header);
+  bool deliver_grant(Peer& peer, const FrameHeader& header);
   void describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer);
   void accept(Request* receive, Arrived* message);
   void finish_eager(Request* receive, Arrived* message);
@@ -409,6 +428,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   Request* aside_now_ = nullptr;        // the one that streams
   base::Counter aside_bytes_;
   base::Counter unexpected_bytes_;
+  uint64_t receives_begun_ = 0;
+  uint32_t withheld_ = 0;  // of landings_
   uint32_t receives_posted_ = 0;  // kinds of work, for wanted()
   uint32_t controls_awaited_ = 0;
   uint32_t tcp_turn_ = 0;

@@ -43,6 +43,10 @@ void Engine::expect_streams() {
   ++expect_turn_;
   for (Request* receive = landings_.first(); receive && controls_awaited_ == 0;
        receive = receive->list_next) {
+    if (receive->withheld && receive->moved + receive->partial >= edges_of(*receive)) {
+      bare = true;
+      continue;
+    }
     // Streams of one peer come one after the other.
     Peer& peer = *receive->peer;
     if (peer.expect_turn == expect_turn_) continue;

@@ -63,6 +63,7 @@ bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
     case Kind::cancel: return deliver_cancel(peer, header);
     case Kind::cancel_answer: return deliver_cancel_answer(header);
     case Kind::demand: return deliver_demand(peer, header);
+    case Kind::grant: return deliver_grant(peer, header);
     case Kind::pressure: peer.pressed = header.flags & flag_yes; return true;
     default: return false;
   }
@@ -254,6 +255,7 @@ void Engine::begin_receive(Request* request) {
   request->mixed_at = 0;
   request->worth = Request::Worth::unasked;
   request->alone = false;
+  request->turn = ++receives_begun_;
 }
 
 void Engine::start_receive(Request* request) {
@@ -406,6 +408,7 @@ void Engine::clear_to_send(Request* receive, Way way) {
   }
   FrameHeader header;
   header.kind = uint8_t(Kind::clear_send);
+  header.flags = is_to_wait(receive) ? flag_yes : 0;
   header.word = receive->remote;
   header.length = sizeof body;
   control(*receive->peer, header, &body);

@@ -173,6 +173,7 @@ void Engine::let_user_go(Request* request) {
     unseen_.fetch_add(1, std::memory_order_release);
     ++counters.foreseen;
   }
+  request->awaited = false;
   request->done.store(Done::released, std::memory_order_release);
   ++counters.released;
 }

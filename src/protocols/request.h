@@ -76,6 +76,8 @@ struct Request : matching::Hook {
   bool stays = false;     // receive: it could not be released, so its user waits for all of it
   bool in_runs = false;   // receive: of a type made of few large runs, which can be closed
   bool unseen = false;    // receive: its user was released before it was matched
+  bool awaited = false;   // receive: its user waits for it in MPI
+  bool withheld = false;  // streaming, landing: all but its edges waits for a grant
   uint32_t wait = 0;      // the last call that wanted to go on without it (Engine::begin_wait)
   // Receive: whether a release is worth it; asked once for each message.
   enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
@@ -109,7 +111,7 @@ struct Request : matching::Hook {
   uint32_t head = 0;         // streamed first: bytes at the beginning
   uint32_t tail = 0;         // and at the end of the message
   uint64_t remote_address = 0;
-  uint64_t turn = 0;        // aside: its place among all of these
+  uint64_t turn = 0;        // aside, receive: its place among all of these
   uint64_t away_since = 0;  // pulling, pushing: since when the other rank is seen outside MPI
 
   // what the user's status gets

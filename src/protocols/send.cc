@@ -255,6 +255,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   request->copied = false;
   request->remote_address = clear.address;
   request->away_since = 0;
+  request->withheld = header.flags & flag_yes;
   if (clear.way == Way::push && can_push(request)) {
     start_push(request);
     return;
@@ -264,7 +265,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   // The edges overtake what is under way: without them the receiver cannot go on.
   if (edges_of(*request)) {
     peer.streams.push_front(request);
-  } else {
+  } else if (!request->withheld) {
     peer.streams.push_back(request);
   }
   if (peer.impatient && --peer.impatient == 0) tcp.hurry(peer.rank, false);
@@ -333,7 +334,7 @@ bool Engine::stream_some(Peer& peer) {
       const bool edges_left = request->moved == edges_of(*request);
       if (edges_left || request->moved % stream_turn == 0) {
         peer.streams.remove(request);
-        peer.streams.push_back(request);
+        if (!(edges_left && request->withheld)) peer.streams.push_back(request);
       }
       continue;
     }

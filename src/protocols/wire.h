@@ -10,18 +10,19 @@ namespace headway::protocols {
 
 enum class Kind : uint8_t {
   none,
-  eager,          // envelope; body: the message. word: id to acknowledge, if flag_synchronous
-  request_send,   // envelope; word: id of the send; body: RequestSend
-  clear_send,     // word: id of the send; body: ClearSend
-  data,           // word: id of the receive; context: offset; body: bytes of the message
-  finished,       // word: id; flag_to_receive: a pushed message is complete, else a pulled one;
-                  // context: size of the message, if its receive was claimed
-  acknowledge,    // word: id of a synchronous eager send that was matched
-  cancel,         // word: id of a send that its user takes back; context: its envelope's context
+  eager,         // envelope; body: the message. word: id to acknowledge, if flag_synchronous
+  request_send,  // envelope; word: id of the send; body: RequestSend
+  clear_send,    // word: id of the send; body: ClearSend; flag_yes: its edges, and wait for a grant
+  data,          // word: id of the receive; context: offset; body: bytes of the message
+  finished,      // word: id; flag_to_receive: a pushed message is complete, else a pulled one;
+                 // context: size of the message, if its receive was claimed
+  acknowledge,   // word: id of a synchronous eager send that was matched
+  cancel,        // word: id of a send that its user takes back; context: its envelope's context
   cancel_answer,  // word: id of the send; flag_yes: it was still unexpected and is gone
   pressure,       // flag_yes: unexpected messages fill the sender's memory; handshakes, please
   demand,  // word: id of a send that streams; context: offset of a page that is awaited, which
            // is to go next; flag_yes: then those before it
+  grant,   // word: id of a send that streams, all but its edges withheld: the rest, too
   last
 };
 

@@ -148,6 +148,7 @@ constexpr Reader readers[] = {
     {"closed_ns", guard_counter<&guard::Counters::closed_ns>},
     {"untouched_ns", guard_counter<&guard::Counters::untouched_ns>},
     {"pages_opened", guard_counter<&guard::Counters::opened>},
+    {"withheld", engine_counter<&EngineCounters::withheld>},
     {"demands", engine_counter<&EngineCounters::demands>},
     {"demands_heeded", engine_counter<&EngineCounters::heeded>},
     {"close_refused", refused},

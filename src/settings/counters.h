@@ -169,6 +169,9 @@ inline constexpr CounterInfo counter_table[] = {
      "time until the first touch of each range, or until its end"},
     {"pages_opened", Category::early_release, CounterKind::events, Audience::tuner,
      "pages that were opened with their data"},
+    {"withheld", Category::early_release, CounterKind::events, Audience::tuner,
+     "messages that waited for their turn: all but their edges came after others that were needed "
+     "first"},
     {"demands", Category::early_release, CounterKind::events, Audience::tuner,
      "pages that this rank asked for out of turn"},
     {"demands_heeded", Category::early_release, CounterKind::events, Audience::tuner,

@@ -68,6 +68,7 @@ void Waiter::receive(protocols::Request* request, bool unmatched) {
 
 void Waiter::glance() {
   engine.advance_for(nullptr);
+  engine.note_look();
   engine.handoff.run_user_calls();
 }
 

@@ -1,0 +1,101 @@
+// Grants: messages that come over slow links come one after the other, in the order in which they
+// are needed. Several at once would share the link, and all be there when the last one is. Of a
+// message whose receive may be released only the edges are asked for at first; the rest is granted
+// when its turn comes: to those whose user waits in MPI first, then to those that lie in closed
+// pages, then to others, each kind in the order of their receives. A touched page is granted at
+// once.
+#include "base/clock.h"
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+constexpr uint32_t at_once = 2;            // of one kind and better: one may be late to begin
+constexpr uint64_t nearly_over_us = 2000;  // on the link: the next one takes as long to begin
+constexpr uint64_t nearly_over_least = 16 << 10;
+
+enum Need : int { none, closed, awaited };
+
+Need need_of(const Request& receive) {
+  if (receive.awaited) return Need::awaited;
+  return receive.region ? Need::closed : Need::none;
+}
+
+}  // namespace
+
+// Called before its clear-to-send.
+bool Engine::is_to_wait(Request* receive) {
+  receive->withheld = false;
+  if (!receive->expected || receive->notify || receive->stays || !is_long_enough(*receive) ||
+      edges_of(*receive) >= receive->total) {
+    return false;
+  }
+  receive->withheld = true;
+  const bool waits = next_granted() != receive;
+  receive->withheld = waits;
+  withheld_ += waits;
+  counters.withheld += waits;
+  return waits;
+}
+
+// The next one whose turn has come, or null.
+Request* Engine::next_granted() const {
+  Request* next = nullptr;
+  for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
+    if (!receive->withheld) continue;
+    if (!next || need_of(*receive) > need_of(*next) ||
+        (need_of(*receive) == need_of(*next) && receive->turn < next->turn)) {
+      next = receive;
+    }
+  }
+  if (!next) return nullptr;
+  uint32_t before = 0;
+  for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
+    if (receive->withheld || receive->stays || receive->notify ||
+        need_of(*receive) < need_of(*next)) {
+      continue;
+    }
+    const uint64_t left = receive->total - receive->moved - receive->partial;
+    const uint64_t little = arrival_rate(*receive) * nearly_over_us / 1'000'000;
+    before += left > (little > nearly_over_least ? little : nearly_over_least);
+  }
+  return before < at_once ? next : nullptr;
+}
+
+void Engine::grant_next() {
+  while (Request* next = withheld_ ? next_granted() : nullptr) grant(next);
+}
+
+void Engine::grant(Request* receive) {
+  receive->withheld = false;
+  --withheld_;
+  if (receive->asked_at) receive->asked_at = base::now_ns();
+  FrameHeader header;
+  header.kind = uint8_t(Kind::grant);
+  header.word = receive->remote;
+  control(*receive->peer, header, nullptr);
+}
+
+// This rank looks for whatever has come, and may look at any of them.
+void Engine::grant_open() {
+  for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
+    if (receive->withheld && !receive->region) grant(receive);
+  }
+}
+
+bool Engine::deliver_grant(Peer& peer, const FrameHeader& header) {
+  if (header.length || peer.via != Via::tcp) return false;
+  Request* send = by_wire_id(header.word);
+  if (!send || send->kind != RequestKind::send || send->peer != &peer ||
+      send->stage != Stage::streaming || !send->withheld) {
+    return false;
+  }
+  send->withheld = false;
+  if (!has_sent_edges(*send)) return true;  // it stands in the line for those
+  peer.streams.push_back(send);
+  mark_busy(peer);
+  stream_some(peer);
+  return true;
+}
+
+}  // namespace headway::protocols

@@ -1,0 +1,248 @@
+// Two engines of one process, connected by TCP: several long messages at once, whose receives may
+// be released. They come one after the other, in the order in which they are needed, all of them
+// come, and what no engine would send is refused.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+constexpr uint64_t size = 3'000'017;
+constexpr uint64_t both_edges = 2 * 4096;  // a message's, at most
+
+uint64_t base_seed() {
+  const char* given = getenv("HEADWAY_TEST_SEED");
+  return given ? strtoull(given, nullptr, 0) : 1;
+}
+
+std::string* fatal_story;
+void on_fatal(Outcome, uint32_t, const char* story) { *fatal_story += story; }
+
+struct Message {
+  std::vector<char> out, in;
+  Request *send = nullptr, *receive = nullptr;
+  uint64_t come() const { return receive->done ? in.size() : receive->moved + receive->partial; }
+};
+
+class Grants : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fatal_story = &story_;
+    settings::Settings settings;
+    settings.release_threshold_us = 0;  // every long message is worth it
+    for (uint32_t i = 0; i < 2; ++i) {
+      settings.early_release = i;  // one process can trap calls for one engine
+      engines_[i] = std::make_unique<Engine>();
+      Engine& engine = *engines_[i];
+      ASSERT_EQ(engine.prepare(settings, i, 2, on_fatal), Outcome::ok);
+      tcp::Config config;
+      config.rank = i;
+      config.size = 2;
+      config.interface = "lo";
+      ASSERT_EQ(engine.tcp.start(config, &engine), Outcome::ok) << engine.tcp.explanation();
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+      char card[1024];
+      ASSERT_NE(engines_[1 - i]->tcp.card(card, sizeof card), 0u);
+      ASSERT_EQ(engines_[i]->tcp.set_card(1 - i, card), Outcome::ok);
+      ASSERT_EQ(engines_[i]->use_tcp(), Outcome::ok);
+      engines_[i]->handoff.enter();
+    }
+    entered_ = true;
+    if (!receiver().may_release()) GTEST_SKIP() << "no pages can be closed here";
+  }
+  void TearDown() override {
+    for (auto& engine : engines_) {
+      if (!engine || !entered_) continue;
+      engine->tcp.abandon();
+      engine->handoff.leave();
+      engine->handoff.stop();
+      engine->stop_guard();
+    }
+    EXPECT_EQ(story_, "");
+  }
+
+  Engine& sender() { return *engines_[0]; }
+  Engine& receiver() { return *engines_[1]; }
+
+  Request* take(uint32_t rank, RequestKind kind, std::vector<char>& buffer, int tag) {
+    Request* request = engines_[rank]->take_request();
+    request->kind = kind;
+    request->mode = Mode::standard;
+    request->held_by_user = true;
+    request->memory = UserMemory(buffer.data(), buffer.size());
+    request->key = {2, 0, tag};
+    request->peer = &engines_[rank]->peer(1 - rank);
+    return request;
+  }
+
+  // Posts them in order, sends them the other way round.
+  void begin(int count, uint64_t bytes = size) {
+    messages_ = std::vector<Message>(size_t(count));
+    for (int i = 0; i < count; ++i) {
+      Message& message = messages_[size_t(i)];
+      message.out.resize(bytes);
+      for (uint64_t at = 0; at < bytes; at += 61) message.out[at] = char(random_());
+      message.in.assign(bytes, 0);
+      message.receive = take(1, RequestKind::receive, message.in, i);
+      receiver().start_receive(message.receive);
+    }
+    for (int i = count; i-- > 0;) {
+      Message& message = messages_[size_t(i)];
+      message.send = take(0, RequestKind::send, message.out, i);
+      sender().start_send(message.send);
+    }
+  }
+  void both() {
+    receiver().advance();
+    sender().advance();
+  }
+  template <typename Is>
+  bool run_until(Is is) {
+    for (int turn = 0; turn < 1'000'000; ++turn) {
+      if (is()) return true;
+      both();
+    }
+    return false;
+  }
+  bool all_landing() const {
+    for (const Message& message : messages_) {
+      if (message.come() == 0) return false;
+    }
+    return true;
+  }
+  void end() {
+    for (Message& message : messages_) {
+      ASSERT_TRUE(run_until([&] { return message.send->done && message.receive->done; }))
+          << state();
+      EXPECT_EQ(message.in, message.out);
+      sender().give_request(message.send);
+      receiver().give_request(message.receive);
+    }
+    EXPECT_EQ(receiver().counters.garbage + sender().counters.garbage, 0u);
+  }
+  std::string state() const {
+    std::string text;
+    for (const Message& message : messages_) {
+      text += "sent " + std::to_string(message.send->moved) + ", come " +
+              std::to_string(message.come()) + (message.send->withheld ? ", withheld" : "") +
+              (message.receive->withheld ? ", to be granted" : "") + "\n";
+    }
+    return text;
+  }
+  FrameHeader grant(const Message& message) const {
+    FrameHeader header;
+    header.kind = uint8_t(Kind::grant);
+    header.word = wire_id(message.send->pool_index, message.send->generation);
+    return header;
+  }
+
+  std::mt19937_64 random_{base_seed()};
+  std::string story_;
+  std::unique_ptr<Engine> engines_[2];
+  bool entered_ = false;
+  std::vector<Message> messages_;
+};
+
+TEST_F(Grants, OneAfterTheOtherInTheOrderOfTheirReceives) {
+  begin(6);
+  // All edges come at once; beyond them no more than two come at a time, those posted last first
+  // here, since they were announced first, then in order.
+  ASSERT_TRUE(run_until([&] { return all_landing(); }));
+  std::vector<size_t> order;
+  std::vector<bool> seen(messages_.size());
+  size_t most = 0;
+  ASSERT_TRUE(run_until([&] {
+    size_t now = 0, over = 0;
+    for (size_t i = 0; i < messages_.size(); ++i) {
+      const uint64_t come = messages_[i].come();
+      over += come == size;
+      now += come > both_edges && come + (16 << 10) < size;
+      if (come <= both_edges || seen[i]) continue;
+      seen[i] = true;
+      order.push_back(i);
+    }
+    most = now > most ? now : most;
+    return over == messages_.size();
+  }));
+  EXPECT_LE(most, 3u) << "the two, and one that has all but its last pages";
+  EXPECT_EQ(receiver().counters.withheld, 4u);
+  EXPECT_EQ(std::vector<size_t>(order.begin() + 2, order.end()), (std::vector<size_t>{0, 1, 2, 3}));
+  end();
+}
+
+TEST_F(Grants, WhoIsWaitedForComesAtOnce) {
+  begin(5);
+  ASSERT_TRUE(run_until([&] { return all_landing(); }));
+  Message& last = messages_[2];
+  ASSERT_TRUE(last.receive->withheld);
+  receiver().note_wait(last.receive);
+  EXPECT_FALSE(last.receive->withheld);
+  ASSERT_TRUE(run_until([&] { return last.come() > both_edges; }));
+  EXPECT_TRUE(messages_[1].receive->withheld);
+  end();
+}
+
+TEST_F(Grants, WhoLooksMayLookAtAny) {
+  begin(5);
+  ASSERT_TRUE(run_until([&] { return all_landing(); }));
+  receiver().note_look();
+  for (const Message& message : messages_) EXPECT_FALSE(message.receive->withheld);
+  end();
+}
+
+TEST_F(Grants, OfManyAtOnceAllCome) {
+  for (int round = 0; round < 10; ++round) {
+    begin(2 + int(random_() % 20), 20'000 + random_() % 400'000);
+    const auto all = [&] {
+      for (const Message& message : messages_) {
+        if (!message.send->done || !message.receive->done) return false;
+      }
+      return true;
+    };
+    ASSERT_TRUE(run_until([&] {
+      if (random_() % 50 == 0) receiver().note_look();
+      Request* receive = messages_[random_() % messages_.size()].receive;
+      if (random_() % 20 == 0 && !receive->done) receiver().note_wait(receive);
+      return all();
+    }));
+    end();
+  }
+}
+
+TEST_F(Grants, WhatWasNotWithheldIsNotGranted) {
+  begin(4);
+  ASSERT_TRUE(run_until([&] { return all_landing(); }));
+  const Message *withheld = nullptr, *streams = nullptr;
+  for (const Message& message : messages_) {
+    (message.receive->withheld ? withheld : streams) = &message;
+  }
+  ASSERT_TRUE(withheld && streams);
+  FrameHeader long_one = grant(*withheld);
+  char body[8] = {};
+  long_one.length = sizeof body;
+  EXPECT_FALSE(sender().frame(1, long_one, body));
+  EXPECT_FALSE(sender().frame(1, grant(*streams), nullptr));
+  FrameHeader stranger = grant(*withheld);
+  stranger.word += 1u << id_index_bits;
+  EXPECT_FALSE(sender().frame(1, stranger, nullptr));
+  // A demand does not open it either.
+  FrameHeader demand = grant(*withheld);
+  demand.kind = uint8_t(Kind::demand);
+  demand.context = withheld->send->head;
+  EXPECT_TRUE(sender().frame(1, demand, nullptr));
+  EXPECT_TRUE(withheld->send->withheld);
+  sender().counters.garbage = 0;
+  end();
+}
+
+}  // namespace
+}  // namespace headway::protocols
