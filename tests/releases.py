@@ -248,7 +248,7 @@ def no_mappings(bench):
     expect(bench.lines("headway:") <= 1, "more than one line")
 
 
-@case("options out of range: one line, and the default stays")
+@learning("options out of range: one line, and the default stays")
 def options(bench):
     bad = {"EARLY_RELEASE": "sometimes", "RELEASE_BATCH": "257", "RELEASE_THRESHOLD": "11s",
            "GUARD": "fence"}

@@ -429,7 +429,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   base::Counter aside_bytes_;
   base::Counter unexpected_bytes_;
   uint64_t receives_begun_ = 0;
-  uint32_t withheld_ = 0;  // of landings_
+  uint32_t withheld_ = 0;         // of landings_
   uint32_t receives_posted_ = 0;  // kinds of work, for wanted()
   uint32_t controls_awaited_ = 0;
   uint32_t tcp_turn_ = 0;

@@ -218,8 +218,16 @@ Outcome Process::read_cards() {
     neighbours.add(card);
     if (i != bootstrap.rank() && !(settings.shm && neighbours.is_on_my_node(card))) {
       remote_peers_ = true;
-      if (network_ && engine_->tcp.set_card(uint32_t(i), card.network) != Outcome::ok) {
-        return fail(Outcome::no_memory, "no memory for the addresses of the other ranks");
+      const Outcome told =
+          network_ ? engine_->tcp.set_card(uint32_t(i), card.network) : Outcome::ok;
+      if (told == Outcome::no_memory) {
+        return fail(told, "no memory for the addresses of the other ranks");
+      }
+      if (told != Outcome::ok) {
+        base::Text<200> text;
+        text << "rank " << i << " has no address to be reached at: it could not open a network"
+             << " socket, perhaps for want of descriptors (see ulimit -n there)";
+        return fail(Outcome::no_route, text.c_str());
       }
     } else {
       if (i == bootstrap.rank()) node_place_ = uint32_t(node_ranks_->size());
