@@ -266,8 +266,8 @@ class Model {
     for (Buffer& buffer : buffers_) {
       while (buffer.region) deliver(buffer);
       if (buffer.toucher->reads()) {
- EXPECT_TRUE(buffer.toucher->finish());
-}
+        EXPECT_TRUE(buffer.toucher->finish());
+      }
       check(buffer);
     }
   }
@@ -357,8 +357,8 @@ class Model {
     if (!over) return;
     buffer.region = nullptr;
     if (buffer.toucher->reads()) {
- EXPECT_TRUE(buffer.toucher->finish());
-}
+      EXPECT_TRUE(buffer.toucher->finish());
+    }
   }
 
   // Somebody else reads a closed page: it waits, and gets the message's byte.
