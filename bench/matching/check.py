@@ -1,10 +1,14 @@
-"""The quick self-check of bench/matching: what does not depend on the machine's mood."""
+"""The quick self-check of bench/matching: what does not depend on the machine's mood.
+
+usage: check.py build/bench/matching_bench
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import subprocess
+import sys
 from pathlib import Path
 
 import paper
@@ -89,3 +93,7 @@ def run(program: Path) -> int:
         print(problem)
     print(f"matching_bench: {len(PROBLEMS)} problems")
     return 1 if PROBLEMS else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(Path(sys.argv[1])))
