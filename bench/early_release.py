@@ -120,7 +120,7 @@ def main(
     build: Annotated[Path, typer.Option(help="build folder of Headway MPI")] = Path("build"),
     out: Annotated[Path | None, typer.Option(help="where results go; default BUILD/bench-release")] = None,
     only: Annotated[str, typer.Option(help="beginnings of case names, by commas: sweep/pes,stream/shm")] = "",
-    on: Annotated[str, typer.Option(help="the mode that is compared with off")] = "matched",
+    on: Annotated[str, typer.Option(help="the mode that is compared with off")] = "auto",
     quick: Annotated[bool, typer.Option(help="few cases, a few minutes")] = False,
     resume: Annotated[bool, typer.Option(help="keep what --out holds, measure what is missing")] = False,
     rounds: Annotated[int, typer.Option(min=1, help="times off, on, on, off for each program's case")] = 1,
