@@ -71,7 +71,8 @@ static_assert(sizeof(Hook) == 56);
 
 // Kinds of wildcard receives; their keys are those of messages with a part left out.
 inline constexpr int wild_kinds = 3;
-inline int wild_kind(const Key& key) { return (key.source == any) + 2 * (key.tag == any) - 1; }
+// Of a wild key.
+inline int wild_kind(const Key& key) { return key.source != any ? 1 : key.tag != any ? 0 : 2; }
 inline Key blur(const Key& key, int kind) {
   return {key.context, (kind + 1) & 1 ? any : key.source, (kind + 1) & 2 ? any : key.tag};
 }
