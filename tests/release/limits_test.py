@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from jobs import MPIEXEC, environment, is_refused, sleeper
+from jobs import MPIEXEC, environment, is_refused, patient, sleeper
 
 ROUNDS = 40
 
@@ -29,6 +29,7 @@ class Limits(unittest.TestCase):
             with open(os.path.join(folder, "1.json"), encoding="utf-8") as file:
                 return json.load(file)
 
+    @patient
     def test_released_at_all(self):
         """Without this the other tests prove nothing."""
         self.assertGreater(self.counters("always")["foreseen"], ROUNDS // 2)
@@ -44,6 +45,7 @@ class Limits(unittest.TestCase):
                 got = self.counters(mode, HEADWAY_RELEASE_THRESHOLD="10s", HEADWAY_SHM=shm)
                 self.assertEqual((got["released"], got["closed_ranges"]), (0, 0))
 
+    @patient
     def test_waits_just_longer(self):
         """The sender is 3 ms late: longer than 1 ms, shorter than a second."""
         got = self.counters("always", HEADWAY_RELEASE_THRESHOLD="1ms")
@@ -51,12 +53,14 @@ class Limits(unittest.TestCase):
         got = self.counters("always", HEADWAY_RELEASE_THRESHOLD="1s")
         self.assertEqual(got["foreseen"], 0)
 
+    @patient
     def test_small_messages(self):
         """Without a whole page inside there is nothing to close."""
         got = self.counters("always", size=3 * 4096 - 1)
         self.assertEqual((got["released"], got["closed_ranges"]), (0, 0))
         self.assertGreater(self.counters("always", size=3 * 4096)["foreseen"], ROUNDS // 2)
 
+    @patient
     def test_touched_at_once(self):
         """A buffer that wins nothing is left alone after three releases; one that wins is not."""
         got = self.counters("auto", parts=0)

@@ -2,6 +2,7 @@
 needed: that of their receives, and at once the one that is touched."""
 
 import re
+import time
 
 import jobs
 import support
@@ -17,7 +18,8 @@ class Turns(ClusterTest):
         """The least of some tries, and what the job says."""
         cluster("up", "--hosts", 2, "--rate", "100mbit")
         least = 1.0
-        for _ in range(TRIES):
+        for number in range(TRIES):
+            time.sleep(2 * number)
             done = cluster("run", "-n", 2, "--ranks-per-host", 1, "--timeout", 60, "--quiet", "--",
                            TURNS, BYTES, MESSAGES, which,
                            env=jobs.environment("always", HEADWAY_RELEASE_THRESHOLD="150us"))

@@ -7,7 +7,7 @@ import os
 import pathlib
 import tempfile
 
-from jobs import BUILD, environment, is_refused, judge, sleeper  # sets the paths that the next import needs
+from jobs import BUILD, environment, is_refused, judge, patient, sleeper  # sets the paths that the next import needs
 
 import support
 from support import ClusterTest, cluster
@@ -37,6 +37,10 @@ class OutOfTurn(ClusterTest):
 
     def test_demand(self):
         cluster("up", "--hosts", 2, "--rate", "1000mbit")
+        self.demand()
+
+    @patient
+    def demand(self):
         with tempfile.TemporaryDirectory() as folder:
             program = os.path.join(BUILD, "tests", "programs", "early_release")
             env = environment("matched", HEADWAY_COUNTERS=os.path.join(folder, "%r"))
