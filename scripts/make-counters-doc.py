@@ -1,19 +1,9 @@
 #!/usr/bin/env python3
-"""Makes docs/counters.md from the table in src/settings/counters.h.
-
-The compiler reads the table: a small program that includes the header prints it, so the page can
-never say anything else than the library does. --check only compares, and ends with 1 if the page
-is out of date. Standard library only.
-"""
-import argparse
-import os
-import pathlib
-import subprocess
+"""Makes docs/counters.md from the table in src/settings/counters.h; --check only compares, and ends
+with 1 if the page is out of date."""
 import sys
-import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "counters.md"
+import table_page
 
 PROGRAM = r"""
 #include "settings/counters.h"
@@ -64,15 +54,10 @@ classes of MPI_T are `COUNTER`, `AGGREGATE`, `TIMER`, `LEVEL` and `HIGHWATERMARK
 """
 
 
-def page(cxx):
-    with tempfile.TemporaryDirectory() as folder:
-        binary = pathlib.Path(folder) / "table"
-        subprocess.run([cxx, "-std=c++20", "-I", ROOT / "src", "-x", "c++", "-", "-o", binary],
-                       input=PROGRAM, text=True, check=True, timeout=60)
-        rows = subprocess.run([binary], check=True, capture_output=True, text=True, timeout=10)
+def page(printed):
     out = [INTRODUCTION]
     last = None
-    for row in rows.stdout.splitlines():
+    for row in printed.splitlines():
         section, about, name, kind, text = row.split("\t")
         if section != last:
             out.append(f"\n## {section.capitalize()}\n\n{about[0].upper() + about[1:]}.\n\n| counter | kind | |\n"
@@ -82,20 +67,5 @@ def page(cxx):
     return "".join(out)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare only")
-    parser.add_argument("--cxx", default=os.environ.get("CXX", "c++"), help="compiler to use")
-    options = parser.parse_args()
-    text = page(options.cxx)
-    if not options.check:
-        PAGE.write_text(text)
-        return 0
-    if PAGE.exists() and PAGE.read_text() == text:
-        return 0
-    print("docs/counters.md is out of date: run scripts/make-counters-doc.py", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(table_page.main(__doc__, PROGRAM, "counters.md", page))

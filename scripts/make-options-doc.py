@@ -1,20 +1,10 @@
 #!/usr/bin/env python3
-"""Makes docs/options.md from the table in src/settings/options.h.
-
-The compiler reads the table: a small program that includes the header prints it, so the page can
-never say anything else than the library does. --check only compares, and ends with 1 if the page
-is out of date. Standard library only.
-"""
-import argparse
+"""Makes docs/options.md from the table in src/settings/options.h; --check only compares, and ends
+with 1 if the page is out of date."""
 import json
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "options.md"
+import table_page
 
 PROGRAM = r"""
 #include "settings/options.h"
@@ -76,23 +66,14 @@ one of them it is in microseconds.
 """
 
 
-def read_table(cxx):
-    with tempfile.TemporaryDirectory() as folder:
-        binary = pathlib.Path(folder) / "table"
-        subprocess.run([cxx, "-std=c++20", "-I", ROOT / "src", "-x", "c++", "-", "-o", binary],
-                       input=PROGRAM, text=True, check=True, timeout=60)
-        out = subprocess.run([binary], check=True, capture_output=True, text=True, timeout=10)
-    return json.loads(out.stdout)
-
-
 def cell(text):
     return text.replace("|", "\\|")
 
 
-def page(table):
+def page(printed):
     out = [INTRODUCTION]
     last = None
-    for row in table:
+    for row in json.loads(printed):
         section = row["section"]
         if section != last:
             out.append(f"| **{section}** | | | |\n")
@@ -106,21 +87,5 @@ def page(table):
     return "".join(out)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare only")
-    parser.add_argument("--cxx", default=os.environ.get("CXX", "c++"), help="compiler to use")
-    options = parser.parse_args()
-    text = page(read_table(options.cxx))
-    if not options.check:
-        PAGE.parent.mkdir(exist_ok=True)
-        PAGE.write_text(text)
-        return 0
-    if PAGE.exists() and PAGE.read_text() == text:
-        return 0
-    print("docs/options.md is out of date: run scripts/make-options-doc.py", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(table_page.main(__doc__, PROGRAM, "options.md", page))
