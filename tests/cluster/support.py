@@ -8,7 +8,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("CLUSTER_BUILD", os.path.join(ROOT, "build"))
 CLUSTER = os.path.join(BUILD, "bin", "cluster")
-sys.path.insert(0, os.path.join(ROOT, "tools", "cluster"))
+sys.path[:0] = [os.path.join(ROOT, "tools", "cluster"), os.path.join(ROOT, "tests")]
 os.environ["CLUSTER_BIN"] = os.path.join(BUILD, "bin")
 
 import fabric  # noqa: E402

@@ -9,9 +9,9 @@ import json
 import os
 import sys
 import tempfile
-import time
 
 import support
+from harness import tries
 from support import NAME, ClusterTest, cluster, fabric, machine
 
 
@@ -28,15 +28,7 @@ def check(*words, wanted=None):
 def check_good(*words):
     """Report of a check that must pass. Each attempt is `cluster check` whole: other users of the
     machine may disturb one for half a minute, but a cluster that lies fails all of them."""
-    for pause in (10, 30, None):
-        code, report = check(*words)
-        if code == 0 or pause is None:
-            break
-        print(f"not true; once more in {pause} s", flush=True)
-        time.sleep(pause)
-    if code != 0:
-        raise AssertionError(f"exit code {code}, not 0")
-    return report
+    return tries.until_right(lambda: check(*words, wanted=0)[1], AssertionError, (10, 30))
 
 
 def reshape(devices, burst, limit, packet):

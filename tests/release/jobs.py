@@ -10,7 +10,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("RELEASE_BUILD", os.path.join(ROOT, "build"))
 os.environ["CLUSTER_BUILD"] = BUILD
-sys.path.insert(0, os.path.join(ROOT, "tests", "cluster"))
+sys.path[:0] = [os.path.join(ROOT, "tests", "cluster"), os.path.join(ROOT, "tests")]
+from harness import tries  # noqa: E402
 
 MPIEXEC = os.path.join(BUILD, "bin", "mpiexec")
 SLEEPER = os.path.join(BUILD, "tests", "release", "sleeper")
@@ -44,19 +45,10 @@ TRIES = 3   # others may have taken the machine
 
 
 def patient(test):
-    """A test whose counts depend on times: right once of four times; the pauses outlast a busy moment
-    of a machine that others use, too."""
+    """A test whose counts depend on times: right once of four times."""
     @functools.wraps(test)
     def tried(self):
-        for pause in (1, 5, 20, None):
-            try:
-                return test(self)
-            except AssertionError as wrong:
-                if pause is None:
-                    raise
-                print(f"again in {pause} s: {wrong}", flush=True)
-                time.sleep(pause)
-        return None
+        tries.until_right(lambda: test(self), AssertionError)
     return tried
 
 

@@ -1,0 +1,107 @@
+"""Cases of whole jobs that are judged by what they say and by what their ranks count."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import tempfile
+import time
+
+from harness import job, library, tries
+
+
+class Skip(Exception):
+    """The case cannot run here; the text says why."""
+
+
+class Wrong(Exception):
+    """The case found something wrong."""
+
+
+def expect(right: bool, text: str) -> None:
+    if not right:
+        raise Wrong(text)
+
+
+class Bench:
+    """Starts jobs; keeps what they said and counted."""
+
+    def __init__(self, mpi: library.Headway):
+        self.mpi = mpi
+        self.command: list[str] = []
+        self.output = ""
+        self.counters: list[dict] = []  # by rank
+
+    def run(self, program: str, words: list[str], ranks: int = 2,
+            around_rank: list[str] | None = None, uid: int | None = None, **settings: str) -> None:
+        """`settings`: options of the library, without HEADWAY_."""
+        mpi = self.mpi.readable_by_all() if uid is not None else self.mpi
+        self.command = [str(mpi.mpiexec), "-n", str(ranks), *(around_rank or []),
+                        str(mpi.program(program)), *words]
+        with tempfile.TemporaryDirectory(prefix="headway-cases-") as folder:
+            os.chmod(folder, 0o777)
+            environment = {**mpi.environment(), "CHECK_ERRORS": "fatal",
+                           "HEADWAY_COUNTERS": f"{folder}/%r.json",
+                           **{f"HEADWAY_{name}": value for name, value in settings.items()}}
+            result = job.run(self.command, environment, 60, program, uid)
+            self.output = result.output + result.story
+            expect(result.code == 0, f"exit code {result.code}")
+            expect(any(line.startswith("ok") for line in result.output.splitlines()), "no 'ok'")
+            self.counters = [json.loads(pathlib.Path(folder, f"{rank}.json").read_text())
+                             for rank in range(ranks)]
+
+    def lines(self, text: str) -> int:
+        return sum(text in line for line in self.output.splitlines())
+
+
+class Cases:
+    """The cases of one test, in order; each is a function of a Bench."""
+
+    def __init__(self):
+        self.all: list[tuple[str, object]] = []
+
+    def case(self, name: str):
+        def add(function):
+            self.all.append((name, function))
+            return function
+        return add
+
+    def timed(self, name: str):
+        """A case that is about times: one of four times it must be right."""
+        def add(function):
+            self.all.append(
+                (name, lambda bench: tries.until_right(lambda: function(bench), Wrong)))
+            return function
+        return add
+
+    def main(self, about: str, build: pathlib.Path, make=Bench) -> int:
+        parser = argparse.ArgumentParser(description=about)
+        parser.add_argument("--build", type=pathlib.Path, default=build)
+        parser.add_argument("--only", help="only cases whose name holds this text")
+        args = parser.parse_args()
+        failed, ran = 0, 0
+        for name, function in self.all:
+            if args.only and args.only not in name:
+                continue
+            bench = make(library.Headway(args.build))
+            start = time.monotonic()
+            problem = ""
+            try:
+                function(bench)
+            except Skip as reason:
+                print(f"skip             {name}: {reason}", flush=True)
+                continue
+            except Wrong as found:
+                problem = str(found)
+            ran += 1
+            print(f"{'FAIL' if problem else 'ok  '} {time.monotonic() - start:7.2f} s  {name}"
+                  f"{'  <- ' + problem if problem else ''}", flush=True)
+            if problem:
+                failed += 1
+                print(f"    command: {' '.join(bench.command)}")
+                for line in bench.output.splitlines():
+                    print(f"    | {line}")
+        print(f"{ran} cases, {failed} failed")
+        return 77 if ran == 0 else 1 if failed else 0

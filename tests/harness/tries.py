@@ -1,0 +1,22 @@
+"""Checks about times, on a machine that others use, too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+
+
+def until_right(attempt: Callable[[], Answer], wrong: type[Exception],
+                pauses: tuple[float, ...] = (1, 5, 20)) -> Answer:
+    """What `attempt` gives when it does not raise `wrong`: at first, or after one of these pauses, in
+    seconds, which outlast a busy moment of the machine. What is broken is wrong each time."""
+    for pause in pauses:
+        try:
+            return attempt()
+        except wrong as found:
+            print(f"     again in {pause} s  <- {found}", flush=True)
+        time.sleep(pause)
+    return attempt()
