@@ -1,95 +1,39 @@
 // Two engines of one process, connected by TCP: pages of a message that streams are asked for in
 // any order, and what no engine would ask for or send is refused. The messages are longer than all
 // that sockets hold.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "protocols/engine.h"
+#include "protocols/engines_test_pair.h"
 
 namespace headway::protocols {
 namespace {
 
 constexpr uint64_t page = 4096;
 
-uint64_t base_seed() {
-  const char* given = getenv("HEADWAY_TEST_SEED");
-  return given ? strtoull(given, nullptr, 0) : 1;
-}
-
-std::string* fatal_story;
-void on_fatal(Outcome, uint32_t, const char* story) { *fatal_story += story; }
-
-class Demand : public ::testing::Test {
+class Demand : public TwoEngines {
  protected:
   void SetUp() override {
-    fatal_story = &story_;
-    settings::Settings settings;
-    settings.progress = 0;
-    for (uint32_t i = 0; i < 2; ++i) {
-      engines_[i] = std::make_unique<Engine>();
-      Engine& engine = *engines_[i];
-      ASSERT_EQ(engine.prepare(settings, i, 2, on_fatal), Outcome::ok);
-      tcp::Config config;
-      config.rank = i;
-      config.size = 2;
-      config.interface = "lo";
-      ASSERT_EQ(engine.tcp.start(config, &engine), Outcome::ok) << engine.tcp.explanation();
-    }
-    for (uint32_t i = 0; i < 2; ++i) {
-      char card[1024];
-      ASSERT_NE(engines_[1 - i]->tcp.card(card, sizeof card), 0u);
-      ASSERT_EQ(engines_[i]->tcp.set_card(1 - i, card), Outcome::ok);
-      ASSERT_EQ(engines_[i]->use_tcp(), Outcome::ok);
-      engines_[i]->handoff.enter();
-    }
-  }
-  void TearDown() override {
-    for (auto& engine : engines_) {
-      engine->tcp.abandon();
-      engine->handoff.leave();
-      engine->handoff.stop();
-    }
-    EXPECT_EQ(story_, "");
+    settings::Settings settings[2];
+    for (auto& one : settings) one.progress = 0;
+    start(settings);
   }
 
-  Engine& sender() { return *engines_[0]; }
-  Engine& receiver() { return *engines_[1]; }
-
-  Request* take(uint32_t rank, RequestKind kind, std::vector<char>& buffer) {
-    Request* request = engines_[rank]->take_request();
-    request->kind = kind;
-    request->mode = Mode::standard;
-    request->held_by_user = true;
-    request->memory = UserMemory(buffer.data(), buffer.size());
-    request->key = {2, 0, 5};
-    request->peer = &engines_[rank]->peer(1 - rank);
-    return request;
-  }
-
-  void start(uint64_t bytes) {
+  void post(uint64_t bytes) {
     out_.resize(bytes);
     for (char& byte : out_) byte = char(random_());
     in_.assign(bytes, 0);
-    receive_ = take(1, RequestKind::receive, in_);
-    send_ = take(0, RequestKind::send, out_);
+    receive_ = take(1, RequestKind::receive, in_, 5);
+    send_ = take(0, RequestKind::send, out_, 5);
     receiver().start_receive(receive_);
     sender().start_send(send_);
   }
   // Starts a message and lets it run until its first bytes have left.
   void begin(uint64_t bytes) {
-    start(bytes);
+    post(bytes);
     for (int turn = 0; turn < 1'000'000 && send_->stage != Stage::streaming; ++turn) both();
     ASSERT_EQ(int(send_->stage), int(Stage::streaming));
-  }
-  void both() {
-    receiver().advance();
-    sender().advance();
   }
   bool is_over() const { return send_->done && receive_->done; }
   void end() {
@@ -120,9 +64,6 @@ class Demand : public ::testing::Test {
     return header;
   }
 
-  std::mt19937_64 random_{base_seed()};
-  std::string story_;
-  std::unique_ptr<Engine> engines_[2];
   std::vector<char> out_, in_;
   Request *send_ = nullptr, *receive_ = nullptr;
 };
@@ -175,7 +116,7 @@ TEST_F(Demand, AndThoseBeforeIt) {
 }
 
 TEST_F(Demand, ItsMessageGoesFirst) {
-  start(4000 * page);
+  post(4000 * page);
   Request *first_send = send_, *first_receive = receive_;
   std::vector<char> first_out, first_in;
   first_out.swap(out_);
@@ -197,8 +138,8 @@ TEST_F(Demand, ItsMessageGoesFirst) {
 TEST_F(Demand, NotBeforeItStreams) {
   out_.assign(4000 * page, 'o');
   in_.assign(4000 * page, 0);
-  receive_ = take(1, RequestKind::receive, in_);
-  send_ = take(0, RequestKind::send, out_);
+  receive_ = take(1, RequestKind::receive, in_, 5);
+  send_ = take(0, RequestKind::send, out_, 5);
   sender().start_send(send_);
   ASSERT_NE(int(send_->stage), int(Stage::streaming));
   EXPECT_TRUE(sender().frame(1, demand(100 * page, false), nullptr));

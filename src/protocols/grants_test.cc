@@ -1,16 +1,10 @@
 // Two engines of one process, connected by TCP: several long messages at once, whose receives may
 // be released. They come one after the other, in the order in which they are needed, all of them
 // come, and what no engine would send is refused.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "protocols/engine.h"
+#include "protocols/engines_test_pair.h"
 
 namespace headway::protocols {
 namespace {
@@ -18,70 +12,22 @@ namespace {
 constexpr uint64_t size = 3'000'017;
 constexpr uint64_t both_edges = 2 * 4096;  // a message's, at most
 
-uint64_t base_seed() {
-  const char* given = getenv("HEADWAY_TEST_SEED");
-  return given ? strtoull(given, nullptr, 0) : 1;
-}
-
-std::string* fatal_story;
-void on_fatal(Outcome, uint32_t, const char* story) { *fatal_story += story; }
-
 struct Message {
   std::vector<char> out, in;
   Request *send = nullptr, *receive = nullptr;
   uint64_t come() const { return receive->done ? in.size() : receive->moved + receive->partial; }
 };
 
-class Grants : public ::testing::Test {
+class Grants : public TwoEngines {
  protected:
   void SetUp() override {
-    fatal_story = &story_;
-    settings::Settings settings;
-    settings.release_threshold_us = 0;  // every long message is worth it
-    for (uint32_t i = 0; i < 2; ++i) {
-      settings.early_release = i;  // one process can trap calls for one engine
-      engines_[i] = std::make_unique<Engine>();
-      Engine& engine = *engines_[i];
-      ASSERT_EQ(engine.prepare(settings, i, 2, on_fatal), Outcome::ok);
-      tcp::Config config;
-      config.rank = i;
-      config.size = 2;
-      config.interface = "lo";
-      ASSERT_EQ(engine.tcp.start(config, &engine), Outcome::ok) << engine.tcp.explanation();
-    }
-    for (uint32_t i = 0; i < 2; ++i) {
-      char card[1024];
-      ASSERT_NE(engines_[1 - i]->tcp.card(card, sizeof card), 0u);
-      ASSERT_EQ(engines_[i]->tcp.set_card(1 - i, card), Outcome::ok);
-      ASSERT_EQ(engines_[i]->use_tcp(), Outcome::ok);
-      engines_[i]->handoff.enter();
-    }
-    entered_ = true;
+    settings::Settings settings[2];
+    settings[0].early_release = 0;  // one process can trap calls for one engine
+    settings[1].early_release = 1;
+    settings[1].release_threshold_us = 0;  // every long message is worth it
+    start(settings);
+    if (HasFatalFailure()) return;
     if (!receiver().may_release()) GTEST_SKIP() << "no pages can be closed here";
-  }
-  void TearDown() override {
-    for (auto& engine : engines_) {
-      if (!engine || !entered_) continue;
-      engine->tcp.abandon();
-      engine->handoff.leave();
-      engine->handoff.stop();
-      engine->stop_guard();
-    }
-    EXPECT_EQ(story_, "");
-  }
-
-  Engine& sender() { return *engines_[0]; }
-  Engine& receiver() { return *engines_[1]; }
-
-  Request* take(uint32_t rank, RequestKind kind, std::vector<char>& buffer, int tag) {
-    Request* request = engines_[rank]->take_request();
-    request->kind = kind;
-    request->mode = Mode::standard;
-    request->held_by_user = true;
-    request->memory = UserMemory(buffer.data(), buffer.size());
-    request->key = {2, 0, tag};
-    request->peer = &engines_[rank]->peer(1 - rank);
-    return request;
   }
 
   // Posts them in order, sends them the other way round.
@@ -100,18 +46,6 @@ class Grants : public ::testing::Test {
       message.send = take(0, RequestKind::send, message.out, i);
       sender().start_send(message.send);
     }
-  }
-  void both() {
-    receiver().advance();
-    sender().advance();
-  }
-  template <typename Is>
-  bool run_until(Is is) {
-    for (int turn = 0; turn < 1'000'000; ++turn) {
-      if (is()) return true;
-      both();
-    }
-    return false;
   }
   bool all_landing() const {
     for (const Message& message : messages_) {
@@ -145,10 +79,6 @@ class Grants : public ::testing::Test {
     return header;
   }
 
-  std::mt19937_64 random_{base_seed()};
-  std::string story_;
-  std::unique_ptr<Engine> engines_[2];
-  bool entered_ = false;
   std::vector<Message> messages_;
 };
 

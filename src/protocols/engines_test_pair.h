@@ -1,0 +1,95 @@
+// For tests: two engines of one process, connected by TCP over the loopback device; engine 0 sends,
+// engine 1 receives. Thread: one, which holds both engines. A fatal error fails the test.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+
+class TwoEngines : public ::testing::Test {
+ protected:
+  void start(const settings::Settings (&settings)[2]) {
+    story().clear();
+    for (uint32_t i = 0; i < 2; ++i) {
+      engines_[i] = std::make_unique<Engine>();
+      Engine& engine = *engines_[i];
+      ASSERT_EQ(engine.prepare(settings[i], i, 2, on_fatal), Outcome::ok);
+      tcp::Config config;
+      config.rank = i;
+      config.size = 2;
+      config.interface = "lo";
+      ASSERT_EQ(engine.tcp.start(config, &engine), Outcome::ok) << engine.tcp.explanation();
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+      char card[1024];
+      ASSERT_NE(engines_[1 - i]->tcp.card(card, sizeof card), 0u);
+      ASSERT_EQ(engines_[i]->tcp.set_card(1 - i, card), Outcome::ok);
+      ASSERT_EQ(engines_[i]->use_tcp(), Outcome::ok);
+      engines_[i]->handoff.enter();
+    }
+    entered_ = true;
+  }
+  void TearDown() override {
+    for (auto& engine : engines_) {
+      if (!entered_) continue;
+      engine->tcp.abandon();
+      engine->handoff.leave();
+      engine->handoff.stop();
+      engine->stop_guard();
+    }
+    EXPECT_EQ(story(), "");
+  }
+
+  Engine& sender() { return *engines_[0]; }
+  Engine& receiver() { return *engines_[1]; }
+
+  Request* take(uint32_t rank, RequestKind kind, std::vector<char>& buffer, int tag) {
+    Request* request = engines_[rank]->take_request();
+    request->kind = kind;
+    request->mode = Mode::standard;
+    request->held_by_user = true;
+    request->memory = UserMemory(buffer.data(), buffer.size());
+    request->key = {2, 0, tag};
+    request->peer = &engines_[rank]->peer(1 - rank);
+    return request;
+  }
+  void both() {
+    receiver().advance();
+    sender().advance();
+  }
+  // False if it does not become true in a million turns.
+  template <typename Is>
+  bool run_until(Is is) {
+    for (int turn = 0; turn < 1'000'000; ++turn) {
+      if (is()) return true;
+      both();
+    }
+    return false;
+  }
+
+  static uint64_t base_seed() {
+    const char* given = getenv("HEADWAY_TEST_SEED");
+    return given ? strtoull(given, nullptr, 0) : 1;
+  }
+
+  std::mt19937_64 random_{base_seed()};
+  std::unique_ptr<Engine> engines_[2];
+
+ private:
+  static std::string& story() {
+    static std::string text;
+    return text;
+  }
+  static void on_fatal(Outcome, uint32_t, const char* what) { story() += what; }
+
+  bool entered_ = false;
+};
+
+}  // namespace headway::protocols
