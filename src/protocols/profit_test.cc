@@ -87,6 +87,16 @@ TEST_F(ProfitTest, TouchesCost) {
   EXPECT_EQ(released(20, here, buffer(1), few), 20);
 }
 
+// A slave that waits long for its slice, and computes while the rest of it comes.
+TEST_F(ProfitTest, ALongWaitDoesNotHideWhatIsWonBehindIt) {
+  const Released slice{
+      .closed_ns = 600'000 * us, .touched_ns = 580'000 * us, .closing_ns = 200 * us, .touches = 30};
+  EXPECT_EQ(released(20, here, buffer(0), slice), 20);
+  const Released nothing{
+      .closed_ns = 600'000 * us, .touched_ns = 598'000 * us, .closing_ns = 200 * us, .touches = 30};
+  EXPECT_LE(released(20, here, buffer(1), nothing), 3);
+}
+
 TEST_F(ProfitTest, WhatBeginsToWinIsReleasedAgain) {
   ASSERT_EQ(released(10, here, buffer(0), waited), 3);
   int messages = 1;
