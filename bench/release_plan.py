@@ -169,7 +169,7 @@ def sweep_cases(quick: bool) -> list[Case]:
                         size=size,
                         rows=16 * ranks if program == "pes" else size,
                         thin={"pes": 1, "nbody": 32, "m3": 4}[program],
-                        hosts=Hosts(ranks // 2, 100, SLOWED[program][share]),
+                        hosts=Hosts(ranks // 2, 100, SLOWED[program][share] * ranks // 8),
                         make=0,  # the share is to be communication alone
                         share=share,
                     )
@@ -179,12 +179,12 @@ def sweep_cases(quick: bool) -> list[Case]:
 
 # How much each cluster is slowed, by ranks and program: until two cores are idle for a third.
 DILATION = {
-    ("vplus", "pes"): {16: 2, 32: 4, 64: 8, 128: 24},
-    ("vplus", "nbody"): {16: 1, 32: 2, 64: 4, 128: 16},
-    ("vplus", "m3"): {16: 1, 32: 1, 64: 2, 128: 4},
-    ("v2", "pes"): {16: 6, 32: 12, 64: 24, 128: 96},
+    ("vplus", "pes"): {16: 2, 32: 4, 64: 12, 128: 24},
+    ("vplus", "nbody"): {16: 1, 32: 2, 64: 8, 128: 16},
+    ("vplus", "m3"): {16: 1, 32: 2, 64: 4, 128: 8},
+    ("v2", "pes"): {16: 6, 32: 12, 64: 32, 128: 96},
     ("v2", "nbody"): {16: 4, 32: 8, 64: 16, 128: 64},
-    ("v2", "m3"): {16: 4, 32: 4, 64: 8, 128: 16},
+    ("v2", "m3"): {16: 4, 32: 4, 64: 12, 128: 24},
 }
 CLOCK = {"vplus": 733.0, "v2": 2400.0}
 
