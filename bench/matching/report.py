@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.ticker import FuncFormatter  # noqa: E402
 
 import paper  # noqa: E402
+import real  # noqa: E402
 from plots import STYLE  # noqa: E402
 
 COLOURS = {"list": "#777777", "source": "#3c8d40", "pnp": "#b58900", "col+list": "#e07b00",
@@ -389,9 +390,11 @@ def write(out: Path, done: dict[str, Rows], machine: dict) -> None:
         figure78(out, done)
         figure910(out, done)
         length_plot(out, done)
+        real.picture(out, done)
     text = ["# Matching of virtual ranks", "", f"{machine['processor']}, {machine['date']}, load "
             f"{machine['load_before']:.1f} before.", ""]
-    for part in (paper_text, gains_text, short_text, length_text, wild_text, overhead_text, lists_text):
+    for part in (paper_text, gains_text, short_text, length_text, wild_text, overhead_text, lists_text,
+                 real.pair_text, real.threads_text, real.call_text):
         text += part(done)
     (out / "matching.md").write_text("\n".join(text + five) + "\n")
     (out / "matching.json").write_text(json.dumps({"machine": machine, "jobs": done}, indent=1) + "\n")

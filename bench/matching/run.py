@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """make bench-matching: the matching queues of one process that gets messages of 2 to 65,536 virtual
-ranks, in all designs, beside the paper's figures 1, 5 to 10 and table 2.
+ranks, in all designs, beside the paper's figures 1, 5 to 10 and table 2; and real ranks, beside MPICH
+and Open MPI.
 
 Every measurement is written down at once; --resume goes on where a run stopped. --check runs small
 cases and judges counts, not times (make test).
@@ -28,6 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 import check  # noqa: E402
 import paper  # noqa: E402
+import real  # noqa: E402
 import report  # noqa: E402
 
 LENGTHS = "1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768,65536"
@@ -138,7 +140,7 @@ def main() -> int:
     wanted = [part for part in arguments.only.split(",") if part]
     todo = [j for j in jobs(arguments.quick) if not wanted or any(j.name.startswith(w) for w in wanted)]
     if arguments.list:
-        print("\n".join(job.name for job in todo))
+        print("\n".join([*(job.name for job in todo), *real.names(arguments.quick)]))
         return 0
     out = (arguments.out or arguments.build / "bench-matching").resolve()
     out.mkdir(parents=True, exist_ok=True)
@@ -154,6 +156,8 @@ def main() -> int:
         except (RuntimeError, subprocess.TimeoutExpired) as failure:
             print(f"  no result: {failure}", file=sys.stderr)
             failed += 1
+    if not arguments.again:
+        failed += real.measure(store, arguments.build.resolve(), out, wanted, arguments.quick)
     report.write(out, store.done, machine)
     print(f"{out / 'matching.md'}, matching.json and pictures beside it")
     return 1 if failed or not store.done else 0
