@@ -36,9 +36,7 @@ void PostedQueue::post_slowly(Hook* receive) {
   table_.add(receive);
 }
 
-void PostedQueue::remove(Hook* receive) {
-  receive->queued = false;
-  --size_;
+void PostedQueue::take_out(Hook* receive) {
   if (lists_) {
     lists_->remove(receive);
     return;
@@ -65,9 +63,7 @@ Hook* PostedQueue::find(const Key& message, Traffic traffic, uint64_t& traversed
 
 Hook* PostedQueue::match_slowly(const Key& message, Traffic traffic, uint64_t& traversed) {
   Hook* found = find(message, traffic, traversed);
-  if (!found) return nullptr;
-  remove(found);
-  ++size_;  // match() counts it
+  if (found) take_out(found);
   return found;
 }
 

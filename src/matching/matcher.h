@@ -30,7 +30,11 @@ class PostedQueue {
       table_.add(receive);
     }
   }
-  void remove(Hook* receive);
+  void remove(Hook* receive) {
+    take_out(receive);
+    receive->queued = false;
+    --size_;
+  }
   // Takes the oldest receive that accepts the message with that exact key, or null.
   Hook* match(const Key& message, Traffic traffic = {}) {
     if (size_ == 0) return nullptr;
@@ -69,6 +73,7 @@ class PostedQueue {
   Hook* find(const Key& message, Traffic traffic, uint64_t& traversed);
   Hook* match_slowly(const Key& message, Traffic traffic, uint64_t& traversed);
   void post_slowly(Hook* receive);
+  void take_out(Hook* receive);
 
   Table<WholeKey> table_;
   Lists<true>* lists_ = nullptr;

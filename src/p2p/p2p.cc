@@ -82,7 +82,10 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
   Engine& engine = waiter.engine;
   engine.handoff.enter_briefly();
   Peer& peer = engine.peer(to.comm->job_rank(to.rank));
-  if (peer.via != protocols::Via::shm) engine.handoff.stay();  // a socket may take half of it
+  if (peer.via != protocols::Via::shm) {
+    engine.handoff.stay();  // a socket may take half of it
+    engine.hear(peer);
+  }
   if (mode != Mode::synchronous) [[likely]] {
     FrameHeader envelope;
     envelope.tag = to.tag;
@@ -146,6 +149,7 @@ Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Add
                     Mode mode) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
+  engine.hear(engine.peer(to.comm->job_rank(to.rank)));
   Request* request = make_send(engine, memory, to, mode);
   if (request) {
     keep(request, to);

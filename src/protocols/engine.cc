@@ -120,10 +120,11 @@ void Engine::complete(Request* request, Outcome outcome) {
     request->expected = false;
     landings_.remove(request);
     withheld_ -= request->withheld;
-    if (withheld_) [[unlikely]]
-      grant_next();
+    request->withheld = false;
+    grant_next();
+  } else if (request->withheld) [[unlikely]] {
+    request->withheld = false;  // a send that failed
   }
-  request->withheld = false;
   if (request->helpable | request->shared | request->claimed) [[unlikely]]
     end_one_copy(request);
   if (request->region) [[unlikely]]

@@ -34,6 +34,7 @@ struct EngineCounters {
   base::Counter collectives;
   base::Counter unexpected;
   base::Counter unexpected_bytes_most;
+  base::Counter pressures;  // times that they were too many
   base::Counter pulls, pushes, streams;
   base::Counter claims;      // sends that took an advertised receive
   base::Counter helped;      // pieces copied for a transfer that the other rank began
@@ -72,6 +73,12 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   }
 
   // --- sending ---
+  // Now and then before a send from outside the engine: whoever does nothing but send over a socket
+  // would never hear that the other side has had enough (unexpected.cc).
+  void hear(Peer& peer) {
+    if (peer.via == Via::tcp && peer.sequence % hear_every == hear_every - 1) [[unlikely]]
+      tcp.reap_peer(peer.rank, tcp_budget);
+  }
   // The whole message in one frame, now, without a request. False: not possible, nothing was done.
   bool send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory);
   // Starts request->memory as a message with request->key (source: own rank in the communicator).
@@ -241,6 +248,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   static constexpr uint32_t most_in_a_row = 16;  // receives that look at nothing else
   static constexpr uint64_t release_from = 3 * guard::page_bytes;  // one page inside, surely
   static constexpr uint64_t tcp_budget = 1 << 20;  // bytes read in one look at the sockets
+  static constexpr uint32_t hear_every = 64;       // sends
 
   struct Stretch {
     uint64_t offset, length;
@@ -273,8 +281,6 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
     if (may_foresee_ && !receive->region) ++changes_;
     if (receive->region) [[unlikely]]
       open_pages(receive, offset, n);
-    if (withheld_) [[unlikely]]
-      grant_next();
   }
   void open_pages(Request* receive, uint64_t offset, uint64_t n);
   void end_release(Request* receive);
@@ -314,7 +320,6 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool poll_ring(Peer& peer);
   bool take_frame(Peer& peer, const shm::Cell& cell);
   void meet_newcomers();
-  void give_arrived(Arrived* message);
   void fail(Outcome why, Peer& peer, const char* story);
   Request* by_wire_id(uint32_t id);
   static uint32_t id_of(const Request* request) {
@@ -345,7 +350,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void next_aside();
 
   // grants.cc
-  bool is_to_wait(Request* receive);
+  bool withhold(Request* receive);
   Request* next_granted() const;
   void grant_next();
   void grant(Request* receive);
@@ -399,8 +404,15 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
                       bool sender_waits);
   void clear_to_send(Request* receive, Way way);
+
+  // unexpected.cc
   Arrived* make_arrived(Peer& peer, const FrameHeader& header, uint64_t size, bool with_data);
-  void note_unexpected(int64_t bytes);
+  void give_arrived(Arrived* message);
+  static uint64_t bytes_of(const Arrived& message);
+  void press(Peer& from);
+  void relax();
+  void tell_pressure(Peer& peer, bool on);
+  void warn_of_flood();
   Arrived* find_unexpected(const matching::Key& key, matching::Traffic traffic) {
     return static_cast<Arrived*>(unexpected.find(key, traffic));
   }

@@ -30,6 +30,7 @@ struct Peer {
   bool connected = false;  // its ring is open, or its card is set
   bool lost = false;
   bool pressed = false;       // tcp: asked for handshakes
+  bool told = false;          // tcp: this side has asked it for them
   uint64_t eager_max = 0;     // decided at connect
   uint64_t arrival_rate = 0;  // of long messages from it, bytes a second; 0: not known
   uint32_t chunk = 0;         // bytes of a data frame

@@ -22,14 +22,6 @@ uint64_t offset_of(const FrameHeader& header) {
   return Kind(header.kind) == Kind::data ? header.context : 0;
 }
 
-matching::Key key_of(const FrameHeader& header) {
-  return {header.context, header.source, header.tag};
-}
-
-matching::Traffic traffic_of(const FrameHeader& header) {
-  return {header.collective, header.shape};
-}
-
 }  // namespace
 
 // --- frames ---
@@ -130,6 +122,7 @@ bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* bod
   receive->memory.write(header.context, body, header.length);
   receive->moved += header.length;
   note_arrival(receive, header.context, header.length);
+  grant_next();
   if (receive->moved == receive->total && !receive->claimed) {
     rate(*receive);
     note_received(receive->total);
@@ -207,6 +200,7 @@ void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing,
   const uint64_t before = receive->partial;
   receive->partial = arrived < landing.length ? arrived : landing.length;
   note_arrival(receive, offset_of(header) + before, receive->partial - before);
+  grant_next();
 }
 
 void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landing) {
@@ -408,78 +402,11 @@ void Engine::clear_to_send(Request* receive, Way way) {
   }
   FrameHeader header;
   header.kind = uint8_t(Kind::clear_send);
-  header.flags = is_to_wait(receive) ? flag_yes : 0;
+  header.flags = withhold(receive) ? flag_yes : 0;
   header.word = receive->remote;
   header.length = sizeof body;
   control(*receive->peer, header, &body);
   if (way == Way::push) expect_help(receive);
-}
-
-// --- unexpected messages ---
-
-Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t size,
-                              bool with_data) {
-  Arrived* message = arrived_.take();
-  char* data = nullptr;
-  if (message && with_data) {
-    data = size <= sizeof message->in_place ? message->in_place
-                                            : static_cast<char*>(base::heap_allocate(size));
-  }
-  if (!message || (with_data && !data)) {
-    if (message) arrived_.give(message);
-    fail(Outcome::no_memory, peer, "no memory for a message that no receive waits for");
-    return nullptr;
-  }
-  message->key = key_of(header);
-  message->synchronous = header.flags & flag_synchronous;
-  message->handshake = false;
-  message->traffic = traffic_of(header);
-  message->peer = &peer;
-  message->size = size;
-  message->have = 0;
-  message->remote = header.word;
-  message->asked = {};
-  message->own_send = nullptr;
-  message->claimed = nullptr;
-  message->data = data;
-  unexpected.add(message);
-  handoff.completed();  // a parked thread may probe for it
-  ++counters.unexpected;
-  if (data && data != message->in_place) note_unexpected(int64_t(size));
-  return message;
-}
-
-void Engine::give_arrived(Arrived* message) {
-  if (message->data && message->data != message->in_place) {
-    base::heap_free(message->data, message->size);
-    note_unexpected(-int64_t(message->size));
-  }
-  arrived_.give(message);
-}
-
-// Memory of unexpected messages has a limit; near it, senders are asked for handshakes.
-void Engine::note_unexpected(int64_t bytes) {
-  unexpected_bytes_ += uint64_t(bytes);
-  counters.unexpected_bytes_most.raise_to(unexpected_bytes_);
-  const bool pressure = pressure_ ? unexpected_bytes_ > settings_.unexpected_max / 2
-                                  : unexpected_bytes_ > settings_.unexpected_max;
-  if (pressure == pressure_) return;
-  pressure_ = pressure;
-  if (node.active()) node.own().pressure.store(pressure, std::memory_order_relaxed);
-  FrameHeader header;
-  header.kind = uint8_t(Kind::pressure);
-  header.flags = pressure ? flag_yes : 0;
-  for (uint32_t i = 0; uses_tcp && i < size_; ++i) {
-    if (peers_[i].via == Via::tcp && peers_[i].connected) control(peers_[i], header, nullptr);
-  }
-}
-
-Arrived* Engine::probe(const matching::Key& key) { return find_unexpected(key, {}); }
-
-Arrived* Engine::take_message(const matching::Key& key) {
-  Arrived* message = probe(key);
-  if (message) unexpected.remove(message);
-  return message;
 }
 
 // --- cancel ---

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/frame.h"
+#include "matching/hook.h"
 
 namespace headway::protocols {
 
@@ -55,6 +56,14 @@ struct ClearSend {
   uint32_t head, tail;
 };
 static_assert(sizeof(ClearSend) == 40);
+
+// Of an envelope.
+inline matching::Key key_of(const FrameHeader& header) {
+  return {header.context, header.source, header.tag};
+}
+inline matching::Traffic traffic_of(const FrameHeader& header) {
+  return {header.collective, header.shape};
+}
 
 inline constexpr uint32_t id_index_bits = 22;
 constexpr uint32_t wire_id(uint32_t index, uint32_t generation) {

@@ -110,6 +110,7 @@ constexpr Reader readers[] = {
     {"unexpected_bytes", [](const Engine& engine) { return engine.unexpected_bytes(); }},
     {"unexpected_bytes_most", engine_counter<&EngineCounters::unexpected_bytes_most>},
     {"unexpected", engine_counter<&EngineCounters::unexpected>},
+    {"unexpected_pressed", engine_counter<&EngineCounters::pressures>},
     {"posted_searches", [](const Engine& engine) { return engine.posted.counters.searches(); }},
     {"posted_traversed", [](const Engine& engine) { return engine.posted.counters.traversed(); }},
     {"posted_longest", posted_counter<&matching::Counters::longest>},

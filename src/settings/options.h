@@ -31,7 +31,7 @@ struct Settings {
   // protocols
   uint64_t eager_max_shm = 4096;
   uint64_t eager_max_tcp = 16384;
-  uint64_t unexpected_max = 256ull << 20;
+  uint64_t unexpected_max = 512ull << 20;
   uint64_t send_ahead = 16ull << 20;
   // early release
   uint64_t early_release = 3;
@@ -89,8 +89,9 @@ inline constexpr OptionInfo option_table[] = {
     {"EAGER_MAX_TCP", Category::protocols, Audience::tuner, OptionKind::bytes, "16K", "",
      "largest message sent without a handshake over TCP (at most 64K)", &Settings::eager_max_tcp,
      nullptr},
-    {"UNEXPECTED_MAX", Category::protocols, Audience::tuner, OptionKind::bytes, "256M", "",
-     "memory for messages that arrived before their receive; beyond it senders are slowed down",
+    {"UNEXPECTED_MAX", Category::protocols, Audience::tuner, OptionKind::bytes, "512M", "",
+     "memory for messages that arrived before their receive; beyond it their senders wait for "
+     "receives, and one line names ranks and tags",
      &Settings::unexpected_max, nullptr},
     {"SEND_AHEAD", Category::protocols, Audience::tuner, OptionKind::bytes, "16M", "",
      "memory for messages that blocking sends over a slow network copy, to return before the wire "

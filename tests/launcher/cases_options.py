@@ -32,7 +32,7 @@ def info_shows_the_options():
     result = run("--set", "SPIN=7us", "--info", env=environment(HEADWAY_EAGER_MAX_TCP="32K"))
     equal(result.code, 0, "--info", result)
     for text in ("PROGRESS", "SPIN             7us  (--set; default 50us)",
-                 "32K  (environment; default 16K)", "cores", "library", "UNEXPECTED_MAX   256M"):
+                 "32K  (environment; default 16K)", "cores", "library", "UNEXPECTED_MAX   512M"):
         expect(text in result.out, f"{text!r} in the info", result)
 
 
