@@ -40,7 +40,7 @@ struct Region {
   struct Owner {
     uint32_t token = 0;
     bool settles = false;
-    uint64_t closing_ns = 0, traps = 0;
+    uint64_t closing_ns = 0, traps = 0, thread_ns = 0;
   };
   Owner owner;
   uint64_t closed_at = 0;     // ns

@@ -65,6 +65,16 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
   return failed ? Outcome::no_resource : Outcome::ok;
 }
 
+uint64_t Handoff::thread_ns() const {
+  clockid_t clock;
+  timespec spent;
+  if (!with_thread_ || pthread_getcpuclockid(thread_, &clock) != 0 ||
+      clock_gettime(clock, &spent) != 0) {
+    return 0;
+  }
+  return uint64_t(spent.tv_sec) * 1'000'000'000 + uint64_t(spent.tv_nsec);
+}
+
 Outcome Handoff::watch(int sockets) {
   if (sockets < 0) return Outcome::ok;
   sockets_ = sockets;

@@ -151,6 +151,8 @@ class Handoff {
 
   const base::Doorbell& bell() const { return bell_; }
   bool has_thread() const { return with_thread_; }
+  // Processor time that the message thread has taken; 0 without one.
+  uint64_t thread_ns() const;
   bool is_held() const { return lock_.is_held(); }
 
   Driver driver = Driver::nobody;

@@ -87,6 +87,19 @@ TEST_F(ProfitTest, TouchesCost) {
   EXPECT_EQ(released(20, here, buffer(1), few), 20);
 }
 
+// A reader that is woken for the first page, and runs when the last one has come: the message thread
+// was on its core.
+TEST_F(ProfitTest, WhatTheMessageThreadTakesIsNotWon) {
+  const Released read{.closed_ns = 4'500 * us,
+                      .touched_ns = 4'100 * us,
+                      .closing_ns = 20 * us,
+                      .moving_ns = 340 * us,
+                      .touches = 1};
+  EXPECT_LE(released(20, here, buffer(0), read), 3);
+  const Released computed{.closed_ns = 4'500 * us, .closing_ns = 20 * us, .moving_ns = 340 * us};
+  EXPECT_EQ(released(20, here, buffer(1), computed), 20);
+}
+
 // A slave that waits long for its slice, and computes while the rest of it comes.
 TEST_F(ProfitTest, ALongWaitDoesNotHideWhatIsWonBehindIt) {
   const Released slice{

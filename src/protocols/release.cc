@@ -116,7 +116,8 @@ guard::Region* Engine::close(Request* receive, guard::Range range, bool keep) {
   region->owner = {.token = receive->profit,
                    .settles = learns_ && profit_.settles(receive->profit),
                    .closing_ns = closing_ns,
-                   .traps = traps().traps.load(std::memory_order_relaxed)};
+                   .traps = traps().traps.load(std::memory_order_relaxed),
+                   .thread_ns = learns_ ? handoff.thread_ns() : 0};
   if (region->owner.settles) settles_.store(true, std::memory_order_relaxed);
   return region;
 }
@@ -136,6 +137,7 @@ void Engine::arrived(guard::Region* region, size_t offset, uint64_t n) {
                    .touched_ns = end.waited_ns,
                    .inside_ns = end.inside_ns,
                    .closing_ns = end.owner.closing_ns,
+                   .moving_ns = handoff.thread_ns() - end.owner.thread_ns,
                    .traps = traps().traps.load(std::memory_order_relaxed) - end.owner.traps,
                    .touches = end.touches,
                    .settles = end.owner.settles});

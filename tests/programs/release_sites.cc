@@ -30,8 +30,16 @@ void receive_and_compute() {
   compute(2 * late_us);
 }
 
+// Faster than any data comes: there is nothing to win.
+void read_all() {
+  uint8_t sum = 0;
+  for (int at = 0; at < bytes; at += 4096) sum ^= *static_cast<volatile uint8_t*>(buffer + at);
+  asm volatile("" ::"r"(sum));
+}
+
 void receive_and_read() {
   MPI(MPI_Recv(buffer, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  read_all();
 }
 
 void receive_and_ask() {
@@ -61,6 +69,7 @@ void wait_and_read() {
   MPI_Request request;
   MPI(MPI_Irecv(buffer, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &request));
   MPI(MPI_Waitall(1, &request, MPI_STATUSES_IGNORE));
+  read_all();
 }
 
 struct Place {
