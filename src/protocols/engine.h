@@ -103,6 +103,10 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // A small message that comes at this very moment, without a request. False: look for it in the
   // ordinary way, nothing was done. `bytes`: what it brought.
   bool receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory, uint64_t& bytes);
+  // The same for one that lies here already. False, too, if more is to be done than to copy it.
+  // `source`, `tag`: whose it is.
+  bool receive_arrived(const matching::Key& key, const UserMemory& memory, uint64_t& bytes,
+                       int& source, int& tag);
   // The receive of a message that a matched probe took out of the queue.
   void start_matched_receive(Request* request, Arrived* message);
   // The oldest unexpected message with that (maybe wild) key; stays in the queue.

@@ -178,6 +178,24 @@ void Engine::warn_of_flood() {
   line.write_to(2);
 }
 
+bool Engine::receive_arrived(const matching::Key& key, const UserMemory& memory, uint64_t& bytes,
+                             int& source, int& tag) {
+  if (unexpected.size() == 0) return false;
+  Arrived* message = find_unexpected(key, {});
+  if (!message || message->own_send || message->handshake || message->synchronous ||
+      message->have != message->size || message->size > memory.bytes()) {
+    return false;
+  }
+  unexpected.remove(message);
+  bytes = message->size;
+  source = message->key.source;
+  tag = message->key.tag;
+  if (bytes) memory.write(0, message->data, bytes);
+  note_received(bytes);
+  give_arrived(message);
+  return true;
+}
+
 Arrived* Engine::probe(const matching::Key& key) { return find_unexpected(key, {}); }
 
 Arrived* Engine::take_message(const matching::Key& key) {
