@@ -134,7 +134,8 @@ void Handoff::enter_contended() {
 void Handoff::give_way() {
   const Driver mine = driver;
   lock_.unlock();
-  for (int turn = 0; turn < 2 * most_pauses && contenders_.load(std::memory_order_relaxed); ++turn) {
+  for (int turn = 0; turn < 2 * most_pauses && contenders_.load(std::memory_order_relaxed);
+       ++turn) {
     base::cpu_relax();
   }
   if (contenders_.load(std::memory_order_relaxed)) sched_yield();

@@ -35,6 +35,7 @@ Total run(const Plan& plan, int seeds) {
     total.settled.matched_probes += world.settled.matched_probes;
     total.settled.received_now += world.settled.received_now;
     total.settled.received_now_beside += world.settled.received_now_beside;
+    total.settled.received_arrived += world.settled.received_arrived;
     if (testing::Test::HasFailure()) break;
   }
   EXPECT_GT(total.settled.receives, 0u);
@@ -59,6 +60,7 @@ TEST(Engine, ReceivedAtOnce) {
   const Total total = run({.ranks = 2, .brief = true, .steps = 800, .longest = 4500}, 100);
   EXPECT_GT(total.settled.received_now, 150u);
   EXPECT_GT(total.settled.received_now_beside, 50u);
+  EXPECT_GT(total.settled.received_arrived, 500u);
 }
 
 TEST(Engine, WithCancels) {

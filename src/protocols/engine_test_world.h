@@ -61,7 +61,8 @@ struct Receive {
 
 struct Settled {
   uint64_t messages = 0, receives = 0, truncated = 0, cancelled_sends = 0, cancelled_receives = 0,
-           probes = 0, matched_probes = 0, received_now = 0, received_now_beside = 0, left = 0;
+           probes = 0, matched_probes = 0, received_now = 0, received_now_beside = 0,
+           received_arrived = 0, left = 0;
 };
 
 struct Plan {
@@ -286,15 +287,22 @@ inline void World::post(int rank, std::unique_ptr<Receive> receive, uint64_t roo
   receive->request = request;
   enter(rank);
   uint64_t bytes = 0;
-  if (request->peer && pick(2) &&
-      engine.receive_now(*request->peer, request->key, request->memory, bytes)) {
-    request->status_source = source;
-    request->status_tag = request->key.tag;
+  const auto whole = [&](int from, int tag) {
+    request->status_source = from;
+    request->status_tag = tag;
     request->sent_bytes = request->status_bytes = bytes;
     request->outcome = Outcome::ok;
     request->done.store(true);
+  };
+  int from = 0, tag = 0;
+  if (request->peer && pick(2) &&
+      engine.receive_now(*request->peer, request->key, request->memory, bytes)) {
+    whole(source, request->key.tag);
     ++settled.received_now;
     settled.received_now_beside += engine.posted_count() != 0;
+  } else if (pick(2) && engine.receive_arrived(request->key, request->memory, bytes, from, tag)) {
+    whole(from, tag);
+    ++settled.received_arrived;
   } else {
     engine.start_receive(request);
   }

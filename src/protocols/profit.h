@@ -1,10 +1,10 @@
 // Profit: where an early release is worth it. Learned for each place where the program waits and
 // each buffer that it waits for there: what a release won is the time that its pages were closed
 // without anybody waiting for them; what it cost is closing them, the touches, the trapped system
-// calls, and the message thread's work, which a thread that is woken waits for if they share a core.
-// Thread: holder of the engine. Owner: the engine. Invariant: bounded, a look and a lesson take the
-// same time always; pairs that share a record forget each other.
-// Source: rules 5 and 9 of the design's early release.
+// calls, and the message thread's work, which a thread that is woken waits for if they share a
+// core. Thread: holder of the engine. Owner: the engine. Invariant: bounded, a look and a lesson
+// take the same time always; pairs that share a record forget each other. Source: rules 5 and 9 of
+// the design's early release.
 #pragma once
 #include <cstdint>
 

@@ -87,8 +87,8 @@ TEST_F(ProfitTest, TouchesCost) {
   EXPECT_EQ(released(20, here, buffer(1), few), 20);
 }
 
-// A reader that is woken for the first page, and runs when the last one has come: the message thread
-// was on its core.
+// A reader that is woken for the first page, and runs when the last one has come: the message
+// thread was on its core.
 TEST_F(ProfitTest, WhatTheMessageThreadTakesIsNotWon) {
   const Released read{.closed_ns = 4'500 * us,
                       .touched_ns = 4'100 * us,
