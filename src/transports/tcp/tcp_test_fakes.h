@@ -21,7 +21,7 @@ namespace headway::tcp {
 struct Raw {
   int fd = -1;
   explicit Raw(int f) : fd(f) {}
-  Raw(Raw&& other) : fd(std::exchange(other.fd, -1)) {}
+  Raw(Raw&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
   ~Raw() {
     if (fd >= 0) close(fd);
   }
@@ -84,7 +84,7 @@ struct DeafPeer : FakePeer {
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     for (int i = 0; i < 8; ++i) {
       queued.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      (void)connect(queued.back().fd, reinterpret_cast<sockaddr*>(&to), sizeof to);
+      EXPECT_EQ(connect(queued.back().fd, reinterpret_cast<sockaddr*>(&to), sizeof to), -1);
       pollfd p = {queued.back().fd, POLLOUT, 0};
       if (poll(&p, 1, 50) == 0) return;
     }
