@@ -180,7 +180,7 @@ void Engine::warn_of_flood() {
 
 bool Engine::receive_arrived(const matching::Key& key, const UserMemory& memory, uint64_t& bytes,
                              int& source, int& tag) {
-  if (unexpected.size() == 0) return false;
+  if (unexpected.size() == 0 || pressure_) return false;  // its end is told to others
   Arrived* message = find_unexpected(key, {});
   if (!message || message->own_send || message->handshake || message->synchronous ||
       message->have != message->size || message->size > memory.bytes()) {
