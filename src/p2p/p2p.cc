@@ -155,9 +155,9 @@ Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Add
                     Mode mode) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
-  engine.hear(engine.peer(to.comm->job_rank(to.rank)));
   Request* request = make_send(engine, memory, to, mode);
   if (request) {
+    engine.hear(*request->peer);
     keep(request, to);
     engine.start_send(request);
   }

@@ -467,6 +467,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   guard::Choice choice_;
   guard::Dispatch dispatch_;
   bool pressure_ = false;
+  bool flood_told_ = false;  // warn_of_flood()
 };
 
 }  // namespace headway::protocols

@@ -8,8 +8,8 @@
 namespace headway::protocols {
 namespace {
 
-// Which values are most among many, in fixed memory: the counts of a value that makes more than one
-// part in `room` of all is never lost (Misra and Gries, 1982).
+// Which values are most among many, in fixed memory: a value that makes more than one part in
+// `room` of all is never lost (Misra and Gries, 1982).
 class Frequent {
  public:
   static constexpr int room = 16;
@@ -117,13 +117,14 @@ void Engine::press(Peer& from) {
     for (uint32_t i = 0; uses_tcp && i < size_; ++i) {
       if (peers_[i].via == Via::tcp && peers_[i].connected) tell_pressure(peers_[i], true);
     }
-    if (counters.pressures == 1 && settings_.unexpected_max) warn_of_flood();  // 0: asked for
   }
+  if (!flood_told_) warn_of_flood();
   if (from.via == Via::tcp && !from.told) tell_pressure(from, true);  // a newcomer
 }
 
 void Engine::relax() {
   pressure_ = false;
+  if (!flood_told_) warn_of_flood();
   if (node.active()) node.own().pressure.store(0, std::memory_order_relaxed);
   for (uint32_t i = 0; uses_tcp && i < size_; ++i) {
     if (peers_[i].told) tell_pressure(peers_[i], false);
@@ -138,8 +139,12 @@ void Engine::tell_pressure(Peer& peer, bool on) {
   control(peer, header, nullptr);
 }
 
-// One line, once in a process: who sends what nobody receives.
+// One line, once in a process: who sends what nobody receives. The message thread leaves it to the
+// program's next message: it must not stand still at a pipe that nobody reads.
 void Engine::warn_of_flood() {
+  if (handoff.driver == progress::Driver::thread) return;
+  flood_told_ = true;
+  if (settings_.unexpected_max == 0) return;  // it was asked for
   Frequent ranks, tags;
   uint64_t all = 0, of_collectives = 0;
   const auto each = [this](auto&& see) {
