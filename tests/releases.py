@@ -32,20 +32,6 @@ def needs_release(bench: Bench) -> None:
         raise Skip("nothing can be released on this machine")
 
 
-def waited_at_most(got: dict, most: int) -> None:
-    """So often, at most, did the program wait for a page: a receive that is released and read at once
-    waits, and is not released again and again. It is not the releases that are counted: where the
-    data is faster than the program, which it is on some machines at some times, nobody waits, and
-    there is no loss to learn from."""
-    expect(got["page_faults"] <= most, f"{got['page_faults']} waits in closed pages")
-
-
-def needs_waits(got: dict) -> None:
-    """What gains nothing is given up after three losses: there must have been so many."""
-    if got["page_faults"] < 3:
-        raise Skip(f"only {got['page_faults']} times had somebody to wait for a page")
-
-
 CASES = Cases()
 case = CASES.case
 # A message thread that gets no core for milliseconds hears of a touch when it is over.
@@ -68,9 +54,7 @@ def computes(bench):
 def reads(bench):
     needs_release(bench)
     got = bench.run("release_sites", ["60", "read"], EARLY_RELEASE="auto", VERBOSE="1")
-    expect(got["released"] >= 1, "nothing was released")
-    waited_at_most(got, 8)
-    needs_waits(got)
+    expect(1 <= got["released"] <= 8, f"{got['released']} of 60 receives were released")
     expect(got["release_given_up_touched_at_once"] >= 1, "the reason is not counted")
     expect(got["page_wait_ns"] > 3_000_000, "nobody waited for a page")
     expect(bench.lines("rank 1: early release: ") == 1, "no summary")
@@ -84,9 +68,7 @@ def sites(bench):
     needs_release(bench)
     for first, second in (("read", "compute"), ("wait_read", "wait_compute")):
         got = bench.run("release_sites", ["40", first, second], EARLY_RELEASE="auto")
-        expect(got["released"] >= 38, f"{got['released']} of 40 + 3 were released")
-        waited_at_most(got, 8)
-        needs_waits(got)
+        expect(38 <= got["released"] <= 48, f"{got['released']} of 40 + 3 were released")
         expect(got["release_given_up"] == 1, f"{got['release_given_up']} given up")
 
 
@@ -94,7 +76,7 @@ def sites(bench):
 def anew(bench):
     needs_release(bench)
     got = bench.run("release_sites", ["100", "anew"], EARLY_RELEASE="auto")
-    waited_at_most(got, 15)
+    expect(got["released"] <= 15, f"{got['released']} of 100 receives were released")
 
 
 @learning("a place that makes many system calls settles at the first")
@@ -210,7 +192,7 @@ def options(bench):
     for name, value in bad.items():
         got = bench.run("release_sites", ["30", "read"], **{name: value})
         expect(bench.lines(f"HEADWAY_{name}={value}") == 1, f"no single line about {name}")
-        waited_at_most(got, 8)
+        expect(got["released"] <= 8, "not the default, which learns")
 
 
 if __name__ == "__main__":
