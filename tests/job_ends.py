@@ -5,12 +5,10 @@ code and one clear sentence, and leave nothing behind. Also: programs of MPICH o
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,17 +18,10 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from harness import job, library  # noqa: E402
+from harness.cases import Cases, Skip, Wrong  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 TCP = {"HEADWAY_SHM": "off"}
-
-
-class Skip(Exception):
-    """The case cannot run here; the text says why."""
-
-
-class Wrong(Exception):
-    """The case found something wrong."""
 
 
 class Bench:
@@ -55,6 +46,10 @@ class Bench:
             raise Wrong(f"processes left behind: {', '.join(self.last.left_behind)}")
         return self.last
 
+    @property
+    def output(self) -> str:
+        return self.last.output + self.last.story if self.last else ""
+
     def soon(self, limit: float = 1.0) -> None:
         """Launcher and ranks were gone within the limit after the death. Only time in which the
         machine stood still is not counted."""
@@ -77,14 +72,8 @@ class Bench:
                 raise Wrong(f"the output does not say '{pattern}'")
 
 
-CASES: list[tuple[str, object]] = []
-
-
-def case(name: str, *arguments):
-    def add(function):
-        CASES.append((name, lambda bench: function(bench, *arguments)))
-        return function
-    return add
+CASES = Cases()
+case = CASES.case
 
 
 for transport_name, transport in (("shm", {}), ("tcp", TCP)):
@@ -456,46 +445,5 @@ def under_hydra(bench):
                    {"LD_LIBRARY_PATH": str(bench.mpi.library)})
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build")
-    parser.add_argument("--only", help="only cases whose name holds this text")
-    parser.add_argument("--list", action="store_true")
-    args = parser.parse_args()
-    if args.list:
-        print("\n".join(name for name, _ in CASES))
-        return 0
-    if shutil.which("sh") is None:
-        raise SystemExit("there is no sh")
-    mpi = library.Headway(args.build)
-    failed, ran, skipped = [], 0, 0
-    for name, function in CASES:
-        if args.only and args.only not in name:
-            continue
-        bench = Bench(mpi)
-        start = time.monotonic()
-        try:
-            function(bench)
-            problem = ""
-        except Skip as reason:
-            skipped += 1
-            print(f"skip             {name}: {reason}", flush=True)
-            continue
-        except Wrong as found:
-            problem = str(found)
-        ran += 1
-        print(f"{'FAIL' if problem else 'ok  '} {time.monotonic() - start:7.2f} s  {name}"
-              f"{'  <- ' + problem if problem else ''}", flush=True)
-        if problem:
-            failed.append(name)
-            print(f"    command: {' '.join(bench.command)}")
-            for line in (bench.last.output + bench.last.story if bench.last else "").splitlines():
-                print(f"    | {line}")
-    print(f"{ran} cases, {len(failed)} failed, {skipped} skipped")
-    for name in failed:
-        print(f"  failed: {name}")
-    return 1 if failed or ran == 0 else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(CASES.main(__doc__, HERE.parent / "build", Bench))

@@ -62,9 +62,9 @@ class Cases:
     def __init__(self):
         self.all: list[tuple[str, object]] = []
 
-    def case(self, name: str):
+    def case(self, name: str, *arguments):
         def add(function):
-            self.all.append((name, function))
+            self.all.append((name, lambda bench: function(bench, *arguments)))
             return function
         return add
 
@@ -80,8 +80,12 @@ class Cases:
         parser = argparse.ArgumentParser(description=about)
         parser.add_argument("--build", type=pathlib.Path, default=build)
         parser.add_argument("--only", help="only cases whose name holds this text")
+        parser.add_argument("--list", action="store_true", help="list the cases and stop")
         args = parser.parse_args()
-        failed, ran = 0, 0
+        if args.list:
+            print("\n".join(name for name, _ in self.all))
+            return 0
+        failed, ran, skipped = [], 0, 0
         for name, function in self.all:
             if args.only and args.only not in name:
                 continue
@@ -91,6 +95,7 @@ class Cases:
             try:
                 function(bench)
             except Skip as reason:
+                skipped += 1
                 print(f"skip             {name}: {reason}", flush=True)
                 continue
             except Wrong as found:
@@ -99,9 +104,13 @@ class Cases:
             print(f"{'FAIL' if problem else 'ok  '} {time.monotonic() - start:7.2f} s  {name}"
                   f"{'  <- ' + problem if problem else ''}", flush=True)
             if problem:
-                failed += 1
+                failed.append(name)
                 print(f"    command: {' '.join(bench.command)}")
                 for line in bench.output.splitlines():
                     print(f"    | {line}")
-        print(f"{ran} cases, {failed} failed")
-        return 77 if ran == 0 else 1 if failed else 0
+        print(f"{ran} cases, {len(failed)} failed, {skipped} skipped")
+        for name in failed:
+            print(f"  failed: {name}")
+        if ran == 0:
+            return 77 if skipped else 1
+        return 1 if failed else 0
