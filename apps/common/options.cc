@@ -5,10 +5,6 @@
 namespace apps {
 namespace {
 
-std::string wants(const std::string& name, const std::string& what, const char* got) {
-  return name + " wants " + what + ", not \"" + got + "\"";
-}
-
 // Takes one `--name value`; returns what is wrong, or an empty string.
 std::string take(const std::string& name, const char* value, const Program& program, Options& o) {
   if (name == "--size") {
@@ -22,25 +18,21 @@ std::string take(const std::string& name, const char* value, const Program& prog
                        std::to_string(program.least) + " to " + std::to_string(program.most),
                    value);
     }
-  } else if (name == "--iterations") {
-    if (!parse_long(value, 1, 1'000'000'000, o.iterations)) {
-      return wants(name, "a number above 0", value);
-    }
-  } else if (name == "--warmup") {
-    if (!parse_long(value, 0, 1'000'000, o.warmup)) return wants(name, "a number", value);
-  } else if (name == "--thin") {
-    if (!parse_long(value, 1, 64, o.thin)) return wants(name, "a number from 1 to 64", value);
+  } else if (name == "--form") {
+    if (!parse_form(value, o.form)) return wants(name, "messages or collective", value);
   } else if (name == "--make" && program.makes) {
     if (!parse_long(value, 0, 1'000'000, o.make)) return wants(name, "a number of cycles", value);
-  } else if (name == "--pace") {
-    if (!parse_mhz(value, o.pace_mhz)) return wants(name, "a clock in MHz", value);
   } else {
-    return "unknown option " + name;
+    return take_run_option(name, value, o);
   }
   return "";
 }
 
 }  // namespace
+
+std::string wants(const std::string& name, const std::string& what, const char* got) {
+  return name + " wants " + what + ", not \"" + got + "\"";
+}
 
 bool parse_long(const char* text, long least, long most, long& out) {
   char* end = nullptr;
@@ -58,13 +50,41 @@ bool parse_mhz(const char* text, double& out) {
   return true;
 }
 
+bool parse_form(const char* text, Form& out) {
+  for (const Form form : {Form::messages, Form::collective}) {
+    if (std::string(text) != name_of(form)) continue;
+    out = form;
+    return true;
+  }
+  return false;
+}
+
 bool parse_case(const char* text, const Case (&paper)[3], Case& out) {
   if (text[0] < 'A' || text[0] > 'C' || text[1] != '\0') return false;
   out = paper[text[0] - 'A'];
   return true;
 }
 
-std::string parse_options(int argc, char** argv, const Program& program, Options& o) {
+const char* name_of(Form form) { return form == Form::messages ? "messages" : "collective"; }
+
+std::string take_run_option(const std::string& name, const char* value, RunOptions& o) {
+  if (name == "--iterations") {
+    if (!parse_long(value, 1, 1'000'000'000, o.iterations)) {
+      return wants(name, "a number above 0", value);
+    }
+  } else if (name == "--warmup") {
+    if (!parse_long(value, 0, 1'000'000, o.warmup)) return wants(name, "a number", value);
+  } else if (name == "--thin") {
+    if (!parse_long(value, 1, 64, o.thin)) return wants(name, "a number from 1 to 64", value);
+  } else if (name == "--pace") {
+    if (!parse_mhz(value, o.pace_mhz)) return wants(name, "a clock in MHz", value);
+  } else {
+    return "unknown option " + name;
+  }
+  return "";
+}
+
+std::string parse_words(int argc, char** argv, RunOptions& o, const Take& take) {
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     if (arg == "--help" || arg == "-h") {
@@ -77,13 +97,21 @@ std::string parse_options(int argc, char** argv, const Program& program, Options
       return "unexpected argument \"" + arg + "\"";
     } else if (i + 1 == argc) {
       return arg + " wants a value";
-    } else if (std::string wrong = take(arg, argv[++i], program, o); !wrong.empty()) {
+    } else if (std::string wrong = take(arg, argv[++i]); !wrong.empty()) {
       return wrong;
     }
   }
+  return "";
+}
+
+std::string parse_options(int argc, char** argv, const Program& program, Options& o) {
+  const auto take_one = [&](const std::string& name, const char* value) {
+    return take(name, value, program, o);
+  };
+  std::string wrong = parse_words(argc, argv, o, take_one);
   if (o.size == 0) o.size = program.standard.size;
   if (o.iterations == 0) o.iterations = program.standard.iterations;
-  return "";
+  return wrong;
 }
 
 }  // namespace apps

@@ -1,7 +1,8 @@
 // N-Body: particles that attract each other, the second application of the early-release paper
 // (section 3.2), written as an ordinary MPI user would. Every rank owns a block of particles. In
 // each time step it sends its block to all others and receives theirs, adds up the forces of all
-// particles on its own ones, its own block's first, and moves them. Nothing here knows which MPI
+// particles on its own ones, its own block's first, and moves them. In the other form, that of the
+// prefetching paper's appendix, MPI_Allgather exchanges the blocks. Nothing here knows which MPI
 // library it runs on.
 #include <mpi.h>
 
@@ -13,6 +14,7 @@
 #include "common/iterations.h"
 #include "common/options.h"
 #include "common/pace.h"
+#include "common/world.h"
 #include "nbody/particles.h"
 
 namespace nbody {
@@ -32,6 +34,7 @@ const char* const kUsage =
     "  --iterations N   measured time steps (default 20; the papers' for A, B, C)\n"
     "  --warmup N       time steps before them, reported apart (default 0)\n"
     "  --thin N         only every N-th particle has mass: less arithmetic, same messages (1)\n"
+    "  --form FORM      messages: Send, Irecv, Waitall (default); collective: Allgather\n"
     "  --pace MHZ       take as long for the computation as a node of that clock (733: papers' "
     "vplus)\n"
     "  --check          rank 0 also repeats the whole run alone\n"
@@ -52,23 +55,14 @@ class Simulation {
 
  private:
   void exchange();
+  void allgather();
   void add_block(Block block);
   // The rank `distance` further on, round the ring.
   int neighbour(int distance) const { return (rank_ + distance + ranks_) % ranks_; }
   Block block(int rank) const { return block_of(n_, rank, ranks_); }
 
-  static int rank_in(MPI_Comm comm) {
-    int rank = 0;
-    MPI_Comm_rank(comm, &rank);
-    return rank;
-  }
-  static int size_of(MPI_Comm comm) {
-    int size = 0;
-    MPI_Comm_size(comm, &size);
-    return size;
-  }
-
   MPI_Comm comm_;
+  apps::Form form_;
   int rank_, ranks_;
   long n_;
   Particles particles_;
@@ -77,8 +71,9 @@ class Simulation {
 
 Simulation::Simulation(MPI_Comm comm, const apps::Options& options)
     : comm_(comm),
-      rank_(rank_in(comm)),
-      ranks_(size_of(comm)),
+      form_(options.form),
+      rank_(apps::place_in(comm).rank),
+      ranks_(apps::place_in(comm).ranks),
       n_(options.size),
       particles_(options.size, block(rank_), options.thin),
       pace_(options.pace_mhz, kCyclesPerPair, ranks_) {}
@@ -101,6 +96,22 @@ void Simulation::exchange() {
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
 }
 
+// The own block lies in its place already. All blocks are as long, or some are longer by one.
+void Simulation::allgather() {
+  if (n_ % ranks_ == 0) {
+    const int count = static_cast<int>(n_ / ranks_ * 7);
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DOUBLE, particles_.all(), count, MPI_DOUBLE, comm_);
+    return;
+  }
+  std::vector<int> counts, starts;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    counts.push_back(static_cast<int>(block(rank).count * 7));
+    starts.push_back(static_cast<int>(block(rank).first * 7));
+  }
+  MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DOUBLE, particles_.all(), counts.data(), starts.data(),
+                 MPI_DOUBLE, comm_);
+}
+
 void Simulation::add_block(Block b) {
   for (long source = b.first; source < b.first + b.count; ++source) {
     particles_.add_forces(source);
@@ -110,7 +121,11 @@ void Simulation::add_block(Block b) {
 
 void Simulation::step(apps::Iterations& log) {
   log.enter();
-  exchange();
+  if (form_ == apps::Form::collective) {
+    allgather();
+  } else {
+    exchange();
+  }
   log.leave();
   pace_.start();
   for (int distance = 0; distance < ranks_; ++distance) add_block(block(neighbour(distance)));
@@ -119,12 +134,7 @@ void Simulation::step(apps::Iterations& log) {
   log.done();
 }
 
-uint64_t Simulation::hash() {
-  const uint64_t mine = particles_.hash();
-  uint64_t all = 0;
-  MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, comm_);
-  return all;
-}
+uint64_t Simulation::hash() { return apps::sum_of_hashes(particles_.hash(), comm_); }
 
 double Simulation::momentum(int axis) {
   const double mine = particles_.momentum(axis);
@@ -143,13 +153,11 @@ std::string repeat_alone(apps::Options options, uint64_t hash) {
   return alone.hash() == hash ? "" : "the particles differ from a run on one rank";
 }
 
-int work(const apps::Options& options, int rank, int ranks) {
+int work(const apps::Options& options, const apps::Place& place) {
+  const int ranks = place.ranks;
   Simulation simulation(MPI_COMM_WORLD, options);
-  const int short_of_memory = !simulation.ok();
-  int any_short = 0;
-  MPI_Allreduce(&short_of_memory, &any_short, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  if (any_short) {
-    if (rank == 0) std::fprintf(stderr, "nbody: no memory for %ld particles\n", options.size);
+  if (apps::anywhere(!simulation.ok())) {
+    if (place.rank == 0) std::fprintf(stderr, "nbody: no memory for %ld particles\n", options.size);
     return 2;
   }
   double momentum[3];
@@ -169,45 +177,35 @@ int work(const apps::Options& options, int rank, int ranks) {
   double waits[2] = {0, 0};
   MPI_Reduce(mine, waits, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
   const uint64_t hash = simulation.hash();
-  if (rank != 0) return 0;
+  if (place.rank != 0) return 0;
   std::string wrong;
   if (!(drift < 1e-9)) wrong = "the momentum of the whole changed";
   if (options.check && wrong.empty()) wrong = repeat_alone(options, hash);
   std::printf(
       "{\"program\": \"nbody\", \"ranks\": %d, \"size\": %ld, \"iterations\": %ld, \"warmup\": "
-      "%ld, \"thin\": %ld, \"pace_mhz\": %g, \"late\": %.6f, \"blocked\": %.6f, %s, "
-      "\"momentum_drift\": %.3g, \"checksum\": \"%016llx\", \"check\": \"%s\"}\n",
-      ranks, options.size, options.iterations, options.warmup, options.thin, options.pace_mhz,
-      waits[0] / ranks, waits[1] / ranks, summary.json().c_str(), drift,
-      static_cast<unsigned long long>(hash), wrong.empty() ? "ok" : wrong.c_str());
+      "%ld, \"thin\": %ld, \"form\": \"%s\", \"pace_mhz\": %g, \"late\": %.6f, \"blocked\": %.6f, "
+      "%s, \"momentum_drift\": %.3g, \"checksum\": \"%016llx\", \"check\": \"%s\"}\n",
+      ranks, options.size, options.iterations, options.warmup, options.thin,
+      apps::name_of(options.form), options.pace_mhz, waits[0] / ranks, waits[1] / ranks,
+      summary.json().c_str(), drift, static_cast<unsigned long long>(hash),
+      wrong.empty() ? "ok" : wrong.c_str());
   std::fflush(stdout);
   return wrong.empty() ? 0 : 1;
+}
+
+std::string parse(int argc, char** argv, int ranks, apps::Options& options) {
+  std::string wrong = apps::parse_options(argc, argv, kProgram, options);
+  if (wrong.empty() && !options.help && options.size < ranks) {
+    wrong = std::to_string(options.size) + " particles cannot be split over " +
+            std::to_string(ranks) + " ranks";
+  }
+  return wrong;
 }
 
 }  // namespace
 }  // namespace nbody
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-
-  apps::Options options;
-  std::string wrong = apps::parse_options(argc, argv, nbody::kProgram, options);
-  if (wrong.empty() && !options.help && options.size < ranks) {
-    wrong = std::to_string(options.size) + " particles cannot be split over " +
-            std::to_string(ranks) + " ranks";
-  }
-  int result = 0;
-  if (!wrong.empty()) {
-    if (rank == 0) std::fprintf(stderr, "nbody: %s\n%s", wrong.c_str(), nbody::kUsage);
-    result = 2;
-  } else if (options.help) {
-    if (rank == 0) std::fputs(nbody::kUsage, stdout);
-  } else {
-    result = nbody::work(options, rank, ranks);
-  }
-  MPI_Finalize();
-  return result;
+  return apps::run_main<apps::Options>(argc, argv, "nbody", nbody::kUsage, nbody::parse,
+                                       nbody::work);
 }

@@ -1,7 +1,5 @@
 #include "pes/options.h"
 
-#include "common/options.h"
-
 namespace pes {
 namespace {
 
@@ -44,6 +42,8 @@ std::string take(const std::string& name, const char* value, Options& o) {
       o.order = Order::overlap;
     else
       return "--order is paper or overlap, not \"" + text + "\"";
+  } else if (name == "--form") {
+    if (!apps::parse_form(value, o.form)) return apps::wants(name, "messages or collective", value);
   } else if (name == "--problem") {
     if (text == "corners")
       o.problem = Problem::corners;
@@ -75,6 +75,8 @@ const char* const usage =
     "(corners only)\n"
     "  --order ORDER   paper: wait for the ghost rows, then update every row (default)\n"
     "                  overlap: update the inner rows first, wait then\n"
+    "  --form FORM     accepted for likeness: messages or collective; both papers have the same\n"
+    "                  pseudo-code, Irecv, Irecv, Send, Send, Wait, Wait, then all rows\n"
     "  --problem P     corners: driven by the boundary alone, as in the papers (default)\n"
     "                  charges: with round charges inside\n"
     "  --pace MHZ      take as long for the computation as a node of that clock (733: papers' "

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "common/options.h"
+
 namespace pes {
 
 enum class Order {
@@ -22,6 +24,7 @@ struct Options {
   long iterations = 1000;
   long warmup = 0;  // iterations before the measured ones
   Order order = Order::paper;
+  apps::Form form = apps::Form::messages;  // for likeness: both papers have the same messages
   Problem problem = Problem::corners;
   long alone = 9 * 16;  // exchanges without computation that are timed before the run
   double pace_mhz = 0;  // 0: full speed

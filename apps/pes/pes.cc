@@ -13,6 +13,7 @@
 
 #include "common/iterations.h"
 #include "common/pace.h"
+#include "common/world.h"
 #include "pes/field.h"
 #include "pes/options.h"
 
@@ -49,32 +50,22 @@ class Solver {
   void update_rows(long from, long to);
 
   MPI_Comm comm_;
+  apps::Place place_;
   Order order_;
   int above_ = MPI_PROC_NULL, below_ = MPI_PROC_NULL;
   Field field_;
   apps::Pace pace_;
-
-  static int rank_in(MPI_Comm comm) {
-    int rank = 0;
-    MPI_Comm_rank(comm, &rank);
-    return rank;
-  }
-  static int size_of(MPI_Comm comm) {
-    int size = 0;
-    MPI_Comm_size(comm, &size);
-    return size;
-  }
 };
 
 Solver::Solver(MPI_Comm comm, const Options& options)
     : comm_(comm),
+      place_(apps::place_in(comm)),
       order_(options.order),
-      field_(options.n, options.rows, rank_in(comm), size_of(comm), options.problem),
-      pace_(options.pace_mhz, kCyclesPerPoint, size_of(comm)) {
+      field_(options.n, options.rows, place_.rank, place_.ranks, options.problem),
+      pace_(options.pace_mhz, kCyclesPerPoint, place_.ranks) {
   // At the ends of the grid MPI_PROC_NULL stays: messages to and from it do nothing.
-  const int rank = rank_in(comm);
-  if (rank > 0) above_ = rank - 1;
-  if (rank < size_of(comm) - 1) below_ = rank + 1;
+  if (place_.rank > 0) above_ = place_.rank - 1;
+  if (place_.rank < place_.ranks - 1) below_ = place_.rank + 1;
 }
 
 void Solver::update_rows(long from, long to) {
@@ -145,12 +136,7 @@ double Solver::residual() {
   return largest(field_.residual());
 }
 
-uint64_t Solver::hash() {
-  const uint64_t mine = field_.hash();
-  uint64_t all = 0;
-  MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, comm_);
-  return all;
-}
+uint64_t Solver::hash() { return apps::sum_of_hashes(field_.hash(), comm_); }
 
 double mean_over_ranks(double mine, int ranks) {
   double sum = 0;
@@ -293,13 +279,13 @@ void print(const Options& o, const Timing& t, const Verdict& v, int ranks) {
   const double iterations = static_cast<double>(o.iterations);
   std::printf(
       "{\"program\": \"pes\", \"ranks\": %d, \"n\": %ld, \"rows\": %ld, \"iterations\": %ld, "
-      "\"warmup\": %ld, \"order\": \"%s\", "
+      "\"warmup\": %ld, \"order\": \"%s\", \"form\": \"%s\", "
       "\"problem\": \"%s\", \"pace_mhz\": %g, \"seconds\": %.6f, \"computing\": %.6f, "
       "\"waiting\": %.6f, \"imbalance\": %.6f, \"late\": %.6f, \"blocked\": %.6f, "
       "\"communication\": %.6f, \"communication_alone\": %.6f, %s, ",
-      ranks, o.n, o.rows, o.iterations, o.warmup, name_of(o.order), name_of(o.problem), o.pace_mhz,
-      t.total, t.computing, t.waiting, t.imbalance, t.late, t.blocked, t.visible * iterations,
-      t.alone * iterations, t.each.json().c_str());
+      ranks, o.n, o.rows, o.iterations, o.warmup, name_of(o.order), apps::name_of(o.form),
+      name_of(o.problem), o.pace_mhz, t.total, t.computing, t.waiting, t.imbalance, t.late,
+      t.blocked, t.visible * iterations, t.alone * iterations, t.each.json().c_str());
   // One rank has nobody to exchange rows with, so nothing could be hidden.
   if (ranks > 1 && t.alone > 0) {
     std::printf("\"hidden\": %.4f, ", 1 - t.visible / t.alone);
@@ -319,12 +305,10 @@ void print(const Options& o, const Timing& t, const Verdict& v, int ranks) {
   std::fflush(stdout);
 }
 
-int work(const Options& options, int rank, int ranks) {
+int work(const Options& options, const apps::Place& place) {
+  const int rank = place.rank, ranks = place.ranks;
   Solver solver(MPI_COMM_WORLD, options);
-  const int short_of_memory = !solver.ok();
-  int any_short = 0;
-  MPI_Allreduce(&short_of_memory, &any_short, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  if (any_short) {
+  if (apps::anywhere(!solver.ok())) {
     if (rank == 0) std::fprintf(stderr, "pes: not enough memory for N = %ld\n", options.n);
     return 2;
   }
@@ -348,22 +332,5 @@ int work(const Options& options, int rank, int ranks) {
 }  // namespace pes
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-
-  pes::Options options;
-  const std::string wrong = pes::parse_options(argc, argv, ranks, options);
-  int result = 0;
-  if (!wrong.empty()) {
-    if (rank == 0) std::fprintf(stderr, "pes: %s\n%s", wrong.c_str(), pes::usage);
-    result = 2;
-  } else if (options.help) {
-    if (rank == 0) std::fputs(pes::usage, stdout);
-  } else {
-    result = pes::work(options, rank, ranks);
-  }
-  MPI_Finalize();
-  return result;
+  return apps::run_main<pes::Options>(argc, argv, "pes", pes::usage, pes::parse_options, pes::work);
 }

@@ -163,6 +163,52 @@ class Pes(unittest.TestCase):
         self.assertIn("/nonexistent/field", done.stderr)
 
 
+class Forms(unittest.TestCase):
+    """The appendix of the prefetching paper: collective calls, the same bits."""
+
+    def check(self, program, sizes):
+        for size in sizes:
+            arguments = ("--size", size, "--iterations", 3, "--warmup", 1)
+            alone = result(program, 1, *arguments)["checksum"]
+            for ranks in (1, 2, 3, 4, 8):
+                for form in ("messages", "collective"):
+                    with self.subTest(program=program, size=size, ranks=ranks, form=form):
+                        got = result(program, ranks, *arguments, "--form", form)
+                        self.assertEqual((got["checksum"], got["form"]), (alone, form))
+                        self.assertIn(got["check"], ("ok", "not asked"))
+
+    def test_nbody(self):
+        # 24 share evenly among 2, 3, 4 and 8: Allgather; 61 among none of them: Allgatherv.
+        self.check("nbody", (24, 61))
+
+    def test_m3(self):
+        # 42 rows share evenly among 1, 2, 3 and 7 slaves, 41 among one alone.
+        self.check("m3", (42, 41))
+
+    def test_pes(self):
+        self.check("pes", (33,))
+
+    def test_large_messages(self):
+        for program, size, thin in (("nbody", 4096, 16), ("m3", 255, 1), ("m3", 256, 16)):
+            arguments = ("--size", size, "--iterations", 2, "--thin", thin, "--check")
+            got = [result(program, 4, *arguments, "--form", form)
+                   for form in ("messages", "collective")]
+            self.assertEqual(got[0]["checksum"], got[1]["checksum"])
+            self.assertEqual(got[1]["check"], "ok")
+
+    def test_pace(self):
+        # As in PaperPrograms: the form does not change what is computed.
+        for program, ranks, size, ideal in (("nbody", 2, 200, 0.0524), ("m3", 3, 120, 0.10368)):
+            got = result(program, ranks, "--size", size, "--iterations", 3, "--pace", 100,
+                         "--form", "collective")
+            self.assertGreaterEqual(got["iteration"]["computing"], 0.98 * ideal)
+
+    def test_bad_form(self):
+        for program in ("nbody", "m3", "pes"):
+            self.assertIn("--form wants messages or collective",
+                          run(2, program, "--form", "gather").stderr)
+
+
 class PaperPrograms(unittest.TestCase):
     """What nbody and m3 have in common."""
 
