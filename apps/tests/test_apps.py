@@ -209,6 +209,87 @@ class Forms(unittest.TestCase):
                           run(2, program, "--form", "gather").stderr)
 
 
+class Nas(unittest.TestCase):
+    """ft and is, whose small classes NAS publishes results for."""
+
+    def check_same_bits(self, program, arguments, counts, compared):
+        alone = result(program, 1, *arguments, "--check")
+        self.assertEqual((alone["check"], alone["nas_compared"]), ("ok", compared))
+        for ranks in counts:
+            with self.subTest(program=program, arguments=arguments, ranks=ranks):
+                got = result(program, ranks, *arguments)
+                self.assertEqual((got["checksum"], got["check"]), (alone["checksum"], "ok"))
+                self.assertEqual((got["ranks"], got["nas_compared"]), (ranks, compared))
+
+    def test_ft(self):
+        self.check_same_bits("ft", (), (2, 4, 8), 6)
+        self.check_same_bits("ft", ("--thin", 8), (2, 8), 0)
+        got = result("ft", 4, "--class", "W")
+        self.assertEqual((got["check"], got["nas_compared"]), ("ok", 6))
+        self.assertLess(got["nas_error"], 1e-12)
+
+    def test_is(self):
+        self.check_same_bits("is", (), (2, 3, 4, 8), 50)
+        self.check_same_bits("is", ("--thin", 16), (2, 3, 8), 0)
+        got = result("is", 4, "--class", "W")
+        self.assertEqual((got["check"], got["nas_compared"]), ("ok", 50))
+
+    def test_ft_longer_and_shorter_than_published(self):
+        got = result("ft", 2, "--iterations", 7, "--warmup", 2, "--check")
+        self.assertEqual((got["check"], got["nas_compared"]), ("ok", 6))
+        self.assertGreater(got["iteration"]["warmup_mean"], 0)
+        self.assertEqual(result("ft", 2, "--iterations", 2)["nas_compared"], 2)
+
+    def test_is_longer_than_published(self):
+        # Ten iterations change keys; all later ones rank the same.
+        got = result("is", 3, "--iterations", 10, "--warmup", 3, "--check")
+        self.assertEqual((got["check"], got["nas_compared"]), ("ok", 65))
+
+    def test_thin_and_check(self):
+        for thin in (2, 64):
+            for program in ("ft", "is"):
+                got = result(program, 4, "--thin", thin, "--iterations", 3, "--check")
+                self.assertEqual((got["check"], got["thin"]), ("ok", thin))
+
+    def test_many_ranks(self):
+        # As thin as planes can be; and ranks without a bucket or a key of their own.
+        self.assertEqual(result("ft", 16, "--class", "W", "--iterations", 1)["check"], "ok")
+        self.assertEqual(result("is", 16, "--thin", 64, "--iterations", 2)["check"], "ok")
+
+    def test_checksum_tells_results_apart(self):
+        for program in ("ft", "is"):
+            seen = {result(program, 2, "--iterations", i)["checksum"] for i in (1, 2, 3)}
+            self.assertEqual(len(seen), 3, program)
+
+    def test_pace(self):
+        # 2^18 points, 4504 cycles; 2^16 keys, 358 cycles; 2 ranks of 8000 and 100 MHz.
+        for program, mhz, ideal in (("ft", 8000, 0.0738), ("is", 100, 0.1173)):
+            got = result(program, 2, "--iterations", 4, "--pace", mhz, "--thin", 8)
+            computing = got["iteration"]["computing"]
+            self.assertGreaterEqual(computing, 0.98 * ideal)
+            self.assertLess(computing, 1.5 * ideal + 0.2)
+
+    def test_bad_arguments(self):
+        for program in ("ft", "is"):
+            for arguments, word in ((("--class", "D"), "--class wants"), (("--class", ""), "--class"),
+                                    (("--class",), "--class"), (("--size", 64), "unknown option"),
+                                    (("--thin", 3), "power of two"), (("--thin", 0), "--thin"),
+                                    (("--iterations", 0), "--iterations"),
+                                    (("--pace", "x"), "--pace"), ((8,), "unexpected argument")):
+                with self.subTest(program=program, arguments=arguments):
+                    done = run(2, program, *arguments)
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertEqual(done.stderr.count(f"{program}: "), 1, done.stderr)
+                    self.assertIn(word, done.stderr)
+
+    def test_ranks_that_cannot_share(self):
+        self.assertIn("class S cannot be split over 3 ranks: a power of two is wanted, 64 at most",
+                      run(3, "ft").stderr)
+        # 1024 runs of 64 keys: the first rank wants 21 of them.
+        self.assertIn("cannot be split over 49 ranks: 48 at most",
+                      run(49, "is", "--thin", 64).stderr)
+
+
 class PaperPrograms(unittest.TestCase):
     """What nbody and m3 have in common."""
 
