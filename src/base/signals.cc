@@ -10,7 +10,7 @@
 namespace headway::base {
 namespace {
 
-constinit std::atomic<bool (*)(const void*)> access_handler{nullptr};
+constinit std::atomic<AccessHandler> access_handlers[2] = {};
 struct sigaction former_handler;  // written before ours is installed
 constinit std::atomic<void (*)(int)> dump_handler{nullptr};
 
@@ -49,12 +49,14 @@ void pass_on(int number, siginfo_t* info, void* context) {
 
 void on_fault(int number, siginfo_t* info, void* context) {
   const int error = errno;
-  const auto handler = access_handler.load(std::memory_order_acquire);  // pairs with the store
-  bool ours = info->si_code == SEGV_ACCERR && handler;
-  if (ours) {
+  bool ours = false;
+  if (info->si_code == SEGV_ACCERR) {
     // Trapped, its calls would wait for the very page that it opens.
     const OwnCalls pass;
-    ours = handler(info->si_addr);
+    for (const auto& slot : access_handlers) {
+      const AccessHandler handler = slot.load(std::memory_order_acquire);  // pairs with the store
+      ours = ours || (handler && handler(info->si_addr));
+    }
   }
   errno = error;
   if (!ours) pass_on(number, info, context);
@@ -90,8 +92,13 @@ bool on_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
   return done;
 }
 
-bool on_access_fault(bool (*handler)(const void* address)) {
-  access_handler.store(handler, std::memory_order_release);  // pairs with on_fault
+bool on_access_fault(AccessHandler handler) {
+  bool taken = false;
+  for (auto& slot : access_handlers) {
+    AccessHandler nobody = nullptr;
+    taken = taken || slot.compare_exchange_strong(nobody, handler);  // pairs with on_fault
+  }
+  if (!taken) return false;
   if (sees_access_faults()) return true;
   if (sigaction(SIGSEGV, nullptr, &former_handler) != 0) return false;
   struct sigaction ours {};
@@ -107,9 +114,13 @@ bool sees_access_faults() {
          now.sa_sigaction == on_fault;
 }
 
-void leave_access_faults() {
-  if (sees_access_faults()) sigaction(SIGSEGV, &former_handler, nullptr);
-  access_handler.store(nullptr, std::memory_order_release);  // pairs with on_fault
+void leave_access_faults(AccessHandler handler) {
+  bool others = false;
+  for (auto& slot : access_handlers) {
+    AccessHandler there = handler;
+    others |= !slot.compare_exchange_strong(there, nullptr) && there;  // pairs with on_fault
+  }
+  if (!others && sees_access_faults()) sigaction(SIGSEGV, &former_handler, nullptr);
 }
 
 }  // namespace headway::base

@@ -13,13 +13,14 @@ void on_fork(void (*before)(), void (*child)());
 // Called around every fork. Once for the life of the process; true from then on.
 bool on_fork(void (*prepare)(), void (*parent)(), void (*child)());
 
-// A touch of memory that is mapped but not accessible asks `handler` first: true means that the
-// access may be tried again. All else goes to the handler that was there before. SIGSAFE. False:
-// the system forbids it.
-bool on_access_fault(bool (*handler)(const void* address));
+// A touch of memory that is mapped but not accessible asks `handler` first, and the other of the
+// two that there may be: true means that the access may be tried again. All else goes to the
+// handler that was there before. SIGSAFE. False: the system forbids it, or there are two.
+using AccessHandler = bool (*)(const void* address);
+bool on_access_fault(AccessHandler handler);
 // False once the program has put a handler of its own over ours.
 bool sees_access_faults();
-// Puts the former handler back, if ours is still the one.
-void leave_access_faults();
+// With the last one goes ours, if it is still there, for the former.
+void leave_access_faults(AccessHandler handler);
 
 }  // namespace headway::base

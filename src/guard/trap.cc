@@ -49,7 +49,7 @@ Outcome Trap::start() {
 
 void Trap::stop() {
   if (started.load() != this) return;
-  base::leave_access_faults();
+  base::leave_access_faults(on_fault);
   started.store(nullptr);
   aliases_.stop();
   prober_.stop();
