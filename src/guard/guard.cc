@@ -75,6 +75,17 @@ Region* Guard::close_with_contents(Range range) { return close(range, true); }
 Region* Guard::close(Range range, bool keep) {
   if (!mechanism_ || !range.pages) return nullptr;
   const base::SpinGuard held(lock_);
+  if (Follower* follower = mechanism_->follower()) follower->yield(range);
+  Region* region = close_yielded(range, keep);
+  if (!region) regained(range);
+  return region;
+}
+
+void Guard::regained(Range range) {
+  if (Follower* follower = mechanism_->follower()) follower->regain(range);
+}
+
+Region* Guard::close_yielded(Range range, bool keep) {
   if (!is_plain(range)) return ++counters.no_memory, nullptr;
   if (!leave_to_others(range)) return ++counters.overlaps, nullptr;
   Region* region = regions_.take();
@@ -228,9 +239,12 @@ void Guard::finish(Region* region) {
   const size_t pages = region->range.pages;
   if (!region->places) {
     mechanism_->forget(region->range);
+    regained(region->range);
   } else {
     for (size_t i = 0; i < pages; ++i) {
-      if (region->places[i]) mechanism_->forget({region->places[i], 1});
+      if (!region->places[i]) continue;
+      mechanism_->forget({region->places[i], 1});
+      regained({region->places[i], 1});
     }
     base::heap_free(region->places, pages * sizeof(char*));
   }

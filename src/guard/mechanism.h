@@ -47,6 +47,17 @@ class Listener {
   ~Listener() = default;
 };
 
+// Who follows writes to pages of the program (Versions). A mapping, or its part, belongs to one
+// userfaultfd at a time: the guard's while pages of it are closed.
+class Follower {
+ public:
+  virtual void yield(Range range) = 0;   // it is about to be closed
+  virtual void regain(Range range) = 0;  // it is open again, or was not closed
+
+ protected:
+  ~Follower() = default;
+};
+
 class Mechanism {
  public:
   virtual Kind kind() const = 0;
@@ -68,8 +79,15 @@ class Mechanism {
   virtual void serve(Listener& listener) = 0;
   virtual int descriptor() const = 0;  // to wait on, or -1
 
+  // Null: nobody.
+  void set_follower(Follower* follower) { follower_ = follower; }
+  Follower* follower() const { return follower_; }
+
  protected:
   ~Mechanism() = default;
+
+ private:
+  Follower* follower_ = nullptr;
 };
 
 }  // namespace headway::guard

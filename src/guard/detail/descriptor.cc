@@ -1,6 +1,7 @@
 #include "guard/detail/descriptor.h"
 
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <initializer_list>
 #include <linux/userfaultfd.h>
@@ -31,6 +32,14 @@ struct uffdio_move {
   __s64 move;
 };
 #define UFFDIO_MOVE _IOWR(UFFDIO, 0x05, struct uffdio_move)
+#endif
+
+// Linux 6.4 and 6.7.
+#ifndef UFFD_FEATURE_WP_UNPOPULATED
+#define UFFD_FEATURE_WP_UNPOPULATED (1 << 13)
+#endif
+#ifndef UFFD_FEATURE_WP_ASYNC
+#define UFFD_FEATURE_WP_ASYNC (1 << 15)
 #endif
 
 namespace headway::guard {
@@ -76,6 +85,14 @@ Outcome Descriptor::start(uint64_t features, bool moves) { return open(events | 
 
 void Descriptor::start_to_probe() { (void)open(0, true); }
 
+Outcome Descriptor::start_to_follow() {
+  const Outcome opened = open(
+      UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_UNPOPULATED | UFFD_FEATURE_WP_ASYNC, true);
+  if (opened != Outcome::ok || moves_) return opened;
+  stop();
+  return Outcome::unsupported;
+}
+
 Outcome Descriptor::open(uint64_t features, bool moves) {
   fd_ = open_any(sees_kernel_);
   if (fd_ < 0) {
@@ -113,6 +130,12 @@ void Descriptor::unwatch(Range range) const {
   uffdio_range which = {reinterpret_cast<uint64_t>(range.base), range.bytes()};
   // Whatever of it is no longer ours, or no longer there, is not watched either.
   (void)ioctl(fd_, UFFDIO_UNREGISTER, &which);
+}
+
+bool Descriptor::unprotect(Range range) const {
+  uffdio_writeprotect wish = {};
+  wish.range = {reinterpret_cast<uint64_t>(range.base), range.bytes()};
+  return ioctl(fd_, UFFDIO_WRITEPROTECT, &wish) == 0;
 }
 
 // `to` must be watched. True: all of it, `done` bytes else.
@@ -172,6 +195,16 @@ bool Descriptor::move_there_and_back(Range range, char* aside) const {
 
 bool Descriptor::is_held(Range range) const {
   if (!moves_) return false;
+  // A signal handler that touched these pages would wait for us for ever.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool held = cannot_move(range);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return held;
+}
+
+bool Descriptor::cannot_move(Range range) const {
   char* aside = map_aside(range.pages);
   bool moved = false;
   for (int i = 0; i < 2 && !moved && aside; ++i) {

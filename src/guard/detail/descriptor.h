@@ -24,6 +24,9 @@ class Descriptor {
   Outcome start(uint64_t features, bool moves = true);
   // For is_held() only: nobody reads of events.
   void start_to_probe();
+  // For pages whose writes are noted without telling anybody, and is_held(); no events either.
+  // unsupported: before Linux 6.8.
+  Outcome start_to_follow();
   void stop();
   int fd() const { return fd_; }
   // Faults inside system calls wait, too. Without, the kernel answers EFAULT to them.
@@ -31,6 +34,8 @@ class Descriptor {
 
   Outcome watch(Range range, uint64_t mode) const;
   void unwatch(Range range) const;
+  // The pages count as written. False: a part is not watched for writes.
+  bool unprotect(Range range) const;
   // Pages can be moved (Linux 6.8); else nothing tells pinned ones from others.
   bool can_move() const { return moves_; }
   // Moves the pages of a watched range to fresh memory at `to`, and so closes it. refused: one is
@@ -44,6 +49,7 @@ class Descriptor {
  private:
   Outcome open(uint64_t features, bool moves);
   bool move(char* from, char* to, size_t bytes, size_t& done) const;
+  bool cannot_move(Range range) const;
   bool move_there_and_back(Range range, char* aside) const;
 
   int fd_ = -1;

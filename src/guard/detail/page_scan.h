@@ -1,0 +1,44 @@
+// PageScan: what the system knows of pages by /proc/self/pagemap: which ones were written since
+// they were last protected (PAGEMAP_SCAN, Linux 6.7). Thread: any. Owner: who follows writes.
+// Invariant: a page is called unchanged only where the system says so of this very page; a range
+// with a hole, and whatever is not said, is not.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/outcome.h"
+#include "guard/mechanism.h"
+
+namespace headway::guard {
+
+class PageScan {
+ public:
+  enum class Answer : uint8_t {
+    all,         // of each page it is known
+    unfollowed,  // a part belongs to no userfaultfd that protects without telling
+    gone         // nothing is mapped somewhere, or the system did not answer
+  };
+  class Writes {
+   public:
+    virtual void written(Range range) = 0;
+
+   protected:
+    ~Writes() = default;
+  };
+
+  Outcome open();
+  void close();
+  // Tells what was written since the last time, and protects it again, each page in one step. Other
+  // answers than `all`: some may have been protected without being told.
+  Answer take(Range range, Writes& writes) const;
+  // Writes to that page are kept for take().
+  bool is_followed(const char* page) const;
+  // Tells which pages have no contents of their own: dropped, of zeros, shared with another
+  // process.
+  void tell_strangers(Range range, Writes& writes) const;
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace headway::guard

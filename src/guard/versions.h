@@ -1,0 +1,92 @@
+// Versions: which pages of the program's memory have been written since some moment. A page gets a
+// new version when a look finds that it was written after the look before. Source: section 2.2 of
+// the prefetching paper, whose way (mprotect and a signal) is one of two here, and taken only when
+// asked for (signalled_writes.h says why); the other one is userfaultfd (watched_writes.h).
+// Thread: the holder of the engine. Owner: the engine, beside the guard; it stops before the
+// mechanism does. Invariants: a page keeps its version only where the system says of this very page
+// that it was followed and not written; all else counts as written: what was unmapped, moved,
+// dropped, closed. Versions belong to pages, not to ranges: a look for one user hides nothing from
+// another. Nothing here makes a thread of the program wait, or takes memory from malloc.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/counter.h"
+#include "base/outcome.h"
+#include "guard/detail/mappings.h"
+#include "guard/detail/signalled_writes.h"
+#include "guard/detail/stamps.h"
+#include "guard/detail/watched_writes.h"
+#include "guard/detail/writes.h"
+#include "guard/mechanism.h"
+
+namespace headway::guard {
+
+class Versions final : Follower {
+ public:
+  // watch: userfaultfd; signal: mprotect and SIGSEGV. automatic: watch or nothing.
+  enum class Wish : uint8_t { automatic, watch, signal };
+
+  Versions() : watched_(mappings_, stamps_), signalled_(mappings_, stamps_) {}
+  Versions(const Versions&) = delete;
+  Versions& operator=(const Versions&) = delete;
+
+  // `mechanism`: what pages are closed with here, or null. Before it closes pages it gets them from
+  // us, and we get them back. Not ok: no versions here; why() is a sentence.
+  Outcome start(Mechanism* mechanism, Wish wish = Wish::automatic);
+  // Before the mechanism stops; also in a forked child, where all belongs to the parent.
+  void stop();
+  bool active() const { return writes_ != nullptr; }
+  const char* why() const { return why_; }
+
+  // Begins to follow writes to the mappings that hold [from, from + n). Counted: each use() that
+  // was true needs its drop(), whatever looks have said since. Pages that nobody used before count
+  // as written now. False: they cannot be followed (shared, of a file, a stack, pinned, locked,
+  // not writable, closed by the guard, or they come and go too often): send plainly.
+  // The first time it finds out what is pinned, and moves the pages away and back for that: better
+  // not while another thread may be inside a system call with them.
+  bool use(const char* from, size_t n);
+  void drop(const char* from, size_t n);
+  // Every page of [from, from + n), a part of what was given to use(), that was written since the
+  // last look at it gets a new version, and its next write will be seen. Who copies looks first:
+  // the other order loses writes. False: it cannot be followed any more (unmapped, not plain
+  // memory, closed by the guard): all of it counts as written, and versions mean nothing until the
+  // next use() or look() that is true.
+  bool look(const char* from, size_t n);
+  // Of the page that holds `address`, as of the last look; never 0 for followed memory.
+  uint32_t version(const char* address) const { return stamps_.at(address); }
+
+  struct Counters {
+    base::Counter used;     // ranges
+    base::Counter looks;    // at ranges
+    base::Counter written;  // pages that looks found written
+    base::Counter lost;     // looks at what could not be followed any more
+    base::Counter refused;  // ranges that could not be followed
+  } counters;
+
+ private:
+  Outcome start_one(Wish wish);
+  bool follow(Range range);
+  bool follow_run(Range run, bool known);
+  bool is_plain(Range range);
+  bool lose(Range range);
+  void note_churn();
+  void yield(Range range) override;
+  void regain(Range range) override;
+
+  Mappings mappings_;
+  Stamps stamps_;
+  WatchedWrites watched_;
+  SignalledWrites signalled_;
+  Writes* writes_ = nullptr;
+  Mechanism* mechanism_ = nullptr;
+  Uses uses_;
+  const char* why_ = "";
+  uint32_t moment_ = Stamps::first;  // of the last write or use that was found
+  int process_ = 0;                  // that started it
+  uint32_t churn_ = 0;
+  uint64_t churn_since_ = 0;   // ns
+  uint64_t refuse_until_ = 0;  // ns
+};
+
+}  // namespace headway::guard
