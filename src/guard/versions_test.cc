@@ -141,10 +141,10 @@ TEST_P(Followed, MemoryThatCannotBeFollowed) {
   if (large != MAP_FAILED) {
     EXPECT_FALSE(usable(large));
   }
-  alignas(page_bytes) char frame[bytes];
+  alignas(page_bytes) char frame[bytes] = {};
   EXPECT_FALSE(usable(frame));
   std::thread([&] {
-    alignas(page_bytes) char other[bytes];
+    alignas(page_bytes) char other[bytes] = {};
     EXPECT_FALSE(usable(other));
   }).join();
   Memory memory(6);
