@@ -145,10 +145,13 @@ void Handoff::give_way() {
 }
 
 void Handoff::remind(uint32_t us) {
-  if (reminding_ || (!with_thread_ && !sleepers_)) return;
+  if (!with_thread_ && !sleepers_) return;
+  const uint64_t at = base::now_ns() + uint64_t(us) * 1000;
+  if (reminding_ && remind_at_ <= at) return;
   itimerspec when{};
   when.it_value.tv_nsec = long(us) * 1000;
   reminding_ = timerfd_settime(timer_, 0, &when, nullptr) == 0;
+  remind_at_ = at;
 }
 
 // Takes what rang. Only by who owns the engine, and who looks at everything afterwards.

@@ -146,7 +146,8 @@ class Handoff {
   // Runs what waits in user_calls, one after the other, without the engine. True if any ran.
   bool run_user_calls() { return user_calls.empty() ? false : run_user_calls_slowly(); }
 
-  // Wakes the message thread after `us` microseconds, unless it is set already.
+  // Wakes the message thread after `us` microseconds (less than a second), or sooner if it was told
+  // so before.
   void remind(uint32_t us);
 
   const base::Doorbell& bell() const { return bell_; }
@@ -210,9 +211,10 @@ class Handoff {
   base::Doorbell bell_;
   int timer_ = -1;
   bool reminding_ = false;
-  int sockets_ = -1;  // the transport's epoll
-  int inner_ = -1;    // bell and sockets, level-triggered: an application thread sleeps on it
-  int outer_ = -1;    // inner_, one shot: the message thread sleeps on it
+  uint64_t remind_at_ = 0;  // ns
+  int sockets_ = -1;        // the transport's epoll
+  int inner_ = -1;          // bell and sockets, level-triggered: an application thread sleeps on it
+  int outer_ = -1;          // inner_, one shot: the message thread sleeps on it
   pthread_t thread_{};
 };
 
