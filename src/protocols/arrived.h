@@ -12,6 +12,7 @@
 namespace headway::protocols {
 
 struct Peer;
+struct Store;
 
 struct Arrived : matching::Message {
   uint32_t pool_index = 0;
@@ -26,6 +27,7 @@ struct Arrived : matching::Message {
   uint64_t have = 0;
   uint32_t remote = 0;           // id of the send
   RequestSend asked{};           // of a handshake
+  Store* store = nullptr;        // what of it came before its send
   Request* own_send = nullptr;   // sent by this process to itself, still in its buffer
   Request* claimed = nullptr;    // receive that waits for the rest of the bytes
   void* communicator = nullptr;  // of the matched probe that took it, which goes with its handle

@@ -34,6 +34,7 @@ void Engine::drop_copy(char* copy, uint64_t bytes) {
 
 // From here on the user's memory is not read again.
 void Engine::leave_aside(Request* send, char* copy) {
+  send->home = send->memory.flat();
   send->memory = UserMemory(copy, send->memory.bytes());
   send->aside = true;
   send->turn = ++counters.sent_aside;

@@ -87,7 +87,7 @@ void Engine::end_order(Request* request) {
 // These bytes of the message have gone; they are those that stretch() told of, or the first of
 // them.
 void Engine::note_moved(Request* request, uint64_t offset, uint64_t n) {
-  if (request->order && request->moved >= edges_of(*request)) {
+  if (request->order && streamed(*request) >= edges_of(*request)) {
     (void)request->order->take((offset - request->head) / page_bytes, n / page_bytes);
   }
   request->moved += n;

@@ -42,6 +42,7 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
       started != Outcome::ok) {
     return started;
   }
+  start_prefetching();
   return guard.descriptor() >= 0 ? handoff.watch_faults(guard.descriptor()) : Outcome::ok;
 }
 
@@ -133,6 +134,8 @@ void Engine::complete(Request* request, Outcome outcome) {
     end_aside(request);
   if (request->order) [[unlikely]]
     end_order(request);
+  if (request->confirm) [[unlikely]]
+    end_confirm(request);
   --handoff.pending;
   handoff.passive -= request->passive;
   request->passive = false;
@@ -248,6 +251,8 @@ bool Engine::advance() {
   }
   if (guard.is_awaited()) [[unlikely]]
     ask_for_awaited();
+  if (!asked_.empty()) [[unlikely]]
+    moved |= presend_some();
   return moved;
 }
 
@@ -267,6 +272,8 @@ bool Engine::advance_for(Peer* peer) {
 
 // The program is not held up for a copy: it may be back in a moment. If not, our thread copies.
 void Engine::settle() {
+  if (!asked_.empty()) [[unlikely]]
+    handoff.remind(next_look_us());
   if (!has_runnable()) return;
   // Of a message whose user was released nobody else copies.
   const Request* first = pulls_.first();
@@ -284,7 +291,7 @@ uint32_t Engine::wanted() {
 }
 
 bool Engine::is_idle() const {
-  return handoff.pending == 0 && busy_.empty() && pulls_.empty() && pushes_.empty();
+  return under_way() == 0 && busy_.empty() && pulls_.empty() && pushes_.empty();
 }
 
 bool Engine::is_idle(const void* communicator, uint64_t context) const {
@@ -313,6 +320,7 @@ bool Engine::frame(uint32_t from, const FrameHeader& header, const char* body) {
 }
 
 void Engine::sent(uint32_t, uint64_t cookie) {
+  if (note_left(cookie)) return;
   Request* request = requests_.find(uint32_t(cookie), uint32_t(cookie >> 32));
   if (!request) return;
   --request->in_flight;

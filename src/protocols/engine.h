@@ -13,11 +13,13 @@
 #include "guard/choice.h"
 #include "guard/dispatch.h"
 #include "guard/guard.h"
+#include "guard/versions.h"
 #include "matching/matcher.h"
 #include "progress/handoff.h"
 #include "protocols/arrived.h"
 #include "protocols/order.h"
 #include "protocols/peer.h"
+#include "protocols/prefetch.h"
 #include "protocols/profit.h"
 #include "protocols/request.h"
 #include "protocols/wire.h"
@@ -46,6 +48,19 @@ struct EngineCounters {
   base::Counter demands;    // pages that were asked for out of turn
   base::Counter withheld;   // messages that waited for their turn with all but their edges
   base::Counter heeded;     // those that others asked for, and that went first
+  // prefetching, as receiver
+  base::Counter prefetches;     // requests for messages before their sends
+  base::Counter prefetch_hits;  // messages some of which came that way
+  base::Counter prefetch_late;  // requests that their sends crossed
+  base::Counter prefetch_refused;
+  base::Counter presend_received_bytes;
+  base::Counter prefetch_used_bytes;
+  base::Counter prefetch_saved_ns;  // that those would have taken on the link
+  // as sender
+  base::Counter presend_bytes;
+  base::Counter presend_again_bytes;  // of those, what had to be sent again
+  base::Counter presend_dropped;      // requests that found nothing to send
+  base::Counter presend_refused;
 };
 
 // Told when a peer is gone for good or the engine cannot go on; does not return to the engine's
@@ -151,12 +166,26 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
       grant_next();
     if (learns_) [[unlikely]]
       learn_site(receive);
+    prefetch(receive);
   }
   // This thread looks what has come, and does not wait.
   void note_look() {
     if (withheld_) [[unlikely]]
       grant_open();
   }
+
+  // --- prefetching (fetch.cc, presend.cc) ---
+  // Its user waits for that receive, or has gone on without it: what its sender has ready of the
+  // message is asked for, if it is known from where it will come.
+  void prefetch(Request* receive) {
+    if (may_prefetch_ && receive->kind == RequestKind::receive && receive->stage == Stage::posted &&
+        receive->peer && receive->peer->via == Via::tcp && !receive->key.is_wild()) [[unlikely]] {
+      ask_early(receive);
+    }
+  }
+  bool prefetches() const { return may_prefetch_; }
+  void stop_prefetching();
+  const guard::Versions::Counters& tracked() const { return versions_.counters; }
 
   // Before its match: the same for a posted receive. All its pages are closed, those of its edges
   // too, and the posted receives that share pages with it are closed with it.
@@ -209,7 +238,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool is_idle(const void* communicator, uint64_t context) const;
   // Nothing but receives that no message came for.
   bool only_receives_left() const {
-    return handoff.pending == int64_t(receives_posted_) && busy_.empty();
+    return under_way() == int64_t(receives_posted_) && busy_.empty();
   }
   size_t posted_count() const { return posted.size(); }
   size_t unexpected_count() const { return unexpected.size(); }
@@ -261,13 +290,18 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   static bool takes_turns(const Request& send) { return send.aside && send.peer->via == Via::tcp; }
   static Stretch stretch(const Request& request, uint64_t at);
   static uint64_t edges_of(const Request& request) { return uint64_t(request.head) + request.tail; }
-  static bool has_sent_edges(const Request& request) { return request.moved >= edges_of(request); }
+  // That went over the wire since the clear-to-send.
+  static uint64_t streamed(const Request& request) { return request.moved - request.covered; }
+  static bool has_sent_edges(const Request& request) {
+    return streamed(request) >= edges_of(request);
+  }
 
   // release.cc
   void start_guard();
   bool may_close();
   guard::Region* close(Request* receive, guard::Range range, bool keep);
   void end_traps();
+  static bool has_one_thread();
   void learn_site(Request* receive);
   bool is_profitable(Request* receive, uint64_t bytes);
   void arrived(guard::Region* region, size_t offset, uint64_t n);
@@ -385,6 +419,58 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   Request* landing(uint32_t id, Peer& peer);
   bool claim(Request* send);
 
+  // fetch.cc
+  void ask_early(Request* receive);
+  static Store* store_of(Peer& peer, uint32_t origin);
+  Store* make_store(uint64_t size);
+  void drop_store(Store* store);
+  void end_asking(Store* store, bool for_good);
+  static Store* place_early(Peer& peer, const FrameHeader& header);
+  void note_early(Store* store, const FrameHeader& header);
+  bool deliver_presend(Peer& peer, const FrameHeader& header, const char* body);
+  bool deliver_refuse(Peer& peer, const FrameHeader& header);
+  bool deliver_confirm(Peer& peer, const FrameHeader& header, const char* body);
+  bool note_envelope(Peer& peer, uint32_t origin, bool asked, const Confirmed& confirmed,
+                     const PageRun* runs, Store*& store);
+  bool note_eager(Peer& peer, const FrameHeader& header);
+  static bool take_runs(Store& store, const Confirmed& confirmed, const PageRun* runs);
+  void note_origin(Request* receive, uint32_t origin);
+  void land_early(Request* receive, const Store& store, uint64_t from, uint64_t n);
+  void land_store(Request* receive, Store* store);
+  static bool holds_all(const Store& store, uint64_t total);
+  void land_some(Request* receive, Store* store);
+  static bool cover(Request* request, const Grid& grid, const PageRun* runs, uint32_t count);
+
+  // presend.cc
+  static constexpr uint64_t most_prefetched = 1ull << 30;
+  void start_prefetching();
+  Origin* origin_of(const Peer& peer, const char* address, uint64_t bytes);
+  void note_send(Request* send);
+  static bool fits_confirmed(const Request& send, const ClearSend& clear);
+  bool leave_out_confirmed(Request* send);
+  bool may_watch() const;
+  bool watch(Origin& origin);
+  void leave_alone(Origin& origin);
+  uint32_t version_of(const Origin& origin, uint64_t page) const;
+  bool deliver_prefetch(Peer& peer, const FrameHeader& header);
+  void refuse(Peer& peer, uint32_t origin, bool for_good);
+  bool presend_some();
+  bool look_again(Origin& origin, uint64_t now);
+  static bool is_final(const Origin& origin, uint64_t page, uint64_t now);
+  bool presend_piece(Peer& peer, Origin& origin, uint64_t now);
+  bool note_left(uint64_t cookie);
+  uint32_t next_look_us() const;
+  Confirm* settle_origin(Origin& origin);
+  static void be_patient(Origin& origin);
+  void learn_calm(Origin& origin, const Confirm& confirm, uint64_t again);
+  Confirm* make_confirm(const Origin& origin);
+  static void add_page(Confirm& confirm, const Grid& grid, uint64_t page);
+  static void end_confirm(Request* send);
+  Push push_confirm(Request* send, FrameHeader& header);
+  static uint32_t tell_confirmed(const Request& send, char* out);
+  // Without the one that stands for listening to requests.
+  int64_t under_way() const { return handoff.pending - (watched_ != 0); }
+
   // receive.cc
   Request* match(const FrameHeader& header);
   void begin_receive(Request* request);
@@ -406,8 +492,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void accept(Request* receive, Arrived* message);
   void finish_eager(Request* receive, Arrived* message);
   void answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
-                      bool sender_waits);
-  void clear_to_send(Request* receive, Way way);
+                      bool sender_waits, Store* store);
+  void clear_to_send(Request* receive, Way way, Store* store = nullptr);
 
   // unexpected.cc
   Arrived* make_arrived(Peer& peer, const FrameHeader& header, uint64_t size, bool with_data);
@@ -466,6 +552,17 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   uint64_t page_cost_ns_ = 1700;      // of closing and opening; a first guess is what MISSING takes
   guard::Choice choice_;
   guard::Dispatch dispatch_;
+
+  bool may_prefetch_ = false;
+  bool presending_ = false;  // early_piece_ is on its way
+  uint32_t watched_ = 0;     // origins
+  guard::Versions versions_;
+  Predictions predictions_;
+  Origins origins_;
+  base::Pool<Store> stores_;
+  base::List<Origin> asked_;  // in the order of their requests
+  uint64_t stored_bytes_ = 0;
+  char* early_piece_ = nullptr;
   bool pressure_ = false;
   bool flood_told_ = false;  // warn_of_flood()
 };

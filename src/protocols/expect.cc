@@ -43,7 +43,7 @@ void Engine::expect_streams() {
   ++expect_turn_;
   for (Request* receive = landings_.first(); receive && controls_awaited_ == 0;
        receive = receive->list_next) {
-    if (receive->withheld && receive->moved + receive->partial >= edges_of(*receive)) {
+    if (receive->withheld && streamed(*receive) + receive->partial >= edges_of(*receive)) {
       bare = true;
       continue;
     }
@@ -55,7 +55,7 @@ void Engine::expect_streams() {
     // will what may lie in the transport's buffer: part of a short frame.
     const uint64_t frame = receive->total - receive->moved;
     const uint64_t rest = frame - receive->partial;
-    const bool begun = receive->moved + receive->partial > 0;
+    const bool begun = streamed(*receive) + receive->partial > 0;
     if ((!begun && schedules) || frame <= tcp::always_whole) {
       bare = true;
       continue;

@@ -26,8 +26,8 @@ Need need_of(const Request& receive) {
 // Called before its clear-to-send: whether the rest of the message waits for a grant.
 bool Engine::withhold(Request* receive) {
   receive->withheld = false;
-  if (!receive->expected || receive->notify || receive->stays || !is_long_enough(*receive) ||
-      edges_of(*receive) >= receive->total) {
+  if (!receive->expected || receive->notify || receive->stays || receive->covered ||
+      !is_long_enough(*receive) || edges_of(*receive) >= receive->total) {
     return false;
   }
   receive->withheld = true;

@@ -116,7 +116,8 @@ TEST_F(Grants, WhoIsWaitedForComesAtOnce) {
   ASSERT_TRUE(last.receive->withheld);
   receiver().note_wait(last.receive);
   EXPECT_FALSE(last.receive->withheld);
-  EXPECT_TRUE(messages_[1].receive->withheld);  // later one of the first may be over, and tell a rate
+  EXPECT_TRUE(
+      messages_[1].receive->withheld);  // later one of the first may be over, and tell a rate
   ASSERT_TRUE(run_until([&] { return last.come() > both_edges; }));
   end();
 }

@@ -73,6 +73,11 @@ class Order {
     return true;
   }
 
+  // These have moved in another way.
+  void leave_out(uint64_t first, uint64_t n) {
+    for (uint64_t i = first; i < first + n; ++i) words()[i / 64] |= 1ull << (i % 64);
+  }
+
   // It has moved, or is among the next `soon` that do by themselves.
   bool comes_soon(uint64_t page, uint64_t soon) const {
     if (is_taken(page)) return true;

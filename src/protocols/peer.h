@@ -6,6 +6,7 @@
 
 #include "base/frame.h"
 #include "base/list.h"
+#include "protocols/prefetch.h"
 #include "protocols/request.h"
 #include "protocols/wire.h"
 #include "transports/shm/ring.h"
@@ -43,6 +44,7 @@ struct Peer {
   base::List<ControlFrame> controls;
   base::List<Request> held;
   base::List<Request> streams;
+  base::List<Store> stores;  // of messages from it that were asked for before their sends
   // One-copy transfers that the other rank may help with, at most one each way, and the receive
   // that it may claim.
   Request* push_split = nullptr;

@@ -8,13 +8,43 @@ namespace {
 
 constexpr uint64_t rated_from = 64 << 10;  // shorter messages tell little about the link
 
-// Landing::token tells a receive from an unexpected message by its lowest bit.
+// Landing::token tells by its lowest bits a receive from an unexpected message, and from what comes
+// before its send.
 void* token_of(Arrived* message) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(message) | 1);
 }
+void* token_of(Store* store) {
+  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(store) | 2);
+}
 bool is_arrived(const void* token) { return reinterpret_cast<uintptr_t>(token) & 1; }
+bool is_store(const void* token) { return reinterpret_cast<uintptr_t>(token) & 2; }
+bool is_receive(const void* token) { return !is_arrived(token) && !is_store(token); }
 Arrived* arrived_of(void* token) {
   return reinterpret_cast<Arrived*>(reinterpret_cast<uintptr_t>(token) & ~uintptr_t(1));
+}
+Store* early_of(void* token) {
+  return reinterpret_cast<Store*>(reinterpret_cast<uintptr_t>(token) & ~uintptr_t(2));
+}
+
+// The buffer that an eager message comes from, if its sender may be asked for that.
+uint32_t origin_told(const FrameHeader& header) {
+  return header.flags & flag_synchronous ? 0 : header.word;
+}
+
+bool read_request(const FrameHeader& header, const char* body, RequestSend& request,
+                  Confirmed& confirmed, PageRun* runs) {
+  if (header.length < sizeof request) return false;
+  memcpy(&request, body, sizeof request);
+  const size_t rest = header.length - sizeof request;
+  if (rest == 0) return true;
+  if (rest < sizeof confirmed) return false;
+  memcpy(&confirmed, body + sizeof request, sizeof confirmed);
+  if (confirmed.runs == 0 || confirmed.runs > Store::most_runs ||
+      rest != sizeof confirmed + confirmed.runs * sizeof(PageRun)) {
+    return false;
+  }
+  memcpy(runs, body + sizeof request + sizeof confirmed, confirmed.runs * sizeof(PageRun));
+  return true;
 }
 
 // Of the frame's body in its message.
@@ -29,9 +59,11 @@ uint64_t offset_of(const FrameHeader& header) {
 bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
   switch (Kind(header.kind)) {
     case Kind::eager:
+    case Kind::confirm:
     case Kind::request_send: {
-      const bool sense = Kind(header.kind) == Kind::eager
-                             ? deliver_eager(peer, header, body)
+      const bool sense = Kind(header.kind) == Kind::eager ? deliver_eager(peer, header, body)
+                         : Kind(header.kind) == Kind::confirm
+                             ? deliver_confirm(peer, header, body)
                              : deliver_request_send(peer, header, body);
       peer.seen = header.sequence + 1;
       if (peer.advertised) peer.in.advert().saw(peer.seen);
@@ -56,6 +88,9 @@ bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
     case Kind::cancel_answer: return deliver_cancel_answer(header);
     case Kind::demand: return deliver_demand(peer, header);
     case Kind::grant: return deliver_grant(peer, header);
+    case Kind::prefetch: return deliver_prefetch(peer, header);
+    case Kind::refuse: return deliver_refuse(peer, header);
+    case Kind::presend: return deliver_presend(peer, header, body);
     case Kind::pressure: peer.pressed = header.flags & flag_yes; return true;
     default: return false;
   }
@@ -74,8 +109,10 @@ Request* Engine::match(const FrameHeader& header) {
 }
 
 bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* body) {
+  if (!note_eager(peer, header)) return false;
   if (Request* receive = match(header)) [[likely]] {
     describe(receive, key_of(header), header.length, peer);
+    note_origin(receive, origin_told(header));
     receive->memory.write(0, body, receive->status_bytes);
     note_arrival(receive, 0, receive->status_bytes);
     note_received(receive->status_bytes);
@@ -96,12 +133,19 @@ bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* bo
 }
 
 bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const char* body) {
-  if (header.length != sizeof(RequestSend)) return false;
   RequestSend request;
-  memcpy(&request, body, sizeof request);
+  Confirmed confirmed{};
+  PageRun runs[Store::most_runs];
+  Store* store;
+  if (!read_request(header, body, request, confirmed, runs) ||
+      !note_envelope(peer, request.origin, header.flags & flag_asked, confirmed, runs, store) ||
+      (store && store->grid.size != request.size)) {
+    return false;
+  }
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), request.size, peer);
-    answer_request(receive, peer, request, header.word, header.flags & flag_waiting);
+    note_origin(receive, request.origin);
+    answer_request(receive, peer, request, header.word, header.flags & flag_waiting, store);
     return true;
   }
   Arrived* message = make_arrived(peer, header, request.size, false);
@@ -109,6 +153,7 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   message->handshake = true;
   message->remote = header.word;
   message->asked = request;
+  message->store = store;
   return true;
 }
 
@@ -171,12 +216,20 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
     landing.token = receive;
     return true;
   }
-  if (Kind(header.kind) != Kind::eager) {
+  if (Kind(header.kind) == Kind::presend) {
+    Store* store = place_early(peer, header);
+    if (!store) return false;
+    landing = {.flat = store->data + header.context, .length = header.length};
+    landing.token = token_of(store);
+    return true;
+  }
+  if (Kind(header.kind) != Kind::eager || !note_eager(peer, header)) {
     ++counters.garbage;
     return false;  // all other kinds are short: they come whole
   }
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), header.length, peer);
+    note_origin(receive, origin_told(header));
     receive->stage = Stage::landing;
     receive->peer = &peer;
     receive->total = receive->status_bytes;
@@ -194,7 +247,7 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
 }
 
 void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing, uint64_t arrived) {
-  if (is_arrived(landing.token)) return;
+  if (!is_receive(landing.token)) return;
   auto* receive = static_cast<Request*>(landing.token);
   // Of an eager message that is too long, the rest is thrown away.
   const uint64_t before = receive->partial;
@@ -204,6 +257,10 @@ void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing,
 }
 
 void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landing) {
+  if (is_store(landing.token)) {
+    note_early(early_of(landing.token), header);
+    return;
+  }
   if (is_arrived(landing.token)) {
     Arrived* message = arrived_of(landing.token);
     message->have = message->size;
@@ -246,7 +303,7 @@ void Engine::begin_receive(Request* request) {
   request->outcome = Outcome::ok;
   request->moved = 0;
   request->cancelled = request->cancelling = request->stays = false;
-  request->mixed_at = 0;
+  request->mixed_at = request->covered = 0;
   request->worth = Request::Worth::unasked;
   request->alone = false;
   request->turn = ++receives_begun_;
@@ -319,8 +376,17 @@ void Engine::accept(Request* receive, Arrived* message) {
     Peer& peer = *message->peer;
     const RequestSend asked = message->asked;
     const uint32_t send = message->remote;
+    Store* store = message->store;
+    message->store = nullptr;
     give_arrived(message);
-    answer_request(receive, peer, asked, send, false);
+    note_origin(receive, asked.origin);
+    answer_request(receive, peer, asked, send, false, store);
+  } else if (Store* store = message->store) {
+    note_origin(receive, message->remote);
+    message->store = nullptr;
+    give_arrived(message);
+    receive->total = receive->status_bytes;
+    land_store(receive, store);
   } else if (message->have == message->size) {
     finish_eager(receive, message);
   } else {
@@ -332,6 +398,7 @@ void Engine::accept(Request* receive, Arrived* message) {
 void Engine::finish_eager(Request* receive, Arrived* message) {
   if (receive->status_bytes) receive->memory.write(0, message->data, receive->status_bytes);
   note_received(receive->status_bytes);
+  note_origin(receive, message->synchronous ? 0 : message->remote);
   if (message->synchronous) {
     FrameHeader answer;
     answer.kind = uint8_t(Kind::acknowledge);
@@ -346,7 +413,7 @@ void Engine::finish_eager(Request* receive, Arrived* message) {
 // wait stream through the segment; one that waits alone copies alone; if neither waits, this side's
 // message thread copies a little later. The choice is looked at again while the message moves.
 void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
-                            bool sender_waits) {
+                            bool sender_waits, Store* store) {
   const uint64_t room = receive->memory.bytes();
   receive->total = asked.size < room ? asked.size : room;
   receive->moved = receive->partial = 0;
@@ -355,11 +422,17 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   if (asked.turn && peer.via == Via::shm) {
     receive->remote_address = peer.in.movers().take(asked.slot, asked.turn, asked.address);
   }
-  if (receive->total == 0) {
+  const bool all_came = store && holds_all(*store, receive->total);
+  if (receive->total == 0 || all_came) {
     FrameHeader header;
     header.kind = uint8_t(Kind::finished);
     header.word = send;
     control(peer, header, nullptr, shm::event_done);
+    if (all_came) {
+      land_store(receive, store);
+      return;
+    }
+    if (store) drop_store(store);
     complete(receive, Outcome::ok);
     return;
   }
@@ -381,10 +454,11 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
     }
     if (!receiver_waits) way = Way::push;
   }
-  clear_to_send(receive, way);
+  clear_to_send(receive, way, store);
 }
 
-void Engine::clear_to_send(Request* receive, Way way) {
+// `store`: some of it has come. Then it is closed only if it is so already, and comes in pages.
+void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   receive->stage = Stage::landing;
   receive->partial = 0;
   receive->begun = receive->asked = 0;
@@ -393,9 +467,15 @@ void Engine::clear_to_send(Request* receive, Way way) {
     receive->asked_at = receive->total >= rated_from ? base::now_ns() : 0;
     landings_.push_back(receive);
   }
+  const uint64_t start = receive->moved;
+  if (store && !receive->region) receive->stays = true;
   find_edges(receive, way);
-  ClearSend body{receive->moved, receive->total, 0, id_of(receive), way,
-                 receive->head,  receive->tail};
+  if (store) {
+    if (!edges_of(*receive)) receive->tail = uint32_t(receive->total % guard::page_bytes);
+    land_some(receive, store);
+    receive->asked_at = 0;
+  }
+  ClearSend body{start, receive->total, 0, id_of(receive), way, receive->head, receive->tail};
   // Closed pages open as their bytes come: so these must all come in frames.
   if (receive->peer->via == Via::shm && receive->memory.is_flat() && !receive->region) {
     body.address = reinterpret_cast<uint64_t>(receive->memory.flat());
@@ -432,7 +512,10 @@ void Engine::cancel(Request* request) {
       }
       --receives_posted_;
       break;
-    case Stage::held: request->peer->held.remove(request); break;
+    case Stage::held:
+      request->peer->held.remove(request);
+      if (request->confirm) refuse(*request->peer, request->origin, false);
+      break;
     case Stage::requested:
       if (request->peer->via == Via::self) {
         const auto is_its = [&](const Arrived& message) { return message.own_send == request; };

@@ -68,6 +68,8 @@ void Engine::start_guard() {
 }
 
 void Engine::stop_guard() {
+  may_prefetch_ = false;
+  versions_.stop();
   may_release_ = may_foresee_ = false;
   dispatch_.stop();
   guard.stop();
@@ -151,8 +153,8 @@ void Engine::find_edges(Request* receive, Way way) {
   if (receive->moved) return;  // some of it has been pulled, in the order of then
   receive->head = receive->tail = 0;
   const bool may_follow = receive->peer->via == Via::tcp || receive->alone;
-  if (way != Way::stream || !may_follow || !may_release_ || receive->total < release_from ||
-      !(receive->memory.is_flat() || is_made_of_runs(*receive))) {
+  if (way != Way::stream || !may_follow || !may_release_ || receive->stays ||
+      receive->total < release_from || !(receive->memory.is_flat() || is_made_of_runs(*receive))) {
     return;
   }
   if (!receive->region &&
@@ -175,6 +177,7 @@ void Engine::let_user_go(Request* request) {
     unseen_.fetch_add(1, std::memory_order_release);
     ++counters.foreseen;
   }
+  prefetch(request);
   request->awaited = false;
   request->done.store(Done::released, std::memory_order_release);
   ++counters.released;
@@ -276,14 +279,16 @@ bool Engine::is_foreseeable(const Request* receive) const {
          receive->peer->via != Via::self && !receive->cancelling && !receive->cancelled;
 }
 
-bool Engine::is_alone() {
-  if (schedules || !handoff.user_calls.empty()) return false;
+// Beside the message thread.
+bool Engine::has_one_thread() {
   struct stat tasks;
   // A folder has two links of its own, and one for each folder in it: a thread.
   constexpr nlink_t this_and_message_thread = 2 + 2 + base::foreign_threads;
-  if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != this_and_message_thread) {
-    return false;
-  }
+  return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == this_and_message_thread;
+}
+
+bool Engine::is_alone() {
+  if (schedules || !handoff.user_calls.empty() || !has_one_thread()) return false;
   const auto ours = [](const void* start, void* self) {
     return static_cast<Engine*>(self)->node.owns(start);
   };

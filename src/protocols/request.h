@@ -15,6 +15,7 @@ namespace headway::protocols {
 struct Peer;
 struct Arrived;
 class Order;
+struct Confirm;
 }  // namespace headway::protocols
 
 namespace headway::guard {
@@ -102,14 +103,17 @@ struct Request : matching::Hook {
   uint64_t noted = 0;        // bytes that have been put into the view
   uint64_t total = 0;        // bytes that will move
   uint64_t moved = 0;        // bytes pushed out, or arrived
+  uint64_t covered = 0;      // of those moved: what had come before the send
   uint64_t partial = 0;      // receive: bytes of the frame that is coming in
   uint64_t begun = 0;        // receive over TCP: bytes of frames that have come or are coming in
-  Order* order = nullptr;    // since a page was asked for out of turn
-  uint64_t asked = 0;        // receive: the page between its edges that was asked for last, from 1
-  uint32_t in_flight = 0;    // frames that the transport holds
-  uint32_t remote = 0;       // the other side's id
-  uint32_t head = 0;         // streamed first: bytes at the beginning
-  uint32_t tail = 0;         // and at the end of the message
+  Order* order = nullptr;    // since a page was asked for out of turn, or if some came before
+  uint32_t origin = 0;       // send: the buffer that it comes from (Origins); 0: none
+  Confirm* confirm = nullptr;  // send: what of it came before, if it was asked for
+  uint64_t asked = 0;      // receive: the page between its edges that was asked for last, from 1
+  uint32_t in_flight = 0;  // frames that the transport holds
+  uint32_t remote = 0;     // the other side's id
+  uint32_t head = 0;       // streamed first: bytes at the beginning
+  uint32_t tail = 0;       // and at the end of the message
   uint64_t remote_address = 0;
   uint64_t turn = 0;        // aside, receive: its place among all of these
   uint64_t away_since = 0;  // pulling, pushing: since when the other rank is seen outside MPI

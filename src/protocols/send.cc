@@ -93,6 +93,10 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
     }
   } else if (peer.pressed || (bytes > packed_at_once && !memory.is_flat())) {
     return false;  // half of what is packed might have to wait, and nobody would hear of its end
+  } else if (may_prefetch_ && memory.is_flat()) {
+    const Origin* origin = origin_of(peer, memory.flat(), bytes);
+    if (origin && (origin->watched || origin->asked)) return false;
+    if (origin) header.word = origins_.id_of(*origin);
   }
   const Feed feed = memory.feed(0, bytes);
   if (push_frame(peer, header, nullptr, 0, &feed, 0, shm::reserved_cells, shm::event_envelope) !=
@@ -122,8 +126,11 @@ void Engine::start_send(Request* request) {
   request->moved = 0;
   request->in_flight = 0;
   request->cancelled = request->cancelling = false;
+  request->covered = 0;
+  request->origin = 0;
   Peer& peer = *request->peer;
   note_sent(request->total);
+  if (may_prefetch_ && peer.via == Via::tcp) note_send(request);
   if (peer.via == Via::self) {
     start_send_to_self(request);
     return;
@@ -141,24 +148,36 @@ void Engine::start_send(Request* request) {
 // Sends the envelope, with the message if it is small. Takes the request out of the held list.
 Push Engine::push_envelope(Request* request) {
   Peer& peer = *request->peer;
-  const bool handshake = wants_handshake(peer, request);
+  const bool synchronous = request->mode == Mode::synchronous;
+  const bool whole = request->confirm && request->confirm->whole && !synchronous;
+  const bool handshake =
+      !whole && (wants_handshake(peer, request) || (synchronous && request->confirm));
   const bool was_held = request->stage == Stage::held;
   FrameHeader header = envelope_of(*request, handshake ? Kind::request_send : Kind::eager);
   header.sequence = peer.sequence;
+  if (request->confirm) header.flags = flag_asked;
   Push pushed;
-  if (handshake) {
+  if (whole) {
+    pushed = push_confirm(request, header);
+  } else if (handshake) {
     const bool may_pull = request->memory.is_flat() && peer.via == Via::shm;
     RequestSend body{request->total,
-                     may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0, 0, 0};
+                     may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0,
+                     0,
+                     0,
+                     request->origin,
+                     0};
     if (may_pull && request->blocking && request->mode == Mode::standard && may_send_ahead()) {
       may_move(request, body);
     }
-    header.word = id_of(request);
-    header.length = sizeof body;
     if (request->blocking || handoff.driver == progress::Driver::waiting) {
-      header.flags = flag_waiting;
+      header.flags |= flag_waiting;
     }
-    pushed = push_frame(peer, header, &body, sizeof body, nullptr, 0, shm::reserved_cells,
+    char frame[sizeof body + sizeof(Confirmed) + Store::most_runs * sizeof(PageRun)];
+    memcpy(frame, &body, sizeof body);
+    header.word = id_of(request);
+    header.length = uint32_t(sizeof body) + tell_confirmed(*request, frame + sizeof body);
+    pushed = push_frame(peer, header, frame, header.length, nullptr, 0, shm::reserved_cells,
                         shm::event_rendezvous | shm::event_envelope);
     if (pushed == Push::full) {
       moves_no_more(request);
@@ -166,7 +185,8 @@ Push Engine::push_envelope(Request* request) {
       ++counters.handshakes;
     }
   } else {
-    if (request->mode == Mode::synchronous) {
+    header.word = request->origin;
+    if (synchronous) {
       header.flags = flag_synchronous;
       header.word = id_of(request);
     }
@@ -240,7 +260,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   Request* request = by_wire_id(header.word);
   if (!request || request->kind != RequestKind::send || request->stage != Stage::requested ||
       request->peer != &peer || clear.start > clear.length || clear.length > request->total ||
-      uint64_t(clear.head) + clear.tail > clear.length) {
+      uint64_t(clear.head) + clear.tail > clear.length || !fits_confirmed(*request, clear)) {
     ++counters.garbage;
     return;
   }
@@ -256,6 +276,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   request->remote_address = clear.address;
   request->away_since = 0;
   request->withheld = header.flags & flag_yes;
+  if (request->confirm && request->confirm->run_count && !leave_out_confirmed(request)) return;
   if (clear.way == Way::push && can_push(request)) {
     start_push(request);
     return;
@@ -297,7 +318,7 @@ bool Engine::stream_some(Peer& peer) {
       queue_aside(request);
       continue;
     }
-    const auto [offset, rest] = stretch(*request, request->moved);
+    const auto [offset, rest] = stretch(*request, streamed(*request));
     // Copies go in short pieces, so that one that was sent earlier can overtake.
     const uint64_t most = takes_turns(*request) ? aside_piece : peer.chunk;
     uint64_t length = rest < most ? rest : most;
@@ -331,7 +352,7 @@ bool Engine::stream_some(Peer& peer) {
     if (request->moved < request->total) {
       // One message after the other keeps caches warm; a long one lets others pass now and then,
       // and goes behind them when its edges have left.
-      const bool edges_left = request->moved == edges_of(*request);
+      const bool edges_left = streamed(*request) == edges_of(*request);
       if (edges_left || request->moved % stream_turn == 0) {
         peer.streams.remove(request);
         if (!(edges_left && request->withheld)) peer.streams.push_back(request);

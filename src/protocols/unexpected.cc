@@ -78,6 +78,7 @@ Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t si
   message->have = 0;
   message->remote = header.word;
   message->asked = {};
+  message->store = nullptr;
   message->own_send = nullptr;
   message->claimed = nullptr;
   message->data = data;
@@ -93,6 +94,8 @@ Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t si
 
 void Engine::give_arrived(Arrived* message) {
   unexpected_bytes_ -= bytes_of(*message);
+  if (message->store) [[unlikely]]
+    drop_store(message->store);
   if (message->data && message->data != message->in_place) {
     base::heap_free(message->data, message->size);
   }
@@ -188,7 +191,8 @@ bool Engine::receive_arrived(const matching::Key& key, const UserMemory& memory,
   if (unexpected.size() == 0 || pressure_) return false;  // its end is told to others
   Arrived* message = find_unexpected(key, {});
   if (!message || message->own_send || message->handshake || message->synchronous ||
-      message->have != message->size || message->size > memory.bytes()) {
+      message->store || message->remote || message->have != message->size ||
+      message->size > memory.bytes()) {
     return false;
   }
   unexpected.remove(message);

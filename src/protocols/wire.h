@@ -11,8 +11,10 @@ namespace headway::protocols {
 
 enum class Kind : uint8_t {
   none,
-  eager,         // envelope; body: the message. word: id to acknowledge, if flag_synchronous
-  request_send,  // envelope; word: id of the send; body: RequestSend
+  eager,         // envelope; body: the message. word: id to acknowledge, if flag_synchronous; else,
+                 // over TCP, the buffer that it comes from, if that may be asked for (Origins)
+  request_send,  // envelope; word: id of the send; body: RequestSend; if some of it came before,
+                 // Confirmed and its runs
   clear_send,    // word: id of the send; body: ClearSend; flag_yes: its edges, and wait for a grant
   data,          // word: id of the receive; context: offset; body: bytes of the message
   finished,      // word: id; flag_to_receive: a pushed message is complete, else a pulled one;
@@ -21,9 +23,14 @@ enum class Kind : uint8_t {
   cancel,        // word: id of a send that its user takes back; context: its envelope's context
   cancel_answer,  // word: id of the send; flag_yes: it was still unexpected and is gone
   pressure,       // flag_yes: unexpected messages fill the sender's memory; handshakes, please
-  demand,  // word: id of a send that streams; context: offset of a page that is awaited, which
-           // is to go next; flag_yes: then those before it
-  grant,   // word: id of a send that streams, all but its edges withheld: the rest, too
+  demand,    // word: id of a send that streams; context: offset of a page that is awaited, which
+             // is to go next; flag_yes: then those before it
+  grant,     // word: id of a send that streams, all but its edges withheld: the rest, too
+  prefetch,  // word: an origin; context: its size; the next message from there is awaited
+  refuse,    // word: an origin that was asked for, in vain; flag_yes: and will never be given
+  presend,   // word: an origin that was asked for; context: offset; source: bytes before its first
+             // page boundary; body: bytes of the next message from there, as they are by now
+  confirm,   // envelope; word: an origin; body: ConfirmWhole; the message is what came before
   last
 };
 
@@ -32,6 +39,7 @@ enum Flag : uint8_t {
   flag_to_receive = 2,
   flag_yes = 4,
   flag_waiting = 8,  // request_send: its rank waits in MPI from now on
+  flag_asked = 16,   // envelopes: the request for their origin is over
 };
 
 struct RequestSend {
@@ -39,8 +47,28 @@ struct RequestSend {
   uint64_t address;  // where it lies, if it may be pulled, else 0
   uint32_t turn;     // of a slot of shm::Movers, if the message may move; else 0
   uint32_t slot;
+  uint32_t origin;  // over TCP: the buffer that it comes from, if that may be asked for
+  uint32_t unused;
 };
-static_assert(sizeof(RequestSend) == 24);
+static_assert(sizeof(RequestSend) == 32);
+
+// Of a message, some of which came before its send: the pages of that which are as they were. Pages
+// are the sender's: the first one is short, unless the message begins at a boundary.
+struct Confirmed {
+  uint32_t first;  // bytes before the first boundary
+  uint32_t runs;   // PageRuns that follow, in ascending order
+};
+static_assert(sizeof(Confirmed) == 8);
+
+struct PageRun {
+  uint32_t begin, pages;
+};
+static_assert(sizeof(PageRun) == 8);
+
+struct ConfirmWhole {
+  uint64_t size;  // of the message
+};
+static_assert(sizeof(ConfirmWhole) == 8);
 
 // How the receiver wants the message.
 enum class Way : uint32_t { stream, push };

@@ -29,6 +29,10 @@ template <base::Counter guard::Counters::*counter>
 uint64_t guard_counter(const Engine& engine) {
   return engine.guard.counters.*counter;
 }
+template <base::Counter guard::Versions::Counters::*counter>
+uint64_t tracked_counter(const Engine& engine) {
+  return engine.tracked().*counter;
+}
 template <std::atomic<uint64_t> guard::TrapCounters::*counter>
 uint64_t trap_counter(const Engine& engine) {
   return (engine.traps().*counter).load(std::memory_order_relaxed);
@@ -169,6 +173,21 @@ constexpr Reader readers[] = {
     {"traps_waited", trap_counter<&guard::TrapCounters::waited>},
     {"traps_settled", trap_counter<&guard::TrapCounters::settled>},
     {"trap_ns", trap_counter<&guard::TrapCounters::nanoseconds>},
+    {"prefetch_requests", engine_counter<&EngineCounters::prefetches>},
+    {"prefetch_hits", engine_counter<&EngineCounters::prefetch_hits>},
+    {"prefetch_late", engine_counter<&EngineCounters::prefetch_late>},
+    {"prefetch_refused", engine_counter<&EngineCounters::prefetch_refused>},
+    {"prefetch_received_bytes", engine_counter<&EngineCounters::presend_received_bytes>},
+    {"prefetch_used_bytes", engine_counter<&EngineCounters::prefetch_used_bytes>},
+    {"prefetch_saved_ns", engine_counter<&EngineCounters::prefetch_saved_ns>},
+    {"presend_bytes", engine_counter<&EngineCounters::presend_bytes>},
+    {"presend_again_bytes", engine_counter<&EngineCounters::presend_again_bytes>},
+    {"presend_dropped", engine_counter<&EngineCounters::presend_dropped>},
+    {"presend_refused", engine_counter<&EngineCounters::presend_refused>},
+    {"tracked_looks", tracked_counter<&guard::Versions::Counters::looks>},
+    {"tracked_pages", tracked_counter<&guard::Versions::Counters::written>},
+    {"tracked_lost", tracked_counter<&guard::Versions::Counters::lost>},
+    {"tracked_refused", tracked_counter<&guard::Versions::Counters::refused>},
     {"collectives", engine_counter<&EngineCounters::collectives>},
 };
 

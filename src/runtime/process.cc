@@ -361,6 +361,7 @@ void Process::barrier() {
 
 Outcome Process::finalize() {
   engine_->handoff.enter();
+  engine_->stop_prefetching();
   // Sends whose requests were freed, and what buffers still hold, must leave first.
   waiter_->until([this] { return engine_->is_idle() || engine_->only_receives_left(); }, nullptr);
   barrier();

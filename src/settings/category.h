@@ -13,6 +13,7 @@ enum class Category : uint8_t {
   protocols,
   matching,
   early_release,
+  prefetching,
   collectives,
   reporting
 };
@@ -29,6 +30,7 @@ inline constexpr CategoryInfo category_table[] = {
     {"protocols", "protocols", "messages: eager, with a handshake, copied by one of the two ranks"},
     {"matching", "matching", "receives that wait for a message, messages that wait for a receive"},
     {"early_release", "early release", "receives that return before their data has come"},
+    {"prefetching", "prefetching", "messages of which some travels before their send"},
     {"collectives", "collectives", "operations of all ranks of a communicator"},
     {"reporting", "reporting", "what the library tells about itself"},
 };

@@ -38,6 +38,10 @@ struct Settings {
   uint64_t release_threshold_us = 150;
   uint64_t release_batch = 0;
   uint64_t guard = 0;
+  // prefetching
+  uint64_t prefetch = 0;
+  uint64_t prefetch_threshold = 4096;
+  uint64_t prefetch_max = 256ull << 20;
   // matching
   uint64_t matcher = 0;
   uint64_t matcher_kc = 8;
@@ -115,6 +119,16 @@ inline constexpr OptionInfo option_table[] = {
      "how early release closes pages: userfaultfd on missing pages or on minor faults, or mprotect "
      "with SIGSEGV (trap); mpiexec --info tells what works here",
      &Settings::guard, nullptr},
+    {"PREFETCH", Category::prefetching, Audience::user, OptionKind::choice, "off", "off|auto",
+     "while a receive waits for a message over a network, let its sender send what is ready of it "
+     "before the send: of messages that come from the same buffer again and again",
+     &Settings::prefetch, nullptr},
+    {"PREFETCH_THRESHOLD", Category::prefetching, Audience::tuner, OptionKind::bytes, "4K", "",
+     "smallest message of which something is sent before its send", &Settings::prefetch_threshold,
+     nullptr},
+    {"PREFETCH_MAX", Category::prefetching, Audience::tuner, OptionKind::bytes, "256M", "",
+     "memory of a rank for what came before its send; beyond it nothing more is asked for",
+     &Settings::prefetch_max, nullptr},
     {"MATCHER", Category::matching, Audience::tuner, OptionKind::choice, "headway",
      "headway|list|source|pnp|col+list|list+pnp|col+pnp",
      "how receives and messages find each other: by a hash of source, tag and communicator; the "

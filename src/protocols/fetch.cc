@@ -1,0 +1,303 @@
+// The receiver's side of prefetching: asks for the message that it waits for before it is sent,
+// keeps aside what comes of it, and gives a receive what its send confirms. Nothing of it is put
+// into the receive's buffer before: a shorter message leaves the bytes beyond it alone.
+// Source: message-prefetching paper, section 2.2.
+#include "base/clock.h"
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+using guard::page_bytes;
+
+constexpr uint32_t most_vain = 4;
+// Messages before a request is tried again: it costs two frames, and tells when a pattern changed.
+constexpr uint32_t first_rest = 32, longest_rest = 4096;
+
+// Of a posted receive, where its user has it.
+const char* buffer_of(const Request& receive) {
+  return receive.region ? receive.home : receive.memory.base();
+}
+
+}  // namespace
+
+Store* Engine::store_of(Peer& peer, uint32_t origin) {
+  Store* store = peer.stores.first();
+  while (store && store->origin != origin) store = store->list_next;
+  return store;
+}
+
+// The receive is posted, and its user waits for it, or has gone on without it.
+void Engine::ask_early(Request* receive) {
+  Peer& peer = *receive->peer;
+  Prediction* known =
+      predictions_.find(buffer_of(*receive), receive->key, receive->traffic, peer.rank);
+  if (!known || known->seen < Prediction::sure || known->rest ||
+      known->size < settings_.prefetch_threshold || known->size > receive->memory.bytes() ||
+      store_of(peer, known->origin)) {
+    return;
+  }
+  Store* store = make_store(known->size);
+  if (!store) return;
+  store->peer = &peer;
+  store->origin = known->origin;
+  store->buffer = known->buffer;
+  store->key = receive->key;
+  store->traffic = receive->traffic;
+  store->asked_at = base::now_ns();
+  peer.stores.push_back(store);
+  FrameHeader header;
+  header.kind = uint8_t(Kind::prefetch);
+  header.word = known->origin;
+  header.context = known->size;
+  control(peer, header, nullptr);
+  ++counters.prefetches;
+}
+
+Store* Engine::make_store(uint64_t size) {
+  const uint64_t words = PageSet::words(size / Grid::page + 2);
+  const uint64_t data = (size + 7) / 8 * 8, bytes = data + words * sizeof(uint64_t);
+  if (bytes > settings_.prefetch_max - stored_bytes_) return nullptr;
+  Store* store = stores_.take();
+  char* block = store ? static_cast<char*>(base::heap_allocate(bytes)) : nullptr;
+  if (!block) {
+    if (store) stores_.give(store);
+    return nullptr;
+  }
+  stored_bytes_ += bytes;
+  store->late = false;
+  store->grid = {0, size};
+  store->data = block;
+  store->got = reinterpret_cast<uint64_t*>(block + data);
+  memset(store->got, 0, words * sizeof(uint64_t));
+  store->bytes = bytes;
+  store->come = store->confirmed = 0;
+  store->run_count = 0;
+  return store;
+}
+
+void Engine::drop_store(Store* store) {
+  stored_bytes_ -= store->bytes;
+  base::heap_free(store->data, store->bytes);
+  store->data = nullptr;
+  stores_.give(store);
+}
+
+// The request is over. What it brought has been confirmed by now, or never will be.
+void Engine::end_asking(Store* store, bool for_good) {
+  store->peer->stores.remove(store);
+  Prediction* known =
+      predictions_.find(store->buffer, store->key, store->traffic, store->peer->rank);
+  if (known && known->origin == store->origin) {
+    if (store->confirmed) {
+      known->vain = 0;
+    } else if (for_good) {
+      known->rest = longest_rest;
+    } else if (++known->vain >= most_vain) {
+      const uint32_t shift = known->vain - most_vain;
+      known->rest = shift < 7 ? first_rest << shift : longest_rest;
+    }
+  }
+  if (!store->confirmed) {
+    drop_store(store);
+    return;
+  }
+  ++counters.prefetch_hits;
+  counters.prefetch_used_bytes += store->confirmed;
+  if (const uint64_t rate = store->peer->arrival_rate) {
+    counters.prefetch_saved_ns += store->confirmed * 1'000'000'000 / rate;
+  }
+}
+
+// --- what comes before the send ---
+
+// Null: these are no bytes that were asked for.
+Store* Engine::place_early(Peer& peer, const FrameHeader& header) {
+  Store* store = peer.via == Via::tcp ? store_of(peer, header.word) : nullptr;
+  if (!store || header.source < 0 || uint64_t(header.source) >= Grid::page || !header.length) {
+    return nullptr;
+  }
+  Grid grid{uint32_t(header.source), store->grid.size};
+  if (store->come && grid.first != store->grid.first) return nullptr;
+  if (header.context >= grid.size || header.length > grid.size - header.context ||
+      !grid.is_boundary(header.context) || !grid.is_boundary(header.context + header.length)) {
+    return nullptr;
+  }
+  store->grid = grid;
+  return store;
+}
+
+void Engine::note_early(Store* store, const FrameHeader& header) {
+  const uint64_t end = store->grid.page_of(header.context + header.length - 1);
+  for (uint64_t page = store->grid.page_of(header.context); page <= end; ++page) {
+    PageSet::set(store->got, page);
+  }
+  store->come += header.length;
+  counters.presend_received_bytes += header.length;
+}
+
+bool Engine::deliver_presend(Peer& peer, const FrameHeader& header, const char* body) {
+  Store* store = place_early(peer, header);
+  if (!store) return false;
+  memcpy(store->data + header.context, body, header.length);
+  note_early(store, header);
+  return true;
+}
+
+bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header) {
+  if (header.length || peer.via != Via::tcp) return false;
+  if (Store* store = store_of(peer, header.word)) {
+    ++counters.prefetch_refused;
+    end_asking(store, header.flags & flag_yes);
+  }
+  return true;
+}
+
+// --- envelopes ---
+
+// An envelope of that origin. `runs`: what it confirms. False: it makes no sense. `store`: what
+// came of its message, or null.
+bool Engine::note_envelope(Peer& peer, uint32_t origin, bool asked, const Confirmed& confirmed,
+                           const PageRun* runs, Store*& store) {
+  store = nullptr;
+  if (!origin) return !asked && !confirmed.runs;
+  if (peer.via != Via::tcp) return false;
+  Store* asking = peer.stores.empty() ? nullptr : store_of(peer, origin);
+  if (!asked) {
+    if (asking && !asking->late) {
+      asking->late = true;  // sent before the request was seen: that stands for the next one
+      ++counters.prefetch_late;
+    }
+    return !confirmed.runs;
+  }
+  if (!asking || !take_runs(*asking, confirmed, runs)) return false;
+  const bool any = asking->confirmed != 0;
+  end_asking(asking, false);
+  if (any) store = asking;
+  return true;
+}
+
+bool Engine::take_runs(Store& store, const Confirmed& confirmed, const PageRun* runs) {
+  if (confirmed.runs > Store::most_runs ||
+      (confirmed.runs && confirmed.first != store.grid.first)) {
+    return false;
+  }
+  const uint64_t pages = store.grid.pages();
+  uint64_t after = 0;  // runs neither meet nor touch
+  for (uint32_t i = 0; i < confirmed.runs; ++i) {
+    const PageRun run = runs[i];
+    if ((i && run.begin <= after) || run.begin >= pages || run.pages == 0 ||
+        run.pages > pages - run.begin) {
+      return false;
+    }
+    after = uint64_t(run.begin) + run.pages;
+    for (uint64_t page = run.begin; page < after; ++page) {
+      if (!PageSet::has(store.got, page)) return false;
+    }
+    store.runs[i] = run;
+    store.confirmed += store.grid.begin(after) - store.grid.begin(run.begin);
+  }
+  store.run_count = confirmed.runs;
+  return true;
+}
+
+// The same of an eager message; those of this node have no origins.
+bool Engine::note_eager(Peer& peer, const FrameHeader& header) {
+  const bool asked = header.flags & flag_asked;
+  const uint32_t origin = header.flags & flag_synchronous ? 0 : header.word;
+  if (!asked && (!origin || peer.stores.empty())) [[likely]]
+    return true;
+  Store* store;
+  return note_envelope(peer, origin, asked, {}, nullptr, store);
+}
+
+bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* body) {
+  ConfirmWhole whole;
+  if (header.length != sizeof whole || peer.via != Via::tcp) return false;
+  memcpy(&whole, body, sizeof whole);
+  const Store* asking = store_of(peer, header.word);
+  if (!asking || asking->grid.size != whole.size) return false;
+  const PageRun all{0, uint32_t(asking->grid.pages())};
+  Store* store;
+  if (!note_envelope(peer, header.word, true, {asking->grid.first, 1}, &all, store) || !store) {
+    return false;
+  }
+  if (Request* receive = match(header)) {
+    describe(receive, key_of(header), whole.size, peer);
+    note_origin(receive, header.word);
+    receive->total = receive->status_bytes;
+    land_store(receive, store);
+    return true;
+  }
+  Arrived* message = make_arrived(peer, header, whole.size, false);
+  if (!message) return true;
+  message->remote = header.word;
+  message->have = whole.size;
+  message->store = store;
+  return true;
+}
+
+// A message that was sent from there has been matched.
+void Engine::note_origin(Request* receive, uint32_t origin) {
+  if (!origin || !may_prefetch_ || receive->key.is_wild()) return;
+  predictions_.note(buffer_of(*receive), receive->key, receive->traffic, receive->peer->rank,
+                    origin, receive->sent_bytes);
+}
+
+// --- what the send has confirmed ---
+
+void Engine::land_early(Request* receive, const Store& store, uint64_t from, uint64_t n) {
+  receive->memory.write(from, store.data + from, n);
+  note_arrival(receive, from, n);
+}
+
+// All of the message has come.
+void Engine::land_store(Request* receive, Store* store) {
+  if (receive->total) land_early(receive, *store, 0, receive->total);
+  receive->moved = receive->total;
+  drop_store(store);
+  note_received(receive->total);
+  complete(receive, Outcome::ok);
+}
+
+bool Engine::holds_all(const Store& store, uint64_t total) {
+  return store.run_count == 1 && store.runs[0].begin == 0 &&
+         store.grid.begin(store.runs[0].pages) >= total;
+}
+
+// Some of it has come. The rest is about to be asked for, with the pages of the stream as they are
+// now: what lies in whole ones of these goes to its place, and does not come again.
+void Engine::land_some(Request* receive, Store* store) {
+  if (!cover(receive, store->grid, store->runs, store->run_count)) {
+    fail(Outcome::no_memory, *receive->peer, "no memory for what came before its send");
+    return;
+  }
+  const Order& order = *receive->order;
+  for (uint64_t page = 0; page < order.pages(); ++page) {
+    if (order.is_taken(page)) {
+      land_early(receive, *store, receive->head + page * page_bytes, page_bytes);
+    }
+  }
+  drop_store(store);
+}
+
+// Both sides come to the same pages.
+bool Engine::cover(Request* request, const Grid& grid, const PageRun* runs, uint32_t count) {
+  request->covered = 0;
+  if (!request->order && !begin_order(request, 0)) return false;
+  const uint64_t pages = request->order->pages(), head = request->head;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t from = grid.begin(runs[i].begin);
+    const uint64_t to = grid.begin(uint64_t(runs[i].begin) + runs[i].pages);
+    const uint64_t first = from <= head ? 0 : (from - head + page_bytes - 1) / page_bytes;
+    uint64_t end = to <= head ? 0 : (to - head) / page_bytes;
+    if (end > pages) end = pages;
+    if (first >= end) continue;
+    request->order->leave_out(first, end - first);
+    request->covered += (end - first) * page_bytes;
+  }
+  request->moved += request->covered;
+  return true;
+}
+
+}  // namespace headway::protocols

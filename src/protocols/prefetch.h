@@ -1,0 +1,188 @@
+// Prefetch: what both sides of messages that come again and again know of one another's buffers.
+// The receiver predicts which buffer of the sender its next message comes from (Predictions), asks
+// for it while it waits, and keeps aside what comes before the send (Store). The sender knows each
+// buffer that it sends from, with its receiver, by a number (Origins), so that no address travels
+// and no number reads other memory. Source: message-prefetching paper, section 2.2.
+// Thread: holder of the engine. Owner: the engine. Invariants: at most one request stands for an
+// origin; what it brought is used by one message and no other.
+#pragma once
+#include <cstdint>
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "matching/hook.h"
+#include "protocols/wire.h"
+
+namespace headway::protocols {
+
+struct Peer;
+
+// Of a message that came before its send: whole pages of the sender, some of which the send has
+// confirmed. A page 0 before the first boundary is short, as the last one may be.
+struct Grid {
+  uint32_t first = 0;  // bytes before the sender's first page boundary
+  uint64_t size = 0;   // of the message
+
+  static constexpr uint64_t page = 4096;
+  uint64_t pages() const {
+    return size <= first ? 1 : (first != 0) + (size - first + page - 1) / page;
+  }
+  // Where that page begins; of pages(): the end.
+  uint64_t begin(uint64_t index) const {
+    if (index == 0) return 0;
+    const uint64_t at = first + (index - (first != 0)) * page;
+    return at < size ? at : size;
+  }
+  // The page that holds this byte.
+  uint64_t page_of(uint64_t offset) const {
+    return offset < first ? 0 : (first != 0) + (offset - first) / page;
+  }
+  bool is_boundary(uint64_t offset) const {
+    return offset == 0 || offset == size || (offset >= first && (offset - first) % page == 0);
+  }
+};
+
+// One bit for each page.
+class PageSet {
+ public:
+  static uint64_t words(uint64_t pages) { return (pages + 63) / 64; }
+  static bool has(const uint64_t* bits, uint64_t page) { return bits[page / 64] >> page % 64 & 1; }
+  static void set(uint64_t* bits, uint64_t page) { bits[page / 64] |= 1ull << page % 64; }
+};
+
+// --- the receiver ---
+
+// What a receive from one sender, with one tag, into one buffer has seen.
+struct Prediction {
+  const char* buffer = nullptr;
+  uint64_t context = 0;
+  uint64_t size = 0;
+  uint32_t peer = 0;
+  int32_t tag = 0;      // of a collective: its kind, since its tags count up
+  uint32_t origin = 0;  // 0: the entry is free
+  uint32_t seen = 0;    // messages in a row that came from there
+  uint32_t vain = 0;    // requests in a row that brought nothing
+  uint32_t rest = 0;    // messages to come before the next request
+
+  static constexpr uint32_t sure = 3;  // the paper: more than two
+};
+
+// A cache: bounded, and what it forgets costs a request.
+class Predictions {
+ public:
+  [[nodiscard]] bool prepare();
+  bool ready() const { return entries_; }
+  // Null: none. The table's own; good until the next note().
+  Prediction* find(const char* buffer, const matching::Key& key, matching::Traffic traffic,
+                   uint32_t peer);
+  // A message of that origin has been matched.
+  Prediction* note(const char* buffer, const matching::Key& key, matching::Traffic traffic,
+                   uint32_t peer, uint32_t origin, uint64_t size);
+
+ private:
+  static constexpr uint32_t sets = 1024, ways = 4;
+  Prediction* set_of(const char* buffer, uint64_t context, int32_t tag, uint32_t peer);
+
+  Prediction* entries_ = nullptr;
+  uint32_t victim_ = 0;
+};
+
+// What has come of one message before its send.
+struct Store {
+  uint32_t pool_index = 0;
+  uint32_t generation = 0;
+  Store* pool_next = nullptr;
+  bool taken = false;
+  Store* list_next = nullptr;  // of the peer's, while it stands for the next message
+  Store* list_prev = nullptr;
+
+  static constexpr uint32_t most_runs = 60;
+
+  // Of whose receive.
+  Peer* peer = nullptr;
+  const char* buffer = nullptr;
+  matching::Key key;
+  matching::Traffic traffic;
+
+  uint32_t origin = 0;
+  bool late = false;  // a message of the origin has come that was sent before the request was seen
+  Grid grid;
+  char* data = nullptr;
+  uint64_t* got = nullptr;  // pages that have come; behind the data
+  uint64_t bytes = 0;       // of the block
+  uint64_t come = 0;        // bytes that have come
+  uint64_t asked_at = 0;    // ns
+  uint64_t confirmed = 0;   // bytes
+  uint32_t run_count = 0;   // of them
+  PageRun runs[most_runs] = {};
+};
+
+// --- the sender ---
+
+// A buffer that messages to one peer are sent from.
+struct Origin {
+  const char* address = nullptr;  // null: the entry is free
+  uint64_t size = 0;
+  uint32_t peer = 0;
+  uint32_t index = 0;
+  uint32_t generation = 0;
+  uint32_t idle = 0;            // sends in a row that nobody asked for
+  bool watched = false;         // its pages' writes are followed
+  bool asked = false;           // its peer wants it as soon as it is final
+  bool useless = false;         // cannot be watched
+  Origin* list_next = nullptr;  // those that are asked
+  Origin* list_prev = nullptr;
+
+  Grid grid;
+  // For each page, while it is watched: versions at the last send, at the last look, and when it
+  // was sent early (0: it was not).
+  static constexpr uint64_t bytes_a_page = 3 * sizeof(uint32_t) + sizeof(uint64_t);
+  uint32_t* sent = nullptr;
+  uint32_t* seen = nullptr;
+  uint32_t* early = nullptr;
+  uint64_t* still = nullptr;  // ns since which it has not been written, as far as looks tell
+  uint64_t early_bytes = 0;   // sent early for the request that stands
+  uint64_t asked_at = 0;      // ns
+  uint64_t looked_at = 0;
+  uint64_t pace_ns = 0;  // between two looks
+  uint64_t calm_ns = 0;  // a page that nobody wrote for so long is final, by what was seen so far
+};
+
+class Origins {
+ public:
+  [[nodiscard]] bool prepare();
+  bool ready() const { return entries_; }
+  uint32_t id_of(const Origin& origin) const {
+    return origin.generation << index_bits | origin.index;
+  }
+  Origin* find(uint32_t id);  // null: there is no such origin
+  Origin* find(const char* address, uint64_t size, uint32_t peer);
+  // The same, made if need be. Null: all that it could replace are in use.
+  Origin* take(const char* address, uint64_t size, uint32_t peer);
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (uint32_t i = 0; entries_ && i < sets * ways; ++i) {
+      if (entries_[i].address) visit(entries_[i]);
+    }
+  }
+
+ private:
+  static constexpr uint32_t sets = 1024, ways = 4, index_bits = 12;
+  static_assert(sets * ways == 1u << index_bits);
+  Origin* set_of(const char* address, uint64_t size, uint32_t peer);
+
+  Origin* entries_ = nullptr;
+  uint32_t victim_ = 0;
+};
+
+// What a message of a watched origin tells: which pages that were sent early are as they were.
+struct Confirm {
+  uint32_t first = 0;  // of the grid
+  uint32_t run_count = 0;
+  bool whole = false;  // all of the message
+  uint64_t bytes = 0;  // confirmed
+  PageRun runs[Store::most_runs];
+};
+
+}  // namespace headway::protocols

@@ -1,0 +1,398 @@
+// Two engines of one process, connected by TCP: messages of which some comes before their send.
+// Whatever is written when, a message brings what its buffer held when it was sent, and nothing
+// else is touched.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "protocols/engines_test_pair.h"
+
+namespace headway::protocols {
+namespace {
+
+constexpr size_t page = 4096;
+constexpr size_t long_size = 200'000, short_size = 10'000;
+
+// Memory with no other data in its pages, whose writes would count.
+template <class T>
+struct OwnPages {
+  using value_type = T;
+  static size_t bytes(size_t n) { return (n * sizeof(T) + page - 1) / page * page; }
+  T* allocate(size_t n) {
+    return static_cast<T*>(
+        mmap(nullptr, bytes(n), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  }
+  void deallocate(T* memory, size_t n) { munmap(memory, bytes(n)); }
+  bool operator==(const OwnPages&) const { return true; }
+};
+using Buffer = std::vector<char, OwnPages<char>>;
+
+class Prefetching : public TwoEngines {
+ protected:
+  void SetUp() override {
+    settings::Settings settings[2];
+    // What guards pages tells, too, whether memory may be probed beside other threads.
+    settings[0].early_release = 1;
+    settings[1].early_release = 0;
+    settings[0].prefetch = settings[1].prefetch = 1;
+    start(settings);
+    if (HasFatalFailure()) return;
+    if (!sender().prefetches() || !sender().may_release()) {
+      GTEST_SKIP() << "no writes can be followed here";
+    }
+  }
+
+  Request* take_for(uint32_t rank, RequestKind kind, Buffer& buffer, int tag) {
+    std::vector<char> nothing;
+    Request* request = take(rank, kind, nothing, tag);
+    request->memory = UserMemory(buffer.data(), buffer.size());
+    return request;
+  }
+  // Writes it anew.
+  void fill(Buffer& out) {
+    for (size_t at = 0; at < out.size(); at += 7) out[at] = char(random_());
+  }
+  Request* post(Buffer& in, int tag = 1) {
+    Request* receive = take_for(1, RequestKind::receive, in, tag);
+    receiver().start_receive(receive);
+    receiver().note_wait(receive);
+    return receive;
+  }
+  Request* send(Buffer& out, int tag = 1, Mode mode = Mode::standard) {
+    Request* request = take_for(0, RequestKind::send, out, tag);
+    request->mode = mode;
+    sender().start_send(request);
+    return request;
+  }
+  void end(Request* send, Request* receive) {
+    ASSERT_TRUE(run_until([&] { return send->done && receive->done; }))
+        << "sent " << send->moved << " of " << send->total << ", come " << receive->moved;
+    EXPECT_EQ(receive->outcome, Outcome::ok);
+    sender().give_request(send);
+    receiver().give_request(receive);
+  }
+  // One message, written before its receive waits for it.
+  void exchange(Buffer& out, Buffer& in, int tag = 1) {
+    fill(out);
+    Request* receive = post(in, tag);
+    Request* request = send(out, tag);
+    end(request, receive);
+    EXPECT_EQ(out, in);
+  }
+  // Until the receiver asks, having seen three alike, and the sender follows its buffer, from the
+  // first send on that was asked for.
+  void learn(Buffer& out, Buffer& in, int tag = 1) {
+    const uint64_t before = receiver().counters.prefetches;
+    for (int i = 0; i < 6; ++i) exchange(out, in, tag);
+    EXPECT_GE(receiver().counters.prefetches - before, 1u);
+  }
+  void turns(uint64_t ms) {
+    const uint64_t end = base::now_ns() + ms * 1'000'000;
+    while (base::now_ns() < end) both();
+  }
+  // Until so much has come before its send.
+  bool comes_early(uint64_t bytes) {
+    const uint64_t from = receiver().counters.presend_received_bytes;
+    const uint64_t end = base::now_ns() + 5'000'000'000;
+    while (receiver().counters.presend_received_bytes - from < bytes) {
+      if (base::now_ns() > end) return false;
+      both();
+    }
+    return true;
+  }
+  uint64_t used() { return receiver().counters.prefetch_used_bytes; }
+};
+
+TEST_F(Prefetching, AllOfAMessageComesBeforeItsSend) {
+  for (const size_t size : {long_size, short_size}) {
+    Buffer out(size), in(size);
+    learn(out, in);
+    Request* receive = post(in);
+    both();
+    fill(out);
+    ASSERT_TRUE(comes_early(size)) << size;
+    EXPECT_FALSE(receive->done);
+    const uint64_t before = used(), sent = sender().counters.streams;
+    Request* request = send(out);
+    EXPECT_TRUE(request->done);  // nothing is left to send
+    end(request, receive);
+    EXPECT_EQ(out, in);
+    EXPECT_EQ(used() - before, size);
+    EXPECT_EQ(sender().counters.streams, sent);
+  }
+}
+
+TEST_F(Prefetching, WhatIsWrittenAgainIsSentAgain) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  for (const size_t at : {size_t(0), size_t(5000), long_size / 2, long_size - 1}) {
+    Request* receive = post(in);
+    both();
+    fill(out);
+    ASSERT_TRUE(comes_early(long_size)) << at;
+    out[at] = char(out[at] + 1);
+    const uint64_t before = used(), again = sender().counters.presend_again_bytes;
+    Request* request = send(out);
+    end(request, receive);
+    EXPECT_EQ(out, in) << at;
+    EXPECT_LE(used() - before, long_size - 1);
+    EXPECT_GE(used() - before, long_size - 2 * page);
+    EXPECT_GE(sender().counters.presend_again_bytes - again, 1u);
+  }
+}
+
+TEST_F(Prefetching, WhatHasNotBeenWrittenSinceTheLastSendIsNotSentBefore) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  const uint64_t early = sender().counters.presend_bytes;
+  const uint64_t dropped = sender().counters.presend_dropped;
+  Request* receive = post(in);
+  turns(20);
+  EXPECT_EQ(sender().counters.presend_bytes, early);
+  Request* request = send(out);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(sender().counters.presend_dropped - dropped, 1u);
+}
+
+// A request that its message crosses stands for the next one, and is used once.
+TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  if (receiver().counters.prefetches == receiver().counters.prefetch_late) exchange(out, in);
+  const uint64_t requests = receiver().counters.prefetches;
+  const uint64_t late = receiver().counters.prefetch_late;
+  fill(out);
+  Request* request = send(out);  // on its way when the receive asks
+  Request* receive = post(in);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(receiver().counters.prefetches, requests + 1);
+  EXPECT_EQ(receiver().counters.prefetch_late, late + 1);
+  turns(2);
+  fill(out);
+  ASSERT_TRUE(comes_early(long_size));
+  const uint64_t before = used();
+  receive = post(in);
+  EXPECT_EQ(receiver().counters.prefetches, requests + 1);
+  request = send(out);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(used() - before, long_size);
+  request = send(out);
+  receive = post(in);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(used() - before, long_size);
+}
+
+TEST_F(Prefetching, AMessageFromElsewhereUsesNothingOfIt) {
+  Buffer out(long_size), other(long_size), in(long_size);
+  learn(out, in);
+  Request* receive = post(in);
+  both();
+  fill(out);
+  ASSERT_TRUE(comes_early(long_size));
+  fill(other);
+  const uint64_t before = used();
+  Request* request = send(other);
+  end(request, receive);
+  EXPECT_EQ(other, in);
+  EXPECT_EQ(used(), before);
+  // What came is still the next message's from there.
+  receive = post(in);
+  request = send(out);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(used() - before, long_size);
+}
+
+TEST_F(Prefetching, AShorterMessageLeavesTheRestAlone) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  Request* receive = post(in);
+  both();
+  fill(out);
+  ASSERT_TRUE(comes_early(long_size));
+  Buffer before = in;
+  Buffer part(out.begin(), out.begin() + short_size);
+  Request* request = take_for(0, RequestKind::send, out, 1);
+  request->memory = UserMemory(out.data(), short_size);
+  sender().start_send(request);
+  end(request, receive);
+  memcpy(before.data(), part.data(), short_size);
+  EXPECT_EQ(before, in);
+}
+
+TEST_F(Prefetching, AShorterReceiveGetsWhatItHasRoomFor) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  Request* receive = post(in);
+  both();
+  fill(out);
+  ASSERT_TRUE(comes_early(long_size));
+  receiver().cancel(receive);
+  receiver().give_request(receive);
+  for (const bool rewritten : {false, true}) {
+    if (rewritten) out[20'000] = char(out[20'000] + 1);
+    Buffer little(50'001);
+    receive = post(little);
+    Request* request = send(out);
+    ASSERT_TRUE(run_until([&] { return request->done && receive->done; }));
+    EXPECT_EQ(receive->outcome, Outcome::truncated);
+    EXPECT_EQ(0, memcmp(out.data(), little.data(), little.size()));
+    sender().give_request(request);
+    receiver().give_request(receive);
+    receive = post(in);
+    both();
+    fill(out);
+    if (rewritten) {
+      request = send(out);
+      end(request, receive);
+    } else {
+      ASSERT_TRUE(comes_early(long_size));
+      receiver().cancel(receive);
+      receiver().give_request(receive);
+    }
+  }
+}
+
+TEST_F(Prefetching, SynchronousSendsEndWhenTheyAreMatched) {
+  for (const size_t size : {long_size, short_size}) {
+    Buffer out(size), in(size);
+    learn(out, in);
+    Request* receive = post(in);
+    both();
+    fill(out);
+    ASSERT_TRUE(comes_early(size));
+    receiver().cancel(receive);
+    receiver().give_request(receive);
+    Request* request = send(out, 1, Mode::synchronous);
+    turns(5);
+    EXPECT_FALSE(request->done);
+    const uint64_t before = used();
+    receive = post(in);
+    end(request, receive);
+    EXPECT_EQ(out, in);
+    EXPECT_EQ(used(), before);  // counted when the envelope came
+  }
+}
+
+// Memory that the program gives back is not read, and its receiver is told so.
+TEST_F(Prefetching, MemoryThatIsGone) {
+  const size_t bytes = 64 * page;
+  auto* memory = static_cast<char*>(
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  Buffer in(bytes);
+  const auto send_it = [&] {
+    Request* request = take_for(0, RequestKind::send, in, 1);
+    request->memory = UserMemory(memory, bytes);
+    sender().start_send(request);
+    return request;
+  };
+  for (int i = 0; i < 5; ++i) {
+    memset(memory, i + 1, bytes);
+    Request* receive = post(in);
+    Request* request = send_it();
+    end(request, receive);
+  }
+  Request* receive = post(in);
+  both();
+  memset(memory, 77, bytes);
+  munmap(memory, bytes);
+  turns(20);
+  // Something else lies there now.
+  ASSERT_EQ(mmap(memory, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+            memory);
+  memset(memory, 99, bytes);
+  turns(10);
+  memset(memory + page, 100, page);
+  Request* request = send_it();
+  end(request, receive);
+  EXPECT_EQ(0, memcmp(memory, in.data(), bytes));
+  munmap(memory, bytes);
+}
+
+// What no engine would send.
+TEST_F(Prefetching, ForgedFramesAreRefused) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  Request* receive = post(in);
+  both();
+  turns(1);
+  const auto frame = [](Kind kind, uint32_t word, uint64_t context = 0) {
+    FrameHeader header;
+    header.kind = uint8_t(kind);
+    header.word = word;
+    header.context = context;
+    return header;
+  };
+  // A request for a buffer that there is not, of another size, of somebody else.
+  const uint64_t refused = sender().counters.presend_refused;
+  EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0, long_size), nullptr));
+  EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0xfffff123, long_size), nullptr));
+  EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 1 << 12, long_size + 1), nullptr));
+  EXPECT_EQ(sender().counters.presend_refused - refused, 3u);
+  // Answers to nothing.
+  char body[16] = {};
+  FrameHeader header = frame(Kind::presend, 12345, 0);
+  header.length = 16;
+  EXPECT_FALSE(receiver().frame(0, header, body));
+  header = frame(Kind::confirm, 12345);
+  header.length = sizeof(ConfirmWhole);
+  EXPECT_FALSE(receiver().frame(0, header, body));
+  EXPECT_TRUE(receiver().frame(0, frame(Kind::refuse, 12345), nullptr));
+  header = frame(Kind::eager, 12345);
+  header.flags = flag_asked;
+  EXPECT_FALSE(receiver().frame(0, header, body));
+  fill(out);
+  Request* request = send(out);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+}
+
+// Everything at random: a writer, receives before and after, other buffers, lengths and modes.
+TEST_F(Prefetching, NoStaleByteIsEverReceived) {
+  for (uint64_t seed = base_seed(); seed < base_seed() + 20; ++seed) {
+    SCOPED_TRACE("HEADWAY_TEST_SEED=" + std::to_string(seed));
+    random_.seed(seed);
+    Buffer buffers[2] = {Buffer(short_size + random_() % long_size),
+                         Buffer(short_size + random_() % long_size)};
+    Buffer in(short_size + long_size);
+    for (int round = 0; round < 60; ++round) {
+      Buffer& out = buffers[random_() % 8 == 0];
+      const size_t bytes = random_() % 8 ? out.size() : 1 + random_() % out.size();
+      const bool before = random_() % 4;
+      Request* receive = before ? post(in) : nullptr;
+      const Buffer held = in;
+      for (uint64_t n = random_() % 6; n-- > 0;) {
+        const size_t from = random_() % out.size(), length = random_() % (out.size() - from) + 1;
+        memset(out.data() + from, int(random_()), length);
+        if (random_() % 2) turns(random_() % 4);
+      }
+      Request* request = take_for(0, RequestKind::send, out, 1);
+      request->memory = UserMemory(out.data(), bytes);
+      request->mode = random_() % 5 ? Mode::standard : Mode::synchronous;
+      sender().start_send(request);
+      for (uint64_t n = random_() % 50; n-- > 0;) both();
+      if (!receive) receive = post(in);
+      end(request, receive);
+      if (HasFatalFailure()) return;
+      ASSERT_EQ(receive->status_bytes, bytes);
+      ASSERT_EQ(0, memcmp(out.data(), in.data(), bytes)) << "round " << round;
+      ASSERT_EQ(0, memcmp(held.data() + bytes, in.data() + bytes, in.size() - bytes))
+          << "round " << round;
+    }
+  }
+  EXPECT_GT(used(), 0u);
+  EXPECT_GT(sender().counters.presend_again_bytes, 0u);
+  EXPECT_EQ(sender().counters.garbage + receiver().counters.garbage, 0u);
+}
+
+}  // namespace
+}  // namespace headway::protocols

@@ -1,0 +1,379 @@
+// The sender's side of prefetching: sends pages of a buffer before the send that was asked for, as
+// soon as they look final, and tells with the send which of them are as they were.
+// A page is taken as final when it has been written since the last send, and then not for a while:
+// that is longer for a buffer of which pages were written again after all. First the look that
+// makes the next write visible, then the copy. The copy is made by the kernel, since the program
+// may have given the memory back; it never reads what was not sent to that peer before.
+// Source: message-prefetching paper, section 2.2.
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+constexpr uint64_t piece = 32 << 10;  // of a message, before its send: so long do others wait
+// Between two looks at a buffer: while it changes, and when nothing has for long.
+constexpr uint64_t least_pace_ns = 1'000'000, longest_pace_ns = 50'000'000;
+constexpr uint64_t least_calm_ns = 2'000'000, longest_calm_ns = 2'000'000'000;
+constexpr uint64_t most_times = 2;  // that its bytes go for one request
+constexpr uint32_t most_idle = 32;  // sends of a buffer that nobody asked for: it is left alone
+constexpr uint64_t early_cookie = ~0ull;
+
+// False: not all of it is readable.
+bool read_safely(const char* from, char* to, uint64_t n) {
+  const iovec here{to, n}, there{const_cast<char*>(from), n};
+  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == ssize_t(n);
+}
+
+}  // namespace
+
+void Engine::start_prefetching() {
+  if (!settings_.prefetch || !settings_.progress) return;
+  may_prefetch_ = versions_.start(choice_.mechanism()) == Outcome::ok;
+}
+
+// --- which buffers there are ---
+
+// A message is about to be sent.
+Origin* Engine::origin_of(const Peer& peer, const char* address, uint64_t bytes) {
+  if (bytes < settings_.prefetch_threshold || bytes > most_prefetched) return nullptr;
+  return origins_.take(address, bytes, peer.rank);
+}
+
+void Engine::note_send(Request* send) {
+  const bool fits = send->memory.is_flat() && send->mode != Mode::buffered;
+  const char* address = send->aside ? send->home : send->memory.flat();
+  Origin* origin = fits ? origin_of(*send->peer, address, send->memory.bytes()) : nullptr;
+  if (!origin) return;
+  send->origin = origins_.id_of(*origin);
+  if (origin->watched || origin->asked) send->confirm = settle_origin(*origin);
+}
+
+// The probe for pinned pages moves them for some microseconds. Where the kernel answers a system
+// call that meets them with an error, instead of waiting, no thread of the program may be in one.
+bool Engine::may_watch() const {
+  return handoff.driver != progress::Driver::thread && (choice_.sees_kernel() || has_one_thread());
+}
+
+bool Engine::watch(Origin& origin) {
+  if (origin.useless || !may_watch()) return false;
+  const uint64_t pages = origin.grid.pages();
+  auto* block = static_cast<char*>(base::heap_allocate(pages * Origin::bytes_a_page));
+  if (!block || !versions_.use(origin.address, origin.size)) {
+    base::heap_free(block, pages * Origin::bytes_a_page);
+    origin.useless = true;
+    return false;
+  }
+  origin.still = reinterpret_cast<uint64_t*>(block);
+  origin.sent = reinterpret_cast<uint32_t*>(origin.still + pages);
+  origin.seen = origin.sent + pages;
+  origin.early = origin.seen + pages;
+  origin.watched = true;
+  origin.idle = 0;
+  origin.calm_ns = least_calm_ns;
+  if (watched_++ == 0) ++handoff.pending;  // the message thread listens for requests
+  if (!versions_.look(origin.address, origin.size)) {
+    leave_alone(origin);
+    origin.useless = true;
+    return false;
+  }
+  // Nothing is known of what was written before: all of it counts as sent.
+  for (uint64_t page = 0; page < pages; ++page) {
+    origin.sent[page] = origin.seen[page] = version_of(origin, page);
+    origin.early[page] = 0;
+    origin.still[page] = 0;
+  }
+  return true;
+}
+
+void Engine::leave_alone(Origin& origin) {
+  if (origin.asked) asked_.remove(&origin);
+  origin.asked = false;
+  versions_.drop(origin.address, origin.size);
+  base::heap_free(origin.still, origin.grid.pages() * Origin::bytes_a_page);
+  origin.still = nullptr;
+  origin.watched = false;
+  if (--watched_ == 0) --handoff.pending;
+}
+
+uint32_t Engine::version_of(const Origin& origin, uint64_t page) const {
+  return versions_.version(origin.address + origin.grid.begin(page));
+}
+
+// --- requests ---
+
+bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
+  if (header.length || peer.via != Via::tcp) return false;
+  Origin* origin = origins_.find(header.word);
+  const bool known =
+      origin && origin->peer == peer.rank && origin->size == header.context && may_prefetch_;
+  if (known && origin->asked) return false;
+  if (!known || origin->useless) {
+    refuse(peer, header.word, known);
+    return true;
+  }
+  origin->asked = true;
+  if (!origin->watched) return true;  // from the next send on: the program may compute now
+  origin->asked_at = base::now_ns();
+  origin->looked_at = origin->early_bytes = 0;
+  origin->pace_ns = least_pace_ns;
+  asked_.push_back(origin);
+  presend_some();
+  return true;
+}
+
+void Engine::refuse(Peer& peer, uint32_t origin, bool for_good) {
+  ++counters.presend_refused;
+  FrameHeader header;
+  header.kind = uint8_t(Kind::refuse);
+  header.flags = for_good ? flag_yes : 0;
+  header.word = origin;
+  control(peer, header, nullptr);
+}
+
+// --- before the send ---
+
+// True if something went. What is sent goes before what may be, and one piece is on its way at a
+// time: the links that lead to several peers are often one.
+bool Engine::presend_some() {
+  if (presending_ || !busy_.empty()) return false;
+  const uint64_t now = base::now_ns();
+  bool moved = false;
+  for (Origin* origin = asked_.first(); origin && !presending_;) {
+    Origin* next = origin->list_next;
+    Peer& peer = peers_[origin->peer];
+    if (!look_again(*origin, now)) {
+      const uint32_t id = origins_.id_of(*origin);
+      leave_alone(*origin);
+      refuse(peer, id, false);
+    } else if (peer.connected && tcp.writable(peer.rank)) {
+      while (!presending_ && presend_piece(peer, *origin, now)) moved = true;
+    }
+    origin = next;
+  }
+  return moved;
+}
+
+// False: its pages are no longer followed.
+bool Engine::look_again(Origin& origin, uint64_t now) {
+  if (now - origin.looked_at < origin.pace_ns) return true;
+  if (!versions_.look(origin.address, origin.size)) return false;
+  bool changed = false;
+  for (uint64_t page = 0, pages = origin.grid.pages(); page < pages; ++page) {
+    const uint32_t version = version_of(origin, page);
+    if (version == origin.seen[page]) continue;
+    origin.seen[page] = version;
+    origin.still[page] = now;
+    changed = true;
+  }
+  origin.looked_at = now;
+  origin.pace_ns = changed                                    ? least_pace_ns
+                   : origin.pace_ns * 5 / 4 < longest_pace_ns ? origin.pace_ns * 5 / 4
+                                                              : longest_pace_ns;
+  return true;
+}
+
+bool Engine::is_final(const Origin& origin, uint64_t page, uint64_t now) {
+  return origin.seen[page] != origin.sent[page] && origin.seen[page] != origin.early[page] &&
+         now - origin.still[page] >= origin.calm_ns;
+}
+
+// The next pages that look final. False: there are none, or no room for them.
+bool Engine::presend_piece(Peer& peer, Origin& origin, uint64_t now) {
+  const Grid& grid = origin.grid;
+  const uint64_t pages = grid.pages();
+  if (origin.early_bytes >= most_times * origin.size) return false;
+  uint64_t begin = 0;
+  while (begin < pages && !is_final(origin, begin, now)) ++begin;
+  if (begin == pages) return false;
+  uint64_t end = begin + 1;
+  while (end < pages && grid.begin(end + 1) - grid.begin(begin) <= piece &&
+         is_final(origin, end, now)) {
+    ++end;
+  }
+  const uint64_t offset = grid.begin(begin), length = grid.begin(end) - offset;
+  if (!early_piece_) early_piece_ = static_cast<char*>(base::heap_allocate(piece));
+  if (!early_piece_) return false;
+  if (!read_safely(origin.address + offset, early_piece_, length)) {
+    origin.looked_at = 0;
+    return false;  // it is going away: the next look will tell
+  }
+  FrameHeader header;
+  header.kind = uint8_t(Kind::presend);
+  header.word = origins_.id_of(origin);
+  header.source = int32_t(grid.first);
+  header.context = offset;
+  header.length = uint32_t(length);
+  const Feed feed{.flat = early_piece_, .length = length};
+  const Push pushed =
+      push_frame(peer, header, nullptr, 0, &feed, early_cookie, 0, shm::event_control);
+  if (pushed == Push::full) return false;
+  presending_ = pushed == Push::started;
+  bool again = false;
+  for (uint64_t page = begin; page < end; ++page) {
+    again |= origin.early[page] != 0;
+    origin.early[page] = origin.seen[page];
+  }
+  if (again) be_patient(origin);
+  origin.early_bytes += length;
+  counters.presend_bytes += length;
+  return true;
+}
+
+// A frame that was not a request's has left.
+bool Engine::note_left(uint64_t cookie) {
+  if (cookie != early_cookie) return false;
+  presending_ = false;
+  return true;
+}
+
+// When to look at the buffers that were asked for again, in microseconds.
+uint32_t Engine::next_look_us() const {
+  const uint64_t now = base::now_ns();
+  uint64_t soonest = longest_pace_ns;
+  for (const Origin* origin = asked_.first(); origin; origin = origin->list_next) {
+    const uint64_t at = origin->looked_at + origin->pace_ns;
+    const uint64_t left = at > now ? at - now : 0;
+    if (left < soonest) soonest = left;
+  }
+  return uint32_t(soonest / 1000) + 50;
+}
+
+// --- with the send ---
+
+// What of a watched buffer's message went before. Null: it was not asked for. From now on its pages
+// are those of the next message, also if the message itself has to wait: what is written from here
+// on must not be told to be part of it.
+Confirm* Engine::settle_origin(Origin& origin) {
+  Confirm* confirm = nullptr;
+  if (origin.asked) {
+    if (origin.watched) asked_.remove(&origin);
+    origin.asked = false;
+    confirm = make_confirm(origin);
+    origin.idle = 0;
+  } else {
+    ++origin.idle;
+  }
+  if (!origin.watched) {
+    (void)watch(origin);
+    return confirm;
+  }
+  if (!versions_.look(origin.address, origin.size)) {
+    leave_alone(origin);
+    return confirm;
+  }
+  const uint64_t pages = origin.grid.pages();
+  uint64_t again = 0;
+  for (uint64_t page = 0; page < pages; ++page) {
+    const uint32_t version = version_of(origin, page);
+    if (confirm && origin.early[page]) {
+      if (origin.early[page] == version) {
+        add_page(*confirm, origin.grid, page);
+      } else {
+        again += origin.grid.begin(page + 1) - origin.grid.begin(page);
+      }
+    }
+    origin.sent[page] = origin.seen[page] = version;
+    origin.early[page] = 0;
+    origin.still[page] = 0;
+  }
+  counters.presend_again_bytes += again;
+  if (confirm) learn_calm(origin, *confirm, again);
+  if (origin.idle > most_idle) leave_alone(origin);
+  return confirm;
+}
+
+// Its pages look final for too short a time: some that had gone were written again.
+void Engine::be_patient(Origin& origin) {
+  origin.calm_ns = origin.calm_ns * 2 < longest_calm_ns ? origin.calm_ns * 2 : longest_calm_ns;
+}
+
+void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) {
+  if (confirm.bytes == 0 && again == 0) ++counters.presend_dropped;
+  if (again > (confirm.bytes + again) / 8) {
+    be_patient(origin);
+  } else if (confirm.bytes) {
+    const uint64_t less = origin.calm_ns / 8 * 7;
+    origin.calm_ns = less > least_calm_ns ? less : least_calm_ns;
+  }
+}
+
+Confirm* Engine::make_confirm(const Origin& origin) {
+  void* memory = base::heap_allocate(sizeof(Confirm));
+  if (!memory) {
+    fail(Outcome::no_memory, peers_[origin.peer], "no memory to tell what was sent early");
+    return nullptr;
+  }
+  auto* confirm = new (memory) Confirm{};
+  confirm->first = origin.grid.first;
+  return confirm;
+}
+
+// Pages come in ascending order. Of more runs than can be told the rest is sent again.
+void Engine::add_page(Confirm& confirm, const Grid& grid, uint64_t page) {
+  PageRun* last = confirm.run_count ? &confirm.runs[confirm.run_count - 1] : nullptr;
+  if (last && uint64_t(last->begin) + last->pages == page) {
+    ++last->pages;
+  } else if (confirm.run_count == Store::most_runs) {
+    return;
+  } else {
+    confirm.runs[confirm.run_count++] = {uint32_t(page), 1};
+  }
+  confirm.bytes += grid.begin(page + 1) - grid.begin(page);
+  confirm.whole = confirm.bytes == grid.size;
+}
+
+void Engine::end_confirm(Request* send) {
+  base::heap_free(send->confirm, sizeof(Confirm));
+  send->confirm = nullptr;
+}
+
+// The envelope of a message all of which has gone before.
+Push Engine::push_confirm(Request* send, FrameHeader& header) {
+  const ConfirmWhole body{send->total};
+  header.kind = uint8_t(Kind::confirm);
+  header.flags = flag_asked;
+  header.word = send->origin;
+  header.length = sizeof body;
+  return push_frame(*send->peer, header, &body, sizeof body, nullptr, 0, 0, shm::event_control);
+}
+
+// Of a message that was confirmed in part, what is left comes from its beginning, in whole pages.
+bool Engine::fits_confirmed(const Request& send, const ClearSend& clear) {
+  if (!send.confirm || !send.confirm->run_count) return true;
+  return clear.start == 0 && (clear.length - clear.head - clear.tail) % guard::page_bytes == 0;
+}
+
+// False: there is no memory, and the process ends.
+bool Engine::leave_out_confirmed(Request* send) {
+  const Confirm& confirm = *send->confirm;
+  const Grid grid{confirm.first, send->memory.bytes()};
+  if (cover(send, grid, confirm.runs, confirm.run_count)) return true;
+  fail(Outcome::no_memory, *send->peer, "no memory to leave out what was sent early");
+  return false;
+}
+
+// What a request to send tells besides of what has gone before. Returns its bytes.
+uint32_t Engine::tell_confirmed(const Request& send, char* out) {
+  if (!send.confirm || !send.confirm->run_count) return 0;
+  const Confirmed head{send.confirm->first, send.confirm->run_count};
+  memcpy(out, &head, sizeof head);
+  memcpy(out + sizeof head, send.confirm->runs, head.runs * sizeof(PageRun));
+  return uint32_t(sizeof head + head.runs * sizeof(PageRun));
+}
+
+// MPI is about to end: nothing more is given early.
+void Engine::stop_prefetching() {
+  may_prefetch_ = false;
+  origins_.for_each([this](Origin& origin) {
+    if (origin.asked) refuse(peers_[origin.peer], origins_.id_of(origin), true);
+    if (origin.watched) leave_alone(origin);
+    origin.asked = false;
+  });
+}
+
+}  // namespace headway::protocols
