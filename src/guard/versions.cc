@@ -70,7 +70,7 @@ Outcome Versions::start(Mechanism* mechanism, Wish wish) {
 Outcome Versions::start_one(Wish wish) {
   if (const Outcome opened = mappings_.open(); opened != Outcome::ok) return opened;
   const bool signal = wish == Wish::signal;
-  const Outcome started = signal ? signalled_.start() : watched_.start();
+  const Outcome started = signal ? signalled_.start() : watched_.start(wish == Wish::thorough);
   if (started != Outcome::ok) return started;
   writes_ = signal ? static_cast<Writes*>(&signalled_) : &watched_;
   return started;

@@ -24,8 +24,9 @@ namespace headway::guard {
 
 class Versions final : Follower {
  public:
-  // watch: userfaultfd; signal: mprotect and SIGSEGV. automatic: watch or nothing.
-  enum class Wish : uint8_t { automatic, watch, signal };
+  // watch: userfaultfd; signal: mprotect and SIGSEGV. automatic: watch or nothing. thorough: watch,
+  // as it is done where the kernel does not tell all.
+  enum class Wish : uint8_t { automatic, watch, signal, thorough };
 
   Versions() : watched_(mappings_, stamps_), signalled_(mappings_, stamps_) {}
   Versions(const Versions&) = delete;
@@ -43,8 +44,9 @@ class Versions final : Follower {
   // was true needs its drop(), whatever looks have said since. Pages that nobody used before count
   // as written now. False: they cannot be followed (shared, of a file, a stack, pinned, locked,
   // not writable, closed by the guard, or they come and go too often): send plainly.
-  // The first time it finds out what is pinned, and moves the pages away and back for that: better
-  // not while another thread may be inside a system call with them.
+  // The first time it finds out what is pinned, and moves the pages away and back for that. Better
+  // not while another thread may be inside a system call with them, or a peer copies from them:
+  // that fails (EFAULT) where userfaultfd sees user mode only.
   bool use(const char* from, size_t n);
   void drop(const char* from, size_t n);
   // Every page of [from, from + n), a part of what was given to use(), that was written since the

@@ -14,10 +14,13 @@
 namespace headway::guard {
 
 inline std::string way_name(const testing::TestParamInfo<Versions::Wish>& info) {
-  return info.param == Versions::Wish::signal ? "signal" : "watch";
+  return info.param == Versions::Wish::signal     ? "signal"
+         : info.param == Versions::Wish::thorough ? "thorough"
+                                                  : "watch";
 }
 
-inline constexpr Versions::Wish every_way[] = {Versions::Wish::watch, Versions::Wish::signal};
+inline constexpr Versions::Wish every_way[] = {Versions::Wish::watch, Versions::Wish::thorough,
+                                               Versions::Wish::signal};
 
 // A copy of memory that is brought up to date page by page, as a receiver's is.
 class Copy {

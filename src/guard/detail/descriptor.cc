@@ -45,6 +45,8 @@ struct uffdio_move {
 namespace headway::guard {
 namespace {
 
+constexpr size_t large_page = 512;  // pages
+
 constexpr int most_tries = 100;  // of a move while the address space changes
 
 constexpr uint64_t events =
@@ -205,14 +207,20 @@ bool Descriptor::is_held(Range range) const {
 }
 
 bool Descriptor::cannot_move(Range range) const {
-  char* aside = map_aside(range.pages);
+  // At the same place of a large page, so that those of the program move as they are.
+  const size_t slack = range.pages < large_page ? 0 : large_page - 1;
+  char* room = map_aside(range.pages + slack);
+  if (!room) return true;
+  const uintptr_t distance = reinterpret_cast<uintptr_t>(range.base) / page_bytes -
+                             reinterpret_cast<uintptr_t>(room) / page_bytes;
+  char* aside = slack ? room + distance % large_page * page_bytes : room;
   bool moved = false;
-  for (int i = 0; i < 2 && !moved && aside; ++i) {
+  for (int i = 0; i < 2 && !moved; ++i) {
     if (watch(range, UFFDIO_REGISTER_MODE_MISSING) != Outcome::ok) break;
     moved = move_there_and_back(range, aside);
     if (!moved) make_ours(range);
   }
-  if (aside) munmap(aside, range.bytes());
+  munmap(room, (range.pages + slack) * page_bytes);
   return !moved;
 }
 

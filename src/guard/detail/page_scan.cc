@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace headway::guard {
@@ -37,8 +38,6 @@ constexpr size_t most_regions = 64;  // a call
 
 uint64_t number(const char* address) { return reinterpret_cast<uint64_t>(address); }
 
-// Asked for all pages, not for written ones alone: a dropped page, a page table that was freed with
-// its pages and a hole in the mapping would not be among those.
 ScanRequest request(const char* from, const char* to, FoundRegion* regions, size_t count) {
   ScanRequest scan = {};
   scan.size = sizeof scan;
@@ -80,6 +79,31 @@ void PageScan::close() {
 }
 
 PageScan::Answer PageScan::take(Range range, Writes& writes) const {
+  return quick_ ? take_written(range, writes) : take_all(range, writes);
+}
+
+PageScan::Answer PageScan::take_written(Range range, Writes& writes) const {
+  // Nothing is said of a hole in the mapping. This does nothing else than to find one.
+  if (msync(range.base, range.bytes(), MS_ASYNC) != 0) return Answer::gone;
+  FoundRegion found[most_regions];
+  for (uint64_t at = number(range.base); at < number(range.end());) {
+    ScanRequest scan = request(reinterpret_cast<char*>(at), range.end(), found, most_regions);
+    scan.flags |= protect_matching;
+    scan.all_of = scan.wanted = is_written;
+    const int count = ioctl(fd_, pagemap_scan, &scan);
+    if (count < 0) return errno == EPERM ? Answer::unfollowed : Answer::gone;
+    for (int i = 0; i < count; ++i) {
+      const size_t bytes = found[i].end - found[i].start;
+      writes.written({reinterpret_cast<char*>(found[i].start), bytes / page_bytes});
+    }
+    if (scan.walk_end <= at) return Answer::gone;
+    at = scan.walk_end;
+  }
+  return Answer::all;
+}
+
+// Each page must be told, and as unchanged: there may be more ways to lose a page than are known.
+PageScan::Answer PageScan::take_all(Range range, Writes& writes) const {
   FoundRegion found[most_regions];
   for (const char* at = range.base; at < range.end();) {
     ScanRequest scan = request(at, range.end(), found, most_regions);

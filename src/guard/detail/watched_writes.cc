@@ -6,6 +6,8 @@
 namespace headway::guard {
 namespace {
 
+constexpr size_t room_pages = 1024;  // somewhere in it, a page table's worth
+
 Range range_of(const Mapping& mapping) {
   return {mapping.from, size_t(mapping.to - mapping.from) / page_bytes};
 }
@@ -35,12 +37,24 @@ struct Stamper final : PageScan::Writes {
 
 }  // namespace
 
-Outcome WatchedWrites::start() {
+Outcome WatchedWrites::start(bool thorough) {
   Outcome started = descriptor_.start_to_follow();
   if (started == Outcome::ok) started = scan_.open();
+  scan_.set_quick(false);
   if (started == Outcome::ok && !works()) started = Outcome::unsupported;
+  if (started == Outcome::ok && !thorough) {
+    scan_.set_quick(true);
+    scan_.set_quick(works() && tells_what_is_not_there());
+  }
   if (started != Outcome::ok) stop(true);
   return started;
+}
+
+// -1: it is not known.
+int WatchedWrites::count_written(Range range) {
+  Stamper stamper(stamps_, Stamps::first);
+  const bool known = scan_.take(range, stamper) == PageScan::Answer::all;
+  return known ? int(stamper.pages) : -1;
 }
 
 // One page: written, unchanged, written again, dropped.
@@ -48,18 +62,25 @@ bool WatchedWrites::works() {
   char* page = map_aside(1);
   if (!page) return false;
   const Range range{page, 1};
-  const auto written = [&] {
-    Stamper stamper(stamps_, Stamps::first);
-    const bool known = scan_.take(range, stamper) == PageScan::Answer::all;
-    return known ? int(stamper.pages) : -1;
-  };
   *static_cast<volatile char*>(page) = 1;
   bool right = descriptor_.watch(range, UFFDIO_REGISTER_MODE_WP) == Outcome::ok &&
-               descriptor_.unprotect(range) && written() == 1 && written() == 0;
+               descriptor_.unprotect(range) && count_written(range) == 1 &&
+               count_written(range) == 0;
   if (right) *static_cast<volatile char*>(page) = 2;
-  right = right && written() == 1 && written() == 0 &&
-          madvise(page, page_bytes, MADV_DONTNEED) == 0 && written() == 1;
+  right = right && count_written(range) == 1 && count_written(range) == 0 &&
+          madvise(page, page_bytes, MADV_DONTNEED) == 0 && count_written(range) == 1;
   munmap(page, page_bytes);
+  return right;
+}
+
+// Pages without contents, most of them without a page table, too.
+bool WatchedWrites::tells_what_is_not_there() {
+  const Range range{map_aside(room_pages), room_pages};
+  if (!range.base) return false;
+  *static_cast<volatile char*>(range.base) = 1;
+  const bool right = descriptor_.watch(range, UFFDIO_REGISTER_MODE_WP) == Outcome::ok &&
+                     count_written(range) == int(room_pages) && count_written(range) == 0;
+  munmap(range.base, range.bytes());
   return right;
 }
 

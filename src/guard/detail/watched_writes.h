@@ -18,7 +18,8 @@ class WatchedWrites final : public Writes {
   WatchedWrites(Mappings& mappings, Stamps& stamps) : mappings_(mappings), stamps_(stamps) {}
 
   // unsupported: a kernel before 6.8, which is the first that tells pinned pages, too.
-  Outcome start();
+  // `thorough`: as for older kernels.
+  Outcome start(bool thorough = false);
   // In a forked child (`ours` is false) everything is the parent's.
   void stop(bool ours);
 
@@ -32,6 +33,8 @@ class WatchedWrites final : public Writes {
 
  private:
   bool works();
+  bool tells_what_is_not_there();
+  int count_written(Range range);
   bool watch(const Mapping& mapping);
   void unwatch(Range within, bool whole);
   bool note(Range mapping);
