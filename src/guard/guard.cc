@@ -77,12 +77,12 @@ Region* Guard::close(Range range, bool keep) {
   const base::SpinGuard held(lock_);
   if (Follower* follower = mechanism_->follower()) follower->yield(range);
   Region* region = close_yielded(range, keep);
-  if (!region) regained(range);
+  if (!region) regained(range, true);
   return region;
 }
 
-void Guard::regained(Range range) {
-  if (Follower* follower = mechanism_->follower()) follower->regain(range);
+void Guard::regained(Range range, bool same) {
+  if (Follower* follower = mechanism_->follower()) follower->regain(range, same);
 }
 
 Region* Guard::close_yielded(Range range, bool keep) {
@@ -239,12 +239,12 @@ void Guard::finish(Region* region) {
   const size_t pages = region->range.pages;
   if (!region->places) {
     mechanism_->forget(region->range);
-    regained(region->range);
+    regained(region->range, !memchr(region->pages, int(Page::gone), pages));
   } else {
     for (size_t i = 0; i < pages; ++i) {
       if (!region->places[i]) continue;
       mechanism_->forget({region->places[i], 1});
-      regained({region->places[i], 1});
+      regained({region->places[i], 1}, false);
     }
     base::heap_free(region->places, pages * sizeof(char*));
   }

@@ -136,7 +136,7 @@ class Guard final : Listener {
   Found find_page(char* address);
   Region* close(Range range, bool keep);
   Region* close_yielded(Range range, bool keep);
-  void regained(Range range);
+  void regained(Range range, bool same);
   bool leave_to_others(Range range);
   void set(Region* region, size_t page, Page state);
   bool is_plain(Range range);

@@ -51,8 +51,9 @@ class Listener {
 // userfaultfd at a time: the guard's while pages of it are closed.
 class Follower {
  public:
-  virtual void yield(Range range) = 0;   // it is about to be closed
-  virtual void regain(Range range) = 0;  // it is open again, or was not closed
+  virtual void yield(Range range) = 0;  // it is about to be closed
+  // It is open again, or was not closed. `same`: nobody has unmapped or dropped it meanwhile.
+  virtual void regain(Range range, bool same) = 0;
 
  protected:
   ~Follower() = default;

@@ -98,7 +98,7 @@ bool Versions::use(const char* from, size_t n) {
   if (!writes_ || !n) return false;
   if (!stamps_.all_followed(range)) {
     const bool churns = refuse_until_ && base::now_ns() < refuse_until_;
-    if (churns || !follow(range)) {
+    if (churns || !follow(range, true)) {
       writes_->release(range, uses_);
       return ++counters.refused, false;
     }
@@ -120,27 +120,19 @@ bool Versions::look(const char* from, size_t n) {
   const Range range = around(from, n);
   if (!writes_ || !n) return false;
   ++counters.looks;
-  // Twice: what has lost its watcher since the last look is found by the first try.
-  for (int tries = 0; tries < 2; ++tries) {
-    if (!stamps_.all_followed(range) && !(uses_.any(range) && follow(range))) break;
-    uint64_t written = 0;
-    const uint32_t moment = after(moment_);
-    const Writes::Answer answer = writes_->collect(range, moment, written);
-    if (written) moment_ = moment;
-    counters.written += written;
-    if (answer == Writes::Answer::all) return true;
-    writes_->lose(range);
-    stamps_.forget(range);
-    note_churn();
-    if (answer == Writes::Answer::gone) break;
+  if (!stamps_.all_followed(range) && !(uses_.any(range) && follow(range, false))) {
+    return ++counters.lost, false;
   }
-  return lose(range);
-}
-
-bool Versions::lose(Range range) {
-  ++counters.lost;
+  uint64_t written = 0;
+  const uint32_t moment = after(moment_);
+  const bool all = writes_->collect(range, moment, written);
+  if (written) moment_ = moment;
+  counters.written += written;
+  if (all) return true;
+  writes_->lose(range);
   stamps_.forget(range);
-  return false;
+  note_churn();
+  return ++counters.lost, false;
 }
 
 void Versions::note_churn() {
@@ -152,15 +144,17 @@ void Versions::note_churn() {
   if (++churn_ == most_churn) refuse_until_ = now + refusal_ns;
 }
 
-// What is not followed of it.
-bool Versions::follow(Range range) {
+// What is not followed of it. Without `probes`: only what the guard had.
+bool Versions::follow(Range range, bool probes) {
   if (!stamps_.make_room(range) || is_own_stack(range)) return false;
   Range run;
   for (char* at = range.base; at < range.end(); at = run.end()) {
     const Range rest{at, size_t(range.end() - at) / page_bytes};
     run = {at, stamps_.alike(rest)};
     const uint32_t stamp = stamps_.at(at);
-    if (stamp < Stamps::first && !follow_run(run, stamp == Stamps::yielded)) return false;
+    if (stamp >= Stamps::first) continue;
+    const bool known = stamp == Stamps::yielded;
+    if (!(known || probes) || !follow_run(run, known)) return false;
   }
   return true;
 }
@@ -189,6 +183,9 @@ void Versions::yield(Range range) {
   stamps_.yield(range);
 }
 
-void Versions::regain(Range range) { writes_->regain(range); }
+void Versions::regain(Range range, bool same) {
+  if (!same) stamps_.forget(range);
+  writes_->regain(range);
+}
 
 }  // namespace headway::guard

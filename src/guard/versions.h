@@ -51,9 +51,10 @@ class Versions final : Follower {
   void drop(const char* from, size_t n);
   // Every page of [from, from + n), a part of what was given to use(), that was written since the
   // last look at it gets a new version, and its next write will be seen. Who copies looks first:
-  // the other order loses writes. False: it cannot be followed any more (unmapped, not plain
-  // memory, closed by the guard): all of it counts as written, and versions mean nothing until the
-  // next use() or look() that is true.
+  // the other order loses writes. False: it is not followed now (unmapped, mapped anew, moved, not
+  // plain memory, closed by the guard): all of it counts as written, and versions mean nothing
+  // until the next use(), or a look that is true, as it may be once the guard has opened its pages.
+  // It never moves pages.
   bool look(const char* from, size_t n);
   // Of the page that holds `address`, as of the last look; never 0 for followed memory.
   uint32_t version(const char* address) const { return stamps_.at(address); }
@@ -68,13 +69,12 @@ class Versions final : Follower {
 
  private:
   Outcome start_one(Wish wish);
-  bool follow(Range range);
+  bool follow(Range range, bool probes);
   bool follow_run(Range run, bool known);
   bool is_plain(Range range);
-  bool lose(Range range);
   void note_churn();
   void yield(Range range) override;
-  void regain(Range range) override;
+  void regain(Range range, bool same) override;
 
   Mappings mappings_;
   Stamps stamps_;

@@ -67,16 +67,24 @@ TEST_P(FollowedLives, MappedAnewAtTheSamePlace) {
   munmap(memory.base + 4 * page_bytes, 4 * page_bytes);
   EXPECT_EQ(copy.take(versions_), -1);
   // What is there still can be followed on its own.
+  EXPECT_TRUE(versions_.use(memory.base, 4 * page_bytes));
   EXPECT_TRUE(versions_.look(memory.base, 4 * page_bytes));
   ASSERT_NE(map_at(memory.base + 4 * page_bytes, 4 * page_bytes), MAP_FAILED);
+  EXPECT_EQ(copy.take(versions_), -1) << "what is pinned is not known";
+  ASSERT_TRUE(versions_.use(memory.base, memory.bytes));
   EXPECT_EQ(copy.take(versions_), 16);
   // By signals, pages of zeros count as written until they have been.
   EXPECT_EQ(copy.take(versions_), by_signal() ? 4 : 0);
   EXPECT_EQ(copy.first_wrong(versions_), -1);
   // Without a look between.
   ASSERT_NE(map_at(memory.base + 6 * page_bytes, page_bytes), MAP_FAILED);
-  const Pages changed = copy.changed(versions_);
-  EXPECT_EQ(std::count(changed.begin(), changed.end(), size_t(6)), 1);
+  if (by_signal()) {
+    EXPECT_GE(copy.take(versions_), 1);
+  } else {
+    EXPECT_EQ(copy.take(versions_), -1);
+    ASSERT_TRUE(versions_.use(memory.base, memory.bytes));
+    EXPECT_EQ(copy.take(versions_), 16);
+  }
   EXPECT_EQ(copy.first_wrong(versions_), -1);
   for (size_t i = 4; i < 8; ++i) memory.base[i * page_bytes] = 1;
   copy.take(versions_);
@@ -134,6 +142,8 @@ TEST_P(FollowedLives, OneBufferMovesOverAnother) {
   ASSERT_EQ(
       mremap(memory.base, memory.bytes, memory.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, other.base),
       other.base);
+  EXPECT_EQ(second.take(versions_), -1);
+  ASSERT_TRUE(versions_.use(other.base, other.bytes));
   EXPECT_EQ(second.take(versions_), 16);
   EXPECT_EQ(second.first_wrong(versions_), -1);
   EXPECT_EQ(copy.take(versions_), -1);

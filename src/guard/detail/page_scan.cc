@@ -78,49 +78,49 @@ void PageScan::close() {
   fd_ = -1;
 }
 
-PageScan::Answer PageScan::take(Range range, Writes& writes) const {
+bool PageScan::take(Range range, Writes& writes) const {
   return quick_ ? take_written(range, writes) : take_all(range, writes);
 }
 
-PageScan::Answer PageScan::take_written(Range range, Writes& writes) const {
+bool PageScan::take_written(Range range, Writes& writes) const {
   // Nothing is said of a hole in the mapping. This does nothing else than to find one.
-  if (msync(range.base, range.bytes(), MS_ASYNC) != 0) return Answer::gone;
+  if (msync(range.base, range.bytes(), MS_ASYNC) != 0) return false;
   FoundRegion found[most_regions];
   for (uint64_t at = number(range.base); at < number(range.end());) {
     ScanRequest scan = request(reinterpret_cast<char*>(at), range.end(), found, most_regions);
     scan.flags |= protect_matching;
     scan.all_of = scan.wanted = is_written;
     const int count = ioctl(fd_, pagemap_scan, &scan);
-    if (count < 0) return errno == EPERM ? Answer::unfollowed : Answer::gone;
+    if (count < 0) return false;
     for (int i = 0; i < count; ++i) {
       const size_t bytes = found[i].end - found[i].start;
       writes.written({reinterpret_cast<char*>(found[i].start), bytes / page_bytes});
     }
-    if (scan.walk_end <= at) return Answer::gone;
+    if (scan.walk_end <= at) return false;
     at = scan.walk_end;
   }
-  return Answer::all;
+  return true;
 }
 
 // Each page must be told, and as unchanged: there may be more ways to lose a page than are known.
-PageScan::Answer PageScan::take_all(Range range, Writes& writes) const {
+bool PageScan::take_all(Range range, Writes& writes) const {
   FoundRegion found[most_regions];
   for (const char* at = range.base; at < range.end();) {
     ScanRequest scan = request(at, range.end(), found, most_regions);
     scan.flags |= protect_matching;
     const int count = ioctl(fd_, pagemap_scan, &scan);
-    if (count < 0) return errno == EPERM ? Answer::unfollowed : Answer::gone;
+    if (count < 0) return false;
     for (int i = 0; i < count; ++i) {
-      if (found[i].start != number(at)) return Answer::gone;
+      if (found[i].start != number(at)) return false;
       const size_t bytes = found[i].end - found[i].start;
       if (!is_unchanged(found[i].categories)) {
         writes.written({const_cast<char*>(at), bytes / page_bytes});
       }
       at += bytes;
     }
-    if (scan.walk_end != number(at)) return Answer::gone;
+    if (scan.walk_end != number(at)) return false;
   }
-  return Answer::all;
+  return true;
 }
 
 bool PageScan::is_followed(const char* page) const {

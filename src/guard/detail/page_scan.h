@@ -13,11 +13,6 @@ namespace headway::guard {
 
 class PageScan {
  public:
-  enum class Answer : uint8_t {
-    all,         // of each page it is known
-    unfollowed,  // a part belongs to no userfaultfd that protects without telling
-    gone         // nothing is mapped somewhere, or the system did not answer
-  };
   class Writes {
    public:
     virtual void written(Range range) = 0;
@@ -31,9 +26,10 @@ class PageScan {
   // A range is asked for its written pages alone, at a fifth of the cost. To be tried first: older
   // kernels leave out pages that were dropped together with their page table.
   void set_quick(bool quick) { quick_ = quick; }
-  // Tells what was written since the last time, and protects it again, each page in one step. Other
-  // answers than `all`: some may have been protected without being told.
-  Answer take(Range range, Writes& writes) const;
+  // Tells what was written since the last time, and protects it again, each page in one step.
+  // False: it is not known of all of them, since a part is not followed, or nothing is mapped
+  // there; some may have been protected without being told.
+  bool take(Range range, Writes& writes) const;
   // Writes to that page are kept for take().
   bool is_followed(const char* page) const;
   // Tells which pages have no contents of their own: dropped, of zeros, shared with another
@@ -41,8 +37,8 @@ class PageScan {
   void tell_strangers(Range range, Writes& writes) const;
 
  private:
-  Answer take_all(Range range, Writes& writes) const;
-  Answer take_written(Range range, Writes& writes) const;
+  bool take_all(Range range, Writes& writes) const;
+  bool take_written(Range range, Writes& writes) const;
 
   int fd_ = -1;
   bool quick_ = false;

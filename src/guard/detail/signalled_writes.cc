@@ -83,12 +83,12 @@ bool SignalledWrites::follow(Range range) {
 }
 
 // What is writable, or holds nothing that is its own, is not what was protected.
-Writes::Answer SignalledWrites::note_strangers(Range range) {
+bool SignalledWrites::note_strangers(Range range) {
   Mapping found;
   for (char* at = range.base; at < range.end(); at = found.to) {
     if (!mappings_.find(at, found) || !found.holds(at) || !found.readable ||
         found.what != Mapping::What::plain) {
-      return Answer::gone;
+      return false;
     }
     const char* end = found.to < range.end() ? found.to : range.end();
     if (found.writable) set_dirty({at, size_t(end - at) / page_bytes});
@@ -99,7 +99,7 @@ Writes::Answer SignalledWrites::note_strangers(Range range) {
     SignalledWrites& writes;
   } strangers(*this);
   scan_.tell_strangers(range, strangers);
-  return Answer::all;
+  return true;
 }
 
 void SignalledWrites::set_dirty(Range range) {
@@ -108,19 +108,19 @@ void SignalledWrites::set_dirty(Range range) {
   }
 }
 
-Writes::Answer SignalledWrites::collect(Range range, uint32_t stamp, uint64_t& written) {
+bool SignalledWrites::collect(Range range, uint32_t stamp, uint64_t& written) {
   // The program has a handler of its own over ours.
-  if (!base::sees_access_faults()) return Answer::gone;
-  if (const Answer known = note_strangers(range); known != Answer::all) return known;
+  if (!base::sees_access_faults()) return false;
+  if (!note_strangers(range)) return false;
   for (size_t i = 0, run; i < range.pages; i += run) {
     const auto is_written = [&](size_t page) {
       return stamps_.state(range.base + page * page_bytes)->load() != followed;
     };
     const bool some = is_written(i);
     for (run = 1; i + run < range.pages && is_written(i + run) == some;) ++run;
-    if (some && !protect({range.base + i * page_bytes, run}, stamp, written)) return Answer::gone;
+    if (some && !protect({range.base + i * page_bytes, run}, stamp, written)) return false;
   }
-  return Answer::all;
+  return true;
 }
 
 bool SignalledWrites::protect(Range range, uint32_t stamp, uint64_t& written) {

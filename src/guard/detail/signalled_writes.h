@@ -22,7 +22,7 @@ class SignalledWrites final : public Writes {
 
   bool is_held(Range range) override { return prober_.is_held(range); }
   bool follow(Range range) override;
-  Answer collect(Range range, uint32_t stamp, uint64_t& written) override;
+  bool collect(Range range, uint32_t stamp, uint64_t& written) override;
   void release(Range range, const Uses& others) override;
   void lose(Range range) override { leave(range); }
   void yield(Range range) override { leave(range); }
@@ -31,7 +31,7 @@ class SignalledWrites final : public Writes {
  private:
   static bool on_fault(const void* address);
   bool let_write(char* page);
-  Answer note_strangers(Range range);
+  bool note_strangers(Range range);
   void set_dirty(Range range);
   bool protect(Range range, uint32_t stamp, uint64_t& written);
   void leave(Range range);

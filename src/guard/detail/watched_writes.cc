@@ -53,7 +53,7 @@ Outcome WatchedWrites::start(bool thorough) {
 // -1: it is not known.
 int WatchedWrites::count_written(Range range) {
   Stamper stamper(stamps_, Stamps::first);
-  const bool known = scan_.take(range, stamper) == PageScan::Answer::all;
+  const bool known = scan_.take(range, stamper);
   return known ? int(stamper.pages) : -1;
 }
 
@@ -121,13 +121,11 @@ bool WatchedWrites::note(Range mapping) {
   return areas_.push(mapping);
 }
 
-Writes::Answer WatchedWrites::collect(Range range, uint32_t stamp, uint64_t& written) {
+bool WatchedWrites::collect(Range range, uint32_t stamp, uint64_t& written) {
   Stamper stamper(stamps_, stamp);
-  const PageScan::Answer answer = scan_.take(range, stamper);
+  const bool known = scan_.take(range, stamper);
   written += stamper.pages;
-  return answer == PageScan::Answer::all          ? Answer::all
-         : answer == PageScan::Answer::unfollowed ? Answer::unfollowed
-                                                  : Answer::gone;
+  return known;
 }
 
 void WatchedWrites::release(Range range, const Uses& others) {

@@ -25,7 +25,7 @@ class WatchedWrites final : public Writes {
 
   bool is_held(Range range) override { return descriptor_.is_held(range); }
   bool follow(Range range) override;
-  Answer collect(Range range, uint32_t stamp, uint64_t& written) override;
+  bool collect(Range range, uint32_t stamp, uint64_t& written) override;
   void release(Range range, const Uses& others) override;
   void lose(Range /*range*/) override {}  // whoever is watched still does not feel it
   void yield(Range range) override;

@@ -58,19 +58,14 @@ class Uses {
 
 class Writes {
  public:
-  enum class Answer : uint8_t {
-    all,
-    unfollowed,  // a part must be followed anew; what was written of the range is not known
-    gone         // it cannot be followed
-  };
-
   // Of pages that were never followed: one is pinned or cannot be told from a pinned one. What it
   // holds stays; for a moment its pages are elsewhere.
   virtual bool is_held(Range range) = 0;
   // Whatever it was before, all of the range counts as written. False: it is not followed.
   virtual bool follow(Range range) = 0;
-  // Pages written since the last time get the stamp; their number is added.
-  virtual Answer collect(Range range, uint32_t stamp, uint64_t& written) = 0;
+  // Pages written since the last time get the stamp; their number is added. False: something of it
+  // is not followed, and what was written of the range is not known.
+  virtual bool collect(Range range, uint32_t stamp, uint64_t& written) = 0;
   // Nobody uses the range any more; pages that others use stay followed.
   virtual void release(Range range, const Uses& others) = 0;
   // Something of it is gone; the rest is as nobody had followed it, until it is followed anew.
