@@ -126,6 +126,25 @@ TEST_F(Prefetching, AllOfAMessageComesBeforeItsSend) {
   }
 }
 
+// Nobody waits for the steps of a collective by themselves.
+TEST_F(Prefetching, StepsOfSchedulesAskWhenTheyBegin) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  Request* receive = take_for(1, RequestKind::receive, in, 1);
+  static bool over;
+  over = false;
+  receive->notify = [](Request*) { over = true; };
+  receiver().start_receive(receive);
+  both();
+  fill(out);
+  ASSERT_TRUE(comes_early(long_size));
+  Request* request = send(out);
+  ASSERT_TRUE(run_until([&] { return request->done && over; }));
+  EXPECT_EQ(out, in);
+  sender().give_request(request);
+  receiver().give_request(receive);
+}
+
 TEST_F(Prefetching, WhatIsWrittenAgainIsSentAgain) {
   Buffer out(long_size), in(long_size);
   learn(out, in);

@@ -320,6 +320,7 @@ void Engine::start_receive(Request* request) {
   request->stage = Stage::posted;
   ++receives_posted_;
   posted.post(request);
+  if (request->notify) prefetch(request);  // a step: nobody waits for it by itself
 }
 
 // Only where nothing else waits for progress or can have an older claim: nothing is pending but
