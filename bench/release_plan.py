@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-MBIT = 1e6
-WIRE_SHARE = 1448 / 1500  # of a frame, payload
+from clusters import CLOCK, Hosts, Model, paper_cluster, seconds
+
 RANKS_PER_HOST = 2
 SHARES = (0.10, 0.20, 0.30, 0.50, 0.70)
 # Table 1 of the paper.
@@ -22,44 +22,6 @@ CYCLES = {"pes": 81, "nbody": 262, "m3": 12}
 CYCLES_PER_NUMBER = 150  # of m3's master
 # The paper's best gains (section 4.2), and what is asked for at the best share.
 ASKED = {"pes": 1.10, "nbody": 1.32, "m3": 1.60}
-LABELS = {"pes": "PES", "nbody": "N-Body", "m3": "M3"}
-
-
-@dataclass(frozen=True)
-class Hosts:
-    """A simulated cluster."""
-
-    hosts: int
-    mbit: float
-    dilation: float = 1
-    per_switch: int = 0  # 0: one switch
-    uplink_mbit: float = 0
-
-    def words(self) -> list[str]:
-        words = ["--hosts", str(self.hosts), "--rate", f"{self.mbit:g}mbit"]
-        words += ["--dilation", f"{self.dilation:g}"]
-        if self.per_switch and self.hosts > self.per_switch:
-            words += ["--hosts-per-switch", str(self.per_switch)]
-            words += ["--uplink-rate", f"{self.uplink_mbit:g}mbit"]
-        return words
-
-
-@dataclass
-class Model:
-    """An iteration by the wire's rate and the node's clock alone."""
-
-    compute: float
-    wire: float  # as the papers' tables have it: all bytes through the busiest link
-    bound: float  # the largest gain if all that can be hidden is
-    off: float  # our own plain library: a blocking send lets others begin
-
-    @property
-    def share(self) -> float:
-        return self.wire / (self.wire + self.compute)
-
-
-def seconds(payload: float, mbit: float) -> float:
-    return payload * 8 / (mbit * MBIT * WIRE_SHARE)
 
 
 def compute_seconds(program: str, size: int, rows: int, ranks: int, mhz: float) -> float:
@@ -186,14 +148,10 @@ DILATION = {
     ("v2", "nbody"): {16: 4, 32: 8, 64: 16, 128: 64},
     ("v2", "m3"): {16: 4, 32: 4, 64: 12, 128: 24},
 }
-CLOCK = {"vplus": 733.0, "v2": 2400.0}
 
 
 def hosts_of(cluster: str, ranks: int, program: str) -> Hosts:
-    dilation = DILATION[cluster, program][ranks]
-    if cluster == "vplus":
-        return Hosts(ranks // 2, 100, dilation, 16, 100)
-    return Hosts(ranks // 2, 1000, dilation)
+    return paper_cluster(cluster, ranks // RANKS_PER_HOST, DILATION[cluster, program][ranks])
 
 
 def physical_cases(quick: bool, with_128: bool) -> list[Case]:
@@ -227,6 +185,8 @@ def physical_cases(quick: bool, with_128: bool) -> list[Case]:
 @dataclass
 class Stream:
     """bench/stream_consumer.c with one size and one way to touch."""
+
+    program = "stream_consumer"
 
     name: str
     place: str  # shm, or a rate of two simulated hosts

@@ -14,10 +14,12 @@ for module in ("typer", "rich", "numpy", "matplotlib"):
         print(f"skipped: {sys.executable} has no {module}; `make python` installs it")
         sys.exit(77)
 
+import clusters  # noqa: E402
 import release_plan  # noqa: E402
 import release_report  # noqa: E402
-from early_release import wanted  # noqa: E402
-from release_runs import Runner, Setup, Store  # noqa: E402
+from release_runs import ReleaseRunner  # noqa: E402
+from session import wanted  # noqa: E402
+from starts import Setup, Store  # noqa: E402
 
 VALID = {"valid": True, "reasons": []}
 
@@ -87,7 +89,7 @@ class Figures(unittest.TestCase):
             file.write('{"key": "cut sho')
         again = Store(self.store.path, resume=True)
         self.assertEqual(set(again.lines), set(self.store.lines))
-        runner = Runner(Setup(self.folder, self.folder, "matched", [], 12), again)
+        runner = ReleaseRunner(Setup(self.folder, self.folder, "matched", [], 12), again)
         kept = runner.measured(self.case, "off", 3, "off", 733.0, 10, 5)  # would fail if it started
         self.assertEqual(kept["result"]["iteration"]["mean"], 2.0)
         self.assertEqual(len(Store(self.store.path, resume=False).lines), 0)
@@ -114,7 +116,7 @@ class Models(unittest.TestCase):
         self.assertAlmostEqual(release_plan.compute_seconds("m3", 1024, 0, 8, 733), 2.51, delta=0.01)
 
     def test_uplinks_slow_nbody_beyond_one_switch(self):
-        one = release_plan.model("nbody", 10240, 0, 64, 733, release_plan.Hosts(32, 100))
+        one = release_plan.model("nbody", 10240, 0, 64, 733, clusters.Hosts(32, 100))
         two = release_plan.model("nbody", 10240, 0, 64, 733, release_plan.hosts_of("vplus", 64, "nbody"))
         self.assertGreater(two.wire, 4 * one.wire)
 
