@@ -4,11 +4,13 @@
 // message to the next; the receiver answers each with an empty one.
 // --size BYTES  --compute-us T: between the last write to the buffer and the send
 // --messages N  --warmup N  --rewrite PERCENT: of the pages, written again right before the send
+// --buffers N: messages come from so many buffers by turns; with as many buffers as messages none
+// ever comes from where another one came from
 #include "common.h"
 
 enum { page = 4096 };
 
-static void compute(double us) {
+static void compute_for(double us) {
   double end = now_us() + us;
   while (now_us() < end) {
   }
@@ -39,45 +41,78 @@ static void write_again(char* buffer, size_t size, int turn, double percent) {
   }
 }
 
+struct Plan {
+  size_t size;
+  double compute_us, rewrite;  // rewrite: percent
+  int messages, warmup, buffers;
+};
+
+static struct Plan plan_of(int argc, char** argv) {
+  struct Plan plan = {.size = (size_t)arg_number(argc, argv, "--size", 1 << 20),
+                      .compute_us = arg_number(argc, argv, "--compute-us", 90000),
+                      .rewrite = arg_number(argc, argv, "--rewrite", 0),
+                      .messages = (int)arg_number(argc, argv, "--messages", 20),
+                      .warmup = (int)arg_number(argc, argv, "--warmup", 8),
+                      .buffers = (int)arg_number(argc, argv, "--buffers", 1)};
+  if (plan.size < 64 || plan.size > (1u << 30)) fail("--size is from 64 bytes to 1 GB");
+  if (plan.messages < 1 || plan.messages > max_samples) fail("--messages is from 1 to 4096");
+  if (plan.warmup < 0) fail("--warmup is 0 or more");
+  if (plan.rewrite < 0 || plan.rewrite > 100) fail("--rewrite is from 0 to 100");
+  if (plan.buffers < 1) fail("--buffers is 1 or more");
+  return plan;
+}
+
+static void send_one(char* buffer, const struct Plan* plan, int turn) {
+  write_all(buffer, plan->size, turn);
+  compute_for(plan->compute_us);
+  write_again(buffer, plan->size, turn, plan->rewrite);
+  MPI_Send(buffer, (int)plan->size, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+  MPI_Recv(NULL, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void receive_one(char* buffer, const struct Plan* plan, int turn) {
+  MPI_Recv(buffer, (int)plan->size, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Send(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
+  look_at_all(buffer, plan->size, turn);
+}
+
+static void run(int rank, char* buffers, const struct Plan* plan, double* took) {
+  for (int turn = 0; turn < plan->warmup + plan->messages; turn++) {
+    double start = now_us();
+    if (rank == 0) {
+      send_one(buffers + (size_t)(turn % plan->buffers) * plan->size, plan, turn);
+    } else {
+      receive_one(buffers, plan, turn);
+    }
+    if (turn >= plan->warmup) took[turn - plan->warmup] = now_us() - start;
+  }
+}
+
+static void print_result(const struct Plan* plan, double* took) {
+  printf("{\"size\": %zu, \"compute_us\": %.1f, \"messages\": %d, \"rewrite\": %g, ", plan->size,
+         plan->compute_us, plan->messages, plan->rewrite);
+  printf("\"buffers\": %d, \"samples\": [", plan->buffers);
+  for (int i = 0; i < plan->messages; i++) printf("%s%.2f", i ? ", " : "", took[i]);
+  printf("], \"us\": %.2f}\n", median(took, plan->messages));
+  fflush(stdout);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank, ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks != 2) fail("needs two ranks");
-  size_t size = (size_t)arg_number(argc, argv, "--size", 1 << 20);
-  double us = arg_number(argc, argv, "--compute-us", 90000);
-  int messages = (int)arg_number(argc, argv, "--messages", 20);
-  int warmup = (int)arg_number(argc, argv, "--warmup", 8);
-  double percent = arg_number(argc, argv, "--rewrite", 0);
-  if (size < 64 || messages < 1 || messages > max_samples) fail("bad arguments");
-  char* buffer = malloc(size);
-  double* took = malloc((size_t)messages * sizeof *took);
-  if (!buffer || !took) fail("out of memory");
-  memset(buffer, 0, size);
-  for (int turn = -warmup; turn < messages; turn++) {
-    double start = now_us();
-    if (rank == 0) {
-      write_all(buffer, size, turn + warmup);
-      compute(us);
-      write_again(buffer, size, turn + warmup, percent);
-      MPI_Send(buffer, (int)size, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
-      MPI_Recv(NULL, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    } else {
-      MPI_Recv(buffer, (int)size, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      MPI_Send(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
-      look_at_all(buffer, size, turn + warmup);
-    }
-    if (turn >= 0) took[turn] = now_us() - start;
-  }
-  if (rank == 0) {
-    printf(
-        "{\"size\": %zu, \"compute_us\": %.1f, \"messages\": %d, \"rewrite\": %g, \"us\": %.2f}\n",
-        size, us, messages, percent, median(took, messages));
-    fflush(stdout);
-  }
+  const struct Plan plan = plan_of(argc, argv);
+  size_t all = plan.size * (size_t)(rank == 0 ? plan.buffers : 1);
+  char* buffers = malloc(all);
+  double* took = malloc((size_t)plan.messages * sizeof *took);
+  if (!buffers || !took) fail("out of memory");
+  memset(buffers, 0, all);
+  run(rank, buffers, &plan, took);
+  if (rank == 0) print_result(&plan, took);
   free(took);
-  free(buffer);
+  free(buffers);
   MPI_Finalize();
   return 0;
 }
