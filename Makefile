@@ -13,7 +13,7 @@ SLOW := slow|stress
 CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --timeout 300 -j1
 
 .DEFAULT_GOAL := all
-.PHONY: all help deps python configure demo test test-all test-asan test-tsan bench bench-release bench-matching install uninstall format check clean
+.PHONY: all help deps python configure demo test test-all test-asan test-tsan bench bench-release bench-prefetch bench-matching install uninstall format check clean
 
 all: configure ## build the library, the launcher and the tools (release, in build/)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -63,6 +63,11 @@ RELEASE_ARGS ?=
 bench-release: all python ## early release off and on: the paper's programs on simulated clusters
 	@cmake --build $(BUILD) -j $(JOBS) --target guard_cost
 	@$(PYTHON) bench/early_release.py --build $(BUILD) $(RELEASE_ARGS)
+
+# PREFETCH_ARGS=--quick for a few minutes; docs/benchmarks.md tells of the others.
+PREFETCH_ARGS ?=
+bench-prefetch: all python ## message prefetching off and on: the paper's programs on its cluster
+	@$(PYTHON) bench/prefetch.py --build $(BUILD) $(PREFETCH_ARGS)
 
 # MATCHING_ARGS=--quick for a minute; docs/matching-results.md tells of the others.
 MATCHING_ARGS ?=

@@ -16,6 +16,10 @@ from clusters import Model  # noqa: E402
 from starts import OTHERS_HARM, Store  # noqa: E402
 
 
+def verdict_of(invalid: list[str]) -> str:
+    return f"INVALID: {'; '.join(invalid)}" if invalid else "valid"
+
+
 @dataclass
 class Figure:
     """What one case gave."""
@@ -43,9 +47,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        if not self.same:
-            return "DIFFERENT RESULTS"
-        return f"INVALID: {'; '.join(self.invalid)}" if self.invalid else "valid"
+        return verdict_of(self.invalid) if self.same else "DIFFERENT RESULTS"
 
 
 def interval(pairs: list[tuple[list[float], list[float]]], middle) -> tuple[float, float]:
@@ -120,6 +122,11 @@ class Sampled:
     low: float
     high: float
     lost: int  # packets
+    invalid: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        return verdict_of(self.invalid)
 
 
 def sampled_figure(case, store: Store) -> Sampled | None:
@@ -133,7 +140,8 @@ def sampled_figure(case, store: Store) -> Sampled | None:
     low, high = interval([(x["samples"], y["samples"]) for x, y in zip(off, on)], np.median)
     gains = [np.median(x["samples"]) / np.median(y["samples"]) for x, y in zip(off, on)]
     lost = sum(r["verdict"].get("backlog_drops", 0) + r["verdict"].get("shaper_drops", 0) for r in off + on)
-    return Sampled(case, off[0]["consume_us"], middle(off), middle(on), float(np.median(gains)), low, high, lost)
+    return Sampled(case, off[0]["consume_us"], middle(off), middle(on), float(np.median(gains)), low, high, lost,
+                   reasons_of(off + on))
 
 
 # ---- text -------------------------------------------------------------------------------------
