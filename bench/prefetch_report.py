@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -233,4 +233,4 @@ def write(out: Path, store: Store, cases: list[Case], senders: list[Sender], abo
                 "with_early_release": [as_json(f) for f in released.values()],
                 "senders": [asdict(f) for f in early], "counters": counters}
     save_report(out, "prefetch", lines, pictures, document)
-    return figures + list(released.values()), early
+    return figures + [replace(f, name=f"{f.name}, early release on both") for f in released.values()], early
