@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from clusters import Hosts
-from prefetch_plan import LEARNING, LEAST_LEARNING, LONG, Case, Sender
+from prefetch_plan import LEARNING, LONG, Case, Sender
 from starts import Runner, Setup, Store
 
 # Each side: PREFETCH, EARLY_RELEASE.
@@ -47,9 +47,8 @@ class PrefetchRunner(Runner):
 
     def iterations(self, case: Case, pace: float) -> tuple[int, int]:
         estimate = case.iteration_estimate(pace)
-        warmup = LEARNING if estimate < LONG else LEAST_LEARNING
         least = 4 if estimate < LONG else 2
-        return max(least, min(50, int(self.setup.seconds / estimate) - warmup)), warmup
+        return max(least, min(50, int(self.setup.seconds / estimate) - LEARNING)), LEARNING
 
     def run_sender(self, sender: Sender, rounds: int, step) -> None:
         limit = 20 + 4 * (2 * sender.wire + 1e-3) * (sender.messages + sender.warmup)

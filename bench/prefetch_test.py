@@ -99,8 +99,8 @@ class Plan(unittest.TestCase):
 
     def test_commands(self):
         case = by_name(prefetch_plan.physical_cases(False), "physical/ft/32")
-        words = " ".join(case.arguments(733, 2, 5))
-        self.assertEqual(words, "--class C --pace 733 --iterations 2 --warmup 5 --thin 64")
+        words = " ".join(case.arguments(733, 2, 6))
+        self.assertEqual(words, "--class C --pace 733 --iterations 2 --warmup 6 --thin 64")
         self.assertIn("--hosts 32 --rate 100mbit --dilation 1 --hosts-per-switch 16", case.settings())
 
     def test_senders(self):
@@ -125,7 +125,7 @@ class Runs(Stored):
         def of(name):
             return self.runner().iterations(by_name(self.cases, name), 733)
 
-        self.assertEqual(of("physical/ft/8"), (2, 5))
+        self.assertEqual(of("physical/ft/8"), (2, 6))
         self.assertEqual(of("physical/m3/8"), (4, 6))
         self.assertEqual(of("physical/pes/8"), (26, 6))
 
