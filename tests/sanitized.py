@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Early release under a sanitizer: builds the library and some programs with it, in a folder of its
-own below the build folder, and runs them with receives released at the match and before it."""
+"""Early release and prefetching under a sanitizer: builds the library and some programs with it, in a
+folder of its own below the build folder, and runs them with receives released at the match and before
+it, and with messages that travel before their sends."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Programs that know of early release, in all their modes; others with it forced on.
-RELEASE = ("early_release", "release_waits", "release_after", "release_when", "release_threads")
+# Programs that know of them, in all their modes; others with early release forced on.
+RELEASE = ("early_release", "release_waits", "release_after", "release_when", "release_threads",
+           "prefetch")
 FORCED = ("p2p_modes", "p2p_random", "p2p_requests", "send_ahead", "coll_data", "coll_random",
           "threads")
 # ThreadSanitizer makes a rank about ten times slower.
