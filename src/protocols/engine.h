@@ -17,6 +17,7 @@
 #include "matching/matcher.h"
 #include "progress/handoff.h"
 #include "protocols/arrived.h"
+#include "protocols/engine_counters.h"
 #include "protocols/order.h"
 #include "protocols/peer.h"
 #include "protocols/prefetch.h"
@@ -28,40 +29,6 @@
 #include "transports/tcp/tcp.h"
 
 namespace headway::protocols {
-
-struct EngineCounters {
-  base::Counter messages_sent, messages_received;
-  base::Counter eager_sent, handshakes;
-  base::Counter bytes_sent, bytes_received;
-  base::Counter collectives;
-  base::Counter unexpected;
-  base::Counter unexpected_bytes_most;
-  base::Counter pressures;  // times that they were too many
-  base::Counter pulls, pushes, streams;
-  base::Counter claims;      // sends that took an advertised receive
-  base::Counter helped;      // pieces copied for a transfer that the other rank began
-  base::Counter sent_aside;  // blocking sends whose message was copied, so that they returned
-  base::Counter garbage;
-  base::Counter released;   // receives whose user went on before the data had come
-  base::Counter foreseen;   // those of them that had not been matched
-  base::Counter untrapped;  // ranges that were not closed, since not all threads could be trapped
-  base::Counter demands;    // pages that were asked for out of turn
-  base::Counter withheld;   // messages that waited for their turn with all but their edges
-  base::Counter heeded;     // those that others asked for, and that went first
-  // prefetching, as receiver
-  base::Counter prefetches;     // requests for messages before their sends
-  base::Counter prefetch_hits;  // messages some of which came that way
-  base::Counter prefetch_late;  // requests that their sends crossed
-  base::Counter prefetch_refused;
-  base::Counter presend_received_bytes;
-  base::Counter prefetch_used_bytes;
-  base::Counter prefetch_saved_ns;  // that those would have taken on the link
-  // as sender
-  base::Counter presend_bytes;
-  base::Counter presend_again_bytes;  // of those, what had to be sent again
-  base::Counter presend_dropped;      // requests that found nothing to send
-  base::Counter presend_refused;
-};
 
 // Told when a peer is gone for good or the engine cannot go on; does not return to the engine's
 // work (runtime ends the process with the story).
