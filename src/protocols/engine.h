@@ -421,6 +421,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   uint32_t version_of(const Origin& origin, uint64_t page) const;
   bool deliver_prefetch(Peer& peer, const FrameHeader& header);
   void refuse(Peer& peer, uint32_t origin, bool for_good);
+  void begin_looks(Origin& origin);
   bool presend_some();
   bool look_again(Origin& origin, uint64_t now);
   static bool is_final(const Origin& origin, uint64_t page, uint64_t now);

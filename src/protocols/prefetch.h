@@ -145,7 +145,8 @@ struct Origin {
   uint64_t early_bytes = 0;   // sent early for the request that stands
   uint64_t asked_at = 0;      // ns
   uint64_t looked_at = 0;
-  uint64_t pace_ns = 0;  // between two looks
+  uint64_t pace_ns = 0;  // between two looks: from least_pace_ns to rest_ns
+  uint64_t least_pace_ns = 0, rest_ns = 0;
   uint64_t calm_ns = 0;  // a page that nobody wrote for so long is final, by what was seen so far
 };
 

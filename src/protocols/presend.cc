@@ -16,12 +16,21 @@ namespace headway::protocols {
 namespace {
 
 constexpr uint64_t piece = 32 << 10;  // of a message, before its send: so long do others wait
-// Between two looks at a buffer: while it changes, and when nothing has for long.
-constexpr uint64_t least_pace_ns = 1'000'000, longest_pace_ns = 50'000'000;
-constexpr uint64_t least_calm_ns = 2'000'000, longest_calm_ns = 2'000'000'000;
-constexpr uint64_t most_times = 2;  // that its bytes go for one request
+// Between two looks at a buffer, by the time that its message takes on the link: while it changes,
+// and when nothing has for long.
+constexpr uint64_t looks_a_message = 32, looks_at_rest = 4;
+constexpr uint64_t least_pace_ns = 200'000, most_pace_ns = 1'000'000;
+constexpr uint64_t least_rest_ns = 2'000'000, most_rest_ns = 50'000'000;
+constexpr uint64_t calm_looks = 2;  // that find a page unchanged, at first
+constexpr uint64_t longest_calm_ns = 2'000'000'000;
+constexpr uint64_t first_rate = 100'000'000;  // until one has been measured
+constexpr uint64_t most_times = 2;            // that its bytes go for one request
 constexpr uint32_t most_idle = 32;  // sends of a buffer that nobody asked for: it is left alone
 constexpr uint64_t early_cookie = ~0ull;
+
+uint64_t within(uint64_t value, uint64_t least, uint64_t most) {
+  return value < least ? least : value > most ? most : value;
+}
 
 // False: not all of it is readable.
 bool read_safely(const char* from, char* to, uint64_t n) {
@@ -74,7 +83,7 @@ bool Engine::watch(Origin& origin) {
   origin.early = origin.seen + pages;
   origin.watched = true;
   origin.idle = 0;
-  origin.calm_ns = least_calm_ns;
+  origin.calm_ns = 0;
   if (watched_++ == 0) ++handoff.pending;  // the message thread listens for requests
   if (!versions_.look(origin.address, origin.size)) {
     leave_alone(origin);
@@ -120,7 +129,7 @@ bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
   if (!origin->watched) return true;  // from the next send on: the program may compute now
   origin->asked_at = base::now_ns();
   origin->looked_at = origin->early_bytes = 0;
-  origin->pace_ns = least_pace_ns;
+  begin_looks(*origin);
   asked_.push_back(origin);
   presend_some();
   return true;
@@ -133,6 +142,16 @@ void Engine::refuse(Peer& peer, uint32_t origin, bool for_good) {
   header.flags = for_good ? flag_yes : 0;
   header.word = origin;
   control(peer, header, nullptr);
+}
+
+void Engine::begin_looks(Origin& origin) {
+  const uint64_t rate = tcp.rate(origin.peer);
+  const uint64_t wire_ns = origin.size * 1'000'000'000 / (rate ? rate : first_rate);
+  origin.least_pace_ns = within(wire_ns / looks_a_message, least_pace_ns, most_pace_ns);
+  origin.rest_ns = within(wire_ns / looks_at_rest, least_rest_ns, most_rest_ns);
+  origin.pace_ns = origin.least_pace_ns;
+  const uint64_t least_calm_ns = calm_looks * origin.least_pace_ns;
+  if (origin.calm_ns < least_calm_ns) origin.calm_ns = least_calm_ns;
 }
 
 // --- before the send ---
@@ -171,9 +190,8 @@ bool Engine::look_again(Origin& origin, uint64_t now) {
     changed = true;
   }
   origin.looked_at = now;
-  origin.pace_ns = changed                                    ? least_pace_ns
-                   : origin.pace_ns * 5 / 4 < longest_pace_ns ? origin.pace_ns * 5 / 4
-                                                              : longest_pace_ns;
+  origin.pace_ns =
+      changed ? origin.least_pace_ns : within(origin.pace_ns / 4 * 5, 0, origin.rest_ns);
   return true;
 }
 
@@ -234,7 +252,7 @@ bool Engine::note_left(uint64_t cookie) {
 // When to look at the buffers that were asked for again, in microseconds.
 uint32_t Engine::next_look_us() const {
   const uint64_t now = base::now_ns();
-  uint64_t soonest = longest_pace_ns;
+  uint64_t soonest = most_rest_ns;
   for (const Origin* origin = asked_.first(); origin; origin = origin->list_next) {
     const uint64_t at = origin->looked_at + origin->pace_ns;
     const uint64_t left = at > now ? at - now : 0;
@@ -297,8 +315,7 @@ void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) 
   if (again > (confirm.bytes + again) / 8) {
     be_patient(origin);
   } else if (confirm.bytes) {
-    const uint64_t less = origin.calm_ns / 8 * 7;
-    origin.calm_ns = less > least_calm_ns ? less : least_calm_ns;
+    origin.calm_ns = origin.calm_ns / 8 * 7;
   }
 }
 
