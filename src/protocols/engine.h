@@ -417,6 +417,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool leave_out_confirmed(Request* send);
   bool may_watch() const;
   bool watch(Origin& origin);
+  void count_as_sent(Origin& origin);
   void leave_alone(Origin& origin);
   uint32_t version_of(const Origin& origin, uint64_t page) const;
   bool deliver_prefetch(Peer& peer, const FrameHeader& header);

@@ -11,7 +11,8 @@ namespace {
 using guard::page_bytes;
 
 constexpr uint32_t most_vain = 4;
-// Messages before a request is tried again: it costs two frames, and tells when a pattern changed.
+// Messages before requests are tried again, to tell when a pattern changed. Two at a time: the
+// first one may only begin to follow the buffer.
 constexpr uint32_t first_rest = 32, longest_rest = 4096;
 
 // Of a posted receive, where its user has it.
@@ -93,8 +94,8 @@ void Engine::end_asking(Store* store, bool for_good) {
       known->vain = 0;
     } else if (for_good) {
       known->rest = longest_rest;
-    } else if (++known->vain >= most_vain) {
-      const uint32_t shift = known->vain - most_vain;
+    } else if (++known->vain >= most_vain && known->vain % 2 == 0) {
+      const uint32_t shift = (known->vain - most_vain) / 2;
       known->rest = shift < 7 ? first_rest << shift : longest_rest;
     }
   }

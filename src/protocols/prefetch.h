@@ -131,6 +131,7 @@ struct Origin {
   bool watched = false;         // its pages' writes are followed
   bool asked = false;           // its peer wants it as soon as it is final
   bool useless = false;         // cannot be watched
+  bool settled = false;         // looked at with its last send, or since
   Origin* list_next = nullptr;  // those that are asked
   Origin* list_prev = nullptr;
 

@@ -90,13 +90,18 @@ bool Engine::watch(Origin& origin) {
     origin.useless = true;
     return false;
   }
-  // Nothing is known of what was written before: all of it counts as sent.
-  for (uint64_t page = 0; page < pages; ++page) {
+  count_as_sent(origin);
+  return true;
+}
+
+// Nothing is known of when it was written: all of it counts as sent.
+void Engine::count_as_sent(Origin& origin) {
+  for (uint64_t page = 0, pages = origin.grid.pages(); page < pages; ++page) {
     origin.sent[page] = origin.seen[page] = version_of(origin, page);
     origin.early[page] = 0;
     origin.still[page] = 0;
   }
-  return true;
+  origin.settled = true;
 }
 
 void Engine::leave_alone(Origin& origin) {
@@ -131,6 +136,7 @@ bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
   origin->looked_at = origin->early_bytes = 0;
   begin_looks(*origin);
   asked_.push_back(origin);
+  if (!origin->settled && versions_.look(origin->address, origin->size)) count_as_sent(*origin);
   presend_some();
   return true;
 }
@@ -273,8 +279,13 @@ Confirm* Engine::settle_origin(Origin& origin) {
     origin.asked = false;
     confirm = make_confirm(origin);
     origin.idle = 0;
+  } else if (++origin.idle > most_idle) {
+    leave_alone(origin);
+    return nullptr;
   } else {
-    ++origin.idle;
+    // To look would cost the program a fault for each page that it writes next.
+    origin.settled = false;
+    return nullptr;
   }
   if (!origin.watched) {
     (void)watch(origin);
@@ -299,9 +310,9 @@ Confirm* Engine::settle_origin(Origin& origin) {
     origin.early[page] = 0;
     origin.still[page] = 0;
   }
+  origin.settled = true;
   counters.presend_again_bytes += again;
   if (confirm) learn_calm(origin, *confirm, again);
-  if (origin.idle > most_idle) leave_alone(origin);
   return confirm;
 }
 
