@@ -49,7 +49,8 @@ void Engine::start_prefetching() {
 
 // A message is about to be sent.
 Origin* Engine::origin_of(const Peer& peer, const char* address, uint64_t bytes) {
-  if (bytes < settings_.prefetch_threshold || bytes > most_prefetched) return nullptr;
+  // Without an address: packed from a type with gaps, and copied aside.
+  if (!address || bytes < settings_.prefetch_threshold || bytes > most_prefetched) return nullptr;
   return origins_.take(address, bytes, peer.rank);
 }
 
