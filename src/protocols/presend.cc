@@ -221,6 +221,9 @@ bool Engine::presend_piece(Peer& peer, Origin& origin, uint64_t now) {
     ++end;
   }
   const uint64_t offset = grid.begin(begin), length = grid.begin(end) - offset;
+  // Closed since the last look, with a receive that shares a page: this thread would wait for
+  // itself.
+  if (guard.is_closed(origin.address + offset, length)) return false;
   if (!early_piece_) early_piece_ = static_cast<char*>(base::heap_allocate(piece));
   if (!early_piece_) return false;
   if (!read_safely(origin.address + offset, early_piece_, length)) {
