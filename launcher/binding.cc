@@ -6,14 +6,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
 #include <hwloc.h>
 #include <hwloc/glibc-sched.h>
 #include <sched.h>
-#include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "hosts.h"
 #include "say.h"
 
@@ -37,7 +36,7 @@ struct CpuSet {
 struct Core {
   CpuSet threads;   // all hardware threads of the core
   CpuSet allowed;   // those of them that our own mask holds
-  unsigned number;  // on the machine, for reservations
+  unsigned number;  // the same in all jobs of the machine, for reservations
   unsigned package;
 };
 
@@ -68,7 +67,9 @@ bool load(Machine& machine) {
     Core core;
     hwloc_bitmap_copy(core.threads.bits, object->cpuset);
     hwloc_bitmap_and(core.allowed.bits, object->cpuset, own.bits);
-    core.number = object->logical_index;
+    // The system's own number of its first thread: control groups that see other parts of the
+    // machine count its cores differently.
+    core.number = static_cast<unsigned>(hwloc_bitmap_first(object->complete_cpuset));
     const hwloc_obj_t package =
         hwloc_get_ancestor_obj_by_type(machine.topology, HWLOC_OBJ_PACKAGE, object);
     core.package = package ? package->logical_index : 0;
@@ -76,52 +77,6 @@ bool load(Machine& machine) {
     machine.cores.push_back(std::move(core));
   }
   return !machine.usable.empty();
-}
-
-// Cores that a container's time quota amounts to; a large number where there is none.
-double quota_from(const std::string& text_of_v2) {
-  std::istringstream words(text_of_v2);
-  std::string quota;
-  double period = 0;
-  if (!(words >> quota >> period) || quota == "max" || period <= 0) return 1e9;
-  return atof(quota.c_str()) / period;
-}
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-double cpu_quota() {
-  double quota = 1e9;
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const size_t path_at = line.find(':', line.find(':') + 1);
-    if (path_at == std::string::npos) continue;
-    std::string path = line.substr(path_at + 1);
-    const bool version_2 = line.starts_with("0::");
-    const bool holds_cpu =
-        line.find("cpu,") != std::string::npos || line.find(":cpu:") != std::string::npos;
-    if (!version_2 && !holds_cpu) continue;
-    // A limit of any group above us holds as well.
-    while (true) {
-      if (version_2) {
-        quota = std::min(quota, quota_from(first_line("/sys/fs/cgroup" + path + "/cpu.max")));
-      } else {
-        const std::string folder = "/sys/fs/cgroup/cpu" + path;
-        const std::string text = first_line(folder + "/cpu.cfs_quota_us");
-        if (!text.empty() && text[0] != '-') {
-          quota =
-              std::min(quota, quota_from(text + " " + first_line(folder + "/cpu.cfs_period_us")));
-        }
-      }
-      if (path.empty() || path == "/") break;
-      path.erase(path.rfind('/'));
-    }
-  }
-  return quota;
 }
 
 // Reservations of cores among all jobs of the machine: a lock on one byte a core. The kernel drops
@@ -135,9 +90,15 @@ class Reservations {
     fd_ = ::open(path, O_RDWR | O_CLOEXEC);
     if (fd_ >= 0) return;
     fd_ = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd_ >= 0) static_cast<void>(fchmod(fd_, 0666));  // other users' jobs count too
+    if (fd_ < 0) {
+      why_ = std::string(path) + ": " + strerror(errno);
+      return;
+    }
+    static_cast<void>(fchmod(fd_, 0666));  // other users' jobs count too
   }
+  // Without them nobody is bound: nothing would tell two jobs apart.
   bool open() const { return fd_ >= 0; }
+  const std::string& why_not() const { return why_; }
   bool take(unsigned core) { return lock(core, F_WRLCK); }
   void give_back(unsigned core) { lock(core, F_UNLCK); }
 
@@ -151,6 +112,7 @@ class Reservations {
     return fcntl(fd_, F_OFD_SETLK, &request) == 0;
   }
   int fd_ = -1;  // stays open, and with it the locks, until mpiexec ends
+  std::string why_;
 };
 
 // Takes every usable core, or none of them.
@@ -188,41 +150,80 @@ std::string draw(const Machine& machine, hwloc_const_bitmap_t set) {
   return text + "]";
 }
 
+// Hardware threads that this process may run on.
+int processors() {
+  cpu_set_t mask;
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
+  return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));  // more than a mask holds
+}
+
+// What there is for all ranks together. A quota of time counts as so many cores: which ones it is
+// spent on is the system's choice, for there are others that want them.
+struct Room {
+  int threads = processors();
+  double quota = base::cpu_quota();
+  bool is_rationed() const { return quota < threads; }
+  double least() const { return std::min(static_cast<double>(threads), quota); }
+};
+
+std::string rounded(double cores) { return format("%g", std::floor(cores * 10) / 10); }
+
+// Why no rank is to be bound, as far as that is known without the machine's cores; "" if it is not.
+std::string why_free(Bind wish, int ranks, const Room& room) {
+  if (wish == Bind::none) return "not bound: as asked";
+  if (ranks > room.least()) {
+    return format("not bound: %d rank%s, %s cores", ranks, ranks == 1 ? "" : "s",
+                  rounded(room.least()).c_str());
+  }
+  if (wish == Bind::core) return "";
+  if (room.is_rationed()) {
+    return format("not bound: a quota gives the time of %s cores, on any of %d",
+                  rounded(room.quota).c_str(), room.threads);
+  }
+  return ranks == 1 ? "not bound: one rank has all cores" : "";
+}
+
+// Shares of all usable cores, one behind the other, none larger than another by more than one core.
+std::vector<CpuSet> share_out(size_t ranks, const Machine& machine) {
+  std::vector<CpuSet> shares;
+  const size_t cores = machine.usable.size();
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    CpuSet share;
+    for (size_t i = cores * rank / ranks; i < cores * (rank + 1) / ranks; ++i) {
+      hwloc_bitmap_or(share.bits, share.bits, machine.cores[machine.usable[i]].allowed.bits);
+    }
+    shares.push_back(std::move(share));
+  }
+  return shares;
+}
+
 // The cores of each rank, or nothing and a note.
 std::vector<CpuSet> choose(Bind wish, int ranks, const Machine& machine, std::string& note) {
   std::vector<CpuSet> chosen;
   const size_t cores = machine.usable.size();
-  const double room = std::min(static_cast<double>(cores), cpu_quota());
-  if (ranks > room) {
-    note = format("not bound: %d ranks, %g cores", ranks, std::floor(room * 10) / 10);
+  const size_t count = static_cast<size_t>(ranks);
+  if (count > cores) {
+    note = format("not bound: %d ranks, %zu cores", ranks, cores);
     return chosen;
   }
   static Reservations reservations;
+  if (!reservations.open()) {
+    note = "not bound: cores cannot be reserved (" + reservations.why_not() + ")";
+    return chosen;
+  }
   if (wish == Bind::automatic) {
-    if (!reservations.open() || !take_all(reservations, machine)) {
-      note = "not bound: another job has bound its ranks to some of these cores";
-      return chosen;
-    }
-    for (int rank = 0; rank < ranks; ++rank) {
-      CpuSet share;
-      const size_t count = static_cast<size_t>(ranks);
-      const size_t first = cores * static_cast<size_t>(rank) / count;
-      const size_t last = cores * static_cast<size_t>(rank + 1) / count;
-      for (size_t i = first; i < last; ++i) {
-        hwloc_bitmap_or(share.bits, share.bits, machine.cores[machine.usable[i]].allowed.bits);
-      }
-      chosen.push_back(std::move(share));
-    }
+    if (take_all(reservations, machine)) return share_out(count, machine);
+    note = "not bound: another job has bound its ranks to some of these cores";
     return chosen;
   }
   for (const size_t index : machine.usable) {
-    if (chosen.size() == static_cast<size_t>(ranks)) break;
-    if (reservations.open() && !reservations.take(machine.cores[index].number)) continue;
+    if (chosen.size() == count) break;
+    if (!reservations.take(machine.cores[index].number)) continue;
     CpuSet one;
     hwloc_bitmap_copy(one.bits, machine.cores[index].allowed.bits);
     chosen.push_back(std::move(one));
   }
-  if (chosen.size() < static_cast<size_t>(ranks)) {
+  if (chosen.size() < count) {
     note = format("not bound: other jobs have left %zu of %zu cores free, for %d ranks",
                   chosen.size(), cores, ranks);
     chosen.clear();
@@ -230,31 +231,22 @@ std::vector<CpuSet> choose(Bind wish, int ranks, const Machine& machine, std::st
   return chosen;
 }
 
-}  // namespace
+// How many threads each rank should have where its mask does not say it: all ranks the same number.
+int threads_of_a_rank(int ranks, const Room& room, const std::vector<CpuSet>& chosen) {
+  if (chosen.empty()) {
+    if (ranks == 1 && !room.is_rationed()) return 0;
+    return std::max(1, static_cast<int>(room.least() / ranks));
+  }
+  int least = room.threads, most = 0;
+  for (const CpuSet& set : chosen) {
+    const int weight = hwloc_bitmap_weight(set.bits);
+    least = std::min(least, weight);
+    most = std::max(most, weight);
+  }
+  return least == most ? 0 : least;
+}
 
-Binding plan_binding(Bind wish, int ranks, bool want_picture) {
-  Binding result;
-  cpu_set_t mask;
-  // The cheap test first: most jobs on a small machine have more ranks than it has threads.
-  const bool surely_free = wish == Bind::none || (wish == Bind::automatic && ranks == 1) ||
-                           (sched_getaffinity(0, sizeof mask, &mask) == 0 &&
-                            ranks > CPU_COUNT(&mask) && wish == Bind::automatic);
-  if (surely_free && !want_picture) return result;
-  Machine machine;
-  if (!load(machine)) {
-    result.note = "not bound: hwloc cannot see this machine's cores";
-    return result;
-  }
-  std::vector<CpuSet> chosen;
-  if (surely_free) {
-    result.note = wish == Bind::none ? "not bound: as asked"
-                  : ranks == 1       ? "not bound: one rank has all cores"
-                                     : "not bound: more ranks than cores";
-  } else {
-    chosen = choose(wish, ranks, machine, result.note);
-  }
-  for (const CpuSet& set : chosen) result.cores.push_back(as_mask(machine, set.bits));
-  if (!want_picture) return result;
+void draw_all(Binding& result, const Machine& machine, const std::vector<CpuSet>& chosen) {
   result.picture = format(
       "%s: %zu cores, %zu of them usable here (# may run there, . may not, - "
       "not usable)\n",
@@ -270,6 +262,31 @@ Binding plan_binding(Bind wish, int ranks, bool want_picture) {
     result.picture +=
         format("all ranks  %s  %s\n", draw(machine, everything.bits).c_str(), result.note.c_str());
   }
+  if (result.threads > 0) {
+    result.picture +=
+        format("OMP_NUM_THREADS=%d for each rank, unless it is set\n", result.threads);
+  }
+}
+
+}  // namespace
+
+Binding plan_binding(Bind wish, int ranks, bool want_picture) {
+  Binding result;
+  const Room room;
+  // The cheap test first: most jobs on a small machine have more ranks than it has threads.
+  result.note = why_free(wish, ranks, room);
+  result.threads = threads_of_a_rank(ranks, room, {});
+  if (!result.note.empty() && !want_picture) return result;
+  Machine machine;
+  if (!load(machine)) {
+    result.note = "not bound: hwloc cannot see this machine's cores";
+    return result;
+  }
+  std::vector<CpuSet> chosen;
+  if (result.note.empty()) chosen = choose(wish, ranks, machine, result.note);
+  result.threads = threads_of_a_rank(ranks, room, chosen);
+  for (const CpuSet& set : chosen) result.cores.push_back(as_mask(machine, set.bits));
+  if (want_picture) draw_all(result, machine, chosen);
   return result;
 }
 

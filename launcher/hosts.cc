@@ -1,6 +1,8 @@
 #include "hosts.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -47,12 +49,18 @@ bool is_local_address(const std::string& text) {
   return found;
 }
 
+bool is_address(const std::string& text) {
+  unsigned char bytes[sizeof(in6_addr)];
+  return inet_pton(AF_INET, text.c_str(), bytes) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), bytes) == 1;
+}
+
 // By name and number only: no resolver is asked, which may be slow, wrong, or not there.
 bool is_this_machine(const std::string& name) {
+  if (is_address(name)) return is_local_address(name);
   if (name == "localhost" || name == "localhost.localdomain") return true;
   const std::string own = host_name();
-  if (name == own || until(name, '.') == until(own, '.')) return true;
-  return is_local_address(name);
+  return name == own || until(name, '.') == until(own, '.');
 }
 
 // The machine of `name`, `name:slots` or `[v6]:slots`.
@@ -85,25 +93,23 @@ bool names_in_file(const std::string& path, std::vector<std::string>& names) {
   return true;
 }
 
-std::string command_of(const Plan& plan) {
-  return plan.sections.empty() ? "PROGRAM" : plan.sections[0].command[0];
+std::string quoted(const std::string& word) {
+  constexpr const char* plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? "'\\''" : std::string(1, c);
+  return result + "'";
 }
 
-std::string right_command(const Plan& plan, const std::string& hosts) {
-  const int ranks = plan.ranks();
-  const std::string program = command_of(plan);
-  if (getenv("SLURM_JOB_ID")) {
-    return format("srun --mpi=pmi2 -n %d %s", ranks, program.c_str());
+// "-n 4 ./solver input.txt", the programs of a job apart by colons.
+std::string ranks_and_programs(const Plan& plan) {
+  std::string text;
+  for (const Section& section : plan.sections) {
+    text += format("%s-n %d", text.empty() ? "" : " : ", section.ranks);
+    for (const std::string& word : section.command) text += " " + quoted(word);
   }
-  if (const char* nodes = getenv("PBS_NODEFILE")) {
-    return format("mpiexec.hydra -f %s -n %d %s", nodes, ranks, program.c_str());
-  }
-  if (getenv("FLUX_URI") && getenv("FLUX_JOB_ID")) {
-    return format("flux run -n %d %s", ranks, program.c_str());
-  }
-  return format(
-      "mpiexec.hydra -hosts %s -n %d %s (MPICH's launcher), or prterun --host %s -n %d %s",
-      hosts.c_str(), ranks, program.c_str(), hosts.c_str(), ranks, program.c_str());
+  return text;
 }
 
 int number_in(const char* variable) {
@@ -111,30 +117,103 @@ int number_in(const char* variable) {
   return text ? atoi(text) : 0;
 }
 
-// The number of machines that a batch system gave to this job, 1 if it is not known.
-int machines_in_allocation(std::string& system) {
-  if (getenv("SLURM_JOB_ID")) {
-    system = "Slurm";
-    return std::max(number_in("SLURM_JOB_NUM_NODES"), number_in("SLURM_NNODES"));
+// Systems that list the machines of a job in a file, one or more lines each.
+struct NodeFile {
+  const char* variable;
+  const char* system;
+  bool hydra_reads_it;  // -f with this file; else it finds the hosts without being told
+};
+constexpr NodeFile node_files[] = {
+    {"PBS_NODEFILE", "PBS", true},
+    {"OAR_NODEFILE", "OAR", true},
+    {"COBALT_NODEFILE", "Cobalt", true},
+    {"PE_HOSTFILE", "Grid Engine", false},
+};
+
+// LSF writes "host slots host slots ..."; older releases a host for each slot.
+std::vector<std::string> hosts_of_lsf() {
+  std::vector<std::string> names;
+  const char* pairs = getenv("LSB_MCPU_HOSTS");
+  const char* list = pairs ? pairs : getenv("LSB_HOSTS");
+  std::istringstream words(list ? list : "");
+  std::string slots;
+  for (std::string name; words >> name && (!pairs || words >> slots);) names.push_back(name);
+  return names;
+}
+
+// What a batch system gave to this job.
+struct Allocation {
+  const char* system = nullptr;  // null: none is known
+  size_t machines = 1;
+  std::string elsewhere;  // its only machine, which is not this one
+};
+
+// Steps that Slurm makes itself (batch script, shell of salloc) have numbers near the largest; they
+// stand for the whole allocation. Others were placed by srun.
+bool is_placed_step() {
+  const char* step = getenv("SLURM_STEP_ID");
+  constexpr unsigned long long first_special = 0xfffffff0;
+  return step && *step && strtoull(step, nullptr, 10) < first_special &&
+         getenv("SLURM_STEP_NUM_NODES");
+}
+
+Allocation slurm_allocation() {
+  Allocation result{"Slurm", 1, ""};
+  const int machines = is_placed_step()
+                           ? number_in("SLURM_STEP_NUM_NODES")
+                           : std::max(number_in("SLURM_JOB_NUM_NODES"), number_in("SLURM_NNODES"));
+  result.machines = static_cast<size_t>(std::max(machines, 1));
+  // The shell of salloc may be on the login node, where slurmd has set nothing.
+  const char* list = getenv("SLURM_JOB_NODELIST");
+  if (result.machines == 1 && list && *list && !getenv("SLURMD_NODENAME") && !strpbrk(list, "[,") &&
+      !is_this_machine(list)) {
+    result.elsewhere = list;
   }
-  if (const char* path = getenv("PBS_NODEFILE")) {
-    system = "PBS";
+  return result;
+}
+
+Allocation find_allocation() {
+  if (getenv("SLURM_JOB_ID")) return slurm_allocation();
+  for (const NodeFile& file : node_files) {
+    const char* path = getenv(file.variable);
+    if (!path) continue;
     std::vector<std::string> names;
-    if (!names_in_file(path, names)) return 1;
-    return static_cast<int>(std::set<std::string>(names.begin(), names.end()).size());
+    if (!names_in_file(path, names)) names.resize(1);
+    return {file.system, std::set<std::string>(names.begin(), names.end()).size(), ""};
   }
   if (getenv("FLUX_JOB_ID")) {
-    system = "Flux";
-    return number_in("FLUX_JOB_NNODES");
+    return {"Flux", static_cast<size_t>(std::max(number_in("FLUX_JOB_NNODES"), 1)), ""};
   }
-  if (const char* hosts = getenv("LSB_HOSTS")) {
-    system = "LSF";
-    std::istringstream words(hosts);
-    std::set<std::string> names;
-    for (std::string name; words >> name;) names.insert(name);
-    return static_cast<int>(names.size());
+  if (getenv("LSB_JOBID") || getenv("LSB_HOSTS")) {
+    const std::vector<std::string> names = hosts_of_lsf();
+    return {"LSF", std::set<std::string>(names.begin(), names.end()).size(), ""};
   }
-  return 1;
+  return {};
+}
+
+// The command that serves several machines here; `hosts` are those that the user named, or "".
+std::string right_command(const Plan& plan, const std::string& hosts) {
+  const std::string rest = ranks_and_programs(plan);
+  if (getenv("SLURM_JOB_ID")) {
+    const std::string where = hosts.empty() ? "" : "-w " + hosts + " ";
+    if (plan.sections.size() > 1) {
+      return format("srun --mpi=pmi2 %s-n %d --multi-prog FILE (man srun)", where.c_str(),
+                    plan.ranks());
+    }
+    return "srun --mpi=pmi2 " + where + rest;
+  }
+  if (getenv("FLUX_JOB_ID")) return "flux run -o pmi=simple " + rest;
+  if (!hosts.empty()) {
+    return format("mpiexec.hydra -hosts %s %s (MPICH's launcher), or prterun --host %s %s",
+                  hosts.c_str(), rest.c_str(), hosts.c_str(), rest.c_str());
+  }
+  for (const NodeFile& file : node_files) {
+    const char* path = getenv(file.variable);
+    if (!path) continue;
+    const std::string option = file.hydra_reads_it ? format("-f %s ", path) : "";
+    return "mpiexec.hydra " + option + rest + " (MPICH's launcher)";
+  }
+  return "mpiexec.hydra " + rest + " (MPICH's launcher, which asks the batch system)";
 }
 
 }  // namespace
@@ -168,13 +247,17 @@ std::string check_hosts(const std::vector<std::string>& host_lists,
                   foreign->c_str(), host_name().c_str(), right_command(plan, all).c_str());
   }
   if (!names.empty()) return "";  // the user wants this machine, allocation or not
-  std::string system;
-  const int machines = machines_in_allocation(system);
-  if (machines <= 1) return "";
-  return format(
-      "this %s job has %d machines, and this mpiexec starts ranks on one only; use %s, or "
-      "add --host localhost to stay here",
-      system.c_str(), machines, right_command(plan, "HOSTS").c_str());
+  const Allocation allocation = find_allocation();
+  const std::string here =
+      right_command(plan, "") + ", or add --host localhost to start them here, on " + host_name();
+  if (!allocation.elsewhere.empty()) {
+    return format(
+        "this %s job has the machine %s, and this mpiexec starts ranks on %s only; use %s",
+        allocation.system, allocation.elsewhere.c_str(), host_name().c_str(), here.c_str());
+  }
+  if (allocation.machines <= 1) return "";
+  return format("this %s job has %zu machines, and this mpiexec starts ranks on one only; use %s",
+                allocation.system, allocation.machines, here.c_str());
 }
 
 }  // namespace headway::launcher

@@ -236,7 +236,8 @@ bool Job::start_ranks() {
   int number = 0;
   for (size_t s = 0; s < plan_.sections.size(); ++s) {
     const Section& section = plan_.sections[s];
-    const std::vector<std::string> environment = section_environment(plan_, section, folder);
+    const std::vector<std::string> environment =
+        section_environment(plan_, section, folder, binding_.threads);
     for (int i = 0; i < section.ranks; ++i) {
       if (!start_rank(number, environment, section.command)) return false;
       ++number;

@@ -44,10 +44,15 @@ void set(std::vector<std::string>& environment, const std::string& name, const s
   environment.push_back(name + "=" + value);
 }
 
+bool holds(const std::vector<std::string>& environment, std::string_view name) {
+  return std::any_of(environment.begin(), environment.end(),
+                     [name](const std::string& entry) { return name_of(entry) == name; });
+}
+
 }  // namespace
 
 std::vector<std::string> section_environment(const Plan& plan, const Section& section,
-                                             const std::string& library_folder) {
+                                             const std::string& library_folder, int threads) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry; ++entry) {
     if (!is_foreign(name_of(*entry))) environment.emplace_back(*entry);
@@ -57,6 +62,10 @@ std::vector<std::string> section_environment(const Plan& plan, const Section& se
   }
   for (const Assignment& variable : section.environment) {
     set(environment, variable.first, variable.second);
+  }
+  constexpr std::string_view omp_threads = "OMP_NUM_THREADS";
+  if (threads > 0 && !holds(environment, omp_threads)) {
+    set(environment, std::string(omp_threads), std::to_string(threads));
   }
   for (const std::string& name : plan.unset) remove(environment, name);
   if (library_folder.empty()) return environment;

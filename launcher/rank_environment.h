@@ -8,9 +8,10 @@
 
 namespace headway::launcher {
 
-// The variables that all ranks of a section share; `library_folder` may be "".
+// The variables that all ranks of a section share; `library_folder` may be "". `threads` becomes
+// OMP_NUM_THREADS where the user says nothing of it; 0 leaves that to the ranks' masks.
 std::vector<std::string> section_environment(const Plan& plan, const Section& section,
-                                             const std::string& library_folder);
+                                             const std::string& library_folder, int threads);
 
 // Adds those of one rank.
 void add_rank_variables(std::vector<std::string>& environment, int rank, int ranks, int pmi);

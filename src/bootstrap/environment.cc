@@ -1,8 +1,11 @@
 #include "bootstrap/environment.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "bootstrap/pmi_wire.h"
 
@@ -52,6 +55,77 @@ Environment unspeakable(const char* name, const char* remedy) {
   return result;
 }
 
+// Reads a file of another process into `out`, as text. False if there is none.
+bool read_proc(long pid, const char* name, char* out, size_t room) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const ssize_t got = read(file, out, room - 1);
+  close(file);
+  out[got > 0 ? got : 0] = '\0';
+  return got > 0;
+}
+
+long parent_of(long pid) {
+  char text[512];
+  if (!read_proc(pid, "stat", text, sizeof text)) return 0;
+  const char* const behind_name = strrchr(text, ')');  // "PID (NAME) STATE PARENT ..."
+  return behind_name && strlen(behind_name) > 4 ? strtol(behind_name + 4, nullptr, 10) : 0;
+}
+
+// True if the process was started with NAME=value.
+bool was_started_with(long pid, const char* entry) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%ld/environ", pid);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const size_t length = strlen(entry) + 1;  // with the zero that ends each entry
+  bool found = false, same = true;
+  size_t at = 0;
+  char text[4096];
+  for (ssize_t got; !found && (got = read(file, text, sizeof text)) > 0;) {
+    for (ssize_t i = 0; i < got && !found; ++i) {
+      same = same && at < length && text[i] == entry[at];
+      ++at;
+      if (text[i] != '\0') continue;
+      found = same && at == length;
+      same = true;
+      at = 0;
+    }
+  }
+  close(file);
+  return found;
+}
+
+// A socket that is closed when another program is executed.
+bool is_own_socket(long pid, int fd) {
+  char name[32], text[256];
+  snprintf(name, sizeof name, "fdinfo/%d", fd);
+  if (!read_proc(pid, name, text, sizeof text)) return false;
+  const char* const flags = strstr(text, "flags:");
+  if (!flags || !(strtoul(flags + strlen("flags:"), nullptr, 8) & O_CLOEXEC)) return false;
+  char path[64];
+  struct stat status;
+  snprintf(path, sizeof path, "/proc/%ld/fd/%d", pid, fd);
+  return stat(path, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+// True in a program that a rank has started with variables from before its MPI_Init, as Python does
+// with a copy of os.environ. Such a rank has made its descriptor its own, which a wrapper script
+// around a rank never does.
+bool was_started_by_rank(int fd) {
+  constexpr int most_between = 32;
+  char entry[32];
+  snprintf(entry, sizeof entry, "PMI_FD=%d", fd);
+  long pid = getppid();
+  for (int i = 0; i < most_between && pid > 1; ++i, pid = parent_of(pid)) {
+    if (!was_started_with(pid, entry)) return false;  // the launcher, or who started that
+    if (is_own_socket(pid, fd)) return true;
+  }
+  return false;
+}
+
 Environment read_pmi_fd() {
   Environment result;
   result.fd = number_of("PMI_FD", -1);
@@ -65,7 +139,7 @@ Environment read_pmi_fd() {
     result.seen = Seen::pmi_fd;
     return result;
   }
-  if (result.size == 1) return Environment{};
+  if (result.size == 1 || was_started_by_rank(result.fd)) return Environment{};
   return unspeakable(
       "mpiexec, but a wrapper script in between closed the descriptor PMI_FD",
       "let the wrapper keep it open (in Python: subprocess with close_fds=False) or exec the "

@@ -206,35 +206,6 @@ def program_of_open_mpi():
 
 
 @case
-def hosts():
-    name = os.uname().nodename
-    with folder() as path:
-        machines = os.path.join(path, "machines")
-        with open(machines, "w", encoding="ascii") as file:
-            file.write(f"# all here\n{name} slots=4\nlocalhost:2\n\n127.0.0.1\n")
-        for words in (("--host", "localhost"), ("-hosts", f"{name}:4"), ("-H", "127.0.0.1,::1"),
-                      ("--hostfile", machines), ("-f", machines)):
-            result = run(*words, "-n", "2", "echo", "here")
-            equal((result.code, result.out), (0, "here\nhere\n"), f"{words}", result)
-        with open(machines, "a", encoding="ascii") as file:
-            file.write("node17 slots=8\n")
-        for words in (("--host", "localhost,node17"), ("-f", machines), ("-H", "192.0.2.7")):
-            result = run(*words, "-n", "2", "./solver")
-            equal(result.code, 2, f"{words}", result)
-            expect("is not this machine" in result.err and "mpiexec.hydra" in result.err
-                   and "prterun" in result.err, "the right commands", result)
-        result = run("-f", os.path.join(path, "none"), "true")
-        equal(result.code, 2, "a host file that is not there", result)
-    slurm = environment(SLURM_JOB_ID="1", SLURM_JOB_NUM_NODES="3")
-    result = run("-n", "6", "./solver", env=slurm)
-    equal(result.code, 2, "an allocation of three nodes", result)
-    expect("srun --mpi=pmi2 -n 6 ./solver" in result.err, "the right command", result)
-    equal(run("--host", "localhost", "-n", "2", "true", env=slurm).code, 0, "staying here")
-    equal(run("-n", "2", "true", env=environment(SLURM_JOB_ID="1", SLURM_JOB_NUM_NODES="1")).code,
-          0, "an allocation of one node")
-
-
-@case
 def python_without_tricks():
     """The interpreter that the other cases rely on does start under mpiexec."""
     result = run("-n", "3", PYTHON, "-c", "print('x' * 5)")

@@ -1,103 +1,10 @@
-"""Cores, limits, other launchers around us, MPICH's programs and launcher."""
+"""Limits, other launchers around us, MPICH's programs and launcher."""
 
-import contextlib
 import os
 import resource
 import subprocess
 
-from harness import (LIMIT, Paths, Skipped, cache, case, environment, equal, expect, folder,
-                     pids_in, python, run, start, write_pid)
-
-MASK = "print(os.environ['PMI_RANK'], *sorted(os.sched_getaffinity(0)))"
-CORES = sorted(os.sched_getaffinity(0))
-
-
-def masks(result):
-    equal(result.code, 0, "exit code", result)
-    found = {}
-    for line in result.out.splitlines():
-        rank, *cores = map(int, line.split())
-        found[rank] = cores
-    return [found[rank] for rank in sorted(found)]
-
-
-@contextlib.contextmanager
-def own_cores(count=1):
-    """An environment whose jobs do not see other jobs' reservations of cores."""
-    if len(CORES) < count:
-        raise Skipped(f"this needs {count} cores")
-    with folder() as path:
-        yield environment(HEADWAY_CORES_FILE=os.path.join(path, "cores"))
-
-
-@case
-def shares_of_the_cores():
-    with own_cores(2) as env:
-        found = masks(run("-n", "2", *python(MASK), env=env))
-    equal(sorted(found[0] + found[1]), CORES, "all cores, none twice")
-    expect(abs(len(found[0]) - len(found[1])) <= 1, f"equal shares: {found}")
-
-
-@case
-def one_rank_is_never_bound():
-    equal(masks(run("-n", "1", *python(MASK))), [CORES], "all cores")
-
-
-@case
-def more_ranks_than_cores():
-    ranks = len(CORES) + 1
-    equal(masks(run("-n", ranks, *python(MASK))), [CORES] * ranks, "no rank is bound")
-    result = run("-n", ranks, "--bind-to", "core", *python(MASK))
-    equal(masks(result), [CORES] * ranks, "not even if asked")
-    expect("not bound:" in result.err, "and it is told", result)
-
-
-@case
-def one_core_a_rank():
-    with own_cores(2) as env:
-        found = masks(run("-n", "2", "--bind-to", "core", *python(MASK), env=env))
-    expect(not set(found[0]) & set(found[1]), f"different cores: {found}")
-    equal(masks(run("-n", "2", "--bind-to", "none", *python(MASK))), [CORES] * 2, "none")
-
-
-@case
-def an_inherited_mask_is_kept():
-    one = {CORES[-1]}
-    for words in ((), ("--bind-to", "core"), ("-n", "2")):
-        result = run(*words, *python(MASK), before=lambda: os.sched_setaffinity(0, one))
-        for found in masks(result):
-            equal(set(found), one, f"mask with {words}", result)
-
-
-@case
-def picture_of_the_binding():
-    with own_cores(2) as env:
-        result = run("--show-binding", "-n", "2", "true", env=env)
-    equal(result.code, 0, "exit code", result)
-    expect("rank 0  [#" in result.err and "rank 1  [" in result.err, "two rows", result)
-    result = run("--show-binding", "--bind-to", "none", "-n", "2", "true")
-    expect("all ranks  [#" in result.err and "as asked" in result.err, "one row", result)
-
-
-@case
-def two_jobs_never_share_a_bound_core():
-    with folder() as path, own_cores(2) as env:
-        go = os.path.join(path, "go")
-        job = start("-n", "2", *python(
-            write_pid(path) + f"while not os.path.exists({go!r}): time.sleep(0.01)\n" + MASK),
-            env=env)
-        pids_in(path, 2)
-        second = run("--show-binding", "-n", "2", *python(MASK), env=env)
-        forced = run("--bind-to", "core", "-n", "2", *python(MASK), env=env)
-        with open(go, "w", encoding="ascii"):
-            pass
-        out, _ = job.communicate(timeout=LIMIT)
-        first = [sorted(map(int, line.split()[1:])) for line in out.splitlines()]
-        expect(all(cores != CORES for cores in first), f"the first is bound: {first}")
-        equal(masks(second), [CORES] * 2, "the second is not", second)
-        expect("another job" in second.err, "and it is told", second)
-        equal(masks(forced), [CORES] * 2, "not even if asked", forced)
-
+from harness import Paths, Skipped, cache, case, environment, equal, expect, folder, python, run
 
 @case
 def descriptor_limit_is_raised():
@@ -159,13 +66,37 @@ def leaving_and_coming_back():
 
 @case
 def alone_without_a_launcher():
-    result = run(launcher=Paths.probe)
-    equal(result.code, 0, "exit code", result)
-    expect(result.out.startswith("rank 0 of 1 app 0 universe 1 node 0 job single-"), "alone", result)
-    in_a_batch_shell = environment(SLURM_JOB_ID="7", SLURM_NTASKS="8", SLURM_PROCID="0")
-    equal(run(launcher=Paths.probe, env=in_a_batch_shell).code, 0, "in a batch allocation's shell")
-    one_task = environment(SLURM_STEP_ID="0", SLURM_STEP_NUM_TASKS="1", SLURM_PROCID="0")
-    equal(run(launcher=Paths.probe, env=one_task).code, 0, "srun with one task")
+    """Also in the shells of batch allocations, which have the variables of their jobs."""
+    for variables in (
+        {},
+        dict(SLURM_JOB_ID="7", SLURM_NTASKS="8", SLURM_PROCID="0", SLURM_JOB_NUM_NODES="2"),
+        dict(SLURM_STEP_ID="0", SLURM_STEP_NUM_TASKS="1", SLURM_PROCID="0"),
+        # The shell of salloc, a step of its own.
+        dict(SLURM_JOB_ID="7", SLURM_STEP_ID="4294967290", SLURM_STEP_NUM_TASKS="1",
+             SLURM_NTASKS="8", SLURM_JOB_NUM_NODES="2"),
+        dict(PBS_ENVIRONMENT="PBS_BATCH", PBS_JOBID="7", PBS_NODEFILE="/var/spool/7", PBS_NP="8"),
+        dict(LSB_JOBID="7", LSB_MCPU_HOSTS="a 4 b 4", LSB_DJOB_NUMPROC="8"),
+        dict(FLUX_URI="local:///run/flux", FLUX_JOB_ID="f7"),
+        dict(JOB_ID="7", NSLOTS="8", PE_HOSTFILE="/var/spool/7"),
+    ):
+        result = run(launcher=Paths.probe, env=environment(**variables))
+        equal(result.code, 0, f"exit code with {variables}", result)
+        expect(result.out.startswith("rank 0 of 1 app 0 universe 1 node 0 job single-"), "alone",
+               result)
+
+
+@case
+def programs_that_a_rank_starts():
+    """They are alone, even with a copy of the variables that the rank was started with; but a
+    wrapper that closes the descriptor is told of it."""
+    for what in ("child", "copy"):
+        result = run("-n", "2", Paths.probe, what)
+        equal((result.code, result.out.count("rank 0 of 1 ")), (0, 1 if what == "child" else 2),
+              what, result)
+    wrapper = f"import subprocess\nsys.exit(subprocess.run([{Paths.probe!r}]).returncode)"
+    result = run("-n", "2", *python(wrapper))
+    equal(result.code, 3, "a wrapper that closes the descriptor", result)
+    expect("close_fds=False" in result.err, "the sentence", result)
 
 
 @case
@@ -232,6 +163,8 @@ def under_the_launcher_of_mpich():
         equal((result.code, result.out.count("of 3 app 0")), (0, 3), f"hydra {words}", result)
         result = run(*words, "-n", "3", Paths.probe, "abort", "6", launcher=hydra, limit=60)
         equal(result.code, 6, f"abort under hydra {words}", result)
+    result = run("-n", "2", Paths.probe, "copy", launcher=hydra, limit=60)
+    equal((result.code, result.out.count("rank 0 of 1 ")), (0, 2), "a rank's programs", result)
     result = run("-n", "1", Paths.probe, ":", "-n", "2", Paths.probe, launcher=hydra, limit=60)
     equal((result.code, result.out.count(" app 1 ")), (0, 2), "two programs", result)
 

@@ -63,8 +63,8 @@ def environment(**changes):
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("PMI_", "PMIX_", "OMPI_", "SLURM_", "PBS_", "FLUX_", "LSB_",
-                                "HEADWAY_", "MPIEXEC_"))
+        if not name.startswith(("PMI_", "PMIX_", "OMPI_", "SLURM", "PBS_", "FLUX_", "LSB_", "OMP_",
+                                "OAR_", "COBALT_", "PE_HOSTFILE", "HEADWAY_", "MPIEXEC_"))
         or name == "HEADWAY_CACHE"
     }
     # Other people's libraries leak: only our unit tests look for that.

@@ -3,7 +3,9 @@
 
 import sys
 
-import cases_ends  # noqa: F401  (each registers its cases)
+import cases_cores  # noqa: F401  (each registers its cases)
+import cases_ends  # noqa: F401
+import cases_hosts  # noqa: F401
 import cases_input_output  # noqa: F401
 import cases_options  # noqa: F401
 import cases_places  # noqa: F401

@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
 
 #include "bootstrap/bootstrap.h"
 
@@ -33,10 +36,30 @@ int exchange() {
   return boot.fence() == Outcome::ok ? 0 : 9;
 }
 
+// Runs this program once more with the variables that we were started with, through a shell that
+// stays in between, or without.
+int start_again(char* self, const std::vector<char*>& environment, bool by_shell) {
+  const pid_t child = fork();
+  if (child == 0) {
+    char shell[] = "/bin/sh", option[] = "-c", script[] = "\"$0\"; exit $?";
+    char* const direct[] = {self, nullptr};
+    char* const indirect[] = {shell, option, script, self, nullptr};
+    execve(by_shell ? shell : self, by_shell ? indirect : direct, environment.data());
+    _exit(127);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? 0 : 15;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
+  std::vector<std::string> texts;
+  for (char** entry = environ; *entry; ++entry) texts.emplace_back(*entry);
+  std::vector<char*> first_environment;
+  for (std::string& text : texts) first_environment.push_back(text.data());
+  first_environment.push_back(nullptr);
   if (boot.open() != Outcome::ok) {
     fprintf(stderr, "%s\n", boot.explanation());
     return 3;
@@ -53,6 +76,12 @@ int main(int argc, char** argv) {
   if (what == "child" && boot.rank() == 0) {
     // A program that a rank starts is alone.
     if (system(argv[0]) != 0) return 12;
+  }
+  if (what == "copy" && boot.rank() == 0) {
+    // Also one that gets a copy of our first variables, as Python's subprocess may give it.
+    for (const bool by_shell : {false, true}) {
+      if (const int failed = start_again(argv[0], first_environment, by_shell)) return failed;
+    }
   }
   boot.close();
   if (what == "again") {
