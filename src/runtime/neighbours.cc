@@ -19,14 +19,14 @@ uint64_t mix(uint64_t hash, const void* bytes, size_t n) {
   return hash;
 }
 
+// 0 where the system does not tell.
 uint64_t machine_id() {
   char boot[64] = {};
   const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (fd >= 0) {
-    [[maybe_unused]] const ssize_t n = read(fd, boot, sizeof boot - 1);
-    close(fd);
-  }
-  return mix(0xcbf29ce484222325u, boot, strlen(boot)) | 1;
+  if (fd < 0) return 0;
+  const ssize_t n = read(fd, boot, sizeof boot - 1);
+  close(fd);
+  return n > 0 ? mix(0xcbf29ce484222325u, boot, strlen(boot)) | 1 : 0;
 }
 
 uint64_t namespace_id(const char* path) {
@@ -34,14 +34,16 @@ uint64_t namespace_id(const char* path) {
   return stat(path, &info) == 0 ? uint64_t(info.st_ino) : 0;
 }
 
-// Ranks that can open each other's /proc/PID/fd, and that the user does not take for two hosts.
+// Ranks that can open each other's /proc/PID/fd, and that the user does not take for two hosts. 0
+// for none: where /proc does not tell, two machines could look like one.
 uint64_t node_id(bool shares_memory) {
-  if (!shares_memory) return 0;
-  char host[256] = {};
-  if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+  const uint64_t machine = machine_id();
   const uint64_t ids[] = {namespace_id("/proc/self/ns/pid"), namespace_id("/proc/self/ns/user"),
                           namespace_id("/proc/self/ns/uts"), uint64_t(geteuid())};
-  return mix(mix(machine_id(), host, strlen(host)), ids, sizeof ids) | 1;
+  if (!shares_memory || !machine || !ids[0] || !ids[1] || !ids[2]) return 0;
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+  return mix(mix(machine, host, strlen(host)), ids, sizeof ids) | 1;
 }
 
 void own_cores(uint64_t (&cores)[mask_words]) {

@@ -70,6 +70,7 @@ class Process {
   Outcome finalize();
   static void at_exit();
   Outcome read_settings();
+  void fit_valgrind();
   Outcome find_neighbours();
   Outcome publish();
   Outcome read_cards();
