@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "datatypes/detail/floats.h"
 #include "datatypes/pack.h"
 
 namespace headway::datatypes {
@@ -25,7 +26,7 @@ struct Parts {
 Parts parts_of(BasicType basic) {
   constexpr Part i32{4, 4};
   constexpr Part long_here{8, 4, Part::Kind::signed_cut};
-  // The x87's 80 bits, which become the 128 of IEEE.
+  // On x86-64 the x87's 80 bits, which become the 128 of IEEE.
   constexpr Part long_double_here{16, 16, Part::Kind::extended};
   const BasicInfo& row = info(basic);
   const auto size = uint8_t(row.size);
@@ -56,7 +57,7 @@ bool put(const Part& part, const char* from, char* to) {
   if (part.kind == Part::Kind::extended) {
     long double extended;
     memcpy(&extended, from, sizeof extended);
-    const __float128 value = extended;
+    const Quad value = extended;
     reverse(reinterpret_cast<const char*>(&value), to, part.there);
     return true;
   }
@@ -70,11 +71,11 @@ bool put(const Part& part, const char* from, char* to) {
 
 void take(const Part& part, const char* from, char* to) {
   if (part.kind == Part::Kind::extended) {
-    __float128 value;
+    Quad value;
     reverse(from, reinterpret_cast<char*>(&value), part.there);
     const auto extended = static_cast<long double>(value);
     memset(to, 0, sizeof extended);
-    memcpy(to, &extended, 10);  // the rest is padding
+    memcpy(to, &extended, long_double_bytes);  // the rest is padding
     return;
   }
   reverse(from, to, part.there);

@@ -1,6 +1,7 @@
-// Reduction kernels with 256-bit vectors.
+// Reduction kernels with 256-bit vectors, chosen at run time where the processor has them.
 // The standard headers come before the pragma: their inline functions are shared with files that
 // must run on every processor.
+#if defined(__x86_64__)
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -19,3 +20,4 @@ constinit const KernelTable avx2_kernels =
     Fill<true>::table("avx2", std::make_index_sequence<op_count>{});
 
 }  // namespace headway::datatypes
+#endif

@@ -1,8 +1,10 @@
 #include "datatypes/reduce.h"
 
 #include <atomic>
-#include <cpuid.h>
 #include <cstring>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "datatypes/detail/kernel_table.h"
 
@@ -96,6 +98,7 @@ Kernel find_copy(ReduceOp op, const BasicInfo& row) {
   }
 }
 
+#if defined(__x86_64__)
 // By the instruction itself: __builtin_cpu_supports brings a global constructor of libgcc.
 bool has_avx2() {
   uint32_t a, b, c, d;
@@ -107,6 +110,7 @@ bool has_avx2() {
   if ((enabled & 6) != 6) return false;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 }
+#endif
 
 const KernelTable& best_table() {
   static constinit std::atomic<const KernelTable*> chosen{nullptr};
@@ -134,7 +138,9 @@ Kernel find_kernel(ReduceOp op, BasicType type) {
 
 size_t usable_tables(const KernelTable* tables[max_tables]) {
   size_t n = 0;
+#if defined(__x86_64__)
   if (has_avx2()) tables[n++] = &avx2_kernels;
+#endif
   tables[n++] = &base_kernels;
   return n;
 }

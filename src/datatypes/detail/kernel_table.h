@@ -21,7 +21,7 @@ struct KernelTable {
 };
 
 extern const KernelTable base_kernels;  // complete, for every processor
-extern const KernelTable avx2_kernels;
+extern const KernelTable avx2_kernels;  // of x86-64 alone
 inline constexpr size_t max_tables = 2;
 
 // The tables that this processor can run, best first; the base table is the last. Returns how

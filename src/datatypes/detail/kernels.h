@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "datatypes/detail/floats.h"
 #include "datatypes/detail/kernel_table.h"
 
 #pragma GCC optimize("O3,fp-contract=off")
@@ -48,16 +49,16 @@ HEADWAY_MACHINE(i64, int64_t);
 HEADWAY_MACHINE(u64, uint64_t);
 HEADWAY_MACHINE(i128, __int128);
 HEADWAY_MACHINE(u128, unsigned __int128);
-HEADWAY_MACHINE(f16, _Float16);
+HEADWAY_MACHINE(f16, Half);
 HEADWAY_MACHINE(f32, float);
 HEADWAY_MACHINE(f64, double);
 HEADWAY_MACHINE(f80, long double);
-HEADWAY_MACHINE(f128, __float128);
-HEADWAY_MACHINE(c16, Complex<_Float16>);
+HEADWAY_MACHINE(f128, Quad);
+HEADWAY_MACHINE(c16, Complex<Half>);
 HEADWAY_MACHINE(c32, Complex<float>);
 HEADWAY_MACHINE(c64, Complex<double>);
 HEADWAY_MACHINE(c80, Complex<long double>);
-HEADWAY_MACHINE(c128, Complex<__float128>);
+HEADWAY_MACHINE(c128, Complex<Quad>);
 HEADWAY_MACHINE(f32_i32, Located<float, int32_t>);
 HEADWAY_MACHINE(f64_i32, Located<double, int32_t>);
 HEADWAY_MACHINE(i64_i32, Located<int64_t, int32_t>);
@@ -83,7 +84,7 @@ struct Wide {
   using type = T;
 };
 template <>
-struct Wide<_Float16> {
+struct Wide<Half> {
   using type = float;
 };
 
