@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that a build, the demo and the tests need: as root, or
-# through sudo (asked first on a terminal). Elsewhere it prints what is missing and stops with 1.
-# Fast and silent when nothing is missing. --list prints the names of all packages.
+# through sudo, which it never uses unasked: on a terminal it asks first; without one only
+# HEADWAY_SUDO=yes allows it. Elsewhere it prints what is missing and stops with 1.
+# Fast and silent when nothing is missing. --list prints the names of all packages; --cross takes
+# the cross compiler of scripts/check-arm64.sh as well, which CI wants and others need not have.
 set -euo pipefail
 
 packages=(
@@ -12,11 +14,15 @@ packages=(
   binutils git make util-linux                 # tests of the symbol table, scripts
   iproute2 iputils-ping procps                 # simulated cluster
 )
+if [ "${1:-}" = --cross ]; then
+  packages+=(g++-aarch64-linux-gnu qemu-user)
+  shift
+fi
 if [ "${1:-}" = --list ]; then
   printf '%s\n' "${packages[@]}"
   exit 0
 elif [ $# -gt 0 ]; then
-  echo "usage: $0 [--list]" >&2
+  echo "usage: $0 [--cross] [--list]" >&2
   exit 2
 fi
 
@@ -60,13 +66,15 @@ command -v apt-get >/dev/null || give_up "Some packages are missing, and there i
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || give_up "Some packages are missing, and this is not root."
-  if [ -t 0 ] && [ -t 2 ]; then
+  if [ "${HEADWAY_SUDO:-}" != yes ] && [ -t 0 ] && [ -t 2 ]; then
     echo "These packages are missing: ${missing[*]}" >&2
     read -r -p "Install them with sudo apt-get? [Y/n] " answer
     [[ $answer =~ ^([yY]|[yY][eE][sS]|)$ ]] || give_up "Nothing was installed."
     as_root=(sudo)
   else
-    # Nobody is there to type a password.
+    # Nobody is there to ask, nor to type a password.
+    [ "${HEADWAY_SUDO:-}" = yes ] ||
+      give_up "Some packages are missing, and sudo is not used unasked (HEADWAY_SUDO=yes allows it)."
     sudo -n true 2>/dev/null || give_up "Some packages are missing, and sudo wants a password."
     as_root=(sudo -n)
   fi
