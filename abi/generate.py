@@ -3,6 +3,7 @@
 
   <include>/mpi.h                          the public header
   <generated>/settings/abi_constants.h     the same constants for rooms that may not include mpi.h
+  <generated>/settings/abi_functions.h     the names of all functions, and which src/api defines
   <generated>/unsupported_entries.cc       a body for every function that src/api does not define
   <generated>/exports.map                  the linker's list of exported names
 
@@ -249,6 +250,31 @@ def make_unsupported(abi: dict, api: Path) -> str:
     return "\n".join(out) + "\n"
 
 
+def make_functions(abi: dict, api: Path) -> str:
+    names = sorted(f["name"] for f in abi["functions"])
+    defined, _ = scan_api(api, set(names))
+    out = [
+        "// abi_functions: the functions of the ABI, and which of them this library has. Thread: any.",
+        "// Owner: none. Invariant: sorted by name; each has a PMPI_ twin.",
+        f"// {NOTICE}",
+        "#pragma once",
+        "#include <string_view>",
+        "",
+        "namespace headway::abi {",
+        "",
+        "struct Function {",
+        "  std::string_view name;",
+        "  bool supported;  // else a call raises MPI_ERR_UNSUPPORTED_OPERATION",
+        "};",
+        "",
+        "// clang-format off",
+        "inline constexpr Function functions[] = {",
+    ]
+    out += [f'    {{"{name}", {"true" if name in defined else "false"}}},' for name in names]
+    out += ["};", "// clang-format on", "", "}  // namespace headway::abi", ""]
+    return "\n".join(out)
+
+
 def make_exports(abi: dict) -> str:
     names = [f["name"] for f in abi["functions"]]
     lines = [f"    {prefix}{name};" for prefix in ("", "P") for name in names]
@@ -266,6 +292,9 @@ def main() -> None:
     generated = arguments.generated
     write_if_changed(arguments.include / "mpi.h", make_header(abi))
     write_if_changed(generated / "settings" / "abi_constants.h", make_constants(abi))
+    write_if_changed(
+        generated / "settings" / "abi_functions.h", make_functions(abi, arguments.api)
+    )
     write_if_changed(generated / "unsupported_entries.cc", make_unsupported(abi, arguments.api))
     write_if_changed(generated / "exports.map", make_exports(abi))
 

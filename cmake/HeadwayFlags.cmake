@@ -38,6 +38,18 @@ if(HEADWAY_LTO AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT HEADWAY_SANITIZE)
   endif()
 endif()
 
+# A program for machines that we do not know, as the wheel brings it: nothing of this machine's C++
+# runtime, and other libraries from a folder beside it. (RPATH, not RUNPATH: it counts for the
+# libraries of those libraries, too.) It lies in build/portable under the given name.
+add_custom_target(headway_portable)
+function(headway_portable target name)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${name}
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/portable
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib/headway")
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--disable-new-dtags)
+  add_dependencies(headway_portable ${target})
+endfunction()
+
 # Flags of code that goes into the library. Unwind tables stay: an exception of the user's callback
 # may pass through us.
 function(headway_room_flags target)

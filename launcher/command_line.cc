@@ -29,7 +29,7 @@ struct Given {
   std::string directory, output_directory, stdin_text, bind, library;
   double timeout_s = -1;
   bool tag = false, merge = false, show_binding = false, verbose = false, info = false;
-  bool version = false;
+  bool version = false, check = false, help_rows = false;
 };
 
 struct Refusal {
@@ -121,6 +121,9 @@ void describe(CLI::App& app, Given& given) {
   app.set_help_flag("--help,-h", "Show this help");
   app.add_flag("--version,-V", given.version, "Show the version");
   app.add_flag("--info", given.info, "Show the library's options, its place, and the binding");
+  app.add_flag("--check", given.check,
+               "Run nothing; list the MPI functions that PROGRAM needs and this library lacks");
+  app.add_flag("--help-rows", given.help_rows, "For the manual page")->group("");
   app.add_option("--np,-n", given.ranks, "Number of ranks (also -np); 1 if not given")
       ->check(CLI::Range(1, 1'000'000))
       ->group("Ranks")
@@ -171,6 +174,17 @@ void describe(CLI::App& app, Given& given) {
       ->type_name("core|none");
   app.add_flag("--show-binding", given.show_binding, "Draw which rank may run where")
       ->group("Cores");
+}
+
+// The help once more, for scripts/make-man-pages.py: an option a line, its parts behind tabs.
+void print_help_rows(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    const std::string type = option->get_type_size() != 0 ? option->get_type_name() : "";
+    printf("option\t%s\t%s\t%s\t%s\n", option->get_group().c_str(),
+           option->get_name(false, true).c_str(), type.c_str(), option->get_description().c_str());
+  }
+  printf("%s\n", examples);
 }
 
 Assignment split_assignment(const std::string& text, const char* option) {
@@ -270,6 +284,7 @@ void merge(Plan& plan, const Given& given) {
   plan.show_binding |= given.show_binding;
   plan.verbose |= given.verbose;
   plan.show_info |= given.info;
+  plan.check |= given.check;
 }
 
 Section make_section(const Given& given, std::vector<std::string> command) {
@@ -330,6 +345,11 @@ CommandLine parse(const std::vector<std::string>& words) {
       return result;
     } catch (const CLI::ParseError& error) {
       throw Refusal{error.what()};
+    }
+    if (given.help_rows) {
+      print_help_rows(app);
+      result.exit_code = 0;
+      return result;
     }
     if (given.version) {
       print_version();

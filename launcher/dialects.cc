@@ -49,6 +49,8 @@ constexpr Dialect table[] = {
     {"verbose", Words::none, "verbose", ""},
     {"v", Words::none, "verbose", ""},
     {"info", Words::none, "info", ""},
+    {"check", Words::none, "check", ""},
+    {"help-rows", Words::none, "help-rows", ""},
     {"version", Words::none, "version", ""},
     {"V", Words::none, "version", ""},
     {"help", Words::none, "help", ""},

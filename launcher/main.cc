@@ -9,6 +9,7 @@
 #include "command_line.h"
 #include "info.h"
 #include "job.h"
+#include "needs.h"
 #include "program.h"
 #include "say.h"
 
@@ -24,23 +25,37 @@ void fill_standard_streams() {
   }
 }
 
+// Where the program of a section lies, seen from here.
+std::string seen_from_here(const Section& section, const std::string& path) {
+  const bool relative = !section.directory.empty() && !path.starts_with("/");
+  return relative ? section.directory + "/" + path : path;
+}
+
 int run(const Plan& plan) {
   std::vector<std::string> paths;
   for (const Section& section : plan.sections) {
     const Program program = find_program(section);
-    if (program.exit_code != 0) {
+    // A library, which --check reads too, need not be executable.
+    const bool just_read =
+        plan.check && access(seen_from_here(section, program.path).c_str(), R_OK) == 0;
+    if (program.exit_code != 0 && !just_read) {
       say(program.explanation);
       return program.exit_code;
     }
     paths.push_back(program.path);
   }
+  if (plan.check) {
+    bool good = true;
+    for (size_t i = 0; i < paths.size(); ++i) {
+      good &= check_needs(plan, plan.sections[i], seen_from_here(plan.sections[i], paths[i]));
+    }
+    return good ? 0 : 1;
+  }
   if (plan.library == Library::ours) {
     const std::string folder = library_folder();
     for (size_t i = 0; i < paths.size(); ++i) {
-      const std::string& directory = plan.sections[i].directory;
-      const bool relative = !directory.empty() && !paths[i].starts_with("/");
       const std::string warning =
-          library_warning(relative ? directory + "/" + paths[i] : paths[i], folder);
+          library_warning(seen_from_here(plan.sections[i], paths[i]), folder);
       if (!warning.empty()) say(warning);
     }
   }

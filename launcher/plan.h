@@ -36,6 +36,7 @@ struct Plan {
   int stdin_rank = 0;  // -1: none
   Library library = Library::ours;
   bool show_info = false;
+  bool check = false;  // of MPI functions, in the place of a run
 
   int ranks() const {
     int sum = 0;

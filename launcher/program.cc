@@ -3,13 +3,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <elf.h>
-#include <fcntl.h>
 #include <sstream>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "elf_file.h"
 #include "say.h"
 
 #ifndef HEADWAY_LIBRARY_FROM_BIN
@@ -59,94 +57,6 @@ Program judge(const Section& section, const std::string& path) {
         format("%s is not executable (chmod +x %s makes it so)", seen.c_str(), seen.c_str());
   }
   return program;
-}
-
-// A file mapped for reading; empty if that is not possible.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path) {
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    struct stat status;
-    if (fstat(fd, &status) == 0 && status.st_size > 0) {
-      size_ = static_cast<size_t>(status.st_size);
-      void* start = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
-      data_ = start == MAP_FAILED ? nullptr : static_cast<const char*>(start);
-    }
-    close(fd);
-  }
-  ~MappedFile() {
-    if (data_) munmap(const_cast<char*>(data_), size_);
-  }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  template <typename T>
-  const T* at(uint64_t offset, uint64_t count = 1) const {
-    if (!data_ || offset > size_ || count > (size_ - offset) / sizeof(T)) return nullptr;
-    if (offset % alignof(T) != 0) return nullptr;
-    return reinterpret_cast<const T*>(data_ + offset);
-  }
-  std::string text_at(uint64_t offset) const {
-    if (!data_ || offset >= size_) return "";
-    return std::string(data_ + offset, strnlen(data_ + offset, size_ - offset));
-  }
-
- private:
-  const char* data_ = nullptr;
-  size_t size_ = 0;
-};
-
-struct Dynamic {
-  std::vector<std::string> needed;
-  std::string rpath;  // only if it counts, that is, without a RUNPATH
-};
-
-// Reads the dynamic section of a 64-bit ELF file; nothing for anything else.
-Dynamic read_dynamic(const std::string& path) {
-  Dynamic result;
-  const MappedFile file(path);
-  const auto* header = file.at<Elf64_Ehdr>(0);
-  if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-      header->e_ident[EI_CLASS] != ELFCLASS64) {
-    return result;
-  }
-  const auto* segments = file.at<Elf64_Phdr>(header->e_phoff, header->e_phnum);
-  if (!segments) return result;
-  const Elf64_Dyn* entries = nullptr;
-  size_t count = 0;
-  for (size_t i = 0; i < header->e_phnum; ++i) {
-    if (segments[i].p_type != PT_DYNAMIC) continue;
-    count = segments[i].p_filesz / sizeof(Elf64_Dyn);
-    entries = file.at<Elf64_Dyn>(segments[i].p_offset, count);
-  }
-  if (!entries) return result;
-  uint64_t strings = 0;
-  for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; ++i) {
-    if (entries[i].d_tag == DT_STRTAB) strings = entries[i].d_un.d_ptr;
-  }
-  // The table's address becomes an offset through the segment that holds it.
-  for (size_t i = 0; i < header->e_phnum; ++i) {
-    const Elf64_Phdr& s = segments[i];
-    if (s.p_type == PT_LOAD && strings >= s.p_vaddr && strings < s.p_vaddr + s.p_filesz) {
-      strings = strings - s.p_vaddr + s.p_offset;
-      break;
-    }
-  }
-  bool has_runpath = false;
-  for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; ++i) {
-    const std::string text = file.text_at(strings + entries[i].d_un.d_val);
-    if (entries[i].d_tag == DT_NEEDED) result.needed.push_back(text);
-    if (entries[i].d_tag == DT_RPATH) result.rpath = text;
-    if (entries[i].d_tag == DT_RUNPATH) has_runpath = true;
-  }
-  if (has_runpath) result.rpath.clear();
-  return result;
-}
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
 std::string expand_origin(std::string text, const std::string& program) {

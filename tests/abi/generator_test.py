@@ -52,6 +52,15 @@ class Generator(unittest.TestCase):
         )
         self.assertEqual(before - self.stubs(), {"MPI_Send", "MPI_Wtime", "MPI_Recv"})
 
+    def test_the_list_of_functions_says_which_have_a_body(self):
+        (self.api / "a.cc").write_text("HEADWAY_ENTRY(MPI_Send)(const void* buf) { return 0; }\n")
+        self.stubs()
+        text = (self.out / "g/settings/abi_functions.h").read_text()
+        rows = re.findall(r'{"(\w+)", (true|false)}', text)
+        self.assertEqual(len(rows), 664)
+        self.assertEqual([name for name, there in rows if there == "true"], ["MPI_Send"])
+        self.assertEqual([name for name, _ in rows], sorted(name for name, _ in rows))
+
     def test_comments_and_tests_define_nothing(self):
         before = self.stubs()
         (self.api / "a.cc").write_text("// HEADWAY_ENTRY(MPI_Send)\n/* HEADWAY_ENTRY(MPI_Recv)\n */\n")
@@ -77,7 +86,7 @@ class Generator(unittest.TestCase):
     def test_a_second_run_touches_nothing(self):
         self.stubs()
         files = [p for folder in ("i", "g") for p in (self.out / folder).rglob("*") if p.is_file()]
-        self.assertEqual(len(files), 4)
+        self.assertEqual(len(files), 5)
         before = {p: p.stat().st_mtime_ns for p in files}
         self.stubs()
         self.assertEqual({p: p.stat().st_mtime_ns for p in files}, before)

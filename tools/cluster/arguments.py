@@ -1,6 +1,7 @@
 """Arguments of the command line: names, defaults and help, nothing else."""
 
 import argparse
+import os
 
 from launch import MPIS
 from watch import MIN_IDLE
@@ -66,14 +67,23 @@ def add_others(verbs):
     check.add_argument("--report", metavar="FILE", help="all times as JSON")
 
 
-def parse(words):
+def make_parser():
+    name = os.environ.get("CLUSTER_NAME", "cluster")  # as the command in front of us is called
     parser = argparse.ArgumentParser(
-        prog="cluster", description="A truthful simulated cluster on this machine:"
+        prog=name, description="A truthful simulated cluster on this machine:"
         " docs/cluster.md. Exit code 77: not possible here, and why.")
+    parser.add_argument("--version", action="version", version=f"{name} (Headway MPI) "
+                        + os.environ.get("CLUSTER_VERSION", "of the source tree"),
+                        help="show the version")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     add_up(verbs)
     add_run(verbs)
     add_others(verbs)
+    return parser
+
+
+def parse(words):
+    parser = make_parser()
     arguments = parser.parse_args(words)
     for rest in ("program", "command"):
         words = getattr(arguments, rest, None)

@@ -39,7 +39,7 @@ def launcher_path(mpi, given):
     if given:
         return given
     if mpi == "headway":
-        return helper("mpiexec")
+        return os.environ.get("CLUSTER_MPIEXEC") or helper("mpiexec")
     name = {"mpich": "mpiexec.hydra", "openmpi": "mpirun"}[mpi]
     path = shutil.which(name, path=f"{cache()}/{mpi}/bin") or shutil.which(name)
     if not path:

@@ -1,0 +1,226 @@
+#include "needs.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <map>
+#include <optional>
+#include <set>
+#include <spawn.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "elf_file.h"
+#include "program.h"
+#include "rank_environment.h"
+#include "say.h"
+#include "settings/abi_functions.h"
+
+namespace headway::launcher {
+namespace {
+
+constexpr const char* library_name = "libmpi_abi.so.1";
+
+// Libraries that a program brings in, as the loader finds them.
+struct Loaded {
+  std::vector<std::string> paths;
+  std::vector<std::string> lost;  // found nowhere
+};
+
+// Everything that a command prints; nothing if it fails.
+std::optional<std::string> output_of(std::vector<std::string> words,
+                                     std::vector<std::string> environment) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  const auto pointers = [](std::vector<std::string>& texts) {
+    std::vector<char*> list;
+    for (std::string& text : texts) list.push_back(text.data());
+    list.push_back(nullptr);
+    return list;
+  };
+  pid_t pid = -1;
+  const int failed = posix_spawn(&pid, words[0].c_str(), &actions, nullptr, pointers(words).data(),
+                                 pointers(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::string text;
+  char piece[4096];
+  for (ssize_t n; !failed && (n = read(ends[0], piece, sizeof piece)) > 0;) {
+    text.append(piece, static_cast<size_t>(n));
+  }
+  close(ends[0]);
+  int status = 0;
+  if (failed || waitpid(pid, &status, 0) != pid) return std::nullopt;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? std::optional(text) : std::nullopt;
+}
+
+// Asks the loader itself: its rules of RUNPATH, cache and folders are many. A library names no
+// loader; then it is the one of mpiexec.
+std::optional<Loaded> list_libraries(const std::string& path,
+                                     const std::vector<std::string>& environment) {
+  std::string loader = read_interpreter(path);
+  if (loader.empty()) loader = read_interpreter("/proc/self/exe");
+  if (loader.empty()) return std::nullopt;
+  // A bare name would be looked for in the folders of libraries.
+  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  std::optional<std::string> text = output_of({loader, "--list", file}, environment);
+  if (!text && loader.find("/ld-linux") != std::string::npos) {
+    // glibc's stops at a library that is missing, unless it is asked as ldd does it. (Others' would
+    // not know the variable, and start the program.)
+    std::vector<std::string> tracing = environment;
+    tracing.emplace_back("LD_TRACE_LOADED_OBJECTS=1");
+    text = output_of({loader, file}, std::move(tracing));
+  }
+  if (!text) return std::nullopt;
+  Loaded result;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t arrow = line.find(" => ");
+    if (arrow == std::string::npos) continue;  // the kernel's own, or the loader
+    const std::string name =
+        line.substr(line.find_first_not_of(" \t"), arrow - line.find_first_not_of(" \t"));
+    const std::string place = line.substr(arrow + 4);
+    if (place.starts_with("not found")) {
+      result.lost.push_back(name);
+    } else {
+      result.paths.push_back(place.substr(0, place.rfind(" (0x")));
+    }
+  }
+  return result;
+}
+
+bool is_of_mpi(std::string_view name) {
+  return name.starts_with("MPI_") || name.starts_with("PMPI_") || name.starts_with("MPIX_");
+}
+
+// As Fortran compilers write them: mpi_send_, pmpi_send__.
+bool is_of_fortran(std::string_view name) {
+  return (name.starts_with("mpi_") || name.starts_with("pmpi_")) && name.ends_with("_") &&
+         std::none_of(name.begin(), name.end(), [](unsigned char c) { return isupper(c); });
+}
+
+enum class State { there, unsupported, unknown };
+
+State state_of(std::string_view name) {
+  if (name.starts_with("PMPI_")) name.remove_prefix(1);
+  const auto* row = std::lower_bound(std::begin(abi::functions), std::end(abi::functions), name,
+                                     [](const abi::Function& function, std::string_view wanted) {
+                                       return function.name < wanted;
+                                     });
+  if (row == std::end(abi::functions) || row->name != name) return State::unknown;
+  return row->supported ? State::there : State::unsupported;
+}
+
+// Another implementation's library, by the name under which programs ask for it.
+const char* other_library(const std::string& name) {
+  if (name.starts_with("libmpi.so.40")) return "Open MPI's own ABI";
+  if (name.starts_with("libmpi.so.12")) return "the ABI of MPICH and Intel MPI";
+  if (name.starts_with("libmpich.so") || name.starts_with("libmpi_mpifh.so") ||
+      name.starts_with("libmpifort.so")) {
+    return "another MPI library";
+  }
+  return nullptr;
+}
+
+struct Needs {
+  std::map<std::string, std::string> who;  // function: the file that needs it
+  std::set<std::string> strong;            // not weak everywhere
+  std::set<std::string> given;             // by the program or a library of its own
+};
+
+void collect(const std::string& file, Needs& needs) {
+  if (read_dynamic(file).name == library_name) return;  // that is the MPI library itself
+  const Symbols symbols = read_symbols(file);
+  for (const auto* list : {&symbols.taken, &symbols.wished}) {
+    for (const std::string& name : *list) {
+      if (is_of_mpi(name) || is_of_fortran(name)) needs.who.emplace(name, file);
+    }
+  }
+  needs.strong.insert(symbols.taken.begin(), symbols.taken.end());
+  needs.given.insert(symbols.given.begin(), symbols.given.end());
+}
+
+// What a function means for the program; "" if all is well.
+std::string trouble_with(const std::string& name, bool weak) {
+  if (is_of_fortran(name)) return "of Fortran, for which there is no interface yet";
+  switch (state_of(name)) {
+    case State::there: return "";
+    case State::unsupported: return "not written yet: a call raises MPI_ERR_UNSUPPORTED_OPERATION";
+    case State::unknown: break;
+  }
+  if (weak) return "";
+  return "no function of the standard ABI: the program does not start, or stops at the call";
+}
+
+void tell_nothing_found(const std::string& path, const Dynamic& dynamic) {
+  if (!dynamic.is_elf) {
+    printf(
+        "%s is no program or library of this kind of machine, so nothing can be said; a script's "
+        "needs are those of the modules that it loads\n",
+        path.c_str());
+  } else {
+    printf(
+        "%s needs no function of MPI by itself; if it loads MPI later, as Python does, check the "
+        "file that does, for example mpi4py's MPI*.so\n",
+        path.c_str());
+  }
+}
+
+}  // namespace
+
+bool check_needs(const Plan& plan, const Section& section, const std::string& path) {
+  const Dynamic dynamic = read_dynamic(path);
+  std::string folder = plan.library == Library::ours ? library_folder() : "";
+  const std::optional<Loaded> loaded =
+      dynamic.is_elf && !dynamic.needed.empty()
+          ? list_libraries(path, section_environment(plan, section, folder, 0))
+          : Loaded{};
+  Needs needs;
+  std::vector<std::string> troubles;
+  collect(path, needs);
+  const std::vector<std::string> none;
+  for (const std::string& file : loaded ? loaded->paths : none) collect(file, needs);
+  if (!loaded) troubles.push_back("the loader cannot read it, so its libraries were not looked at");
+  for (const std::string& name : loaded ? loaded->lost : none) {
+    troubles.push_back(name + "  is found nowhere");
+  }
+  std::vector<std::string> files{path};
+  if (loaded) files.insert(files.end(), loaded->paths.begin(), loaded->paths.end());
+  for (const std::string& file : files) {
+    for (const std::string& name : read_dynamic(file).needed) {
+      const char* whose = other_library(name);
+      if (!whose) continue;
+      troubles.push_back(
+          format("%s  is needed by %s: it was built for %s and has to be built again "
+                 "with Headway's mpicc",
+                 name.c_str(), file.c_str(), whose));
+    }
+  }
+  size_t wanted = 0;
+  for (const auto& [name, file] : needs.who) {
+    if (needs.given.count(name) != 0) continue;
+    ++wanted;
+    const std::string trouble = trouble_with(name, needs.strong.count(name) == 0);
+    if (trouble.empty()) continue;
+    const std::string by = file == path ? "" : " (needed by " + file + ")";
+    troubles.push_back(format("%-30s %s%s", name.c_str(), trouble.c_str(), by.c_str()));
+  }
+  if (wanted == 0 && troubles.empty()) {
+    tell_nothing_found(path, dynamic);
+    return true;
+  }
+  printf("%s needs %zu functions of MPI: %s\n", path.c_str(), wanted,
+         troubles.empty() ? "all are there" : "not all is well");
+  for (const std::string& trouble : troubles) printf("  %s\n", trouble.c_str());
+  return troubles.empty();
+}
+
+}  // namespace headway::launcher
