@@ -1,4 +1,6 @@
-# Removes the files that the last installation wrote (its manifest names them), honouring DESTDIR.
+# Removes the files that the last installation wrote (its manifest names them), honouring DESTDIR,
+# and the folders of ours that are then empty: those with a part `headway` in their path. Others
+# (bin, lib) may be somebody else's.
 if(NOT EXISTS "${MANIFEST}")
   message(FATAL_ERROR "nothing to uninstall: there is no ${MANIFEST}")
 endif()
@@ -8,4 +10,15 @@ foreach(path IN LISTS installed)
     message(STATUS "removing $ENV{DESTDIR}${path}")
     file(REMOVE "$ENV{DESTDIR}${path}")
   endif()
+endforeach()
+foreach(path IN LISTS installed)
+  get_filename_component(folder "${path}" DIRECTORY)
+  while(folder MATCHES "/headway(/|$)")
+    file(GLOB left "$ENV{DESTDIR}${folder}/*" "$ENV{DESTDIR}${folder}/.[!.]*")
+    if(left)
+      break()
+    endif()
+    file(REMOVE_RECURSE "$ENV{DESTDIR}${folder}")
+    get_filename_component(folder "${folder}" DIRECTORY)
+  endwhile()
 endforeach()

@@ -53,6 +53,14 @@ check_place() {  # check_place NAME BIN LIB INCLUDE: everything must lead to the
   expect "$name -showme:incdirs" "$("$bin/mpic++" -showme:incdirs)" "^$include$"
   expect "$name HEADWAY_CC" "$(HEADWAY_CC='ccache gcc' "$bin/mpicc" -show x.o)" '^ccache gcc '
   expect "$name HEADWAY_CXX" "$(HEADWAY_CXX=clang++ "$bin/mpicxx" -show x.o)" '^clang\+\+ '
+  for text in -help --help -showme:help; do
+    expect "$name $text" "$("$bin/mpicxx" $text)" '^usage: mpicxx .*HEADWAY_CXX=NAME'
+  done
+  # Build systems read the compiler's answer, which must come first; with more arguments it is alone.
+  text=$("$bin/mpicc" --version)
+  expect "$name --version" "$text" "^$($("$bin/mpicc" -showme:command) --version | head -n 1 | sed 's/[^[:alnum:] ]/./g')"
+  expect "$name --version" "$text" $'\nmpicc: Headway MPI [0-9.]+'
+  refuse "$name --version -c" "$("$bin/mpicc" --version -c)" 'Headway'
   if "$bin/mpicc" -showme:nonsense 2>/dev/null; then fail "$name: -showme:nonsense succeeds"; fi
 
   "$bin/mpicc" -Wall -Wextra -Werror hello.c -o hello_c || fail "$name: mpicc"
@@ -102,27 +110,6 @@ if command -v pkg-config >/dev/null; then
     fail "compile with pkg-config's flags: $flags"
 else
   fail "pkg-config is missing"
-fi
-
-# CMake's own module, as users call it.
-mkdir find && cat >find/CMakeLists.txt <<'END'
-cmake_minimum_required(VERSION 3.18)
-project(find LANGUAGES C CXX)
-find_package(MPI REQUIRED COMPONENTS C CXX)
-if(NOT MPI_C_VERSION VERSION_EQUAL 5.0)
-  message(FATAL_ERROR "MPI_C_VERSION is ${MPI_C_VERSION}")
-endif()
-add_executable(hello ../hello.c)
-target_link_libraries(hello MPI::MPI_C)
-END
-if [ -n "${HEADWAY_SANITIZE:-}" ]; then
-  echo "note: find_package(MPI) drops sanitizer flags, so it is tested in other builds"
-elif PATH=$work/moved/bin:$PATH cmake -S find -B find/build >find.log 2>&1 &&
-  cmake --build find/build >>find.log 2>&1; then
-  expect "find_package(MPI)" "$(readelf -dW find/build/hello)" 'NEEDED.*\[libmpi_abi\.so\.1\]'
-else
-  cat find.log >&2
-  fail "find_package(MPI)"
 fi
 
 [ $failures -eq 0 ] || { echo "$failures checks failed" >&2; exit 1; }

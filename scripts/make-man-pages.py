@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Makes the manual pages docs/man/*.in from what the commands print as help and from the table of
+options; --check only compares, and ends with 1 if a page is out of date.
+
+The build puts version and suffix of the names into them (tools/man). They are kept in the tree so
+that a cross build, which cannot run the commands, has them too."""
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import table_page
+
+ROOT = table_page.ROOT
+PAGES = ROOT / "docs" / "man"
+SUFFIX = "@HEADWAY_SUFFIX@"
+NOTICE = '.\\" Made by scripts/make-man-pages.py. Do not edit.\n'
+
+
+def roff(text):
+    """Plain text for troff: what it would take for itself is escaped."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
+
+
+def heading(name, section, title):
+    return (f'{NOTICE}.TH {name.upper()}{SUFFIX} {section} "" "Headway MPI @PROJECT_VERSION@" '
+            f'"{title}"\n')
+
+
+def entry(term, argument, text):
+    """One option: bold, its argument in italics."""
+    line = f"\\fB{roff(term)}\\fR"
+    if argument:
+        line += f" \\fI{roff(argument)}\\fR"
+    return f".TP\n{line}\n{roff(text)}\n"
+
+
+def section(title, body):
+    return f'.SH "{title}"\n{body}'
+
+
+def plain(text):
+    """A block whose lines stay as they are."""
+    return f".nf\n{roff(text.rstrip())}\n.fi\n"
+
+
+def output_of(*command):
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
+    return done.stdout
+
+
+# ------------------------------------------------------------------------------------- mpiexec
+
+
+def mpiexec_page(build):
+    groups, rest = {}, []
+    for line in output_of(build / "bin" / "mpiexec", "--help-rows").splitlines():
+        if line.startswith("option\t"):
+            _, group, names, kind, text = line.split("\t")
+            # The check of a value stands behind its name, as in "N:INT in [1 - 1000000]".
+            groups.setdefault(group, []).append(
+                entry(names.replace(",", ", "), kind.split(":")[0], text))
+        else:
+            rest.append(line)
+    examples, _, ends = "\n".join(rest).partition("Exit code: ")
+    examples, _, others = examples.partition("\n\n")
+    body = [heading("mpiexec", 1, "User Commands"),
+            section("NAME", f"mpiexec{SUFFIX}, mpirun{SUFFIX} \\- start the ranks of an MPI job on "
+                            "this machine\n"),
+            section("SYNOPSIS", f".B mpiexec{SUFFIX}\n[\\fIOPTIONS\\fR] \\fIPROGRAM\\fR "
+                                "[\\fIARGUMENTS\\fR] [: [\\fIOPTIONS\\fR] \\fIPROGRAM\\fR "
+                                "[\\fIARGUMENTS\\fR]]...\n"),
+            section("DESCRIPTION", roff(
+                "Starts a program as the ranks of one MPI job, serves them while they run, and ends "
+                "them together: the first rank that fails ends the others, and one line says which "
+                "it was and why.\n") + ".PP\n" + roff(others.strip()) + "\n"),
+            section("OPTIONS", "")]
+    for group, entries in groups.items():
+        body.append(f'.SS "{"General" if group == "Options" else group}"\n' + "".join(entries))
+    body += [section("EXIT STATUS", roff(ends.strip()[:1].upper() + ends.strip()[1:]) + "\n"),
+             section("ENVIRONMENT", entry(
+                 "HEADWAY_*", "", "Options of the library, as --set gives them: see headway(7).")
+                     + entry("MPIEXEC_TIMEOUT", "", "As --timeout, in seconds.")),
+             section("EXAMPLES", plain(examples.removeprefix("Examples:\n"))),
+             section("SEE ALSO", f".BR mpicc{SUFFIX} (1),\n.BR mpicxx{SUFFIX} (1),\n"
+                                 ".BR headway (7)\n")]
+    return "".join(body)
+
+
+# ------------------------------------------------------------------------------ mpicc and mpicxx
+
+
+def wrapper_page(build, name, others, language):
+    text = output_of(build / "bin" / name, "-showme:help")
+    # The name of the compiler is that of this build, and of no interest.
+    options, _, variables = text.partition("Variables:\n")
+    _, _, options = options.partition("to the compiler:\n")
+
+    def rows(block):
+        made = []
+        for line in filter(str.strip, block.splitlines()):
+            found = re.fullmatch(r"  (\S.*?)(?: {2,}(\S.*))", line)
+            if not found:
+                raise SystemExit(f"{name}: the help has a line that is no option: {line!r}")
+            made.append(entry(found[1], "", found[2]))
+        return "".join(made)
+
+    names = ", ".join(f"{n}{SUFFIX}" for n in (name, *others))
+    return "".join([
+        heading(name, 1, "User Commands"),
+        section("NAME", f"{names} \\- compile and link MPI programs in {language}\n"),
+        section("SYNOPSIS", f".B {name}{SUFFIX}\n[\\fIOPTION\\fR] [\\fIARGUMENTS OF THE "
+                            "COMPILER\\fR]\n"),
+        section("DESCRIPTION", roff(
+            f"Calls the {language} compiler with the folders of mpi.h and of the library, and links "
+            "the library. The library's folder is written into the program as RUNPATH, so that it "
+            "is found when the program runs; LD_LIBRARY_PATH and mpiexec come before it. Folders are "
+            "found from the place of this command, so an installation can be moved.\n")),
+        section("OPTIONS", rows(options)),
+        section("ENVIRONMENT", rows(variables)),
+        section("SEE ALSO", f".BR mpiexec{SUFFIX} (1),\n.BR headway (7)\n")])
+
+
+# --------------------------------------------------------------------------------------- cluster
+
+
+def cluster_parser():
+    folder = ROOT / "tools" / "cluster"
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode = True
+    os.environ.update(CLUSTER_NAME=f"headway-cluster{SUFFIX}", CLUSTER_VERSION="@PROJECT_VERSION@")
+    spec = importlib.util.spec_from_file_location("arguments", folder / "arguments.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.make_parser()
+
+
+def cluster_options(parser):
+    made = []
+    for action in parser._actions:  # pylint: disable=protected-access
+        if isinstance(action, (argparse._SubParsersAction, argparse._HelpAction)):
+            continue
+        names = ", ".join(action.option_strings)
+        value = ""
+        if action.nargs != 0:
+            value = str(action.metavar or (
+                "|".join(action.choices) if action.choices else action.dest.upper()))
+        text = action.help or {"json": "print as JSON", "--ranks": "number of ranks",
+                               "command": "the command and its arguments"}.get(
+            action.option_strings[-1] if action.dest == "ranks" else action.dest, "")
+        made.append(entry(names, value, text) if names else entry(value, "", text))
+    return "".join(made)
+
+
+def cluster_page():
+    parser = cluster_parser()
+    name = parser.prog
+    verbs = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    helps = {a.dest: a.help for a in verbs._choices_actions}
+    body = [heading("headway-cluster", 1, "User Commands"),
+            section("NAME", f"{name} \\- simulated cluster on one machine\n"),
+            section("SYNOPSIS", f".B {name}\n\\fIVERB\\fR [\\fIOPTIONS\\fR]\n"),
+            section("DESCRIPTION", roff(
+                "Makes hosts of network namespaces, joined by links of a true rate, and runs MPI "
+                "programs of Headway, MPICH or Open MPI on them. Every run says whether it told the "
+                "truth. Needs root and iproute2.\n")),
+            section("VERBS", "")]
+    for verb, sub in verbs.choices.items():
+        body.append(f'.SS "{verb}: {helps[verb]}"\n' + cluster_options(sub))
+        if sub.epilog:
+            body.append(".PP\n" + roff(sub.epilog) + "\n")
+    body += [section("OPTIONS", cluster_options(parser) + entry("-h, --help", "", "show the help")),
+             section("EXIT STATUS", "That of the program that was run; 77 where no cluster can be "
+                                    "made, and a line says why.\n"),
+             section("SEE ALSO", f".BR mpiexec{SUFFIX} (1)\n")]
+    return "".join(body)
+
+
+# ---------------------------------------------------------------------------------------- headway
+
+
+def library_page(options_doc, cxx):
+    kinds = options_doc.KINDS
+    body = [heading("headway", 7, "Miscellaneous"),
+            section("NAME", "headway \\- options of the MPI library Headway\n"),
+            section("DESCRIPTION", roff(
+                "Nothing has to be set. Each option is a variable of the environment, HEADWAY_ and "
+                "its name, or can be given to one job: mpiexec --set NAME=VALUE. A value that does "
+                "not fit is refused with a message, and the default stays. A switch is on or off; a "
+                "size is in bytes and may end in K, M or G; a time may end in us, ms or s.\n"))]
+    last = None
+    for row in json.loads(table_page.printed(options_doc.PROGRAM, cxx)):
+        if row["section"] != last:
+            last = row["section"]
+            body.append(section(last.upper(), ""))
+        kind = row["choices"] if row["kind"] == "choice" else kinds[row["kind"]]
+        text = f"{row['help']}. Default: {row['default'] or 'empty'}."
+        body.append(entry("HEADWAY_" + row["name"], kind, text[:1].upper() + text[1:]))
+    body.append(section("SEE ALSO", f".BR mpiexec{SUFFIX} (1)\n"))
+    return "".join(body)
+
+
+def load_options_doc():
+    spec = importlib.util.spec_from_file_location(
+        "make_options_doc", pathlib.Path(__file__).with_name("make-options-doc.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="build folder")
+    parser.add_argument("--check", action="store_true", help="compare only")
+    parser.add_argument("--cxx", default=os.environ.get("CXX", "c++"), help="compiler to use")
+    options = parser.parse_args()
+    pages = {
+        "mpiexec.1": mpiexec_page(options.build),
+        "mpicc.1": wrapper_page(options.build, "mpicc", [], "C"),
+        "mpicxx.1": wrapper_page(options.build, "mpicxx", ["mpic++"], "C++"),
+        "headway-cluster.1": cluster_page(),
+        "headway.7": library_page(load_options_doc(), options.cxx),
+    }
+    stale = []
+    for name, text in pages.items():
+        file = PAGES / f"{name}.in"
+        if file.exists() and file.read_text() == text:
+            continue
+        stale.append(f"docs/man/{name}.in")
+        if not options.check:
+            PAGES.mkdir(exist_ok=True)
+            file.write_text(text)
+    if options.check and stale:
+        print(f"out of date: {', '.join(stale)}: run scripts/make-man-pages.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
