@@ -13,7 +13,7 @@ SLOW := slow|stress
 CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --timeout 300 -j1
 
 .DEFAULT_GOAL := all
-.PHONY: all help deps python configure demo test test-all test-asan test-tsan bench bench-release bench-prefetch bench-matching install uninstall format check clean
+.PHONY: all help deps python configure demo test test-all test-asan test-tsan bench bench-release bench-prefetch bench-matching install uninstall wheel format check clean
 
 all: configure ## build the library, the launcher and the tools (release, in build/)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -21,7 +21,7 @@ all: configure ## build the library, the launcher and the tools (release, in bui
 help: ## this list
 	@sed -n 's/^\([a-z -]*\):.*## /  make \1 - /p' Makefile
 
-deps: ## install missing system packages (as root or through sudo)
+deps: ## install missing system packages (as root, or through sudo after asking)
 	@scripts/install-deps.sh
 
 python: deps ## make the Python environment
@@ -79,6 +79,10 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is honoured
 
 uninstall: ## remove what the last `make install` put in place
 	@cmake -DMANIFEST=$(BUILD)/install_manifest.txt -P cmake/uninstall.cmake
+
+wheel: all python ## build the Python wheel in dist/
+	@$(PYTHON) -m pip wheel --quiet --no-deps --disable-pip-version-check \
+	  --config-settings build-dir=$(BUILD) -w dist . && ls dist/*.whl
 
 format: ## format all C and C++ files in place
 	@scripts/python-env.sh --dev >/dev/null

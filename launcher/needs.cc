@@ -42,6 +42,7 @@ std::optional<std::string> output_of(std::vector<std::string> words,
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   const auto pointers = [](std::vector<std::string>& texts) {
     std::vector<char*> list;
+    list.reserve(texts.size() + 1);
     for (std::string& text : texts) list.push_back(text.data());
     list.push_back(nullptr);
     return list;
