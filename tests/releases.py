@@ -145,6 +145,17 @@ def no_dispatch(bench):
     stays_plain(bench, "system calls", around_rank=without(bench, "dispatch"))
 
 
+@case("userfaultfd refused, and prefetching asked for")
+def no_versions(bench):
+    if os.geteuid() != 0:
+        raise Skip("only root can become a user who has no other way")
+    bench.run("prefetch", ["--seed=5"], around_rank=without(bench, "userfaultfd"), uid=NOBODY,
+              EARLY_RELEASE="off", PREFETCH="auto")
+    expect(sum(c["presend_bytes"] for c in bench.counters) == 0, "something travelled before its send")
+    expect(bench.lines("no message travels before its send") == 1, "no single line tells of it")
+    expect(bench.lines("userfaultfd") == 1, "the line does not say why")
+
+
 @case("who asked for nothing is told nothing")
 def silence(bench):
     bench.run("early_release", ["--seed=5"], around_rank=without(bench, "dispatch"))

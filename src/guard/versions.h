@@ -39,6 +39,10 @@ class Versions final : Follower {
   void stop();
   bool active() const { return writes_ != nullptr; }
   const char* why() const { return why_; }
+  // use() may be called while other threads are inside system calls with such pages.
+  bool sees_kernel() const {
+    return writes_ == &watched_ ? watched_.sees_kernel() : signalled_.sees_kernel();
+  }
 
   // Begins to follow writes to the mappings that hold [from, from + n). Counted: each use() that
   // was true needs its drop(), whatever looks have said since. Pages that nobody used before count

@@ -82,6 +82,7 @@ bool Engine::begin_order(Request* request, uint64_t moved) {
 void Engine::end_order(Request* request) {
   Order::drop(request->order);
   request->order = nullptr;
+  request->covered = 0;
 }
 
 // These bytes of the message have gone; they are those that stretch() told of, or the first of
@@ -106,6 +107,7 @@ bool Engine::may_come(Request* receive, const FrameHeader& header) {
     const auto [offset, rest] = stretch(*receive, receive->begun);
     if (header.context != offset || header.length > rest || header.length == 0) return false;
   }
+  receive->begun_at = header.context;
   receive->begun += header.length;
   return true;
 }

@@ -304,6 +304,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   static void note_moved(Request* request, uint64_t offset, uint64_t n);
   void note_cost(guard::Range range, uint64_t closing_ns);
   bool close_now(Request* receive, const UserMemory::Extent* list);
+  bool close_left(Request* receive);
 
   // release_runs.cc
   static bool is_made_of_runs(const Request& receive);
@@ -388,6 +389,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
 
   // fetch.cc
   void ask_early(Request* receive);
+  void tell_wanted(const Store& store, bool yes);
+  void withdraw_oldest();
   static Store* store_of(Peer& peer, uint32_t origin);
   Store* make_store(uint64_t size);
   void drop_store(Store* store);
@@ -421,12 +424,13 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void leave_alone(Origin& origin);
   uint32_t version_of(const Origin& origin, uint64_t page) const;
   bool deliver_prefetch(Peer& peer, const FrameHeader& header);
+  void end_asked(Origin& origin);
   void refuse(Peer& peer, uint32_t origin, bool for_good);
   void begin_looks(Origin& origin);
   bool presend_some();
   bool look_again(Origin& origin, uint64_t now);
-  static bool is_final(const Origin& origin, uint64_t page, uint64_t now);
-  bool presend_piece(Peer& peer, Origin& origin, uint64_t now);
+  static bool is_final(const Origin& origin, uint64_t page);
+  bool presend_piece(Peer& peer, Origin& origin);
   bool note_left(uint64_t cookie);
   uint32_t next_look_us() const;
   Confirm* settle_origin(Origin& origin);

@@ -14,11 +14,7 @@ constexpr uint32_t most_vain = 4;
 // Messages before requests are tried again, to tell when a pattern changed. Two at a time: the
 // first one may only begin to follow the buffer.
 constexpr uint32_t first_rest = 32, longest_rest = 4096;
-
-// Of a posted receive, where its user has it.
-const char* buffer_of(const Request& receive) {
-  return receive.region ? receive.home : receive.memory.base();
-}
+constexpr uint64_t old_ns = 1'000'000'000;  // of a request: it may have to make room
 
 }  // namespace
 
@@ -32,14 +28,18 @@ Store* Engine::store_of(Peer& peer, uint32_t origin) {
 void Engine::ask_early(Request* receive) {
   Peer& peer = *receive->peer;
   Prediction* known =
-      predictions_.find(buffer_of(*receive), receive->key, receive->traffic, peer.rank);
+      predictions_.find(receive->buffer(), receive->key, receive->traffic, peer.rank);
   if (!known || known->seen < Prediction::sure || known->rest ||
       known->size < settings_.prefetch_threshold || known->size > receive->memory.bytes() ||
       store_of(peer, known->origin)) {
     return;
   }
   Store* store = make_store(known->size);
-  if (!store) return;
+  if (!store) {
+    withdraw_oldest();
+    return;
+  }
+  store->stands = true;
   store->peer = &peer;
   store->origin = known->origin;
   store->buffer = known->buffer;
@@ -47,12 +47,32 @@ void Engine::ask_early(Request* receive) {
   store->traffic = receive->traffic;
   store->asked_at = base::now_ns();
   peer.stores.push_back(store);
+  tell_wanted(*store, true);
+  ++counters.prefetches;
+}
+
+void Engine::tell_wanted(const Store& store, bool yes) {
   FrameHeader header;
   header.kind = uint8_t(Kind::prefetch);
-  header.word = known->origin;
-  header.context = known->size;
-  control(peer, header, nullptr);
-  ++counters.prefetches;
+  header.flags = yes ? 0 : flag_yes;
+  header.word = store.origin;
+  header.context = store.grid.size;
+  control(*store.peer, header, nullptr);
+}
+
+// There is no room for another request. One whose message has not come for long may stand for a
+// buffer that is never sent from again: it makes room, once its sender has answered.
+void Engine::withdraw_oldest() {
+  Store* oldest = nullptr;
+  for (uint32_t i = 0; i < stores_.capacity(); ++i) {
+    Store* store = stores_.at(i);
+    if (!store->taken || !store->stands) continue;
+    if (store->withdrawn) return;  // the answer is on its way
+    if (!oldest || store->asked_at < oldest->asked_at) oldest = store;
+  }
+  if (!oldest || base::now_ns() - oldest->asked_at < old_ns) return;
+  oldest->withdrawn = true;
+  tell_wanted(*oldest, false);
 }
 
 Store* Engine::make_store(uint64_t size) {
@@ -66,7 +86,7 @@ Store* Engine::make_store(uint64_t size) {
     return nullptr;
   }
   stored_bytes_ += bytes;
-  store->late = false;
+  store->late = store->stands = store->withdrawn = false;
   store->grid = {0, size};
   store->data = block;
   store->got = reinterpret_cast<uint64_t*>(block + data);
@@ -87,9 +107,10 @@ void Engine::drop_store(Store* store) {
 // The request is over. What it brought has been confirmed by now, or never will be.
 void Engine::end_asking(Store* store, bool for_good) {
   store->peer->stores.remove(store);
+  store->stands = false;
   Prediction* known =
       predictions_.find(store->buffer, store->key, store->traffic, store->peer->rank);
-  if (known && known->origin == store->origin) {
+  if (known && !store->withdrawn && known->origin == store->origin) {
     if (store->confirmed) {
       known->vain = 0;
     } else if (for_good) {
@@ -205,7 +226,7 @@ bool Engine::take_runs(Store& store, const Confirmed& confirmed, const PageRun* 
 // The same of an eager message; those of this node have no origins.
 bool Engine::note_eager(Peer& peer, const FrameHeader& header) {
   const bool asked = header.flags & flag_asked;
-  const uint32_t origin = header.flags & flag_synchronous ? 0 : header.word;
+  const uint32_t origin = origin_told(header);
   if (!asked && (!origin || peer.stores.empty())) [[likely]]
     return true;
   Store* store;
@@ -241,8 +262,8 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
 // A message that was sent from there has been matched.
 void Engine::note_origin(Request* receive, uint32_t origin) {
   if (!origin || !may_prefetch_ || receive->key.is_wild()) return;
-  predictions_.note(buffer_of(*receive), receive->key, receive->traffic, receive->peer->rank,
-                    origin, receive->sent_bytes);
+  predictions_.note(receive->buffer(), receive->key, receive->traffic, receive->peer->rank, origin,
+                    receive->sent_bytes);
 }
 
 // --- what the send has confirmed ---
@@ -284,7 +305,6 @@ void Engine::land_some(Request* receive, Store* store) {
 
 // Both sides come to the same pages.
 bool Engine::cover(Request* request, const Grid& grid, const PageRun* runs, uint32_t count) {
-  request->covered = 0;
   if (!request->order && !begin_order(request, 0)) return false;
   const uint64_t pages = request->order->pages(), head = request->head;
   for (uint32_t i = 0; i < count; ++i) {

@@ -11,6 +11,7 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/pool.h"
+#include "guard/mechanism.h"
 #include "matching/hook.h"
 #include "protocols/wire.h"
 
@@ -24,7 +25,7 @@ struct Grid {
   uint32_t first = 0;  // bytes before the sender's first page boundary
   uint64_t size = 0;   // of the message
 
-  static constexpr uint64_t page = 4096;
+  static constexpr uint64_t page = guard::page_bytes;
   uint64_t pages() const {
     return size <= first ? 1 : (first != 0) + (size - first + page - 1) / page;
   }
@@ -71,8 +72,6 @@ struct Prediction {
 // A cache: bounded, and what it forgets costs a request.
 class Predictions {
  public:
-  [[nodiscard]] bool prepare();
-  bool ready() const { return entries_; }
   // Null: none. The table's own; good until the next note().
   Prediction* find(const char* buffer, const matching::Key& key, matching::Traffic traffic,
                    uint32_t peer);
@@ -82,6 +81,7 @@ class Predictions {
 
  private:
   static constexpr uint32_t sets = 1024, ways = 4;
+  [[nodiscard]] bool prepare();
   Prediction* set_of(const char* buffer, uint64_t context, int32_t tag, uint32_t peer);
 
   Prediction* entries_ = nullptr;
@@ -107,6 +107,8 @@ struct Store {
 
   uint32_t origin = 0;
   bool late = false;  // a message of the origin has come that was sent before the request was seen
+  bool stands = false;     // asked for, and neither sent nor refused since
+  bool withdrawn = false;  // its sender has been told to forget it
   Grid grid;
   char* data = nullptr;
   uint64_t* got = nullptr;  // pages that have come; behind the data
@@ -129,7 +131,8 @@ struct Origin {
   uint32_t generation = 0;
   uint32_t idle = 0;            // sends in a row that nobody asked for
   bool watched = false;         // its pages' writes are followed
-  bool asked = false;           // its peer wants it as soon as it is final
+  bool asked = false;           // its peer wants it as soon as it is final; it is watched
+  bool wanted = false;          // its peer asked while it was not watched
   bool useless = false;         // cannot be watched
   bool settled = false;         // looked at with its last send, or since
   Origin* list_next = nullptr;  // those that are asked
@@ -144,17 +147,15 @@ struct Origin {
   uint32_t* early = nullptr;
   uint64_t* still = nullptr;  // ns since which it has not been written, as far as looks tell
   uint64_t early_bytes = 0;   // sent early for the request that stands
-  uint64_t asked_at = 0;      // ns
-  uint64_t looked_at = 0;
-  uint64_t pace_ns = 0;  // between two looks: from least_pace_ns to rest_ns
+  uint64_t next = 0;          // pages before it have been seen to since the last look
+  uint64_t looked_at = 0;     // ns
+  uint64_t pace_ns = 0;       // between two looks: from least_pace_ns to rest_ns
   uint64_t least_pace_ns = 0, rest_ns = 0;
   uint64_t calm_ns = 0;  // a page that nobody wrote for so long is final, by what was seen so far
 };
 
 class Origins {
  public:
-  [[nodiscard]] bool prepare();
-  bool ready() const { return entries_; }
   uint32_t id_of(const Origin& origin) const {
     return origin.generation << index_bits | origin.index;
   }
@@ -172,6 +173,7 @@ class Origins {
  private:
   static constexpr uint32_t sets = 1024, ways = 4, index_bits = 12;
   static_assert(sets * ways == 1u << index_bits);
+  [[nodiscard]] bool prepare();
   Origin* set_of(const char* address, uint64_t size, uint32_t peer);
 
   Origin* entries_ = nullptr;

@@ -35,16 +35,20 @@ class Prefetching : public TwoEngines {
  protected:
   void SetUp() override {
     settings::Settings settings[2];
-    // What guards pages tells, too, whether memory may be probed beside other threads.
+    // The sender's shares its pages with what follows writes to them.
     settings[0].early_release = 1;
     settings[1].early_release = 0;
     settings[0].prefetch = settings[1].prefetch = 1;
+    if (receivers_room()) settings[1].prefetch_max = receivers_room();
     start(settings);
     if (HasFatalFailure()) return;
     if (!sender().prefetches() || !sender().may_release()) {
       GTEST_SKIP() << "no writes can be followed here";
     }
   }
+
+  // For what comes before its send; 0: the default.
+  virtual uint64_t receivers_room() const { return 0; }
 
   Request* take_for(uint32_t rank, RequestKind kind, Buffer& buffer, int tag) {
     std::vector<char> nothing;
@@ -104,6 +108,14 @@ class Prefetching : public TwoEngines {
     }
     return true;
   }
+  // Of what learn() taught: all of the next message before its send. Returns its receive; null:
+  // it did not come.
+  Request* come_early(Buffer& out, Buffer& in) {
+    Request* receive = post(in);
+    both();
+    fill(out);
+    return comes_early(out.size()) ? receive : nullptr;
+  }
   uint64_t used() { return receiver().counters.prefetch_used_bytes; }
 };
 
@@ -111,10 +123,8 @@ TEST_F(Prefetching, AllOfAMessageComesBeforeItsSend) {
   for (const size_t size : {long_size, short_size}) {
     Buffer out(size), in(size);
     learn(out, in);
-    Request* receive = post(in);
-    both();
-    fill(out);
-    ASSERT_TRUE(comes_early(size)) << size;
+    Request* receive = come_early(out, in);
+    ASSERT_NE(receive, nullptr) << size;
     EXPECT_FALSE(receive->done);
     const uint64_t before = used(), sent = sender().counters.streams;
     Request* request = send(out);
@@ -149,10 +159,8 @@ TEST_F(Prefetching, WhatIsWrittenAgainIsSentAgain) {
   Buffer out(long_size), in(long_size);
   learn(out, in);
   for (const size_t at : {size_t(0), size_t(5000), long_size / 2, long_size - 1}) {
-    Request* receive = post(in);
-    both();
-    fill(out);
-    ASSERT_TRUE(comes_early(long_size)) << at;
+    Request* receive = come_early(out, in);
+    ASSERT_NE(receive, nullptr) << at;
     out[at] = char(out[at] + 1);
     const uint64_t before = used(), again = sender().counters.presend_again_bytes;
     Request* request = send(out);
@@ -182,12 +190,15 @@ TEST_F(Prefetching, WhatHasNotBeenWrittenSinceTheLastSendIsNotSentBefore) {
 TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
   Buffer out(long_size), in(long_size);
   learn(out, in);
-  if (receiver().counters.prefetches == receiver().counters.prefetch_late) exchange(out, in);
+  Request* receive = come_early(out, in);  // no other request stands after this one
+  ASSERT_NE(receive, nullptr);
+  Request* request = send(out);
+  end(request, receive);
   const uint64_t requests = receiver().counters.prefetches;
   const uint64_t late = receiver().counters.prefetch_late;
   fill(out);
-  Request* request = send(out);  // on its way when the receive asks
-  Request* receive = post(in);
+  request = send(out);  // on its way when the receive asks
+  receive = post(in);
   end(request, receive);
   EXPECT_EQ(out, in);
   EXPECT_EQ(receiver().counters.prefetches, requests + 1);
@@ -212,10 +223,8 @@ TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
 TEST_F(Prefetching, AMessageFromElsewhereUsesNothingOfIt) {
   Buffer out(long_size), other(long_size), in(long_size);
   learn(out, in);
-  Request* receive = post(in);
-  both();
-  fill(out);
-  ASSERT_TRUE(comes_early(long_size));
+  Request* receive = come_early(out, in);
+  ASSERT_NE(receive, nullptr);
   fill(other);
   const uint64_t before = used();
   Request* request = send(other);
@@ -233,10 +242,8 @@ TEST_F(Prefetching, AMessageFromElsewhereUsesNothingOfIt) {
 TEST_F(Prefetching, AShorterMessageLeavesTheRestAlone) {
   Buffer out(long_size), in(long_size);
   learn(out, in);
-  Request* receive = post(in);
-  both();
-  fill(out);
-  ASSERT_TRUE(comes_early(long_size));
+  Request* receive = come_early(out, in);
+  ASSERT_NE(receive, nullptr);
   Buffer before = in;
   Buffer part(out.begin(), out.begin() + short_size);
   Request* request = take_for(0, RequestKind::send, out, 1);
@@ -250,10 +257,8 @@ TEST_F(Prefetching, AShorterMessageLeavesTheRestAlone) {
 TEST_F(Prefetching, AShorterReceiveGetsWhatItHasRoomFor) {
   Buffer out(long_size), in(long_size);
   learn(out, in);
-  Request* receive = post(in);
-  both();
-  fill(out);
-  ASSERT_TRUE(comes_early(long_size));
+  Request* receive = come_early(out, in);
+  ASSERT_NE(receive, nullptr);
   receiver().cancel(receive);
   receiver().give_request(receive);
   for (const bool rewritten : {false, true}) {
@@ -284,10 +289,8 @@ TEST_F(Prefetching, SynchronousSendsEndWhenTheyAreMatched) {
   for (const size_t size : {long_size, short_size}) {
     Buffer out(size), in(size);
     learn(out, in);
-    Request* receive = post(in);
-    both();
-    fill(out);
-    ASSERT_TRUE(comes_early(size));
+    Request* receive = come_early(out, in);
+    ASSERT_NE(receive, nullptr);
     receiver().cancel(receive);
     receiver().give_request(receive);
     Request* request = send(out, 1, Mode::synchronous);
@@ -335,6 +338,45 @@ TEST_F(Prefetching, MemoryThatIsGone) {
   end(request, receive);
   EXPECT_EQ(0, memcmp(memory, in.data(), bytes));
   munmap(memory, bytes);
+}
+
+// Room for one message and a half.
+class PrefetchingWithLittleRoom : public Prefetching {
+  uint64_t receivers_room() const override { return long_size * 3 / 2; }
+};
+
+// A buffer that is never sent from again must not keep others from being asked for.
+TEST_F(PrefetchingWithLittleRoom, TheOldestRequestGivesWay) {
+  Buffer old_out(long_size), old_in(long_size), out(long_size), in(long_size);
+  learn(old_out, old_in);
+  Request* never = come_early(old_out, old_in);
+  ASSERT_NE(never, nullptr);
+  receiver().cancel(never);
+  receiver().give_request(never);
+
+  for (int i = 0; i < 6; ++i) exchange(out, in, 2);
+  const uint64_t requests = receiver().counters.prefetches;
+  turns(1100);  // it is old by now
+  exchange(out, in, 2);
+  EXPECT_EQ(receiver().counters.prefetches, requests);  // the next one is asked for
+  turns(2);
+  EXPECT_EQ(receiver().counters.prefetch_refused, 2u);  // the first request, and the old one
+  learn(out, in, 2);
+  Request* receive = post(in, 2);
+  both();
+  fill(out);
+  ASSERT_TRUE(comes_early(long_size));
+  const uint64_t before = used();
+  Request* request = send(out, 2);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(used() - before, long_size);
+  // What came of it has gone, too.
+  request = send(old_out);
+  receive = post(old_in);
+  end(request, receive);
+  EXPECT_EQ(old_out, old_in);
+  EXPECT_EQ(used() - before, long_size);
 }
 
 // What no engine would send.

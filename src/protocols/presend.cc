@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/text.h"
 #include "protocols/engine.h"
 
 namespace headway::protocols {
@@ -43,6 +44,11 @@ bool read_safely(const char* from, char* to, uint64_t n) {
 void Engine::start_prefetching() {
   if (!settings_.prefetch || !settings_.progress) return;
   may_prefetch_ = versions_.start(choice_.mechanism()) == Outcome::ok;
+  const bool asked = settings::given("PREFETCH") || settings_.verbose;
+  if (may_prefetch_ || rank_ != 0 || !asked) return;
+  base::Text<400> line;
+  line << "headway: no message travels before its send: " << versions_.why() << "\n";
+  line.write_to(2);
 }
 
 // --- which buffers there are ---
@@ -56,24 +62,30 @@ Origin* Engine::origin_of(const Peer& peer, const char* address, uint64_t bytes)
 
 void Engine::note_send(Request* send) {
   const bool fits = send->memory.is_flat() && send->mode != Mode::buffered;
-  const char* address = send->aside ? send->home : send->memory.flat();
-  Origin* origin = fits ? origin_of(*send->peer, address, send->memory.bytes()) : nullptr;
+  Origin* origin = fits ? origin_of(*send->peer, send->buffer(), send->memory.bytes()) : nullptr;
   if (!origin) return;
   send->origin = origins_.id_of(*origin);
-  if (origin->watched || origin->asked) send->confirm = settle_origin(*origin);
+  if (origin->watched) {
+    send->confirm = settle_origin(*origin);
+  } else if (origin->wanted) {
+    origin->wanted = false;
+    (void)watch(*origin);
+  }
 }
 
 // The probe for pinned pages moves them for some microseconds. Where the kernel answers a system
 // call that meets them with an error, instead of waiting, no thread of the program may be in one.
 bool Engine::may_watch() const {
-  return handoff.driver != progress::Driver::thread && (choice_.sees_kernel() || has_one_thread());
+  return handoff.driver != progress::Driver::thread &&
+         (versions_.sees_kernel() || has_one_thread());
 }
 
 bool Engine::watch(Origin& origin) {
   if (origin.useless || !may_watch()) return false;
+  if (!early_piece_) early_piece_ = static_cast<char*>(base::heap_allocate(piece));
   const uint64_t pages = origin.grid.pages();
   auto* block = static_cast<char*>(base::heap_allocate(pages * Origin::bytes_a_page));
-  if (!block || !versions_.use(origin.address, origin.size)) {
+  if (!early_piece_ || !block || !versions_.use(origin.address, origin.size)) {
     base::heap_free(block, pages * Origin::bytes_a_page);
     origin.useless = true;
     return false;
@@ -106,8 +118,7 @@ void Engine::count_as_sent(Origin& origin) {
 }
 
 void Engine::leave_alone(Origin& origin) {
-  if (origin.asked) asked_.remove(&origin);
-  origin.asked = false;
+  if (origin.asked) end_asked(origin);
   versions_.drop(origin.address, origin.size);
   base::heap_free(origin.still, origin.grid.pages() * Origin::bytes_a_page);
   origin.still = nullptr;
@@ -126,20 +137,33 @@ bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
   Origin* origin = origins_.find(header.word);
   const bool known =
       origin && origin->peer == peer.rank && origin->size == header.context && may_prefetch_;
+  if (header.flags & flag_yes) {
+    // If its message or our refusal has crossed this, there is nothing to end.
+    if (known && origin->asked) {
+      end_asked(*origin);
+      refuse(peer, header.word, false);
+    }
+    return true;
+  }
   if (known && origin->asked) return false;
-  if (!known || origin->useless) {
-    refuse(peer, header.word, known);
+  if (!known || !origin->watched) {
+    refuse(peer, header.word, known && origin->useless);
+    // It is followed from its next send on: the program may be anywhere now.
+    if (known) origin->wanted = !origin->useless;
     return true;
   }
   origin->asked = true;
-  if (!origin->watched) return true;  // from the next send on: the program may compute now
-  origin->asked_at = base::now_ns();
   origin->looked_at = origin->early_bytes = 0;
   begin_looks(*origin);
   asked_.push_back(origin);
   if (!origin->settled && versions_.look(origin->address, origin->size)) count_as_sent(*origin);
   presend_some();
   return true;
+}
+
+void Engine::end_asked(Origin& origin) {
+  asked_.remove(&origin);
+  origin.asked = false;
 }
 
 void Engine::refuse(Peer& peer, uint32_t origin, bool for_good) {
@@ -177,7 +201,7 @@ bool Engine::presend_some() {
       leave_alone(*origin);
       refuse(peer, id, false);
     } else if (peer.connected && tcp.writable(peer.rank)) {
-      while (!presending_ && presend_piece(peer, *origin, now)) moved = true;
+      while (!presending_ && presend_piece(peer, *origin)) moved = true;
     }
     origin = next;
   }
@@ -197,37 +221,40 @@ bool Engine::look_again(Origin& origin, uint64_t now) {
     changed = true;
   }
   origin.looked_at = now;
+  origin.next = 0;
   origin.pace_ns =
       changed ? origin.least_pace_ns : within(origin.pace_ns / 4 * 5, 0, origin.rest_ns);
   return true;
 }
 
-bool Engine::is_final(const Origin& origin, uint64_t page, uint64_t now) {
+// As the last look saw it.
+bool Engine::is_final(const Origin& origin, uint64_t page) {
   return origin.seen[page] != origin.sent[page] && origin.seen[page] != origin.early[page] &&
-         now - origin.still[page] >= origin.calm_ns;
+         origin.looked_at - origin.still[page] >= origin.calm_ns;
 }
 
-// The next pages that look final. False: there are none, or no room for them.
-bool Engine::presend_piece(Peer& peer, Origin& origin, uint64_t now) {
+// The next pages that look final. False: there are none before the next look, or no room for them.
+bool Engine::presend_piece(Peer& peer, Origin& origin) {
   const Grid& grid = origin.grid;
   const uint64_t pages = grid.pages();
-  if (origin.early_bytes >= most_times * origin.size) return false;
-  uint64_t begin = 0;
-  while (begin < pages && !is_final(origin, begin, now)) ++begin;
+  if (origin.early_bytes >= most_times * origin.size) origin.next = pages;
+  while (origin.next < pages && !is_final(origin, origin.next)) ++origin.next;
+  const uint64_t begin = origin.next;
   if (begin == pages) return false;
   uint64_t end = begin + 1;
-  while (end < pages && grid.begin(end + 1) - grid.begin(begin) <= piece &&
-         is_final(origin, end, now)) {
+  while (end < pages && grid.begin(end + 1) - grid.begin(begin) <= piece && is_final(origin, end)) {
     ++end;
   }
   const uint64_t offset = grid.begin(begin), length = grid.begin(end) - offset;
   // Closed since the last look, with a receive that shares a page: this thread would wait for
   // itself.
-  if (guard.is_closed(origin.address + offset, length)) return false;
-  if (!early_piece_) early_piece_ = static_cast<char*>(base::heap_allocate(piece));
-  if (!early_piece_) return false;
+  if (guard.is_closed(origin.address + offset, length)) {
+    origin.next = pages;
+    return false;
+  }
   if (!read_safely(origin.address + offset, early_piece_, length)) {
     origin.looked_at = 0;
+    origin.next = pages;
     return false;  // it is going away: the next look will tell
   }
   FrameHeader header;
@@ -247,6 +274,7 @@ bool Engine::presend_piece(Peer& peer, Origin& origin, uint64_t now) {
     origin.early[page] = origin.seen[page];
   }
   if (again) be_patient(origin);
+  origin.next = end;
   origin.early_bytes += length;
   counters.presend_bytes += length;
   return true;
@@ -277,46 +305,31 @@ uint32_t Engine::next_look_us() const {
 // are those of the next message, also if the message itself has to wait: what is written from here
 // on must not be told to be part of it.
 Confirm* Engine::settle_origin(Origin& origin) {
-  Confirm* confirm = nullptr;
-  if (origin.asked) {
-    if (origin.watched) asked_.remove(&origin);
-    origin.asked = false;
-    confirm = make_confirm(origin);
-    origin.idle = 0;
-  } else if (++origin.idle > most_idle) {
-    leave_alone(origin);
-    return nullptr;
-  } else {
+  if (!origin.asked) {
     // To look would cost the program a fault for each page that it writes next.
     origin.settled = false;
+    if (++origin.idle > most_idle) leave_alone(origin);
     return nullptr;
   }
-  if (!origin.watched) {
-    (void)watch(origin);
-    return confirm;
-  }
-  if (!versions_.look(origin.address, origin.size)) {
+  end_asked(origin);
+  origin.idle = 0;
+  Confirm* confirm = make_confirm(origin);
+  if (!confirm || !versions_.look(origin.address, origin.size)) {
     leave_alone(origin);
     return confirm;
   }
-  const uint64_t pages = origin.grid.pages();
   uint64_t again = 0;
-  for (uint64_t page = 0; page < pages; ++page) {
-    const uint32_t version = version_of(origin, page);
-    if (confirm && origin.early[page]) {
-      if (origin.early[page] == version) {
-        add_page(*confirm, origin.grid, page);
-      } else {
-        again += origin.grid.begin(page + 1) - origin.grid.begin(page);
-      }
+  for (uint64_t page = 0, pages = origin.grid.pages(); page < pages; ++page) {
+    if (!origin.early[page]) continue;
+    if (origin.early[page] == version_of(origin, page)) {
+      add_page(*confirm, origin.grid, page);
+    } else {
+      again += origin.grid.begin(page + 1) - origin.grid.begin(page);
     }
-    origin.sent[page] = origin.seen[page] = version;
-    origin.early[page] = 0;
-    origin.still[page] = 0;
   }
-  origin.settled = true;
+  count_as_sent(origin);
   counters.presend_again_bytes += again;
-  if (confirm) learn_calm(origin, *confirm, again);
+  learn_calm(origin, *confirm, again);
   return confirm;
 }
 
@@ -404,7 +417,7 @@ void Engine::stop_prefetching() {
   origins_.for_each([this](Origin& origin) {
     if (origin.asked) refuse(peers_[origin.peer], origins_.id_of(origin), true);
     if (origin.watched) leave_alone(origin);
-    origin.asked = false;
+    origin.wanted = false;
   });
 }
 

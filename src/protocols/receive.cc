@@ -26,11 +26,6 @@ Store* early_of(void* token) {
   return reinterpret_cast<Store*>(reinterpret_cast<uintptr_t>(token) & ~uintptr_t(2));
 }
 
-// The buffer that an eager message comes from, if its sender may be asked for that.
-uint32_t origin_told(const FrameHeader& header) {
-  return header.flags & flag_synchronous ? 0 : header.word;
-}
-
 bool read_request(const FrameHeader& header, const char* body, RequestSend& request,
                   Confirmed& confirmed, PageRun* runs) {
   if (header.length < sizeof request) return false;
@@ -303,7 +298,7 @@ void Engine::begin_receive(Request* request) {
   request->outcome = Outcome::ok;
   request->moved = 0;
   request->cancelled = request->cancelling = request->stays = false;
-  request->mixed_at = request->covered = 0;
+  request->mixed_at = 0;
   request->worth = Request::Worth::unasked;
   request->alone = false;
   request->turn = ++receives_begun_;
@@ -458,7 +453,7 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   clear_to_send(receive, way, store);
 }
 
-// `store`: some of it has come. Then it is closed only if it is so already, and comes in pages.
+// `store`: some of it has come. Then it comes in pages.
 void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   receive->stage = Stage::landing;
   receive->partial = 0;
@@ -469,9 +464,9 @@ void Engine::clear_to_send(Request* receive, Way way, Store* store) {
     landings_.push_back(receive);
   }
   const uint64_t start = receive->moved;
-  if (store && !receive->region) receive->stays = true;
   find_edges(receive, way);
   if (store) {
+    if (receive->in_runs) receive->stays = true;
     if (!edges_of(*receive)) receive->tail = uint32_t(receive->total % guard::page_bytes);
     land_some(receive, store);
     receive->asked_at = 0;

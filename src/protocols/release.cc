@@ -33,10 +33,6 @@ void pause_a_little() {
   nanosleep(&pause, nullptr);
 }
 
-char* address_of(const Request* receive) {
-  return receive->region ? receive->home : receive->memory.base();
-}
-
 }  // namespace
 
 // Off where nothing can be closed, where system calls cannot be trapped, and without a message
@@ -82,14 +78,14 @@ void Engine::learn_site(Request* receive) {
     receive->worth = Request::Worth::unasked;  // it stood for another place
   }
   receive->site = base::call_site;
-  profit_.note_wait(address_of(receive), receive->site);
+  profit_.note_wait(receive->buffer(), receive->site);
 }
 
 // Before its user waits for it, the place where he last waited for that buffer stands in.
 bool Engine::is_profitable(Request* receive, uint64_t bytes) {
   if (!learns_) return true;
   if (receive->worth == Request::Worth::unasked) {
-    const char* buffer = address_of(receive);
+    const char* buffer = receive->buffer();
     if (!receive->site) receive->site = profit_.last_wait(buffer);
     const bool yes = profit_.is_worth(receive->site, buffer, bytes, receive->profit);
     receive->worth = yes ? Request::Worth::yes : Request::Worth::no;
@@ -166,7 +162,7 @@ void Engine::find_edges(Request* receive, Way way) {
     receive->in_runs = true;
     return;
   }
-  const char* base = address_of(receive);
+  const char* base = receive->buffer();
   receive->head = to_boundary(base);
   receive->tail = uint32_t((reinterpret_cast<uintptr_t>(base) + receive->total) % page_bytes);
 }
@@ -193,7 +189,8 @@ bool Engine::is_worth_closing(const Request& receive) const {
   if (!edges_first || receive.cancelling) return false;
   // Bytes in the order of the stream: the edges must be there, and the middle not nearly.
   const uint64_t come = receive.moved + receive.partial;
-  return come >= edges_of(receive) && receive.total - come >= page_bytes && is_long_enough(receive);
+  return come - receive.covered >= edges_of(receive) && receive.total - come >= page_bytes &&
+         is_long_enough(receive);
 }
 
 // What is still to come takes long, and twice as long as closing and opening its pages.
@@ -223,6 +220,7 @@ bool Engine::close_now(Request* receive, const UserMemory::Extent* list) {
     return false;
   }
   if (receive->in_runs) return close_runs(receive, list);
+  if (receive->order) return close_left(receive);
   // The page that is filled at this moment is closed with the others; what it has is kept aside.
   const size_t kept = (reinterpret_cast<uintptr_t>(base) + next) % page_bytes;
   char aside[page_bytes];
@@ -241,6 +239,36 @@ bool Engine::close_now(Request* receive, const UserMemory::Extent* list) {
   }
   attach(receive, region);
   receive->noted = come;
+  return true;
+}
+
+// The same of a message some of which came before its send, in pages that lie anywhere: from the
+// first to the last one that has not.
+bool Engine::close_left(Request* receive) {
+  const Order& order = *receive->order;
+  const uint64_t coming = receive->begun - streamed(*receive);  // the frame that is on its way
+  const uint64_t from = coming ? (receive->begun_at - receive->head) / page_bytes : 0;
+  const uint64_t to = from + coming / page_bytes;
+  const auto is_there = [&](uint64_t page) {
+    return order.is_taken(page) && (page < from || page >= to);
+  };
+  uint64_t first = 0, end = order.pages(), there = 0;
+  while (first < end && is_there(first)) ++first;
+  while (end > first && is_there(end - 1)) --end;
+  for (uint64_t page = first; page < end; ++page) there += is_there(page);
+  const guard::Range range{receive->memory.flat() + receive->head + first * page_bytes,
+                           end - first};
+  guard::Region* region = there <= range.pages / 2 ? close(receive, range, true) : nullptr;
+  if (!region) {
+    receive->stays = true;
+    return false;
+  }
+  attach(receive, region);
+  receive->noted = receive->moved + receive->partial;
+  for (uint64_t page = first; page < end; ++page) {
+    if (is_there(page)) arrived(region, (page - first) * page_bytes, page_bytes);
+  }
+  if (coming) arrived(region, (from - first) * page_bytes, receive->partial);
   return true;
 }
 
@@ -334,7 +362,7 @@ bool Engine::has_edges(const Request& receive) const {
          receive.total >= release_from && receive.outcome == Outcome::ok &&
          receive.status_bytes == receive.memory.bytes() &&
          to_boundary(receive.memory.flat()) == receive.head &&
-         receive.moved + receive.partial >= edges_of(receive);
+         streamed(receive) + receive.partial >= edges_of(receive);
 }
 
 // All posted receives of this wait that share pages with the first one, or with one another, in the

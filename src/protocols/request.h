@@ -96,18 +96,21 @@ struct Request : matching::Hook {
   guard::Region* region = nullptr;
   int64_t region_start = 0;  // offset of its first byte in the message
   char* home = nullptr;      // the user's buffer
-  uintptr_t site = 0;        // where its user waits for it, as far as is known
-  uint32_t profit = 0;       // what is learned by it (Profit)
-  uint64_t asked_at = 0;     // ns; of a stream over TCP that is long enough to tell the rate
-  uint64_t mixed_at = 0;     // receive: others worked in its pages when the engine counted so much
-  uint64_t noted = 0;        // bytes that have been put into the view
-  uint64_t total = 0;        // bytes that will move
-  uint64_t moved = 0;        // bytes pushed out, or arrived
-  uint64_t covered = 0;      // of those moved: what had come before the send
-  uint64_t partial = 0;      // receive: bytes of the frame that is coming in
-  uint64_t begun = 0;        // receive over TCP: bytes of frames that have come or are coming in
-  Order* order = nullptr;    // since a page was asked for out of turn, or if some came before
-  uint32_t origin = 0;       // send: the buffer that it comes from (Origins); 0: none
+  // The user's buffer, also of a send that was copied aside.
+  char* buffer() const { return region || aside ? home : memory.base(); }
+  uintptr_t site = 0;      // where its user waits for it, as far as is known
+  uint32_t profit = 0;     // what is learned by it (Profit)
+  uint64_t asked_at = 0;   // ns; of a stream over TCP that is long enough to tell the rate
+  uint64_t mixed_at = 0;   // receive: others worked in its pages when the engine counted so much
+  uint64_t noted = 0;      // bytes that have been put into the view
+  uint64_t total = 0;      // bytes that will move
+  uint64_t moved = 0;      // bytes pushed out, or arrived
+  uint64_t covered = 0;    // of those moved: what had come before the send
+  uint64_t partial = 0;    // receive: bytes of the frame that is coming in
+  uint64_t begun = 0;      // receive over TCP: bytes of frames that have come or are coming in
+  uint64_t begun_at = 0;   // where the last of these frames lies in the message
+  Order* order = nullptr;  // since a page was asked for out of turn, or if some came before
+  uint32_t origin = 0;     // send: the buffer that it comes from (Origins); 0: none
   Confirm* confirm = nullptr;  // send: what of it came before, if it was asked for
   uint64_t asked = 0;      // receive: the page between its edges that was asked for last, from 1
   uint32_t in_flight = 0;  // frames that the transport holds

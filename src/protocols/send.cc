@@ -95,7 +95,7 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
     return false;  // half of what is packed might have to wait, and nobody would hear of its end
   } else if (may_prefetch_ && memory.is_flat()) {
     const Origin* origin = origin_of(peer, memory.flat(), bytes);
-    if (origin && (origin->watched || origin->asked)) return false;
+    if (origin && (origin->watched || origin->wanted)) return false;
     if (origin) header.word = origins_.id_of(*origin);
   }
   const Feed feed = memory.feed(0, bytes);
@@ -126,7 +126,6 @@ void Engine::start_send(Request* request) {
   request->moved = 0;
   request->in_flight = 0;
   request->cancelled = request->cancelling = false;
-  request->covered = 0;
   request->origin = 0;
   Peer& peer = *request->peer;
   note_sent(request->total);

@@ -26,7 +26,7 @@ enum class Kind : uint8_t {
   demand,    // word: id of a send that streams; context: offset of a page that is awaited, which
              // is to go next; flag_yes: then those before it
   grant,     // word: id of a send that streams, all but its edges withheld: the rest, too
-  prefetch,  // word: an origin; context: its size; the next message from there is awaited
+  prefetch,  // word: an origin; context: its size; its next message is awaited; flag_yes: no more
   refuse,    // word: an origin that was asked for, in vain; flag_yes: and will never be given
   presend,   // word: an origin that was asked for; context: offset; source: bytes before its first
              // page boundary; body: bytes of the next message from there, as they are by now
@@ -91,6 +91,10 @@ inline matching::Key key_of(const FrameHeader& header) {
 }
 inline matching::Traffic traffic_of(const FrameHeader& header) {
   return {header.collective, header.shape};
+}
+// The buffer that an eager message comes from; 0: that is not told.
+inline uint32_t origin_told(const FrameHeader& header) {
+  return header.flags & flag_synchronous ? 0 : header.word;
 }
 
 inline constexpr uint32_t id_index_bits = 22;

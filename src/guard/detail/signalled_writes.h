@@ -27,6 +27,7 @@ class SignalledWrites final : public Writes {
   void lose(Range range) override { leave(range); }
   void yield(Range range) override { leave(range); }
   void regain(Range /*range*/) override {}
+  bool sees_kernel() const { return prober_.sees_kernel(); }
 
  private:
   static bool on_fault(const void* address);

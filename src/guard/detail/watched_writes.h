@@ -30,6 +30,7 @@ class WatchedWrites final : public Writes {
   void lose(Range /*range*/) override {}  // whoever is watched still does not feel it
   void yield(Range range) override;
   void regain(Range range) override;
+  bool sees_kernel() const { return descriptor_.sees_kernel(); }
 
  private:
   bool works();
