@@ -49,7 +49,7 @@ def wanted(name: str, only: list[str]) -> bool:
 
 
 def chosen(cases: list, only: str) -> list:
-    patterns = [p for p in only.split(",") if p]
+    patterns = [p.strip("/") for p in only.split(",") if p]
     return [c for c in cases if wanted(c.name, patterns)]
 
 

@@ -59,11 +59,14 @@ class Shape(unittest.TestCase):
         plan = Plan.make("x", 64, "100mbit", 16, "1gbit", 8)
         self.assertEqual((plan.link_rate, plan.link_uplink_rate), (12.5e6, 125e6))
         self.assertEqual(Plan(**plan.as_dict()), plan)
+        faster = Plan.make("x", 8, "100mbit", dilation=0.25)
+        self.assertEqual(faster.link_rate, 400e6)
+        self.assertIn("4 times faster", faster.sentence())
 
     def test_refused(self):
         for name, hosts, *rest in (("x", 0, "1gbit"), ("x", 513, "1gbit"), ("../x", 2, "1gbit"),
                                    ("", 2, "1gbit"), ("x", 2, "1gbit", None, "1gbit"),
-                                   ("x", 2, "1gbit", 0), ("x", 2, "1gbit", None, None, 0.5),
+                                   ("x", 2, "1gbit", 0), ("x", 2, "1gbit", None, None, 0.04),
                                    ("x", 2, "1mbit", None, None, 100)):
             with self.assertRaises(Refused, msg=str((name, hosts, rest))):
                 Plan.make(name, hosts, *rest)

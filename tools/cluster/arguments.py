@@ -21,7 +21,8 @@ def add_up(verbs):
                     help="several switches of K hosts, joined by uplinks (default: one switch)")
     up.add_argument("--uplink-rate", metavar="RATE", help="of each uplink (default: --rate)")
     up.add_argument("--dilation", type=float, default=1.0, metavar="D",
-                    help="slow the whole cluster D times, where this machine would saturate")
+                    help="slow the whole cluster D times, where this machine would saturate; below 1:"
+                         " faster, where a run would take too long (0.05 to 1000)")
     up.add_argument("--congestion", default="reno", metavar="NAME",
                     help="TCP congestion control in the hosts (default: reno)")
 

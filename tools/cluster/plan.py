@@ -80,8 +80,8 @@ class Plan:
             raise Refused(f"'{name}' is no cluster name: use up to 32 of a-z, 0-9, - and _")
         if not 1 <= hosts <= 512:
             raise Refused(f"{hosts} hosts: from 1 to 512 are possible")
-        if not 1.0 <= dilation <= 1000.0:
-            raise Refused(f"a dilation of {dilation:g}: from 1 to 1000 is possible")
+        if not 0.05 <= dilation <= 1000.0:
+            raise Refused(f"a dilation of {dilation:g}: from 0.05 to 1000 is possible")
         if hosts_per_switch is not None and hosts_per_switch < 1:
             raise Refused("--hosts-per-switch must be at least 1")
         if uplink_rate is not None and hosts_per_switch is None:
@@ -146,6 +146,8 @@ class Plan:
         if self.switches > 1:
             text += (f", {self.switches} switches of {self.hosts_per_switch} hosts joined by uplinks"
                      f" of {show_rate(self.uplink_rate)}")
-        if self.dilation != 1:
+        if self.dilation > 1:
             text += f", slowed {self.dilation:g} times (links run at {show_rate(self.link_rate)})"
+        elif self.dilation < 1:
+            text += f", {1 / self.dilation:g} times faster (links run at {show_rate(self.link_rate)})"
         return text
