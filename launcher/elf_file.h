@@ -27,5 +27,6 @@ Symbols read_symbols(const std::string& path);
 std::string read_interpreter(const std::string& path);
 
 std::string folder_of(const std::string& path);
+bool same_file(const std::string& a, const std::string& b);
 
 }  // namespace headway::launcher

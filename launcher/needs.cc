@@ -161,8 +161,53 @@ std::string trouble_with(const std::string& name, bool weak) {
   return "no function of the standard ABI: the program does not start, or stops at the call";
 }
 
-void tell_nothing_found(const std::string& path, const Dynamic& dynamic) {
-  if (!dynamic.is_elf) {
+// What is wrong with the libraries that the program brings in.
+void look_at_libraries(const std::string& path, const Loaded& loaded, const std::string& our_folder,
+                       std::vector<std::string>& troubles) {
+  for (const std::string& name : loaded.lost) troubles.push_back(name + "  is found nowhere");
+  for (const std::string& file : loaded.paths) {
+    if (our_folder.empty() || !file.ends_with(std::string("/") + library_name)) continue;
+    if (same_file(file, our_folder + "/" + library_name)) continue;
+    troubles.push_back(
+        format("%s  would be loaded in the place of Headway's: the program or one of its libraries "
+               "has an RPATH, which is stronger than mpiexec; relink it with "
+               "-Wl,--enable-new-dtags",
+               file.c_str()));
+  }
+  std::vector<std::string> files{path};
+  files.insert(files.end(), loaded.paths.begin(), loaded.paths.end());
+  for (const std::string& file : files) {
+    for (const std::string& name : read_dynamic(file).needed) {
+      const char* whose = other_library(name);
+      if (!whose) continue;
+      troubles.push_back(
+          format("%s  is needed by %s: it was built for %s and has to be built again with "
+                 "Headway's mpicc",
+                 name.c_str(), file.c_str(), whose));
+    }
+  }
+}
+
+// The same of functions. Returns how many the program needs.
+size_t look_at_functions(const std::string& path, const Loaded& loaded,
+                         std::vector<std::string>& troubles) {
+  Needs needs;
+  collect(path, needs);
+  for (const std::string& file : loaded.paths) collect(file, needs);
+  size_t wanted = 0;
+  for (const auto& [name, file] : needs.who) {
+    if (needs.given.count(name) != 0) continue;
+    ++wanted;
+    const std::string trouble = trouble_with(name, needs.strong.count(name) == 0);
+    if (trouble.empty()) continue;
+    const std::string by = file == path ? "" : " (needed by " + file + ")";
+    troubles.push_back(format("%-30s %s%s", name.c_str(), trouble.c_str(), by.c_str()));
+  }
+  return wanted;
+}
+
+void tell_nothing_found(const std::string& path, bool is_elf) {
+  if (!is_elf) {
     printf(
         "%s is no program or library of this kind of machine, so nothing can be said; a script's "
         "needs are those of the modules that it loads\n",
@@ -179,43 +224,22 @@ void tell_nothing_found(const std::string& path, const Dynamic& dynamic) {
 
 bool check_needs(const Plan& plan, const Section& section, const std::string& path) {
   const Dynamic dynamic = read_dynamic(path);
-  std::string folder = plan.library == Library::ours ? library_folder() : "";
-  const std::optional<Loaded> loaded =
-      dynamic.is_elf && !dynamic.needed.empty()
-          ? list_libraries(path, section_environment(plan, section, folder, 0))
-          : Loaded{};
-  Needs needs;
+  const std::string folder = plan.library == Library::ours ? library_folder() : "";
   std::vector<std::string> troubles;
-  collect(path, needs);
-  const std::vector<std::string> none;
-  for (const std::string& file : loaded ? loaded->paths : none) collect(file, needs);
-  if (!loaded) troubles.push_back("the loader cannot read it, so its libraries were not looked at");
-  for (const std::string& name : loaded ? loaded->lost : none) {
-    troubles.push_back(name + "  is found nowhere");
-  }
-  std::vector<std::string> files{path};
-  if (loaded) files.insert(files.end(), loaded->paths.begin(), loaded->paths.end());
-  for (const std::string& file : files) {
-    for (const std::string& name : read_dynamic(file).needed) {
-      const char* whose = other_library(name);
-      if (!whose) continue;
-      troubles.push_back(
-          format("%s  is needed by %s: it was built for %s and has to be built again "
-                 "with Headway's mpicc",
-                 name.c_str(), file.c_str(), whose));
+  Loaded loaded;
+  if (dynamic.is_elf && !dynamic.needed.empty()) {
+    std::optional<Loaded> found =
+        list_libraries(path, section_environment(plan, section, folder, 0));
+    if (found) {
+      loaded = std::move(*found);
+    } else {
+      troubles.emplace_back("the loader cannot read it, so its libraries were not looked at");
     }
   }
-  size_t wanted = 0;
-  for (const auto& [name, file] : needs.who) {
-    if (needs.given.count(name) != 0) continue;
-    ++wanted;
-    const std::string trouble = trouble_with(name, needs.strong.count(name) == 0);
-    if (trouble.empty()) continue;
-    const std::string by = file == path ? "" : " (needed by " + file + ")";
-    troubles.push_back(format("%-30s %s%s", name.c_str(), trouble.c_str(), by.c_str()));
-  }
+  look_at_libraries(path, loaded, folder, troubles);
+  const size_t wanted = look_at_functions(path, loaded, troubles);
   if (wanted == 0 && troubles.empty()) {
-    tell_nothing_found(path, dynamic);
+    tell_nothing_found(path, dynamic.is_elf);
     return true;
   }
   printf("%s needs %zu functions of MPI: %s\n", path.c_str(), wanted,

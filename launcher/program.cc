@@ -68,12 +68,6 @@ std::string expand_origin(std::string text, const std::string& program) {
   return text;
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  struct stat first, second;
-  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 &&
-         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
-}
-
 }  // namespace
 
 Program find_program(const Section& section) {

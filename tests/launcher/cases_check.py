@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 
 from harness import Paths, Skipped, cache, case, environment, equal, expect, folder, run
@@ -80,6 +81,26 @@ def check_of_missing_functions():
         result = run("--check", program)
         equal(result.code, 1, "exit code without the library", result)
         expect("libinner.so  is found nowhere" in result.out, "the library", result)
+
+
+@case
+def check_of_another_library_behind_an_rpath():
+    """An RPATH, also of a library that the program needs, is stronger than mpiexec."""
+    with folder() as path:
+        os.mkdir(path + "/other")
+        shutil.copy(f"{prefix()}/lib/libmpi_abi.so.1", path + "/other/")
+        build(path + "/libinner.so", "#include <mpi.h>\nint inner(void) { return MPI_Init(0, 0); }\n",
+              "-shared", "-fPIC", "-Wl,-soname,libinner.so", "-lmpi_abi",
+              "-Wl,--disable-new-dtags", f"-Wl,-rpath,{path}/other")
+        text = "int inner(void);\nint main(void) { return inner(); }\n"
+        flags = (f"-L{path}", "-linner", f"-Wl,-rpath,{path}", f"-Wl,-rpath-link,{prefix()}/lib")
+        program = build(path + "/a", text, *flags)
+        result = run("--check", program)
+        equal(result.code, 1, "exit code", result)
+        expect(f"{path}/other/libmpi_abi.so.1  would be loaded in the place of Headway's" in result.out,
+               "the library", result)
+        result = run("--library", "program", "--check", program)
+        equal(result.code, 0, "if the program's own library is wanted", result)
 
 
 @case
