@@ -97,4 +97,4 @@ check: configure ## format check, wall check, static analysis
 	@$(PYTHON) scripts/check-tidy.py --build $(BUILD)
 
 clean: ## remove the build folders
-	@cmake -E rm -rf build build-debug build-asan build-tsan
+	@cmake -E rm -rf build build-debug build-asan build-tsan build-arm64 dist
