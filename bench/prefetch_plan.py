@@ -37,13 +37,13 @@ EXCHANGED = {"nbody": 10240 * 56, "ft": 512**3 * 16, "is": 2**27 * 4}
 FINAL_DURING = {"nbody": 0.0, "ft": 1 / 3, "is": 150 / 358}
 # So much that two cores are idle for a third of the time; as with early release, where known. FT and IS
 # take half a minute to two minutes an iteration, with little to do meanwhile: they run faster, at
-# the price that our own costs count as many times as much (16 hosts at 400 Mbit/s would be too much here).
+# the price that our own costs count as many times as much.
 DILATION = {
     "pes": {8: 1, 16: 2, 32: 4, 64: 12},
     "m3": {8: 1, 16: 1, 32: 2, 64: 4},
     "nbody": {32: 2, 64: 8},
-    "ft": {8: 0.25, 16: 0.4, 32: 0.25},
-    "is": {8: 0.25, 16: 0.4, 32: 0.25},
+    "ft": {8: 0.2, 16: 0.35, 32: 0.3},
+    "is": {8: 0.4, 16: 0.65, 32: 0.5},
 }
 THIN = {"pes": 1, "m3": 32, "nbody": 32, "ft": 64, "is": 64}
 WORDS = {

@@ -23,11 +23,12 @@ double seconds(const timeval& t) {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
 }
 
-// How many times slower the simulated cluster around us is than the one it imitates.
+// How many times slower (below 1: faster) the simulated cluster around us is than the one it
+// imitates.
 double dilation() {
   const char* const given = getenv("CLUSTER_DILATION");
   const double factor = given != nullptr ? strtod(given, nullptr) : 1;
-  return factor >= 1 ? factor : 1;
+  return factor > 0 ? factor : 1;
 }
 
 }  // namespace

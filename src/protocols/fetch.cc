@@ -26,25 +26,29 @@ Store* Engine::store_of(Peer& peer, uint32_t origin) {
 
 // The receive is posted, and its user waits for it, or has gone on without it.
 void Engine::ask_early(Request* receive) {
-  Peer& peer = *receive->peer;
-  Prediction* known =
-      predictions_.find(receive->buffer(), receive->key, receive->traffic, peer.rank);
-  if (!known || known->seen < Prediction::sure || known->rest ||
-      known->size < settings_.prefetch_threshold || known->size > receive->memory.bytes() ||
-      store_of(peer, known->origin)) {
+  const Prediction* known =
+      predictions_.find(receive->buffer(), receive->key, receive->traffic, receive->peer->rank);
+  if (known) ask_for_next(*receive, *known);
+}
+
+// The next message into the buffer of that receive.
+void Engine::ask_for_next(const Request& receive, const Prediction& known) {
+  Peer& peer = *receive.peer;
+  if (known.seen < Prediction::sure || known.rest || known.size < settings_.prefetch_threshold ||
+      known.size > receive.memory.bytes() || store_of(peer, known.origin)) {
     return;
   }
-  Store* store = make_store(known->size);
+  Store* store = make_store(known.size);
   if (!store) {
     withdraw_oldest();
     return;
   }
   store->stands = true;
   store->peer = &peer;
-  store->origin = known->origin;
-  store->buffer = known->buffer;
-  store->key = receive->key;
-  store->traffic = receive->traffic;
+  store->origin = known.origin;
+  store->buffer = known.buffer;
+  store->key = receive.key;
+  store->traffic = receive.traffic;
   store->asked_at = base::now_ns();
   peer.stores.push_back(store);
   tell_wanted(*store, true);
@@ -111,6 +115,7 @@ void Engine::end_asking(Store* store, bool for_good) {
   Prediction* known =
       predictions_.find(store->buffer, store->key, store->traffic, store->peer->rank);
   if (known && !store->withdrawn && known->origin == store->origin) {
+    known->ahead = store->confirmed && (known->ahead || store->late);
     if (store->confirmed) {
       known->vain = 0;
     } else if (for_good) {
@@ -262,8 +267,9 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
 // A message that was sent from there has been matched.
 void Engine::note_origin(Request* receive, uint32_t origin) {
   if (!origin || !may_prefetch_ || receive->key.is_wild()) return;
-  predictions_.note(receive->buffer(), receive->key, receive->traffic, receive->peer->rank, origin,
-                    receive->sent_bytes);
+  const Prediction* known = predictions_.note(receive->buffer(), receive->key, receive->traffic,
+                                              receive->peer->rank, origin, receive->sent_bytes);
+  if (known && known->ahead && receive->peer->via == Via::tcp) ask_for_next(*receive, *known);
 }
 
 // --- what the send has confirmed ---

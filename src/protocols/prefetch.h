@@ -65,6 +65,9 @@ struct Prediction {
   uint32_t seen = 0;    // messages in a row that came from there
   uint32_t vain = 0;    // requests in a row that brought nothing
   uint32_t rest = 0;    // messages to come before the next request
+  // A request that came too late for one message was of use to the next: from now on each is asked
+  // for as soon as the one before has been matched.
+  bool ahead = false;
 
   static constexpr uint32_t sure = 3;  // the paper: more than two
 };

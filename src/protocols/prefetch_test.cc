@@ -213,11 +213,28 @@ TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
   end(request, receive);
   EXPECT_EQ(out, in);
   EXPECT_EQ(used() - before, long_size);
+  // Whoever is late every time would be in time every second time only: the next one has been asked
+  // for at the match.
+  for (uint64_t i = 2; i < 5; ++i) {
+    EXPECT_EQ(receiver().counters.prefetches, requests + i);
+    turns(2);
+    fill(out);
+    ASSERT_TRUE(comes_early(long_size));
+    request = send(out);
+    receive = post(in);
+    end(request, receive);
+    EXPECT_EQ(out, in);
+    EXPECT_EQ(used() - before, i * long_size);
+  }
+  EXPECT_EQ(receiver().counters.prefetch_late, late + 1);
+  // Until one brings nothing.
+  turns(2);
   request = send(out);
   receive = post(in);
   end(request, receive);
+  EXPECT_EQ(receiver().counters.prefetches, requests + 5);
   EXPECT_EQ(out, in);
-  EXPECT_EQ(used() - before, long_size);
+  EXPECT_EQ(used() - before, 4 * long_size);
 }
 
 TEST_F(Prefetching, AMessageFromElsewhereUsesNothingOfIt) {
