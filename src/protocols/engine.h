@@ -389,6 +389,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
 
   // fetch.cc
   void ask_early(Request* receive);
+  Prediction* prediction_of(const Request& receive);
   void ask_for_next(const Request& receive, const Prediction& known);
   void tell_wanted(const Store& store, bool yes);
   void withdraw_oldest();

@@ -26,9 +26,17 @@ Store* Engine::store_of(Peer& peer, uint32_t origin) {
 
 // The receive is posted, and its user waits for it, or has gone on without it.
 void Engine::ask_early(Request* receive) {
-  const Prediction* known =
-      predictions_.find(receive->buffer(), receive->key, receive->traffic, receive->peer->rank);
-  if (known) ask_for_next(*receive, *known);
+  if (const Prediction* known = prediction_of(*receive)) ask_for_next(*receive, *known);
+}
+
+// Where a collective puts what comes from one rank may depend on what comes from others: the blocks
+// of an Alltoallv follow one another, and move with the first one's size. So what is known of the
+// messages from there stands in for a buffer that little is known of.
+Prediction* Engine::prediction_of(const Request& receive) {
+  const uint32_t peer = receive.peer->rank;
+  Prediction* known = predictions_.find(receive.buffer(), receive.key, receive.traffic, peer);
+  if (!receive.traffic.collective || (known && known->seen >= Prediction::sure)) return known;
+  return predictions_.find(nullptr, receive.key, receive.traffic, peer);
 }
 
 // The next message into the buffer of that receive.
@@ -267,8 +275,13 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
 // A message that was sent from there has been matched.
 void Engine::note_origin(Request* receive, uint32_t origin) {
   if (!origin || !may_prefetch_ || receive->key.is_wild()) return;
-  const Prediction* known = predictions_.note(receive->buffer(), receive->key, receive->traffic,
-                                              receive->peer->rank, origin, receive->sent_bytes);
+  const uint32_t peer = receive->peer->rank;
+  predictions_.note(receive->buffer(), receive->key, receive->traffic, peer, origin,
+                    receive->sent_bytes);
+  if (receive->traffic.collective) {
+    predictions_.note(nullptr, receive->key, receive->traffic, peer, origin, receive->sent_bytes);
+  }
+  const Prediction* known = prediction_of(*receive);
   if (known && known->ahead && receive->peer->via == Via::tcp) ask_for_next(*receive, *known);
 }
 

@@ -56,7 +56,7 @@ class PageSet {
 
 // What a receive from one sender, with one tag, into one buffer has seen.
 struct Prediction {
-  const char* buffer = nullptr;
+  const char* buffer = nullptr;  // null: into any, see Engine::prediction_of()
   uint64_t context = 0;
   uint64_t size = 0;
   uint32_t peer = 0;

@@ -237,6 +237,32 @@ TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
   EXPECT_EQ(used() - before, 4 * long_size);
 }
 
+// Where the blocks of a collective lie may depend on the sizes of others.
+TEST_F(Prefetching, ReceiveBuffersOfCollectivesMayMove) {
+  const matching::Traffic alltoallv{9, 0};
+  constexpr int learning = 6;
+  Buffer out(long_size), in(long_size + 10'000);
+  for (int i = 0; i < learning + 3; ++i) {
+    if (i < learning) fill(out);
+    Request* receive = take_for(1, RequestKind::receive, in, i);
+    receive->traffic = alltoallv;
+    receive->memory = UserMemory(in.data() + i * 256, long_size);
+    receiver().start_receive(receive);
+    receiver().note_wait(receive);
+    both();
+    if (i >= learning) {
+      fill(out);
+      ASSERT_TRUE(comes_early(long_size)) << i;
+    }
+    Request* request = take_for(0, RequestKind::send, out, i);
+    request->traffic = alltoallv;
+    sender().start_send(request);
+    end(request, receive);
+    EXPECT_EQ(0, memcmp(out.data(), in.data() + i * 256, long_size)) << i;
+  }
+  EXPECT_EQ(used(), 3 * long_size);
+}
+
 TEST_F(Prefetching, AMessageFromElsewhereUsesNothingOfIt) {
   Buffer out(long_size), other(long_size), in(long_size);
   learn(out, in);
