@@ -10,11 +10,14 @@
 
 namespace apps {
 
+// Of programs whose iterations take seconds: woken as rarely as if so many times more of them ran.
+constexpr int kCoarse = 4;
+
 class Pace {
  public:
   // `mhz` is the clock of the processor to imitate, 0 for full speed; `cycles_per_item` is what
   // one item of work cost on it; `programs` of this kind share this machine. On a simulated cluster
-  // that is slowed (its CLUSTER_DILATION), the processor is slowed alike.
+  // that is slowed or faster (its CLUSTER_DILATION), the processor is so, too.
   Pace(double mhz, double cycles_per_item, int programs);
 
   // A compute phase begins now.

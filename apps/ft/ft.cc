@@ -92,7 +92,7 @@ Simulation::Simulation(MPI_Comm comm, const apps::NasOptions& options)
     : comm_(comm),
       place_(apps::place_in(comm)),
       field_(kShapes[options.index()], options.thin, place_.rank, place_.ranks),
-      pace_(options.pace_mhz, kCyclesPerPoint / 3, place_.ranks) {}
+      pace_(options.pace_mhz, kCyclesPerPoint / 3, apps::kCoarse * place_.ranks) {}
 
 void Simulation::exchange(Complex* from, Complex* to) {
   const int count = static_cast<int>(2 * field_.block());

@@ -118,7 +118,7 @@ Sorter::Sorter(MPI_Comm comm, const apps::NasOptions& options)
       thin_(options.thin),
       keys_(problem_, thin_, part_of(problem_.keys() / thin_, place_.rank, place_.ranks)),
       ranking_(thin_),
-      pace_(options.pace_mhz, 1, place_.ranks),
+      pace_(options.pace_mhz, 1, apps::kCoarse * place_.ranks),
       totals_(static_cast<size_t>(problem_.buckets() + kTests)),
       first_bucket_(static_cast<size_t>(place_.ranks + 1)),
       to_(place_.ranks),
