@@ -11,6 +11,8 @@ namespace {
 using guard::page_bytes;
 
 constexpr uint32_t most_vain = 4;
+// A request that brought less of its message, or more that had to be sent again, was in vain.
+constexpr uint64_t least_useful = 16;
 // Messages before requests are tried again, to tell when a pattern changed. Two at a time: the
 // first one may only begin to follow the buffer.
 constexpr uint32_t first_rest = 32, longest_rest = 4096;
@@ -123,8 +125,10 @@ void Engine::end_asking(Store* store, bool for_good) {
   Prediction* known =
       predictions_.find(store->buffer, store->key, store->traffic, store->peer->rank);
   if (known && !store->withdrawn && known->origin == store->origin) {
-    known->ahead = store->confirmed && (known->ahead || store->late);
-    if (store->confirmed) {
+    const bool useful =
+        store->confirmed >= store->grid.size / least_useful && store->confirmed * 2 >= store->come;
+    known->ahead = useful && (known->ahead || store->late);
+    if (useful) {
       known->vain = 0;
     } else if (for_good) {
       known->rest = longest_rest;

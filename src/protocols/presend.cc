@@ -70,7 +70,7 @@ void Engine::note_send(Request* send) {
   send->origin = origins_.id_of(*origin);
   if (origin->watched) {
     send->confirm = settle_origin(*origin);
-  } else if (origin->wanted) {
+  } else if (origin->wanted && may_watch()) {
     origin->wanted = false;
     (void)watch(*origin);
   }
@@ -84,7 +84,7 @@ bool Engine::may_watch() const {
 }
 
 bool Engine::watch(Origin& origin) {
-  if (origin.useless || !may_watch()) return false;
+  if (origin.useless) return false;
   if (!early_piece_) early_piece_ = static_cast<char*>(base::heap_allocate(piece));
   const uint64_t pages = origin.grid.pages();
   auto* block = static_cast<char*>(base::heap_allocate(pages * Origin::bytes_a_page));
