@@ -55,9 +55,19 @@ void Bootstrap::close() {
 Outcome Bootstrap::join() {
   const Environment seen = read_environment();
   switch (seen.seen) {
+    // In the shell of a batch job the variables may be those of a launcher that served the first
+    // program only. Who is the only rank anyway goes on alone.
     case Seen::pmi_fd:
-    case Seen::pmi_port: return join_pmi(seen);
-    case Seen::pmix: return join_pmix(seen);
+    case Seen::pmi_port: {
+      const Outcome outcome = join_pmi(seen);
+      if (outcome == Outcome::ok || seen.size != 1) return outcome;
+      break;
+    }
+    case Seen::pmix: {
+      const Outcome outcome = join_pmix(seen);
+      if (outcome != Outcome::wrong_launcher || seen.size != 1) return outcome;
+      break;
+    }
     case Seen::unspeakable: {
       char text[sizeof explanation_];
       snprintf(text, sizeof text,
@@ -67,6 +77,8 @@ Outcome Bootstrap::join() {
     }
     case Seen::nothing: break;
   }
+  job_ = Job();
+  explanation_[0] = '\0';
   uint64_t number = 0;
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) != ssize_t(sizeof number)) {
     timespec now;
@@ -110,7 +122,6 @@ Outcome Bootstrap::join_pmi(const Environment& seen) {
 Outcome Bootstrap::join_pmix(const Environment& seen) {
   PmixIdentity identity;
   const Outcome outcome = pmix_.join(identity);
-  if (outcome == Outcome::wrong_launcher && seen.size == 1) return Outcome::ok;  // alone anyway
   if (outcome != Outcome::ok) {
     char text[sizeof explanation_];
     snprintf(text, sizeof text,

@@ -35,6 +35,31 @@ constexpr Foreign foreign_launchers[] = {
      "use srun --mpi=pmi2 or srun --mpi=pmix"},
 };
 
+// What those variables say, as a number: it changes when another launcher starts something.
+uint64_t foreign_traces() {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto mix = [&hash](const char* variable) {
+    const char* value = *variable ? getenv(variable) : nullptr;
+    for (const char* c = value ? value : "-"; *c; ++c) {
+      hash = (hash ^ static_cast<unsigned char>(*c)) * 0x100000001b3;
+    }
+    hash = (hash ^ '\n') * 0x100000001b3;
+  };
+  for (const Foreign& launcher : foreign_launchers) {
+    mix(launcher.mark);
+    mix(launcher.size);
+  }
+  return hash;
+}
+
+// The text of the marker in a rank that has been started here.
+struct Marker {
+  char text[24];
+  Marker() {
+    snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(foreign_traces()));
+  }
+};
+
 bool is_set(const char* variable) {
   const char* value = getenv(variable);
   return value && *value;
@@ -188,8 +213,9 @@ Environment read_environment() {
     result.size = pmix_job_size();
     return result;
   }
-  // A program that a rank started with system() inherits these variables but is no rank.
-  if (is_set(used_marker)) return result;
+  // A program that a rank started with system() inherits these variables but is no rank; if they
+  // differ from those of that rank, another launcher stands in between.
+  if (is_set(used_marker) && !strcmp(getenv(used_marker), Marker().text)) return result;
   for (const Foreign& launcher : foreign_launchers) {
     if (!is_set(launcher.mark)) continue;
     // One task, or a shell in an allocation, which has no number of tasks: really alone.
@@ -200,7 +226,7 @@ Environment read_environment() {
 
 void mark_environment_used() {
   for (const char* variable : {"PMI_FD", "PMI_PORT", "PMIX_NAMESPACE"}) unsetenv(variable);
-  setenv(used_marker, "1", 1);
+  setenv(used_marker, Marker().text, 1);
 }
 
 }  // namespace headway::bootstrap

@@ -99,5 +99,16 @@ TEST_F(Variables, ProgramsThatARankStartsAreAlone) {
   EXPECT_EQ(with({{"PMI_FD", "1"}}).seen, Seen::pmi_fd) << "unless a launcher sets them anew";
 }
 
+TEST_F(Variables, ProgramsOfALauncherThatARankStartsAreNotAlone) {
+  setenv("SLURM_STEP_ID", "0", 1);
+  setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+  setenv("PMI_FD", "1", 1);
+  mark_environment_used();
+  EXPECT_EQ(read_environment().seen, Seen::nothing) << "system(\"./prog\")";
+  EXPECT_EQ(with({{"SLURM_STEP_ID", "1"}, {"SLURM_STEP_NUM_TASKS", "8"}}).seen, Seen::unspeakable)
+      << "system(\"srun --mpi=none -n 8 ./prog\")";
+  EXPECT_EQ(with({{"SLURM_STEP_NUM_TASKS", "1"}}).seen, Seen::nothing);
+}
+
 }  // namespace
 }  // namespace headway::bootstrap

@@ -45,18 +45,37 @@ bool copy_text(std::string_view text, char* out, size_t capacity) {
   return true;
 }
 
-// Connects a TCP socket to one of the addresses behind host:port; -1 if none answers.
-int connect_to(const char* host_and_port) {
-  char host[256];
-  const char* const colon = strrchr(host_and_port, ':');
-  if (!colon ||
-      !copy_text({host_and_port, static_cast<size_t>(colon - host_and_port)}, host, sizeof host)) {
-    return -1;
-  }
+bool is_own_name(const char* host) {
+  char own[256];
+  return gethostname(own, sizeof own) == 0 && memchr(own, '\0', sizeof own) && !strcmp(host, own);
+}
+
+// The addresses behind a host and a port. A launcher may tell the name of this machine, which need
+// not be known to any resolver; it is reached here all the same.
+addrinfo* look_up_host(const char* host, const char* port) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  if (getaddrinfo(host, colon + 1, &hints, &list) != 0) return -1;
+  if (getaddrinfo(host, port, &hints, &list) == 0) return list;
+  if (is_own_name(host) && getaddrinfo(nullptr, port, &hints, &list) == 0) return list;
+  return nullptr;
+}
+
+// Connects a TCP socket to one of the addresses behind host:port or [address]:port; -1 if none
+// answers.
+int connect_to(const char* host_and_port) {
+  char text[256];
+  const char* const colon = strrchr(host_and_port, ':');
+  if (!colon ||
+      !copy_text({host_and_port, static_cast<size_t>(colon - host_and_port)}, text, sizeof text)) {
+    return -1;
+  }
+  char* host = text;
+  if (const size_t length = strlen(text); length > 2 && text[0] == '[' && text[length - 1] == ']') {
+    text[length - 1] = '\0';
+    ++host;
+  }
+  addrinfo* const list = look_up_host(host, colon + 1);
   int fd = -1;
   for (const addrinfo* a = list; a && fd < 0; a = a->ai_next) {
     fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
@@ -65,7 +84,7 @@ int connect_to(const char* host_and_port) {
     ::close(fd);
     fd = -1;
   }
-  freeaddrinfo(list);
+  if (list) freeaddrinfo(list);
   return fd;
 }
 

@@ -2,7 +2,9 @@
 
 import os
 import resource
+import socket
 import subprocess
+import threading
 
 from harness import Paths, Skipped, cache, case, environment, equal, expect, folder, python, run
 
@@ -78,6 +80,8 @@ def alone_without_a_launcher():
         dict(LSB_JOBID="7", LSB_MCPU_HOSTS="a 4 b 4", LSB_DJOB_NUMPROC="8"),
         dict(FLUX_URI="local:///run/flux", FLUX_JOB_ID="f7"),
         dict(JOB_ID="7", NSLOTS="8", PE_HOSTFILE="/var/spool/7"),
+        # A launcher of one task that is through with it.
+        dict(PMI_FD="0", PMI_RANK="0", PMI_SIZE="1"),
     ):
         result = run(launcher=Paths.probe, env=environment(**variables))
         equal(result.code, 0, f"exit code with {variables}", result)
@@ -114,6 +118,55 @@ def launchers_that_we_cannot_join():
         equal(len(result.err.splitlines()), 1, "one sentence", result)
         for word in words:
             expect(word in result.err, f"{word!r} in the sentence", result)
+
+
+PORT_ANSWERS = {
+    "initack": "cmd=initack\ncmd=set size=1\ncmd=set rank=0\ncmd=set debug=0\n",
+    "init": "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
+    "get_maxes": "cmd=maxes kvsname_max=64 keylen_max=64 vallen_max=1024\n",
+    "get_my_kvsname": "cmd=my_kvsname kvsname=job\n",
+    "get_appnum": "cmd=appnum appnum=0\n",
+    "get_universe_size": "cmd=universe_size size=1\n",
+    "put": "cmd=put_result rc=0\n",
+    "barrier_in": "cmd=barrier_out\n",
+    "finalize": "cmd=finalize_ack\n",
+}
+
+
+def serve_one_rank(server):
+    """A launcher that listens at a port, as mpiexec.hydra -pmi-port does, for a job of one rank."""
+    texts = {}
+    connection, _ = server.accept()
+    with connection, connection.makefile("rw", encoding="ascii", newline="\n") as stream:
+        for line in stream:
+            words = dict(word.split("=", 1) for word in line.split())
+            if words["cmd"] == "put":
+                texts[words["key"]] = words["value"]
+            found = texts.get(words.get("key"))
+            stream.write(PORT_ANSWERS.get(words["cmd"]) or (
+                f"cmd=get_result rc=0 value={found}\n" if found else "cmd=get_result rc=-1\n"))
+            stream.flush()
+
+
+@case
+def a_launcher_at_a_port():
+    """By number, of both families, and by the name of this machine, which nobody resolves."""
+    unknown = ("unshare", "-u", "-m", "sh", "-ec", "hostname nobody-knows.invalid\n"
+               "mount --bind /dev/null /etc/resolv.conf\nexec \"$@\"", "sh")
+    tries = [("127.0.0.1", "127.0.0.1", ())]
+    if os.path.exists("/proc/net/if_inet6"):
+        tries.append(("::1", "[::1]", ()))
+    if run("-u", "-m", "true", launcher="unshare").code == 0:
+        tries.append(("127.0.0.1", "nobody-knows.invalid", unknown))
+    for address, name, around in tries:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.create_server((address, 0), family=family) as server:
+            threading.Thread(target=serve_one_rank, args=(server,), daemon=True).start()
+            env = environment(PMI_PORT=f"{name}:{server.getsockname()[1]}", PMI_ID="0")
+            command = [*around, Paths.probe]
+            result = run(*command[1:], launcher=command[0], env=env)
+        equal(result.code, 0, f"exit code at {name}", result)
+        expect("rank 0 of 1" in result.out and "job job" in result.out, "its rank", result)
 
 
 PROGRAM = r"""
