@@ -3,10 +3,11 @@
 names of different machines."""
 
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from support import TESTS, Bench, Cases, Skip, namespaces  # noqa: E402
+from support import TESTS, Bench, Cases, Skip, namespaces, unshare  # noqa: E402
 
 CASES = Cases()
 case = CASES.case
@@ -19,8 +20,16 @@ ip link add cable netns a type veth peer name cable netns b
 """
 
 
+def needs_cables():
+    cable = namespaces("-n", "ip link add cable type veth peer name other")
+    probe = subprocess.run([*cable, "true"], capture_output=True, text=True, check=False)
+    if probe.returncode != 0:
+        raise Skip(f"no virtual cables here: {probe.stderr.strip()}")
+
+
 def two_hosts(bench, addresses, program="p2p_modes"):
     """mpiexec with a rank on each, where `addresses` has the commands for host $h and number $n."""
+    needs_cables()
     script = TWO_HOSTS + f"n=0\nfor h in a b; do n=$((n + 1))\n{addresses}\ndone"
     return [*namespaces("-n -u -m", script), bench.mpi.mpiexec,
             *bench.ranks(1, program, around=["ip", "netns", "exec", "a", "unshare", "-u"]), ":",
@@ -45,6 +54,20 @@ def no_interface_for_tcp(bench):
     bench.run([*namespaces("-n", ""), bench.mpi.mpiexec, *bench.ranks(2, "p2p_modes")], code=None,
               timeout=20, SHM="off")
     bench.says("no network interface is up, not even loopback")
+
+
+@case("a host that cannot reach itself says which device is down")
+def no_loopback_for_tcp(bench):
+    needs_cables()
+    script = """ip link add cable type veth peer name other
+                ip addr add 10.9.0.1/24 dev cable
+                ip link set cable up
+                ip link set other up"""
+    around = namespaces("-n", script)
+    bench.run([*around, bench.mpi.mpiexec, *bench.ranks(2, "p2p_modes")])
+    bench.run([*around, bench.mpi.mpiexec, *bench.ranks(2, "p2p_modes")], code=None, timeout=30,
+              SHM="off", CONNECT_TIMEOUT="1s")
+    bench.says("tried 10.9.0.1 port", "the loopback device is down", "ip link set lo up")
 
 
 @case("loopback has IPv6 alone")
@@ -88,9 +111,8 @@ def hosts_v4(bench):
 
 @case("one host name, one network, two process namespaces")
 def two_process_namespaces(bench):
-    namespaces("-p -f --mount-proc", "")
-    bench.run([bench.mpi.mpiexec,
-               *bench.ranks(1, "p2p_modes", around=["unshare", "-p", "-f", "--mount-proc"]), ":",
+    around = unshare("-p", "-f", "--mount-proc")
+    bench.run([bench.mpi.mpiexec, *bench.ranks(1, "p2p_modes", around=around), ":",
                *bench.ranks(2, "p2p_modes")], VERBOSE="1")
     bench.ends_well()
     bench.says("rank 0 of 3", "1 ranks share its memory", "2 ranks share its memory")
@@ -118,8 +140,8 @@ done
 @case("a host name that nobody resolves: no name is ever looked up")
 def no_names(bench):
     around = namespaces("-n -u -m", NO_RESOLVER)
-    if str(TESTS).startswith("/mnt"):
-        raise Skip("the tests lie in /mnt")
+    if str(bench.mpi.build).startswith("/mnt"):
+        raise Skip("the build lies in /mnt, which this test covers")
     for settings in ({}, {"SHM": "off"}):
         bench.run([*around, bench.mpi.mpiexec, *bench.ranks(2, "p2p_modes")], timeout=30,
                   VERBOSE="1", **settings)

@@ -1,5 +1,6 @@
 """What the tests of places share: jobs of the test programs in namespaces of their own."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -45,11 +46,15 @@ class Bench:
         expect(any(line.startswith("ok ") for line in self.output.splitlines()), "no 'ok'")
 
 
-def namespaces(options, script):
-    """Words that run a command in new namespaces, behind a script of the shell."""
-    options = options.split()
-    probe = subprocess.run(["unshare", *options, "true"], capture_output=True, text=True,
-                           check=False)
+def unshare(*options):
+    """Words that run a command in new namespaces; who is not root has one of users around them."""
+    words = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), *options]
+    probe = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
     if probe.returncode != 0:
         raise Skip(f"namespaces are not allowed here: {probe.stderr.strip()}")
-    return ["unshare", *options, "sh", "-ec", f'{script}\nexec "$@"', "sh"]
+    return words
+
+
+def namespaces(options, script):
+    """The same, behind a script of the shell."""
+    return [*unshare(*options.split()), "sh", "-ec", f'{script}\nexec "$@"', "sh"]

@@ -54,6 +54,19 @@ bool is_final(const Candidate& candidate) {
   }
 }
 
+// True if a rank of this host, to be reached at its own address, has kept silent, and there was no
+// loopback address to try: the system carries both through that device.
+bool misses_loopback(const Candidate* candidates, size_t count) {
+  bool silent = false;
+  for (size_t i = 0; i < count; ++i) {
+    const Candidate& each = candidates[i];
+    if (each.address.reach == Reach::loopback) return false;
+    silent |=
+        each.error == ETIMEDOUT && each.local.family && same_address(each.local, each.address);
+  }
+  return silent;
+}
+
 }  // namespace
 
 const char* verdict_words(Verdict verdict) {
@@ -550,8 +563,11 @@ void Tcp::Impl::give_up(Meeting& meeting) {
     story.add(")");
   }
   story.add(starved ? "; raise the limit of open files (ulimit -n)"
-                    : "; a firewall may be in the way, or HEADWAY_TCP_INTERFACE must name the "
-                      "network that joins the hosts");
+            : misses_loopback(meeting.candidates, meeting.count)
+                ? "; the loopback device is down, through which a host reaches itself (ip link set "
+                  "lo up)"
+                : "; a firewall may be in the way, or HEADWAY_TCP_INTERFACE must name the "
+                  "network that joins the hosts");
   peers[peer].lost = true;
   end_meeting(meeting);
   receiver->lost(peer, starved ? Outcome::no_resource : Outcome::no_route, story.text);
