@@ -5,8 +5,8 @@ import os
 import subprocess
 
 import control_group
-from harness import (LIMIT, Skipped, case, environment, equal, expect, folder, pids_in, python, run,
-                     start, write_pid)
+from harness import (LIMIT, Paths, Skipped, case, environment, equal, expect, folder, pids_in,
+                     python, run, start, wait_until, write_pid)
 
 MASK = "print(os.environ['PMI_RANK'], *sorted(os.sched_getaffinity(0)))"
 CORES = sorted(os.sched_getaffinity(0))
@@ -110,6 +110,38 @@ def nobody_is_bound_where_cores_cannot_be_reserved():
             if len(CORES) > 1 or words:
                 expect("cannot be reserved" in result.err and "none/cores" in result.err,
                        "and it is told why", result)
+
+
+@case
+def jobs_of_two_users():
+    """The file that one user's first job has made serves the next user's jobs as well."""
+    if os.geteuid() != 0:
+        raise Skipped("becoming another user needs root")
+    if len(CORES) < 2:
+        raise Skipped("this needs two cores")
+
+    def become():
+        os.umask(0o077)
+        os.setgid(54321)
+        os.setuid(54321)
+    with folder() as path:
+        os.chmod(path, 0o1777)  # as /tmp
+        copy, go = os.path.join(path, "mpiexec"), os.path.join(path, "go")
+        subprocess.run(["cp", Paths.mpiexec, copy], check=True)
+        env = environment(HEADWAY_CORES_FILE=os.path.join(path, "cores"))
+        wait = f"echo > {path}/pid.$PMI_RANK; while [ ! -e {go} ]; do sleep 0.02; done"
+        with subprocess.Popen([copy, "-n", "2", "sh", "-c", wait], env=env, preexec_fn=become,
+                              stdin=subprocess.DEVNULL) as job:
+            wait_until(lambda: len([n for n in os.listdir(path) if n.startswith("pid.")]) == 2,
+                       "two ranks at work")
+            second = run("--show-binding", "-n", "2", *python(MASK), env=env)
+            with open(go, "w", encoding="ascii"):
+                pass
+            equal(job.wait(LIMIT), 0, "exit code of the first")
+        equal(masks(second), [CORES] * 2, "the second is not bound", second)
+        expect("another job" in second.err, "and it is told", second)
+        third = run("--show-binding", "-n", "2", *python(MASK), env=env)
+        expect(all(cores != CORES for cores in masks(third)), "the third is", third)
 
 
 @case
