@@ -3,7 +3,8 @@
 # through sudo, which it never uses unasked: on a terminal it asks first; without one only
 # HEADWAY_SUDO=yes allows it. Elsewhere it prints what is missing and stops with 1.
 # Fast and silent when nothing is missing. --list prints the names of all packages; --cross takes
-# the cross compiler of scripts/check-arm64.sh as well, which CI wants and others need not have.
+# the cross compiler of scripts/check-arm64.sh as well, and --debuggers takes gdb and valgrind, without
+# which their tests are skipped: CI wants them, and others need not have them.
 set -euo pipefail
 
 packages=(
@@ -18,11 +19,15 @@ if [ "${1:-}" = --cross ]; then
   packages+=(g++-aarch64-linux-gnu qemu-user)
   shift
 fi
+if [ "${1:-}" = --debuggers ]; then
+  packages+=(gdb valgrind)
+  shift
+fi
 if [ "${1:-}" = --list ]; then
   printf '%s\n' "${packages[@]}"
   exit 0
 elif [ $# -gt 0 ]; then
-  echo "usage: $0 [--cross] [--list]" >&2
+  echo "usage: $0 [--cross] [--debuggers] [--list]" >&2
   exit 2
 fi
 

@@ -85,7 +85,11 @@ def mpiexec_page(build):
     body += [section("EXIT STATUS", roff(ends.strip()[:1].upper() + ends.strip()[1:]) + "\n"),
              section("ENVIRONMENT", entry(
                  "HEADWAY_*", "", "Options of the library, as --set gives them: see headway(7).")
-                     + entry("MPIEXEC_TIMEOUT", "", "As --timeout, in seconds.")),
+                     + entry("HEADWAY_CORES_FILE", "", "The file in which jobs reserve cores; "
+                             "/tmp/headway-mpiexec-cores if not set.")
+                     + entry("MPIEXEC_TIMEOUT", "", "As --timeout, in seconds.")
+                     + entry("OMP_NUM_THREADS", "", "Set for ranks whose cores do not tell their "
+                             "share, unless it is set already.")),
              section("EXAMPLES", plain(examples.removeprefix("Examples:\n"))),
              section("SEE ALSO", f".BR mpicc{SUFFIX} (1),\n.BR mpicxx{SUFFIX} (1),\n"
                                  ".BR headway (7)\n")]
