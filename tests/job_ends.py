@@ -165,6 +165,8 @@ WRONG = {
     "freed group": ("MPI_Comm_create_group", "group", "MPI_ERR_GROUP"),
     "freed predefined communicator": ("MPI_Comm_free", "predefined", "MPI_ERR_COMM"),
     "truncated in MPI_Wait": ("MPI_Wait", "16 bytes.* 8", "source 0, tag 8", "MPI_ERR_TRUNCATE"),
+    "one buffer twice": ("MPI_Gather", "same memory", "count 2, datatype MPI_INT", "MPI_ERR_BUFFER",
+                         "MPI_IN_PLACE"),
     "mismatched collective": ("MPI_Gather", "disagree", "MPI_ERR_TRUNCATE"),
     "not there yet": ("MPI_Win_create", "not there yet", "MPI_ERR_UNSUPPORTED_OPERATION"),
 }

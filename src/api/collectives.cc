@@ -48,6 +48,9 @@ int reduce(const char* call, const void* sendbuf, void* recvbuf, int64_t count,
   if (const int code = is_root ? take_buffer(story, recvbuf, count, datatype, out) : MPI_SUCCESS) {
     return code;
   }
+  if (is_root && !is_in_place(sendbuf)) {
+    if (const int code = refuse_shared(story, in, out)) return code;
+  }
   collectives::Reduction reduction;
   if (const int code = take_op(story, op, datatype, reduction)) return code;
   int ended = MPI_SUCCESS;
@@ -69,6 +72,9 @@ int allreduce(const char* call, const void* sendbuf, void* recvbuf, int64_t coun
     return code;
   }
   if (const int code = take_buffer(story, recvbuf, count, datatype, out)) return code;
+  if (!is_in_place(sendbuf)) {
+    if (const int code = refuse_shared(story, in, out)) return code;
+  }
   collectives::Reduction reduction;
   if (const int code = take_op(story, op, datatype, reduction)) return code;
   int ended = MPI_SUCCESS;

@@ -15,6 +15,7 @@ int allgather(const char* call, const void* sendbuf, int64_t sendcount, MPI_Data
   collectives::Blocks out;
   if (const int code = take_own(story, sendbuf, sendcount, sendtype, in)) return code;
   if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
+  if (const int code = refuse_shared(story, in, out.range(0, story.comm->size))) return code;
   int ended = MPI_SUCCESS;
   if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
         return collectives::allgather_now(place, waiter, in, out, outcome);

@@ -66,7 +66,11 @@ int conclude(const Story& story, Outcome outcome) {
     return MPI_SUCCESS;
   if (outcome == Outcome::truncated) {
     return raise(story, MPI_ERR_TRUNCATE, "the ranks disagree about the amount of data",
-                 "all ranks must pass matching counts and datatypes to a collective");
+                 "let all ranks of the communicator call the same collectives in the same order, "
+                 "with the same root and with counts and datatypes that make equally many bytes",
+                 "another rank has called this collective with another count, datatype or root, or "
+                 "has called "
+                 "another collective");
   }
   return raise(story, outcome);
 }
@@ -90,8 +94,10 @@ int take_op(const Story& story, MPI_Op handle, MPI_Datatype datatype,
   if (reduction.kernel) return MPI_SUCCESS;
   base::Text<80> why;
   why << datatypes::op_name(op->builtin) << " is not defined on this datatype";
-  return raise(story, MPI_ERR_OP, why.c_str(),
-               "see MPI 5.0, section 6.9.2, for the datatypes of each operation");
+  return raise(
+      story, MPI_ERR_OP, why.c_str(),
+      "take an operation that the datatype has; bitwise and logical ones want integers (MPI "
+      "5.0, section 6.9.2)");
 }
 
 }  // namespace headway::api

@@ -32,6 +32,7 @@ int gather(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datatyp
   if (const int code = take_one(story, is_root, sendbuf, sendcount, sendtype, in)) return code;
   if (is_root) {
     if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
+    if (const int code = refuse_shared(story, in, out.range(0, story.comm->size))) return code;
   }
   return launch(story, collectives::gather(place_of(story), in, out, root), way);
 }
@@ -66,6 +67,14 @@ int scatter(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dataty
     if (const int code = take_blocks(story, sendbuf, sendcount, sendtype, in)) return code;
   }
   if (const int code = take_one(story, is_root, recvbuf, recvcount, recvtype, out)) return code;
+  if (is_root) {
+    if (const int code =
+            refuse_shared(story, in.range(0, story.comm->size), out,
+                          "pass MPI_IN_PLACE as the root's receive buffer if its block is to stay "
+                          "where it is, or use a second buffer")) {
+      return code;
+    }
+  }
   return launch(story, collectives::scatter(place_of(story), in, out, root), way);
 }
 

@@ -46,6 +46,10 @@ int reduce_scatter(const char* call, const void* sendbuf, void* recvbuf, const C
     return code;
   }
   if (const int code = check_result(story, recvbuf, recvcounts[story.comm->rank])) return code;
+  if (!is_in_place(sendbuf)) {
+    const collectives::Data out{recvbuf, uint64_t(recvcounts[story.comm->rank]), story.type};
+    if (const int code = refuse_shared(story, in, out)) return code;
+  }
   return launch(story,
                 collectives::reduce_scatter(place_of(story), in, recvbuf,
                                             datatypes::Integers(recvcounts), reduction),
@@ -63,6 +67,10 @@ int reduce_scatter_block(const char* call, const void* sendbuf, void* recvbuf, i
     return code;
   }
   if (const int code = check_result(story, recvbuf, recvcount)) return code;
+  if (!is_in_place(sendbuf)) {
+    const collectives::Data out{recvbuf, uint64_t(recvcount), story.type};
+    if (const int code = refuse_shared(story, in, out)) return code;
+  }
   return launch(story,
                 collectives::reduce_scatter_block(place_of(story), in, recvbuf, uint64_t(recvcount),
                                                   reduction),
@@ -80,6 +88,9 @@ int scan(const char* call, const void* sendbuf, void* recvbuf, int64_t count, MP
     return code;
   }
   if (const int code = check_result(story, recvbuf, count)) return code;
+  if (!is_in_place(sendbuf)) {
+    if (const int code = refuse_shared(story, in, data_of(story, recvbuf))) return code;
+  }
   return launch(story, collectives::scan(place_of(story), in, data_of(story, recvbuf), reduction),
                 way);
 }
@@ -97,6 +108,9 @@ int exscan(const char* call, const void* sendbuf, void* recvbuf, int64_t count,
   // The first rank gets nothing: its receive buffer means nothing.
   if (story.comm->rank > 0) {
     if (const int code = check_result(story, recvbuf, count)) return code;
+    if (!is_in_place(sendbuf)) {
+      if (const int code = refuse_shared(story, in, data_of(story, recvbuf))) return code;
+    }
   }
   return launch(story, collectives::exscan(place_of(story), in, data_of(story, recvbuf), reduction),
                 way);

@@ -25,6 +25,7 @@ int start(const char* call, int required, int* provided) {
   if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE) {
     required = required < MPI_THREAD_SINGLE ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE;
   }
+  const Inside inside(call, unset, unset);
   if (self.open_world(required) != Outcome::ok) cannot_start(call);
   complete_info_env();
   if (provided) *provided = required;
@@ -76,8 +77,8 @@ HEADWAY_ENTRY(MPI_Abort)(MPI_Comm comm, int errorcode) {
   const objects::Comm* on = self.is_running() ? registry().find_comm(value_of(comm)) : nullptr;
   base::Text<256> line;
   line << "MPI_Abort was called on " << (on && *on->name ? on->name : "a communicator")
-       << " with code " << errorcode << ". The job ends";
-  self.abort(errorcode ? errorcode : 1, line.c_str());
+       << " with code " << errorcode << ". The job ends.";
+  self.abort(errorcode, line.c_str());
 }
 
 HEADWAY_ENTRY(MPI_Query_thread)(int* provided) {

@@ -16,11 +16,10 @@ struct Meaning {
 };
 constexpr Meaning meanings[] = {
     {Outcome::truncated, MPI_ERR_TRUNCATE, "the message is longer than the receive's buffer",
-     "receive with a larger count, or send less; MPI_Probe tells the size beforehand"},
+     nullptr},
     {Outcome::no_memory, MPI_ERR_NO_MEM, "no memory left",
      "see the machine's memory and ulimit -v"},
-    {Outcome::peer_lost, MPI_ERR_PROC_ABORTED, "the other process is gone",
-     "the launcher's line names the rank that died first; look there"},
+    {Outcome::peer_lost, MPI_ERR_PROC_ABORTED, "the other process is gone", nullptr},
     {Outcome::no_route, MPI_ERR_OTHER, "the other process cannot be reached",
      "see that the hosts reach each other (ip route, firewall); HEADWAY_VERBOSE=2 tells the "
      "addresses"},
@@ -32,35 +31,63 @@ constexpr Meaning meanings[] = {
      "the README lists what is there"},
 };
 
-// What to do about an error whose own place knows nothing better.
+// How such an error usually comes about (null where the sentence says it itself), and what to do
+// about one whose own place knows nothing better.
 struct Usual {
   int code;
+  const char* cause;
   const char* remedy;
 };
 constexpr Usual usual[] = {
-    {MPI_ERR_COUNT,
-     "counts go from 0; where an int overflowed, use the function of the same name that ends in "
-     "_c"},
-    {MPI_ERR_TYPE, "pass a predefined datatype, or one that was made and is not freed yet"},
-    {MPI_ERR_BUFFER, "pass the data's address, and MPI_IN_PLACE only where the standard allows it"},
-    {MPI_ERR_OP, "pass a predefined operation, or one of MPI_Op_create that is not freed yet"},
-    {MPI_ERR_GROUP, "pass a group that is not freed yet; MPI_Comm_group gives a communicator's"},
-    {MPI_ERR_COMM, "pass a communicator of your own that is not freed yet"},
-    {MPI_ERR_RANK, "ranks go from 0 to one less than the size"},
-    {MPI_ERR_TAG, "tags go from 0 to MPI_TAG_UB"},
-    {MPI_ERR_REQUEST, "pass each handle once, as the call that made it returned it"},
-    {MPI_ERR_ERRHANDLER, "pass a predefined handler, or one that is not freed yet"},
-    {MPI_ERR_INFO, "pass an info object that is not freed yet"},
-    {MPI_ERR_INFO_NOKEY, "MPI_Info_get_nthkey lists the keys"},
-    {MPI_ERR_BASE, "free each address once, as MPI_Alloc_mem returned it"},
-    {MPI_ERR_INTERN, "please report it, with this line"},
+    {MPI_ERR_COUNT, "a length above 2147483647 in an int, or a variable that was never set",
+     "counts go from 0; for more than 2147483647 elements use the function of the same name that "
+     "ends in _c"},
+    {MPI_ERR_TYPE, nullptr,
+     "pass a predefined datatype, or one that was made and is not freed yet"},
+    {MPI_ERR_BUFFER, nullptr,
+     "pass the data's address, and MPI_IN_PLACE only where the standard allows it"},
+    {MPI_ERR_OP, nullptr,
+     "pass a predefined operation, or one of MPI_Op_create that is not freed yet"},
+    {MPI_ERR_GROUP, nullptr,
+     "pass a group that is not freed yet; MPI_Comm_group gives a communicator's"},
+    {MPI_ERR_COMM, nullptr, "pass a communicator of your own that is not freed yet"},
+    {MPI_ERR_RANK,
+     "a neighbour's rank that was computed without looking at the edges (MPI_PROC_NULL stands for "
+     "nobody), or a job with fewer ranks than the program expects (mpiexec -n)",
+     "ranks go from 0 to one less than the size"},
+    {MPI_ERR_ROOT,
+     "a job with fewer ranks than the program expects (mpiexec -n), or the root's rank in another "
+     "communicator",
+     "pass the same root on all ranks, from 0 to one less than the size"},
+    {MPI_ERR_TAG, "a tag that was computed and has overflowed, or arguments in the wrong order",
+     "tags go from 0 to MPI_TAG_UB, which is 2147483647 here"},
+    {MPI_ERR_TRUNCATE,
+     "the sender has a larger count or a wider datatype than the receiver, or another message than "
+     "the one that was meant has the same source and tag",
+     "receive with as much as is sent; MPI_Probe and MPI_Get_count tell how much that is"},
+    {MPI_ERR_REQUEST,
+     "it was completed through a copy of the handle, or its variable was never set",
+     "pass each handle once, as the call that made it returned it"},
+    {MPI_ERR_ERRHANDLER, nullptr, "pass a predefined handler, or one that is not freed yet"},
+    {MPI_ERR_INFO, nullptr, "pass an info object that is not freed yet"},
+    {MPI_ERR_INFO_NOKEY, nullptr, "MPI_Info_get_nthkey lists the keys"},
+    {MPI_ERR_BASE, nullptr, "free each address once, as MPI_Alloc_mem returned it"},
+    {MPI_ERR_PROC_ABORTED,
+     "that process has ended or was killed, or the network between the hosts is interrupted",
+     "the launcher's line names the rank that ended first; look for what that rank said last"},
+    {MPI_ERR_INTERN, nullptr, "please report it, with this line"},
 };
 
-const char* usual_remedy(int code) {
+const Usual* find_usual(int code) {
   for (const Usual& one : usual) {
-    if (one.code == code) return one.remedy;
+    if (one.code == code) return &one;
   }
-  return "check the arguments of this call";
+  return nullptr;
+}
+
+const char* usual_remedy(int code) {
+  const Usual* one = find_usual(code);
+  return one ? one->remedy : "check the arguments of this call";
 }
 
 const Meaning* find_meaning(Outcome outcome) {
@@ -71,7 +98,8 @@ const Meaning* find_meaning(Outcome outcome) {
 }
 
 // What is known about the call, in the order in which people ask.
-void tell(Line& line, const Story& story, int code, const char* why, const char* remedy) {
+void tell(Line& line, const Story& story, int code, const char* why, const char* remedy,
+          const char* cause) {
   runtime::Process& self = process();
   if (self.is_running()) line << "rank " << self.rank() << " on " << self.host() << ": ";
   line << story.call << " failed: " << why;
@@ -116,6 +144,9 @@ void tell(Line& line, const Story& story, int code, const char* why, const char*
   }
   if (between[0] == ',') line << ")";
   line << ". " << error_name(error_class(code)) << ".";
+  const Usual* known = find_usual(error_class(code));
+  if (!cause && known) cause = known->cause;
+  if (cause) line << " Likely cause: " << cause << ".";
   line << " Likely remedy: " << (remedy ? remedy : usual_remedy(error_class(code))) << ".";
 }
 
@@ -140,7 +171,7 @@ int raise(const Story& story, Outcome outcome) {
                  : raise(story, MPI_ERR_INTERN, "Headway MPI met a state that it should not");
 }
 
-int raise(const Story& story, int code, const char* why, const char* remedy) {
+int raise(const Story& story, int code, const char* why, const char* remedy, const char* cause) {
   objects::Errhandler& handler = handler_for(story);
   switch (handler.kind) {
     case objects::ErrhandlerKind::returning: return code;
@@ -159,10 +190,12 @@ int raise(const Story& story, int code, const char* why, const char* remedy) {
   }
   Line last;
   last << "headway: ";
-  tell(last, story, code, why, remedy);
+  tell(last, story, code, why, remedy, cause);
   last << " The job ends" << (story.comm ? " (errors are fatal on this communicator).\n" : ".\n");
   last.write_to(2);
-  process().abort(error_class(code), nullptr);
+  base::Text<80> reason;
+  reason << "headway: error in " << story.call;
+  process().abort(error_class(code), nullptr, reason.c_str());
 }
 
 int raise_no_comm(const Story& story, MPI_Comm handle) {
@@ -171,10 +204,17 @@ int raise_no_comm(const Story& story, MPI_Comm handle) {
                  "programs of sessions alone make theirs with MPI_Comm_create_from_group");
   }
   if (handle == MPI_COMM_NULL) {
-    return raise(story, MPI_ERR_COMM, "the communicator is MPI_COMM_NULL",
-                 "ranks that are not in a new communicator get MPI_COMM_NULL: they leave it alone");
+    return raise(
+        story, MPI_ERR_COMM, "the communicator is MPI_COMM_NULL",
+        "compare it with MPI_COMM_NULL before the call, and leave the call to the ranks that "
+        "are in it",
+        "this rank was left out when the communicator was made (MPI_UNDEFINED in "
+        "MPI_Comm_split, a group without it)");
   }
-  return raise(story, MPI_ERR_COMM, "the communicator is not valid: it was freed, or never made");
+  return raise(
+      story, MPI_ERR_COMM, "the communicator is not valid: it was freed, or never made", nullptr,
+      "MPI_Comm_free was called on it, perhaps through a copy of its handle in another part "
+      "of the program, or its variable was never set");
 }
 
 void cannot_start(const char* call) {
@@ -186,21 +226,28 @@ void cannot_start(const char* call) {
 
 int not_running(const char* call) {
   runtime::Process& self = process();
+  const bool after = self.world.load() == runtime::State::after;
   Line line;
-  line << "headway: " << call << " was called ";
+  line << "headway: ";
+  if (after) line << "rank " << self.rank() << " on " << self.host() << ": ";
+  line << call << " was called ";
   if (self.forked) {
-    line << "in a forked child: a child of an MPI process has no MPI of its own";
-  } else if (self.world.load() == runtime::State::after) {
-    line << "after MPI_Finalize";
+    line << "in a forked child: a child of an MPI process has no MPI of its own. Likely remedy: "
+            "start programs with exec before they call MPI";
+  } else if (after) {
+    line << "after MPI_Finalize. Likely cause: it stands behind MPI_Finalize, in a destructor, in "
+            "an "
+            "exit handler, or in a library that cleans up late. Likely remedy: let MPI_Finalize be "
+            "the last call of MPI; "
+            "MPI_Finalized tells whether it was called";
   } else {
-    line << "before MPI_Init";
+    line
+        << "before MPI_Init. Likely cause: it stands before MPI_Init, in a constructor of a global "
+           "object, or in a library that starts to work early. Likely remedy: call MPI_Init, "
+           "MPI_Init_thread or MPI_Session_init "
+           "first; MPI_Initialized tells whether that was done";
   }
-  line << ". Likely remedy: "
-       << (self.forked ? "start programs with exec before they call MPI"
-           : self.world.load() == runtime::State::after
-               ? "let MPI_Finalize be the last call of MPI"
-               : "call MPI_Init, MPI_Init_thread or MPI_Session_init first")
-       << ". The program ends.\n";
+  line << ". The program ends.\n";
   line.write_to(2);
   self.abort(1, nullptr);
 }

@@ -45,7 +45,7 @@ int exchange(const Story& out, const Story& in, const protocols::UserMemory& mem
     outcome = p2p::send_receive(waiter, memory, destination_of(out), place, source_of(in), got);
   }
   set_status(status, got);
-  return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(in.call, in.comm, got, outcome);
+  return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(in, got, outcome);
 }
 
 // As a request. `copy` (heap, or null) goes with it.
@@ -77,10 +77,21 @@ int start_exchange(const Story& out, const Story& in, const protocols::UserMemor
   return hand_out(in, made, request);
 }
 
+// What comes must not overwrite what still goes out.
+int refuse_shared(const Story& out, const Half& send, const Story& in, const Half& receive) {
+  if (send.rank == MPI_PROC_NULL || receive.rank == MPI_PROC_NULL ||
+      !share_memory(memory_of(out, send.buffer), memory_of(in, receive.buffer))) [[likely]]
+    return MPI_SUCCESS;
+  return raise(out, MPI_ERR_BUFFER, shared_buffers,
+               "use MPI_Sendrecv_replace if what comes is to replace what goes, or a second buffer",
+               shared_cause);
+}
+
 int sendrecv(const char* call, const Half& send, const Half& receive, MPI_Comm comm,
              MPI_Status* status) {
   Story out{.call = call}, in{.call = call};
   if (const int code = check(out, in, send, receive, comm)) return code;
+  if (const int code = refuse_shared(out, send, in, receive)) return code;
   return exchange(out, in, memory_of(out, send.buffer), const_cast<void*>(receive.buffer), status);
 }
 
@@ -88,6 +99,7 @@ int isendrecv(const char* call, const Half& send, const Half& receive, MPI_Comm 
               MPI_Request* request) {
   Story out{.call = call}, in{.call = call};
   if (const int code = check(out, in, send, receive, comm)) return code;
+  if (const int code = refuse_shared(out, send, in, receive)) return code;
   // With PROC_NULL as source the send's own buffer is the one that start_exchange() needs.
   void* buffer = const_cast<void*>(receive.rank == MPI_PROC_NULL ? send.buffer : receive.buffer);
   return start_exchange(out, in, memory_of(out, send.buffer), buffer, nullptr, 0, request);

@@ -16,6 +16,7 @@ int check_send(Story& story, const void* buf, int64_t count, MPI_Datatype dataty
                int tag, MPI_Comm comm) {
   story.peer = dest;
   story.tag = tag;
+  story.count = count;
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = take_data(story, buf, count, datatype)) return code;
   return check_destination(story, dest, tag);  // last: its error tells the data, too
@@ -25,6 +26,7 @@ int check_receive(Story& story, const void* buf, int64_t count, MPI_Datatype dat
                   int tag, MPI_Comm comm) {
   story.peer = source;
   story.tag = tag;
+  story.count = count;
   story.receives = true;
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = take_data(story, buf, count, datatype)) return code;
@@ -105,7 +107,7 @@ int receive(const char* call, void* buf, int64_t count, MPI_Datatype datatype, i
   const Outcome outcome =
       p2p::receive(process().waiter(), memory_of(story, buf), source_of(story), unmatched, got);
   set_status(status, got);
-  return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(call, story.comm, got, outcome);
+  return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(story, got, outcome);
 }
 
 int irecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, int source, int tag,

@@ -93,7 +93,7 @@ int mrecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, MPI
   const Outcome outcome =
       p2p::matched_receive(process().waiter(), memory_of(story, buf), message, got);
   set_status(status, got);
-  const int code = raise_for(call, story.comm, got, outcome);
+  const int code = raise_for(story, got, outcome);
   objects::release(story.comm);
   return code;
 }

@@ -6,11 +6,13 @@
 
 #include "collectives/schedule.h"
 #include "p2p/bsend.h"
+#include "p2p/unfinished.h"
 #include "waiting/patience.h"
 
 namespace headway::api {
 
 using protocols::Request;
+using protocols::RequestKind;
 
 int hand_out(const Story& story, Request* request, MPI_Request* handle) {
   if (!request) return raise(story, Outcome::no_memory);
@@ -18,18 +20,15 @@ int hand_out(const Story& story, Request* request, MPI_Request* handle) {
   return MPI_SUCCESS;
 }
 
-int raise_for(const char* call, objects::Comm* comm, const p2p::Status& status, Outcome outcome) {
+int raise_for(Story story, const p2p::Status& status, Outcome outcome) {
   if (outcome == Outcome::ok) return MPI_SUCCESS;  // a generalized request's own error code
-  if (outcome != Outcome::truncated) {
-    return raise({.call = call, .comm = comm, .peer = status.source, .tag = status.tag}, outcome);
-  }
+  story.peer = status.source;
+  story.tag = status.tag;
+  if (outcome != Outcome::truncated) return raise(story, outcome);
   base::Text<200> why;
   why << "the message has " << status.sent_bytes << " bytes, the receive's buffer only "
       << status.bytes;
-  return raise(
-      {.call = call, .comm = comm, .peer = status.source, .tag = status.tag, .receives = true},
-      MPI_ERR_TRUNCATE, why.c_str(),
-      "receive with a larger count, or send less; MPI_Probe tells the size beforehand");
+  return raise(story, MPI_ERR_TRUNCATE, why.c_str());
 }
 
 namespace {
@@ -60,6 +59,7 @@ int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
   *handle = MPI_REQUEST_NULL;
   progress::Handoff& handoff = process().engine().handoff;
   handoff.enter();
+  p2p::end_unfinished(request);
   process().engine().give_request(request);
   handoff.leave();
   if (!generalized) [[likely]]
@@ -82,6 +82,7 @@ struct Held {
   objects::Comm* comm;
   p2p::Status status;
   Outcome outcome;
+  bool receives = false;
 };
 
 // What is needed to tell an error after the request is gone.
@@ -90,8 +91,14 @@ Held hold(Request* request) {
   if (is_generalized(request)) held.comm = nullptr;  // its error has no handler to tell
   if (held.outcome == Outcome::ok) return held;
   p2p::read_status(*request, held.status);
+  held.receives = request->kind == RequestKind::receive;
   if (held.comm) held.comm->retain();
   return held;
+}
+
+int raise_held(const char* call, const Held& held) {
+  return raise_for({.call = call, .comm = held.comm, .receives = held.receives}, held.status,
+                   held.outcome);
 }
 
 // Retires one request and raises its error if it has one.
@@ -100,7 +107,7 @@ int finish(const char* call, Request* request, MPI_Request* handle, MPI_Status* 
     return retire(request, handle, status);
   const Held held = hold(request);
   const int code = retire(request, handle, status);
-  raise_for(call, held.comm, held.status, held.outcome);
+  raise_held(call, held);
   if (held.comm) objects::release(held.comm);
   return code;
 }
@@ -180,7 +187,7 @@ int retire_some(const char* call, int count, MPI_Request* requests, int* outcoun
   }
   *outcount = n;
   if (!failed) return MPI_SUCCESS;
-  raise_for(call, first_bad.comm, first_bad.status, first_bad.outcome);
+  raise_held(call, first_bad);
   if (first_bad.comm) objects::release(first_bad.comm);
   return MPI_ERR_IN_STATUS;
 }
@@ -207,7 +214,7 @@ int retire_all(const char* call, int count, MPI_Request* requests, MPI_Status* s
     }
   }
   if (!failed) return MPI_SUCCESS;
-  raise_for(call, first_bad.comm, first_bad.status, first_bad.outcome);
+  raise_held(call, first_bad);
   if (first_bad.comm) objects::release(first_bad.comm);
   return MPI_ERR_IN_STATUS;
 }
@@ -346,7 +353,9 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
     return code;
   }
   if (!is_done(request)) {
-    const Inside inside("MPI_Wait", request->key.source, request->key.tag);
+    const bool sends = request->kind == RequestKind::send;
+    const Inside inside("MPI_Wait", sends ? request->status_source : request->key.source,
+                        request->key.tag);
     engine().handoff.enter();
     process().waiter().receive(request, status == MPI_STATUS_IGNORE && errors_abort_for(request));
     engine().handoff.leave();
@@ -492,6 +501,7 @@ HEADWAY_ENTRY(MPI_Request_free)(MPI_Request* handle) {
   if (!request) return bad_request("MPI_Request_free");
   protocols::Engine& engine = process().engine();
   engine.handoff.enter();
+  p2p::end_unfinished(request);
   request->held_by_user = false;
   request->persistent = false;
   // One that still runs is freed when it completes.

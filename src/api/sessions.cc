@@ -78,6 +78,7 @@ HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Se
     objects::release(made);
     return not_running(story.call);
   }
+  const Inside inside(story.call, unset, unset);
   if (process().open_session(level) != Outcome::ok) cannot_start(story.call);
   made->handle = registry().sessions.add(made);
   if (!made->handle) {

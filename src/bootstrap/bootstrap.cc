@@ -167,9 +167,9 @@ Outcome Bootstrap::fence() {
 
 void Bootstrap::abort(int exit_code, const char* message) {
   if (owner_pid_ != getpid()) return;
-  if (exit_code == 0) exit_code = 1;
   if (job_.launcher == Launcher::pmi1) pmi_.abort(exit_code, message ? message : "");
-  if (job_.launcher == Launcher::pmix) pmix_.abort(exit_code, message ? message : "");
+  if (job_.launcher == Launcher::pmix)
+    pmix_.abort(exit_code ? exit_code : 1, message ? message : "");
 }
 
 // PMI-1 tells no deaths: our mpiexec ends the job instead, and other launchers do the same.

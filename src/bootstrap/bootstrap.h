@@ -54,8 +54,8 @@ class Bootstrap {
   // Ends early with refused or launcher_lost where some rank can never come.
   Outcome fence();
 
-  // Tells the launcher to end the whole job with this code (0 becomes 1), prints nothing itself.
-  // Returns; the caller then ends the process.
+  // Tells the launcher to end the whole job with this code (for 0 it ends with 1), prints nothing
+  // itself. Returns; the caller then ends the process.
   void abort(int exit_code, const char* message);
 
   // Fills `out` and returns true if a rank of the job is newly known to have died.

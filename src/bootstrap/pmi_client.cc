@@ -233,7 +233,8 @@ void PmiClient::abort(int exit_code, const char* message) {
   }
   char text[pmi::line_max];
   pmi::LineWriter line(text, sizeof text);
-  line.add("cmd", "abort").add("exitcode", exit_code);
+  // Our mpiexec tells the code as it was given, and never ends with 0; others take it as it is.
+  line.add("cmd", "abort").add("exitcode", exit_code == 0 && !ours_ ? 1 : exit_code);
   // Other launchers cut every value at the first space, so the story is for ours alone.
   if (ours_ && size != 0) line.add("message", {clean, size});
   if (line.finish()) static_cast<void>(send(line.text().data(), line.text().size()));

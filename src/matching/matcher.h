@@ -108,6 +108,12 @@ class UnexpectedQueue {
   void forget(uint64_t context) {
     if (lists_) lists_->forget(context);
   }
+  // Calls visit(const Hook*) for every message, in no order. For rare looks, in the default design
+  // alone: the others visit nothing.
+  template <class Visit>
+  void each(Visit&& visit) const {
+    if (!lists_) table_.each(visit);
+  }
   size_t size() const { return size_; }
   uint32_t queues(bool collective) const { return lists_ ? lists_->queues(collective) : 0; }
   size_t memory() const;

@@ -45,6 +45,7 @@ class Model {
     EXPECT_TRUE(unexpected_.prepare(config));
     most_queues_ = config.queues(config.collective_cap) + config.queues(config.partner_cap);
     is_bounded_ = design != Design::source;
+    visits_ = design == Design::headway;
   }
 
   void step() {
@@ -123,6 +124,16 @@ class Model {
   void look_around() {
     const What what = wanted();
     EXPECT_EQ(unexpected_.find(what.key, what.traffic), oldest_message(what));
+    std::vector<const Hook*> visited;
+    unexpected_.each([&](const Hook* message) { visited.push_back(message); });
+    std::vector<const Hook*> all(messages_.begin(), messages_.end());
+    std::sort(visited.begin(), visited.end());
+    std::sort(all.begin(), all.end());
+    if (visits_) {
+      EXPECT_EQ(visited, all);
+    } else {
+      EXPECT_TRUE(visited.empty());
+    }
     const What message = exact();
     const bool has_taker = std::any_of(receives_.begin(), receives_.end(), [&](Message* receive) {
       return receive->key.takes(message.key);
@@ -208,6 +219,7 @@ class Model {
   size_t matches_ = 0;
   size_t most_queues_ = 0;
   bool is_bounded_ = true;
+  bool visits_ = true;
 };
 
 class EveryDesign : public testing::TestWithParam<int> {

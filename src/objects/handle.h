@@ -51,6 +51,15 @@ class HandleTable {
     return slot.object;
   }
   void remove(uintptr_t handle);
+  // Calls visit(void* object) for each handle in use, until it returns false. Others must not
+  // change the table meanwhile.
+  template <class Visit>
+  void each(Visit&& visit) const {
+    for (uint32_t index = 0; index < made_; ++index) {
+      const Slot& slot = at(index);
+      if (slot.handle.load(std::memory_order_acquire) != 0 && !visit(slot.object)) return;
+    }
+  }
   uint32_t count() const { return count_; }
 
  private:

@@ -59,6 +59,18 @@ TEST(HandleTable, AgainstAMap) {
     }
   }
   for (const auto& [handle, object] : valid) EXPECT_EQ(table->find(handle), object);
+  std::vector<void*> visited, all;
+  table->each([&](void* object) {
+    visited.push_back(object);
+    return true;
+  });
+  for (const auto& [handle, object] : valid) all.push_back(object);
+  std::sort(visited.begin(), visited.end());
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(visited, all);
+  size_t seen = 0;
+  table->each([&](void*) { return ++seen < 3; });
+  EXPECT_EQ(seen, 3u) << "goes on after it was told to stop";
 }
 
 TEST(HandleTable, ForeignAndInventedHandlesAreNull) {

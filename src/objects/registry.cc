@@ -51,6 +51,18 @@ uintptr_t Registry::parametrized(datatypes::Combiner combiner, const int* number
   return handle;
 }
 
+Comm* Registry::find_comm_of(uint64_t context) const {
+  if (everyone && everyone->context == context) return everyone;
+  if (alone && alone->context == context) return alone;
+  Comm* found = nullptr;
+  comms.each([&](void* object) {
+    auto* comm = static_cast<Comm*>(object);
+    if (comm->context == context) found = comm;
+    return !found;
+  });
+  return found;
+}
+
 uintptr_t Registry::handle_of_parametrized(const datatypes::Type* type) {
   base::SpinGuard guard(parametrized_lock_);
   const Parametrized* one = parametrized_;

@@ -35,6 +35,9 @@ class Registry {
     if (handle == abi::k_COMM_SELF) return self;
     return static_cast<Comm*>(comms.find(handle));
   }
+  // The communicator with that context, or null if it is not there any more. Looks at all of them:
+  // for rare calls.
+  Comm* find_comm_of(uint64_t context) const;
   datatypes::Type* find_type(uintptr_t handle) const {
     if (handle >> 8 == 2) [[likely]]
       return predefined_types_[handle & 255];  // 0x200 to 0x2ff

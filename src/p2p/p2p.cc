@@ -4,6 +4,7 @@
 
 #include "base/heap.h"
 #include "p2p/bsend.h"
+#include "p2p/unfinished.h"
 
 namespace headway::p2p {
 namespace {
@@ -159,6 +160,7 @@ Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Add
   if (request) {
     engine.hear(*request->peer);
     keep(request, to);
+    begin_unfinished(request, let_go);
     engine.start_send(request);
   }
   engine.handoff.leave();
@@ -171,6 +173,7 @@ Request* start_receive(waiting::Waiter& waiter, const UserMemory& memory, const 
   Request* request = make_receive(engine, memory, from);
   if (request) {
     keep(request, from);
+    begin_unfinished(request, let_go);
     engine.start_receive(request);
   }
   engine.handoff.leave();
@@ -349,6 +352,7 @@ Request* start_matched_receive(waiting::Waiter& waiter, const UserMemory& memory
   Request* request = make_receive(engine, memory, from);
   if (request) {
     keep(request, from);
+    begin_unfinished(request, let_go);
     engine.start_matched_receive(request, message);
   }
   engine.handoff.leave();

@@ -14,6 +14,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "runtime/counters.h"
+#include "runtime/leftovers.h"
 #include "runtime/neighbours.h"
 
 namespace headway::runtime {
@@ -152,6 +153,7 @@ Outcome Process::init(int level) {
                 "the engine could not start: no memory, descriptors or threads left "
                 "(see ulimit -n and ulimit -u)");
   }
+  tell_whereabouts();
   if (const Outcome found = find_neighbours(); found != Outcome::ok) return found;
   // A quota is that of this rank's own control group, and so of the ranks beside it in a container.
   const double quota = base::cpu_quota();
@@ -175,6 +177,18 @@ Outcome Process::init(int level) {
     line.write_to(2);
   }
   return Outcome::ok;
+}
+
+// A launcher that knows the key can say where each rank stood when it ends a job; to others it is
+// one more text. Nothing depends on it.
+void Process::tell_whereabouts() {
+  if (bootstrap.job().launcher != bootstrap::Launcher::pmi1) return;
+  base::Text<bootstrap::key_max> key;
+  key << base::whereabouts_key << rank();
+  base::Text<64> value;
+  value << base::whereabouts_layout;
+  value.hex(uint64_t(reinterpret_cast<uintptr_t>(&whereabouts)));
+  (void)bootstrap.put(key.c_str(), value.c_str());
 }
 
 Outcome Process::find_neighbours() {
@@ -353,7 +367,7 @@ uint64_t Process::new_context() {
 }
 
 // Dissemination: after it, every rank is in finalize and has nothing left that needs another.
-void Process::barrier() {
+void Process::barrier(Leftovers& leftovers) {
   const uint32_t size = uint32_t(bootstrap.size());
   const uint32_t self = uint32_t(rank());
   for (uint32_t distance = 1; distance < size; distance *= 2) {
@@ -373,7 +387,12 @@ void Process::barrier() {
     receive->peer = &engine_->peer(from);
     engine_->start_receive(receive);
     engine_->start_send(send);
-    waiter_->request(receive);
+    waiter_->until(
+        [&] {
+          leftovers.look();
+          return receive->done.load(std::memory_order_relaxed) != 0;
+        },
+        receive->peer);
     waiter_->request(send);
     engine_->give_request(send);
     engine_->give_request(receive);
@@ -383,9 +402,17 @@ void Process::barrier() {
 Outcome Process::finalize() {
   engine_->handoff.enter();
   engine_->stop_prefetching();
+  Leftovers leftovers(*engine_, registry, host_, !settings.finalize_check);
+  leftovers.tell_requests();
   // Sends whose requests were freed, and what buffers still hold, must leave first.
-  waiter_->until([this] { return engine_->is_idle() || engine_->only_receives_left(); }, nullptr);
-  barrier();
+  waiter_->until(
+      [&] {
+        leftovers.look();
+        return engine_->is_idle() || engine_->only_receives_left();
+      },
+      nullptr);
+  barrier(leftovers);
+  leftovers.tell_messages();
   engine_->finish(finish_timeout_us);
   engine_->handoff.leave();
   state.store(State::after, std::memory_order_release);
@@ -397,14 +424,14 @@ Outcome Process::finalize() {
   return Outcome::ok;
 }
 
-void Process::abort(int code, const char* story) {
+void Process::abort(int code, const char* story, const char* reason) {
   if (story) {
     base::Text<1024> line;
     line << "headway: rank " << rank() << " on " << host_ << ": " << story << "\n";
     line.write_to(2);
   }
   // After MPI_Finalize the launcher hears of it by the exit code, and says it once.
-  if (!forked && state.load() != State::after) bootstrap.abort(code, story ? story : "");
+  if (!forked && state.load() != State::after) bootstrap.abort(code, reason);
   _exit(code & 255 ? code & 255 : 1);
 }
 
@@ -412,12 +439,23 @@ void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
   // A connection often breaks because its rank just died or aborted: the launcher knows better who
   // was first, and ends this rank, too.
   if (why == Outcome::peer_lost) usleep(launcher_first_us);
-  base::Text<512> text;
+  base::Text<700> text;
   text << (why == Outcome::no_memory   ? "out of memory"
            : why == Outcome::truncated ? "too late to return an error"
                                        : "lost contact")
-       << " while talking to rank " << peer << ": " << story << ". The job ends.";
-  instance.abort(1, text.c_str());
+       << " while talking to rank " << peer << ": " << story << ". Likely "
+       << (why == Outcome::no_memory ? "remedy: see the machine's memory and ulimit -v."
+           : why == Outcome::truncated
+               ? "remedy: receive with the count that is sent, or set HEADWAY_EARLY_RELEASE=off to "
+                 "get the error from the receive itself."
+               : "cause: that rank's process has ended, or the network between the hosts is "
+                 "interrupted. Likely remedy: look for what that rank said last; the launcher's "
+                 "line "
+                 "names the rank that ended first.")
+       << " The job ends.";
+  base::Text<80> reason;
+  reason << "headway: lost contact with rank " << peer;
+  instance.abort(1, text.c_str(), why == Outcome::peer_lost ? reason.c_str() : "");
 }
 
 // What a child would find in closed pages is nothing. The message thread opens them meanwhile.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <pthread.h>
 
+#include "base/whereabouts.h"
 #include "bootstrap/bootstrap.h"
 #include "objects/registry.h"
 #include "protocols/engine.h"
@@ -15,15 +16,10 @@
 
 namespace headway::runtime {
 
+class Leftovers;
+
 // Of the rooms, and of the world model (MPI_Init to MPI_Finalize), which sessions outlive.
 enum class State : uint8_t { before, running, after };
-
-// Where this rank is, for the state dump: name of the MPI call that is being waited in.
-struct Whereabouts {
-  std::atomic<const char*> call{nullptr};
-  std::atomic<int> peer{0};
-  std::atomic<int> tag{0};
-};
 
 class Process {
  public:
@@ -35,8 +31,9 @@ class Process {
   // there was a session, more may come at any time, and the rooms stay until the program's exit.
   Outcome close_world();
   void close_session();
-  // Ends the whole job. Does not return.
-  [[noreturn]] void abort(int code, const char* story);
+  // Ends the whole job. Does not return. `story`: a sentence on stderr, or null; `reason`: a few
+  // words for the launcher's own sentence.
+  [[noreturn]] void abort(int code, const char* story, const char* reason = "");
 
   bool is_running() const { return state.load(std::memory_order_acquire) == State::running; }
   protocols::Engine& engine() { return *engine_; }
@@ -63,7 +60,7 @@ class Process {
   settings::Settings settings;
   bootstrap::Bootstrap bootstrap;
   objects::Registry registry;
-  Whereabouts whereabouts;
+  base::Whereabouts whereabouts;
 
  private:
   Outcome init(int level);
@@ -71,13 +68,14 @@ class Process {
   static void at_exit();
   Outcome read_settings();
   void fit_valgrind();
+  void tell_whereabouts();
   Outcome find_neighbours();
   Outcome publish();
   Outcome read_cards();
   Outcome share_memory();
   Outcome connect_network();
   Outcome make_world();
-  void barrier();
+  void barrier(Leftovers& leftovers);
   Outcome fail(Outcome outcome, const char* sentence);
   static void on_fatal(Outcome why, uint32_t peer, const char* story);
   static void before_fork();

@@ -50,6 +50,7 @@ struct Settings {
   // collectives
   const char* collective_algorithms = "";
   // reporting
+  uint64_t finalize_check = 1;
   const char* counters_file = "";
   uint64_t verbose = 0;
 };
@@ -148,6 +149,10 @@ inline constexpr OptionInfo option_table[] = {
      "force algorithms of collectives, as call=algorithm pairs separated by commas, for example "
      "allreduce=ring,bcast=binomial",
      nullptr, &Settings::collective_algorithms},
+    {"FINALIZE_CHECK", Category::reporting, Audience::user, OptionKind::boolean, "on", "",
+     "let MPI_Finalize tell of requests that were never completed and messages that nobody "
+     "received",
+     &Settings::finalize_check, nullptr},
     {"COUNTERS", Category::reporting, Audience::user, OptionKind::text, "", "",
      "file that each rank's counters are written to at the end and on SIGUSR1, as JSON; %r is the "
      "rank",

@@ -155,8 +155,13 @@ const Wrong wrong_calls[] = {
      }},
     {"mismatched collective",
      [] {
+       int block[3] = {}, blocks[2];
+       MPI_Gather(block, 3, MPI_INT, blocks, 2, MPI_INT, 0, MPI_COMM_SELF);
+     }},
+    {"one buffer twice",
+     [] {
        int blocks[4] = {};
-       MPI_Gather(blocks, 3, MPI_INT, blocks, 2, MPI_INT, 0, MPI_COMM_SELF);
+       MPI_Gather(blocks, 2, MPI_INT, blocks, 2, MPI_INT, 0, MPI_COMM_SELF);
      }},
     {"not there yet",
      [] {

@@ -13,7 +13,7 @@
 
 namespace headway::api {
 
-inline constexpr int unset = INT32_MIN;
+inline constexpr int unset = base::nobody;
 
 // The story of a call, told when it fails.
 struct Story {
@@ -37,10 +37,10 @@ Handle handle_of(uintptr_t value) {
 }
 
 // Tells the error to the handler of the story's communicator (or the one for calls without a
-// communicator) and returns `code` if the handler does. `why`: what is wrong; `remedy`: what to
-// do, or null.
+// communicator) and returns `code` if the handler does. `why`: what is wrong; `remedy`: what to do,
+// `cause`: how it came about; null: what is usual for this class.
 [[gnu::cold, gnu::noinline]] int raise(const Story& story, int code, const char* why,
-                                       const char* remedy = nullptr);
+                                       const char* remedy = nullptr, const char* cause = nullptr);
 // The same for an Outcome that the engine gave.
 [[gnu::cold, gnu::noinline]] int raise(const Story& story, Outcome outcome);
 int error_class_of(Outcome outcome);
@@ -83,7 +83,7 @@ inline objects::Registry& registry() { return runtime::process().registry; }
 class Inside {
  public:
   Inside(const char* call, int peer, int tag) {
-    runtime::Whereabouts& where = process().whereabouts;
+    base::Whereabouts& where = process().whereabouts;
     where.peer.store(peer, std::memory_order_relaxed);
     where.tag.store(tag, std::memory_order_relaxed);
     where.call.store(call, std::memory_order_relaxed);

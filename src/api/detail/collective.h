@@ -52,8 +52,7 @@ inline int check_root(const Story& story, int root) {
     return MPI_SUCCESS;
   base::Text<60> why;
   why << "the root " << root << " is not a rank of the communicator";
-  return raise(story, MPI_ERR_ROOT, why.c_str(),
-               "all ranks must pass the same root, from 0 to one less than the size");
+  return raise(story, MPI_ERR_ROOT, why.c_str());
 }
 
 inline bool is_in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
@@ -63,6 +62,20 @@ inline int refuse_in_place(const Story& story, const void* buffer) {
   if (!is_in_place(buffer)) [[likely]]
     return MPI_SUCCESS;
   return raise(story, MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer of this rank");
+}
+
+// Refuses buffers that share memory where the standard wants two: what is read would be overwritten
+// meanwhile. Data with gaps may lie in one another's gaps, and are not looked at.
+inline int refuse_shared(const Story& story, const collectives::Data& in,
+                         const collectives::Data& out, const char* remedy = nullptr) {
+  if (!in.type || !out.type || !share_memory(in.memory(), out.memory())) [[likely]]
+    return MPI_SUCCESS;
+  return raise(story, MPI_ERR_BUFFER, shared_buffers,
+               remedy
+                   ? remedy
+                   : "pass MPI_IN_PLACE as the send buffer if the result is to replace the data, "
+                     "or use a second buffer",
+               shared_cause);
 }
 
 inline collectives::Data data_of(const Story& story, const void* buffer) {

@@ -19,23 +19,28 @@ void await_all_open();
 // Finds the datatype; raises MPI_ERR_TYPE, MPI_ERR_COUNT or MPI_ERR_BUFFER.
 inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype) {
   story.count = count;
-  if (count < 0) [[unlikely]]
+  if (count < 0) [[unlikely]] {
+    story.type = registry().find_type(value_of(datatype));
     return raise(story, MPI_ERR_COUNT, "the count is negative");
+  }
   const datatypes::Type* type = registry().find_type(value_of(datatype));
   if (!type || !type->committed()) [[unlikely]] {
     story.type = type;
-    return raise(story, MPI_ERR_TYPE,
-                 type ? "the datatype is not committed"
-                 : value_of(datatype) == value_of(MPI_DATATYPE_NULL)
-                     ? "the datatype is MPI_DATATYPE_NULL"
-                     : "the datatype is not valid: it was freed, or never made",
-                 type ? "call MPI_Type_commit before the first use" : nullptr);
+    return raise(
+        story, MPI_ERR_TYPE,
+        type ? "the datatype is not committed"
+        : value_of(datatype) == value_of(MPI_DATATYPE_NULL)
+            ? "the datatype is MPI_DATATYPE_NULL"
+            : "the datatype is not valid: it was freed, or never made",
+        type ? "call MPI_Type_commit once, before the first send or receive with it" : nullptr);
   }
   story.type = type;
   // A derived type may hold absolute addresses (MPI_BOTTOM is the null pointer in this ABI).
   if (!buffer && count > 0 && type->size() > 0 && type->basic() != datatypes::BasicType::none)
       [[unlikely]] {
-    return raise(story, MPI_ERR_BUFFER, "the buffer is a null pointer", "pass the data's address");
+    return raise(story, MPI_ERR_BUFFER, "the buffer is a null pointer",
+                 "look at what the allocation returned, and pass the data's address",
+                 "an allocation that failed or comes later, or a pointer that was never set");
   }
   if (process().engine().guard.any_closed()) [[unlikely]]
     await_open(buffer, count, *type);
@@ -47,10 +52,10 @@ inline int check_destination(Story& story, int rank, int tag) {
   story.tag = tag;
   if ((rank < 0 && rank != MPI_PROC_NULL) || rank >= story.comm->size) [[unlikely]] {
     return raise(story, MPI_ERR_RANK, "there is no such rank in the communicator",
-                 "ranks go from 0 to one less than the communicator's size");
+                 "ranks go from 0 to one less than the size; sends to MPI_PROC_NULL do nothing");
   }
   if (tag < 0) [[unlikely]] {
-    return raise(story, MPI_ERR_TAG, "the tag is negative", "tags go from 0 to MPI_TAG_UB");
+    return raise(story, MPI_ERR_TAG, "the tag is negative");
   }
   return MPI_SUCCESS;
 }
@@ -66,10 +71,19 @@ inline int check_source(Story& story, int rank, int tag) {
   }
   if (tag < 0 && tag != MPI_ANY_TAG) [[unlikely]] {
     return raise(story, MPI_ERR_TAG, "the tag is negative",
-                 "tags go from 0 to MPI_TAG_UB; MPI_ANY_TAG takes all");
+                 "tags go from 0 to MPI_TAG_UB, which is 2147483647 here; MPI_ANY_TAG takes all");
   }
   return MPI_SUCCESS;
 }
+
+// True if both lie in one piece and have a byte in common.
+inline bool share_memory(const protocols::UserMemory& a, const protocols::UserMemory& b) {
+  return a.is_flat() && b.is_flat() && a.bytes() != 0 && b.bytes() != 0 &&
+         a.flat() < b.flat() + b.bytes() && b.flat() < a.flat() + a.bytes();
+}
+inline constexpr char shared_buffers[] =
+    "the send buffer and the receive buffer are the same memory, in whole or in part";
+inline constexpr char shared_cause[] = "the same variable was passed for both";
 
 inline p2p::Address source_of(const Story& story) {
   static_assert(MPI_ANY_SOURCE == matching::any);

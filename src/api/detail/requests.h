@@ -22,8 +22,9 @@ inline protocols::Request* find_request(MPI_Request handle) {
 // Ends a complete request for its user: fills the status (MPI_ERROR untouched), frees it or makes
 // it inactive, and gives back its error code without telling any handler.
 int retire(protocols::Request* request, MPI_Request* handle, MPI_Status* status);
-// Tells the handler of the request's communicator. `call` is the completing call.
-int raise_for(const char* call, objects::Comm* comm, const p2p::Status& status, Outcome outcome);
+// Tells the handler of the story's communicator. The story's call is the completing one; its peer
+// and tag come from the status.
+int raise_for(Story story, const p2p::Status& status, Outcome outcome);
 
 // Stores a new request's handle, or raises MPI_ERR_NO_MEM if there is none.
 int hand_out(const Story& story, protocols::Request* request, MPI_Request* handle);

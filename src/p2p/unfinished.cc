@@ -1,0 +1,53 @@
+#include "p2p/unfinished.h"
+
+namespace headway::p2p {
+namespace {
+
+constexpr uint32_t latest_known = 8;
+
+struct Id {
+  uint32_t index;
+  uint32_t generation;
+};
+
+struct Unfinished {
+  uint32_t count = 0;
+  uint32_t next = 0;  // place in `latest`
+  Id latest[latest_known] = {};
+  void (*let_go)(protocols::Request*) = nullptr;
+};
+constinit Unfinished all;  // changed with the engine held
+
+// The mark by which a request is known to be counted.
+void let_go_counted(protocols::Request* request) {
+  end_unfinished(request);
+  request->on_release(request);
+}
+
+}  // namespace
+
+uint32_t unfinished() { return all.count; }
+
+const protocols::Request* an_unfinished(protocols::Engine& engine) {
+  for (uint32_t i = 0; i < latest_known; ++i) {
+    const Id& id = all.latest[(all.next + i) % latest_known];
+    const protocols::Request* request = engine.find_request(id.index, id.generation);
+    if (id.generation != 0 && request && request->on_release == let_go_counted) return request;
+  }
+  return nullptr;
+}
+
+void begin_unfinished(protocols::Request* request, void (*let_go)(protocols::Request*)) {
+  all.let_go = let_go;
+  request->on_release = let_go_counted;
+  all.latest[all.next++ % latest_known] = {request->pool_index, request->generation};
+  ++all.count;
+}
+
+void end_unfinished(protocols::Request* request) {
+  if (request->on_release != let_go_counted) return;
+  request->on_release = all.let_go;
+  --all.count;
+}
+
+}  // namespace headway::p2p

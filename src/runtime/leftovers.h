@@ -1,0 +1,45 @@
+// Leftovers: what a program has left undone when it calls MPI_Finalize: requests that were never
+// completed, messages that nobody received. Both are mistakes of the program that otherwise show
+// as wrong data, or as a job that hangs here. Each gets one line on stderr; nothing else changes.
+// Thread: the one that finalizes, with the engine held. Owns nothing. Invariant: a line is written
+// at most once, and names the oldest of its kind.
+#pragma once
+#include "objects/registry.h"
+#include "protocols/engine.h"
+
+namespace headway::runtime {
+
+class Leftovers {
+ public:
+  // `quiet`: nothing is told.
+  Leftovers(protocols::Engine& engine, const objects::Registry& registry, const char* host,
+            bool quiet);
+
+  // At the beginning, while the requests are as the program left them.
+  void tell_requests();
+  // Any number of times while this rank waits for the others. A rank that will never be let go,
+  // because its long message has no receive, must not wait for ever in silence: after a moment the
+  // rank that owes the receive tells of it.
+  void look() {
+    if (engine_.unexpected.size() != 0 && !told_) [[unlikely]]
+      tell_late();
+  }
+  // When all ranks have come here: nothing more can arrive.
+  void tell_messages();
+
+ private:
+  void tell_late();
+  bool find_messages(bool all);
+
+  protocols::Engine& engine_;
+  const objects::Registry& registry_;
+  const char* host_;
+  uint64_t begun_;
+  bool quiet_;
+  bool told_;  // of messages
+  // of the last look
+  uint64_t messages_ = 0;
+  const protocols::Arrived* oldest_ = nullptr;
+};
+
+}  // namespace headway::runtime
