@@ -26,7 +26,7 @@ struct Given {
   int ranks = 1;
   std::vector<std::string> export_names, section_environment, job_environment, unset, settings;
   std::vector<std::string> hosts, host_files, outputs;
-  std::string directory, output_directory, stdin_text, bind, library;
+  std::string directory, output_directory, stdin_text, bind, library, color;
   double timeout_s = -1;
   bool tag = false, merge = false, show_binding = false, verbose = false, info = false;
   bool version = false, check = false, help_rows = false;
@@ -166,6 +166,12 @@ void describe(CLI::App& app, Given& given) {
   app.add_option("--stdin", given.stdin_text, "The rank that gets stdin, or none; 0 if not given")
       ->group("Output")
       ->type_name("RANK|none");
+  app.add_option("--color", given.color,
+                 "Colour in mpiexec's own lines and tags; auto: on a terminal, unless NO_COLOR is "
+                 "set")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->group("Output")
+      ->type_name("auto|always|never");
   app.add_flag("--verbose,-v", given.verbose, "Tell what is started")->group("Output");
   app.add_option("--bind-to", given.bind,
                  "core: one core a rank. none: free. Not given: equal shares of the cores if there "
@@ -272,6 +278,11 @@ void merge(Plan& plan, const Given& given) {
   if (!given.bind.empty()) plan.bind = parse_bind(given.bind);
   if (!given.stdin_text.empty()) plan.stdin_rank = parse_stdin(given.stdin_text);
   if (!given.output_directory.empty()) plan.output_directory = given.output_directory;
+  if (!given.color.empty()) {
+    plan.color = given.color == "always"  ? Color::always
+                 : given.color == "never" ? Color::never
+                                          : Color::automatic;
+  }
   if (given.library == "program") plan.library = Library::of_program;
   for (const std::string& word : given.outputs) {
     if (!word.starts_with("tag")) {
@@ -323,6 +334,7 @@ void take_timeout_variable(Plan& plan) {
     throw Refusal{format("the variable MPIEXEC_TIMEOUT wants seconds, not '%s'", text)};
   }
   plan.timeout_s = seconds;
+  plan.timeout_by = "MPIEXEC_TIMEOUT";
 }
 
 CommandLine parse(const std::vector<std::string>& words) {

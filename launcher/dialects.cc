@@ -45,6 +45,7 @@ constexpr Dialect table[] = {
     {"f", Words::one, "hostfile", ""},
     {"machinefile", Words::one, "hostfile", ""},
     {"default-hostfile", Words::one, "hostfile", ""},
+    {"color", Words::one, "color", ""},
     {"library", Words::one, "library", ""},
     {"verbose", Words::none, "verbose", ""},
     {"v", Words::none, "verbose", ""},

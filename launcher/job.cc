@@ -17,6 +17,8 @@ namespace {
 // How long output may still come from what ranks have left behind when they are gone.
 constexpr int64_t drain_ms = 1000;
 constexpr int64_t drain_after_failure_ms = 200;
+// Between the first look at the ranks and the time limit.
+constexpr int64_t look_before_ms = 500;
 
 }  // namespace
 
@@ -47,7 +49,11 @@ int Job::run() {
   if (!prepare_sinks() || !prepare_signals() || !prepare_descriptors()) return 1;
   route_sentences(speak, this);
   out_of_memory_before_ = out_of_memory_kills();
-  if (plan_.timeout_s) timeout_at_ = now_ms() + static_cast<int64_t>(*plan_.timeout_s * 1000);
+  if (plan_.timeout_s) {
+    const auto limit_ms = static_cast<int64_t>(*plan_.timeout_s * 1000);
+    timeout_at_ = now_ms() + limit_ms;
+    look_at_ = timeout_at_ - std::min(look_before_ms, limit_ms / 2);
+  }
   if (!start_ranks()) begin_ending(exit_code_, "");
   loop();
   close_streams();
@@ -119,8 +125,11 @@ void Job::check_lost_output(Sink& sink) {
   const bool first = !output_lost_;
   output_lost_ = true;
   if (first && &sink != &sink_for(STDERR_FILENO)) {
-    say(format("cannot write %s: %s; output is being lost, the job goes on", sink.name().c_str(),
-               strerror(sink.error())));
+    const bool full = sink.error() == ENOSPC || sink.error() == EDQUOT;
+    say(format("cannot write %s: %s; output is being lost, the job goes on%s", sink.name().c_str(),
+               strerror(sink.error()),
+               full ? ". Likely remedy: make room there, or choose another folder with --output-dir"
+                    : ""));
   }
 }
 
@@ -248,10 +257,14 @@ int Job::timeout() const {
   const auto consider = [&next](int64_t time) {
     if (time >= 0 && (next < 0 || time < next)) next = time;
   };
-  for (const int64_t time : {decide_at_, kill_at_, give_up_at_, drain_until_, notice_at_}) {
+  for (const int64_t time :
+       {decide_at_, kill_at_, give_up_at_, drain_until_, notice_at_, pass_on_at_}) {
     consider(time);
   }
-  if (!ending_) consider(timeout_at_);
+  if (!ending_) {
+    consider(timeout_at_);
+    consider(look_at_);
+  }
   if (output_->is_terminal() || (errors_ && errors_->is_terminal())) {
     for (const Rank& rank : ranks_) {
       consider(rank.output.prompt_due());
@@ -272,7 +285,12 @@ void Job::on_time() {
     return true;
   };
   if (due(decide_at_)) decide();
+  if (!ending_ && due(look_at_)) {
+    seen_ = look();
+    seen_at_ = now;
+  }
   if (!ending_ && due(timeout_at_)) end_by_timeout();
+  if (due(pass_on_at_)) pass_interrupt_on();
   if (due(notice_at_) && running() != 0) {
     say("waiting for the ranks to end; a second Ctrl-C kills them");
   }

@@ -18,6 +18,7 @@
 #include "pmi_server.h"
 #include "poller.h"
 #include "watchdog.h"
+#include "whereabouts.h"
 
 namespace headway::launcher {
 
@@ -51,6 +52,7 @@ class Job {
     int code;
     bool by_signal;
     std::string what;  // follows "rank N (...) "
+    const char* hint = "";
   };
 
   // job_start.cc
@@ -64,7 +66,7 @@ class Job {
   bool open_file(std::unique_ptr<Sink>& sink, int rank, const char* suffix);
   int input_for(int rank);
   bool passes_through() const;
-  std::string tag_of(int rank) const;
+  std::string tag_of(int rank, const Sink& sink) const;
 
   // job.cc: the loop
   void loop();
@@ -80,6 +82,13 @@ class Job {
   int timeout() const;
   void on_time();
   void close_streams();
+
+  // job_look.cc: where the ranks stand when the job is ended from outside
+  std::vector<Seen> look() const;
+  std::string where() const;
+  bool is_stuck(const std::vector<Seen>& now) const { return seen_at_ >= 0 && now == seen_; }
+  bool tells_before(int signal);
+  void pass_interrupt_on();
 
   // job_end.cc: deaths, signals
   void read_signals();
@@ -134,6 +143,11 @@ class Job {
   int64_t timeout_at_ = -1;
   int64_t drain_until_ = -1;
   int64_t notice_at_ = -1;
+  int64_t look_at_ = -1;     // a first look at the ranks, some time before the time limit
+  int64_t pass_on_at_ = -1;  // an interrupt that waits for the second look
+  // The first look: ranks that stand at the same places at the second one are stuck.
+  std::vector<Seen> seen_;
+  int64_t seen_at_ = -1;
 };
 
 }  // namespace headway::launcher

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "channel.h"
+#include "hints.h"
 #include "hosts.h"
 #include "job.h"
 #include "say.h"
@@ -86,6 +87,7 @@ void Job::on_signal(const signalfd_siginfo& info) {
       if (shared && number != SIGHUP) return;
       if (interrupted_by_ != 0 || ending_) {
         if (!ending_) begin_ending(128 + number, "");
+        pass_on_at_ = -1;
         kill_at_ = now_ms();
         return;
       }
@@ -93,7 +95,7 @@ void Job::on_signal(const signalfd_siginfo& info) {
       if (number == SIGINT && sink_for(STDERR_FILENO).is_terminal()) {
         notice_at_ = now_ms() + notice_ms;
       }
-      signal_ranks(number);
+      if (!tells_before(number)) signal_ranks(number);
       return;
     case SIGTSTP:
       if (!shared) signal_ranks(SIGTSTP);
@@ -152,10 +154,12 @@ void Job::on_end(int number, int status) {
     const int signal = WTERMSIG(status);
     std::string what = "was killed by " + name_of_signal(signal);
     if (WCOREDUMP(status)) what += ", core dumped";
+    const char* hint = hint_for_signal(signal);
     if (signal == SIGKILL && out_of_memory_kills() > out_of_memory_before_) {
       what += ", and the kernel has just killed for want of memory (see dmesg)";
+      hint = hint_out_of_memory;
     }
-    suspect({number, 128 + signal, true, what});
+    suspect({number, 128 + signal, true, what, hint});
   } else if (WEXITSTATUS(status) != 0) {
     const int code = WEXITSTATUS(status);
     if (stage == Stage::left) {
@@ -167,10 +171,11 @@ void Job::on_end(int number, int status) {
     } else {
       suspect({number, code, false,
                format("ended with code %d%s", code,
-                      stage == Stage::inside ? " before MPI_Finalize" : "")});
+                      stage == Stage::inside ? " before MPI_Finalize" : ""),
+               ""});
     }
   } else if (stage == Stage::inside) {
-    suspect({number, 1, false, "ended without MPI_Finalize"});
+    suspect({number, 1, false, "ended without MPI_Finalize", hint_no_finalize});
   }
   check_waiting();
 }
@@ -183,7 +188,8 @@ void Job::check_waiting() {
   const bool joined = pmi_->stage(*missing) != Stage::outside;
   suspect({*missing, 1, false,
            joined ? "has ended, while other ranks wait for it in MPI"
-                  : "ended without MPI_Init, while other ranks wait for it there"});
+                  : "ended without MPI_Init, while other ranks wait for it there",
+           joined ? hint_no_finalize : hint_no_init});
 }
 
 void Job::on_pmi_event(int number, const PmiEvent& event) {
@@ -191,14 +197,19 @@ void Job::on_pmi_event(int number, const PmiEvent& event) {
   if (event.kind == PmiEvent::Kind::garbage) {
     suspect(
         {number, 1, false,
-         "wrote to the descriptor that belongs to the launcher (PMI_FD): \"" + event.text + "\""});
+         "wrote to the descriptor that belongs to the launcher (PMI_FD): \"" + event.text + "\"",
+         ""});
     return;
   }
   // A shell sees eight bits of a code, and a job that was aborted must never look well.
   const int code = event.code & 0xff;
-  std::string what = format("called MPI_Abort with code %d", event.code);
-  if (!event.text.empty()) what += ": " + event.text;
-  suspect({number, code == 0 ? 1 : code, false, what});
+  // Our library says so when it was not the program that called MPI_Abort.
+  constexpr std::string_view own = "headway: ";
+  const bool by_library = event.text.starts_with(own);
+  std::string what = format(
+      by_library ? "ended the job with code %d" : "called MPI_Abort with code %d", event.code);
+  if (!event.text.empty()) what += ": " + event.text.substr(by_library ? own.size() : 0);
+  suspect({number, code == 0 ? 1 : code, false, what, ""});
 }
 
 void Job::suspect(Failure failure) {
@@ -216,8 +227,9 @@ void Job::suspect(Failure failure) {
 void Job::decide() {
   decide_at_ = -1;
   if (!failure_ || ending_) return;
-  begin_ending(failure_->code,
-               describe(failure_->rank) + " " + failure_->what + others_ended(failure_->rank));
+  begin_ending(failure_->code, describe(failure_->rank) + " " + failure_->what +
+                                   others_ended(failure_->rank) +
+                                   (*failure_->hint ? std::string(".") + failure_->hint : ""));
 }
 
 void Job::begin_ending(int code, const std::string& sentence) {
@@ -241,9 +253,11 @@ void Job::end_by_timeout() {
     }
     who += (who.empty() ? "" : ", ") + std::to_string(number);
   }
+  const std::string places = where();  // before they are asked to end
   begin_ending(exit_timeout,
-               format("the time of %g s (--timeout) is over; still running: rank%s %s",
-                      *plan_.timeout_s, running() == 1 ? "" : "s", who.c_str()));
+               format("the time of %g s (%s) is over; still running: rank%s %s", *plan_.timeout_s,
+                      plan_.timeout_by, running() == 1 ? "" : "s", who.c_str()));
+  if (!places.empty()) say(places);
 }
 
 }  // namespace headway::launcher

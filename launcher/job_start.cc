@@ -118,10 +118,12 @@ bool Job::passes_through() const {
   return size_ == 1 && !plan_.tag_output && plan_.output_directory.empty();
 }
 
-std::string Job::tag_of(int rank) const {
+std::string Job::tag_of(int rank, const Sink& sink) const {
   if (!plan_.tag_output) return "";
   const int width = static_cast<int>(std::to_string(size_ - 1).size());
-  return format("[%*d] ", width, rank);
+  const std::string tag = format("[%*d]", width, rank);
+  const bool to_file = !plan_.output_directory.empty();
+  return (to_file ? tag : paint_tag(sink.fd(), tag, rank)) + " ";
 }
 
 bool Job::open_file(std::unique_ptr<Sink>& sink, int rank, const char* suffix) {
@@ -166,7 +168,7 @@ bool Job::open_channels(Rank& rank, int number, ChildRecipe& recipe) {
   Sink& output_sink = to_files ? *rank.output_file : *output_;
   const Channel output = make_channel(output_sink.is_terminal() ? output_sink.fd() : -1);
   if (output.ours < 0) return false;
-  rank.output.open(output.ours, &output_sink, tag_of(number));
+  rank.output.open(output.ours, &output_sink, tag_of(number, output_sink));
   recipe.output = recipe.errors = output.theirs;
   poller_.add(output.ours, EPOLLIN, Source::output, number);
   if (plan_.merge_stderr) return true;
@@ -174,7 +176,7 @@ bool Job::open_channels(Rank& rank, int number, ChildRecipe& recipe) {
   Sink& errors_sink = to_files ? *rank.errors_file : sink_for(STDERR_FILENO);
   const Channel errors = make_channel(errors_sink.is_terminal() ? errors_sink.fd() : -1);
   if (errors.ours < 0) return false;
-  rank.errors.open(errors.ours, &errors_sink, tag_of(number));
+  rank.errors.open(errors.ours, &errors_sink, tag_of(number, errors_sink));
   recipe.errors = errors.theirs;
   poller_.add(errors.ours, EPOLLIN, Source::errors, number);
   return true;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "binding.h"
+#include "color.h"
 #include "command_line.h"
 #include "info.h"
 #include "job.h"
@@ -78,6 +79,7 @@ int main(int argc, char** argv) {
   fill_standard_streams();
   const CommandLine line = parse_command_line(std::vector<std::string>(argv + 1, argv + argc));
   if (line.exit_code >= 0) return line.exit_code;
+  choose_colors(line.plan.color);
   if (line.plan.show_info) {
     print_info(line.plan);
     return 0;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "color.h"
+
 namespace headway::launcher {
 
 using Assignment = std::pair<std::string, std::string>;  // environment: name, value
@@ -27,11 +29,13 @@ struct Plan {
   std::vector<Assignment> environment;  // for all sections
   std::vector<std::string> unset;       // for all sections
   std::optional<double> timeout_s;
+  const char* timeout_by = "--timeout";  // or the variable that set it
   Bind bind = Bind::automatic;
   bool show_binding = false;
   bool tag_output = false;
   bool merge_stderr = false;
   bool verbose = false;
+  Color color = Color::automatic;
   std::string output_directory;
   int stdin_rank = 0;  // -1: none
   Library library = Library::ours;

@@ -190,6 +190,13 @@ void PmiServer::get(int rank, const pmi::Line& line) {
   }
 }
 
+std::string PmiServer::text(int rank, const std::string& key) const {
+  const auto round = rounds_.find(ranks_[size_t(rank)]->round);
+  if (round == rounds_.end()) return "";
+  const auto found = round->second.texts.find(key);
+  return found == round->second.texts.end() ? "" : found->second;
+}
+
 void PmiServer::name_service(int rank, const pmi::Line& line, std::string_view name) {
   const std::string service = text_of(line, "service");
   const auto found = services_.find(service);

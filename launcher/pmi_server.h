@@ -44,6 +44,9 @@ class PmiServer {
   // A rank that others wait for in a barrier and that has ended, so that they wait in vain.
   std::optional<int> missing() const;
 
+  // What was put under that key in the rank's present round, or "".
+  std::string text(int rank, const std::string& key) const;
+
   Stage stage(int rank) const { return ranks_[size_t(rank)]->stage; }
 
  private:

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,6 +39,23 @@ std::string search_path(const Section& section) {
   return path ? path : "/usr/local/bin:/usr/bin:/bin";
 }
 
+// Programs of that folder with nearly that name: "; did you mean ./hello?", or "".
+std::string near_programs(const std::string& folder, const std::string& prefix,
+                          const std::string& name) {
+  NearNames near(name);
+  DIR* list = opendir(folder.empty() ? "." : folder.c_str());
+  if (!list) return "";
+  while (const dirent* entry = readdir(list)) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + entry->d_name;
+    if (is_regular(path) && access(path.c_str(), X_OK) == 0) near.offer(entry->d_name);
+  }
+  closedir(list);
+  return near.question(prefix);
+}
+
+constexpr const char* not_there_hint =
+    " Likely cause: a mistyped name, another folder, or a program that is not built yet.";
+
 Program judge(const Section& section, const std::string& path) {
   Program program;
   program.path = path;
@@ -45,8 +63,13 @@ Program judge(const Section& section, const std::string& path) {
   struct stat status;
   if (stat(seen.c_str(), &status) != 0) {
     program.exit_code = errno == ENOENT || errno == ENOTDIR ? exit_not_found : exit_cannot_execute;
+    const size_t slash = path.rfind('/');
+    const std::string prefix = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    const std::string question =
+        near_programs(in_directory(section, prefix), prefix, path.substr(prefix.size()));
     program.explanation = program.exit_code == exit_not_found
-                              ? format("there is no program %s", seen.c_str())
+                              ? format("there is no program %s%s%s", seen.c_str(),
+                                       question.empty() ? "." : question.c_str(), not_there_hint)
                               : format("cannot look at %s: %s", seen.c_str(), strerror(errno));
   } else if (S_ISDIR(status.st_mode)) {
     program.exit_code = exit_cannot_execute;
@@ -86,6 +109,8 @@ Program find_program(const Section& section) {
   program.explanation =
       format("there is no program %s, neither on the PATH nor in %s", name.c_str(),
              section.directory.empty() ? "this folder" : section.directory.c_str());
+  const std::string question = near_programs(section.directory, "./", name);
+  program.explanation += (question.empty() ? "." : question) + not_there_hint;
   return program;
 }
 

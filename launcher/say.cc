@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "color.h"
+
 namespace headway::launcher {
 namespace {
 
@@ -43,7 +45,7 @@ void route_sentences(Speaker speaker, void* context) {
 }
 
 void say(std::string_view sentence) {
-  std::string line = "mpiexec: ";
+  std::string line = paint_name(STDERR_FILENO, "mpiexec:") + " ";
   line.append(sentence).append("\n");
   if (speaker_now) return speaker_now(speaker_context, line);
   std::string_view rest = line;
@@ -81,10 +83,10 @@ void NearNames::offer(std::string_view candidate) {
   }
 }
 
-std::string NearNames::question() const {
+std::string NearNames::question(const std::string& prefix) const {
   std::vector<std::string> names;
   for (const Found& found : best_) {
-    if (!found.text.empty()) names.push_back(found.text);
+    if (!found.text.empty()) names.push_back(prefix + found.text);
   }
   if (names.empty()) return "";
   std::string text = "; did you mean " + names[0];

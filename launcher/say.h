@@ -23,7 +23,8 @@ class NearNames {
   explicit NearNames(std::string name) : name_(std::move(name)) {}
   void offer(std::string_view candidate);
   // "; did you mean A, B or C?", or "" if nothing is near.
-  std::string question() const;
+  // `prefix` goes before each name.
+  std::string question(const std::string& prefix = "") const;
 
  private:
   std::string name_;

@@ -5,8 +5,8 @@ import re
 import signal
 import time
 
-from harness import (LIMIT, Paths, alive, case, equal, expect, folder, pids_in, python, run, start,
-                     wait_until, write_pid)
+from harness import (LIMIT, Paths, Terminal, alive, case, environment, equal, expect, folder, mistake,
+                     pids_in, python, run, start, wait_until, write_pid)
 
 FOREVER = "time.sleep(1000)\n"
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -30,6 +30,7 @@ def exit_codes():
         "os.kill(os.getpid(), signal.SIGSEGV) if os.environ['PMI_RANK'] == '2' else 0\n" + FOREVER))
     equal(result.code, 128 + signal.SIGSEGV, "code of a crash", result)
     death_line(result, 2, "SIGSEGV")
+    expect("Likely cause: an index" in result.err and "Likely remedy: " in result.err, "hint", result)
 
 
 @case
@@ -170,9 +171,56 @@ def time_limit():
 
 @case
 def time_limit_of_the_environment():
-    from harness import environment
     result = run("-n", "2", "sleep", "1000", env=environment(MPIEXEC_TIMEOUT="0.3"))
     equal(result.code, 124, "exit code", result)
+    expect("of 0.3 s (MPIEXEC_TIMEOUT) is over" in result.err, "who set it", result)
+
+
+WHERE = r"rank 0 is in MPI_Send \(destination 1, tag 3\), rank 1 is in MPI_Send \(destination 0, "
+WHERE += r"tag 3\), and nothing has changed for \d\.\d s\. Likely cause: .* Likely remedy: "
+
+
+@case
+def time_limit_tells_where_the_ranks_stand():
+    result = run("--timeout", "1.5", "-n", "2", mistake("sends_first"))
+    equal((result.code, len(result.own_lines)), (124, 2), "code and lines", result)
+    expect(re.search(WHERE, result.own_lines[1]), "where they stand", result)
+
+
+@case
+def interrupt_tells_where_the_ranks_stand():
+    """Whoever ends a job that hangs wants to know where; and only then."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        job = start("-n", "2", mistake("sends_first"))
+        time.sleep(1)
+        job.send_signal(number)
+        _, err = job.communicate(timeout=LIMIT)
+        equal(job.returncode, 128 + number, f"exit code\n{err}")
+        expect(re.search(WHERE, err), f"where they stand: {err}")
+    with folder() as path:
+        job, _ = send_when_ready(path, 2, signal.SIGINT, write_pid(path) + FOREVER)
+        _, err = job.communicate(timeout=LIMIT)
+        expect("MPI_" not in err and "nothing has changed" not in err, f"nothing is known: {err}")
+
+
+@case
+def a_rank_that_never_comes_to_mpi_init():
+    result = run("--timeout", "1.5", "-n", "1", mistake("receives_first"), ":", "-n", "1", "sleep",
+                 "1000")
+    equal((result.code, len(result.own_lines)), (124, 2), "code and lines", result)
+    expect(re.search("rank 0 is in MPI_Init, rank 1 is before MPI_Init, and nothing .*Likely cause: "
+                     "rank 1 .*Likely remedy: ", result.err), "where they stand", result)
+
+
+@case
+def killed_mpiexec_takes_a_lone_rank_at_a_terminal():
+    """One rank at a terminal shares its group with mpiexec, and still does not outlive it."""
+    with folder() as path:
+        with Terminal("-n", "1", *python(write_pid(path) + FOREVER)) as terminal:
+            pids = pids_in(path, 1)
+            os.kill(terminal.pid, signal.SIGKILL)
+            equal(terminal.end(), -signal.SIGKILL, "mpiexec")
+            wait_until(lambda: not any(map(alive, pids)), "the rank is gone", 2)
 
 
 def send_when_ready(path, ranks, number, code, more=()):

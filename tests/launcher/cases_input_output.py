@@ -4,8 +4,8 @@ import os
 import subprocess
 import time
 
-from harness import (PYTHON, Skipped, Terminal, case, equal, expect, folder, pids_in, python,
-                     read_file, run, write_pid)
+from harness import (PYTHON, Skipped, Terminal, case, environment, equal, expect, folder, pids_in,
+                     python, read_file, run, write_pid)
 
 # Writes numbered lines of many lengths, in pieces that end anywhere.
 FLOOD = """
@@ -193,6 +193,72 @@ def a_terminal_for_a_terminal():
         expect("tty True True True" in terminal.text, f"one rank has ours: {terminal.text!r}")
     result = run("-n", "2", *python("print(os.isatty(1), os.isatty(2))"))
     equal(result.out, "False False\n" * 2, "no terminal where we have none", result)
+
+
+@case
+def stderr_stays_apart():
+    """At a terminal too each stream has its own, and a file gets its own alone."""
+    both = python("print('to stdout'); print('to stderr', file=sys.stderr)")
+    for more in ((), ("-l",)):
+        result = run(*more, "-n", "2", *both)
+        equal((result.out.count("to stdout"), result.out.count("to stderr")), (2, 0), "stdout", result)
+        equal((result.err.count("to stdout"), result.err.count("to stderr")), (0, 2), "stderr", result)
+    result = run("--merge-stderr", "-n", "2", *both)
+    equal((result.out.count("to stderr"), result.err), (2, ""), "merged when asked for", result)
+    with folder() as path:
+        script = os.path.join(path, "both")
+        with open(script, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\necho to stdout; echo to stderr >&2\n")
+        os.chmod(script, 0o755)
+        # A shell at the terminal, as a job of one rank, sends one stream of another job to a file.
+        shell = f"exec {command()[0]} -n 2 {script} 2> {path}/err"
+        with Terminal("-n", "1", "sh", "-c", shell) as terminal:
+            equal(terminal.end(), 0, f"exit code, after {terminal.text!r}")
+        equal(terminal.text.count("to stdout"), 2, f"the terminal: {terminal.text!r}")
+        expect("to stderr" not in terminal.text, f"nothing else there: {terminal.text!r}")
+        equal(read_file(path + "/err"), "to stderr\n" * 2, "the file")
+
+
+COLOR = "\x1b["
+
+
+@case
+def colour_only_where_it_is_wanted():
+    words = ("-l", "-n", "2", "sh", "-c", "exit 3")
+    for variables, more, coloured in (
+        (dict(TERM="xterm"), (), True),
+        (dict(TERM="xterm", NO_COLOR="1"), (), False),
+        (dict(TERM="xterm", NO_COLOR=""), (), True),  # as no-color.org says
+        (dict(TERM="dumb"), (), False),
+        (dict(TERM=None), (), False),
+        (dict(TERM="xterm"), ("--color", "never"), False),
+        (dict(TERM="xterm", NO_COLOR="1"), ("--color=always",), True),
+    ):
+        env = environment(**{"NO_COLOR": None, **variables})
+        with Terminal(*more, *words, env=env) as terminal:
+            equal(terminal.end(), 3, f"exit code, after {terminal.text!r}")
+        equal(COLOR in terminal.text, coloured, f"{variables} {more}: {terminal.text!r}")
+        expect("ended with code 3" in terminal.text, f"the sentence: {terminal.text!r}")
+    xterm = environment(TERM="xterm", NO_COLOR=None)
+    result = run(*words, env=xterm)
+    expect(COLOR not in result.err + result.out, "a pipe gets none", result)
+    result = run("--color", "always", "-l", "-n", "2", "echo", "x", env=xterm)
+    expect(result.out.count(COLOR) == 4, "unless it is asked for", result)
+    with folder() as path:
+        run("--color", "always", "--output-dir", path, "-l", "-n", "1", "echo", "x", env=xterm)
+        equal(read_file(path + "/rank.0.out"), "[0] x\n", "a file never")
+    result = run("--color", "sometimes", "true")
+    equal(result.code, 2, "exit code", result)
+
+
+@case
+def no_stdin_at_a_terminal():
+    """What is typed stays for whoever comes after the job."""
+    code = python("print('read', repr(sys.stdin.read()))")
+    for ranks in ("1", "2"):
+        with Terminal("--stdin", "none", "-n", ranks, *code) as terminal:
+            equal(terminal.end(), 0, f"exit code, after {terminal.text!r}")
+            equal(terminal.text.count("read ''"), int(ranks), f"ends at once: {terminal.text!r}")
 
 
 @case

@@ -44,6 +44,15 @@ def cache(peer):
     return folder
 
 
+def mistake(name):
+    """A wrong program of tests/mistakes, which is linked with the library."""
+    build = os.path.dirname(os.path.dirname(Paths.mpiexec))
+    path = os.path.join(build, "tests", "mistakes", name)
+    if not os.path.exists(path):
+        raise Skipped(f"{path} is not built")
+    return path
+
+
 class Result:
     def __init__(self, code, out, err, seconds):
         self.code, self.out, self.err, self.seconds = code, out, err, seconds
