@@ -1,0 +1,13 @@
+#include <mpi.h>
+
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  /* mistake */
+  if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 0);
+  /* end */
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,199 @@
+"""The commonest mistakes of users of MPI: each a small program or a command, what it must print, and
+what to say about it. The page docs/mistakes.md is made of this and of what is really printed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+MPI_ERROR = r"^headway: rank {rank} on \S+: {call} failed: .*Likely remedy: \w.*The job ends"
+
+
+@dataclasses.dataclass(frozen=True)
+class Mistake:
+    name: str  # of the program in programs/, too, if there is a source
+    title: str
+    about: str
+    says: tuple[str, ...]  # patterns that the output must have
+    code: int
+    ranks: int = 2
+    options: tuple[str, ...] = ()  # of mpiexec
+    environment: tuple[tuple[str, str], ...] = ()
+    before: str = ""  # a shell line before it; $DIR is an empty folder
+    command: str = ""  # instead of mpiexec -n RANKS OPTIONS ./NAME
+    program: str = ""  # whose source is not shown
+
+    @property
+    def line(self) -> str:
+        if self.command:
+            return self.command
+        words = ["mpiexec", "-n", str(self.ranks), *self.options, f"./{self.program or self.name}"]
+        return " ".join(words)
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    title: str
+    mistakes: tuple[Mistake, ...]
+
+
+def call(rank: int, name: str, *more: str) -> tuple[str, ...]:
+    return (MPI_ERROR.format(rank=rank, call=name), *more)
+
+
+SECTIONS = (
+    Section("Arguments", (
+        Mistake("wrong_count", "A count that is too large",
+                "A product of two lengths overflows an `int`. Where it comes out negative it is seen; "
+                "use `MPI_Count` and the functions that end in `_c`.",
+                call(1, "MPI_Send", "destination 0, tag 3, count -2147483648, datatype MPI_DOUBLE",
+                     "MPI_ERR_COUNT",
+                     "ends in _c"), 2),
+        Mistake("null_buffer", "An allocation that failed",
+                "",
+                call(1, "MPI_Send", "null pointer", "destination 0, tag 4, count 1000",
+                     "8000 bytes", "MPI_ERR_BUFFER"), 1),
+        Mistake("bad_rank", "A neighbour that does not exist",
+                "`MPI_PROC_NULL` stands for nobody: sends to it and receives from it return at once.",
+                call(1, "MPI_Send", "destination 2, tag 3, count 1, datatype MPI_INT, 4 bytes",
+                     "MPI_COMM_WORLD of 2 ranks", "MPI_ERR_RANK", "MPI_PROC_NULL"), 6),
+        Mistake("bad_tag", "A tag out of range", "",
+                call(1, "MPI_Send", "the tag is negative", "tag -1294967295", "MPI_ERR_TAG",
+                     "2147483647"), 4),
+        Mistake("bad_root", "A root that does not exist",
+                "The program wants two ranks and got one.",
+                call(0, "MPI_Bcast", "the root 1", "MPI_COMM_WORLD of 1 rank", "MPI_ERR_ROOT",
+                     "mpiexec -n"), 8, ranks=1),
+        Mistake("uncommitted_type", "A datatype that was not committed", "",
+                call(1, "MPI_Send", "not committed", "a derived datatype of 64 bytes",
+                     "MPI_ERR_TYPE", "MPI_Type_commit"), 3),
+        Mistake("freed_communicator", "A communicator that was freed", "",
+                call(1, "MPI_Send", "freed, or never made", "destination 0, tag 2, count 1",
+                     "MPI_ERR_COMM",
+                     "MPI_Comm_free"), 5),
+        Mistake("null_communicator", "A communicator that this rank is not in", "",
+                call(1, "MPI_Barrier", "MPI_COMM_NULL", "MPI_ERR_COMM"), 5),
+        Mistake("wrong_operation", "An operation that the datatype does not have", "",
+                call(1, "MPI_Allreduce", "MPI_BOR is not defined", "MPI_DOUBLE", "MPI_ERR_OP"), 10),
+        Mistake("aliased_buffers", "One buffer for sending and receiving",
+                "It often seems to work with one library and one size, and gives wrong sums with "
+                "another.",
+                call(1, "MPI_Allreduce", "same memory", "count 1, datatype MPI_DOUBLE, 8 bytes",
+                     "MPI_ERR_BUFFER", "MPI_IN_PLACE"), 1),
+        Mistake("sendrecv_one_buffer", "One buffer for both halves of MPI_Sendrecv", "",
+                call(1, "MPI_Sendrecv", "same memory", "destination 0, tag 6", "MPI_ERR_BUFFER",
+                     "MPI_Sendrecv_replace"), 1),
+    )),
+    Section("Messages that do not fit", (
+        Mistake("truncation", "A receive that is too short", "",
+                call(1, "MPI_Recv", "16 bytes.* 8 ", "source 0, tag 8, count 2", "MPI_ERR_TRUNCATE",
+                     "MPI_Probe"), 15),
+        Mistake("wrong_datatype", "Different datatypes on both sides",
+                "A datatype is not sent along, so no library sees the difference by itself. Where the "
+                "sizes differ, the length shows it; an `MPI_FLOAT` that is received as an `MPI_INT` "
+                "gives numbers without meaning, and no message.",
+                call(1, "MPI_Recv", "800 bytes.* 400", "count 100, datatype MPI_INT",
+                     "MPI_ERR_TRUNCATE", "wider datatype"), 15),
+        Mistake("mismatched_collectives", "Different collectives", "",
+                call(1, "MPI_Allreduce", "disagree", "MPI_ERR_TRUNCATE", "another collective"), 15),
+        Mistake("mismatched_counts", "Different counts in a collective",
+                "`MPI_Gatherv` is for parts of different lengths.",
+                call(0, "MPI_Gather", "disagree", "MPI_ERR_TRUNCATE", "another count"), 15),
+    )),
+    Section("Begin and end", (
+        Mistake("before_init", "A call before MPI_Init", "",
+                (r"^headway: MPI_Comm_rank was called before MPI_Init\. Likely cause: .*"
+                 "Likely remedy: call MPI_Init", "ended with code 1"), 1, ranks=1),
+        Mistake("after_finalize", "A call after MPI_Finalize", "",
+                (r"^headway: rank 1 on \S+: MPI_Barrier was called after MPI_Finalize\. Likely cause: "
+                 ".*Likely remedy: ", "ended with code 1 after MPI_Finalize"), 1),
+        Mistake("no_finalize", "An end without MPI_Finalize",
+                "The job would hang, as the others wait for this rank; so it is ended, and its code is "
+                "never 0.",
+                ("rank 1 .* ended without MPI_Finalize; the other rank is ended. Likely cause: .*"
+                 "Likely remedy: ",), 1),
+        Mistake("abort_with_zero", "MPI_Abort with code 0",
+                "A job that was aborted never ends with 0: a script would take it for well.",
+                (r"^headway: rank 1 on \S+: MPI_Abort was called on MPI_COMM_WORLD with code 0",
+                 "rank 1 .* called MPI_Abort with code 0; the other rank is ended"), 1),
+    )),
+    Section("Requests and messages that are left over", (
+        Mistake("missing_wait", "A missing MPI_Wait",
+                "The program goes on to its end, and `--set FINALIZE_CHECK=off` keeps it silent.",
+                (r"^headway: rank 1 on \S+: MPI_Finalize was called, and 1 request was never completed "
+                 r"\(a send, destination 0, tag 3, 4 bytes, communicator MPI_COMM_WORLD of 2 ranks\)"
+                 r"\. Likely cause: .*Likely remedy: ",), 0),
+        Mistake("request_reuse", "A request that is completed twice", "",
+                call(1, "MPI_Wait", "freed or completed before", "MPI_ERR_REQUEST"), 7),
+        Mistake("unmatched_message", "A message that nobody receives",
+                "A short message is gone before its receive; so the program ends, but for this line.",
+                (r"^headway: rank 1 on \S+: MPI_Finalize was called, and 1 message was never received "
+                 r"\(source 0, tag 17, 4 bytes, communicator MPI_COMM_WORLD of 2 ranks\)\. Likely "
+                 "cause: .*Likely remedy: ",), 0),
+        Mistake("unmatched_long_message", "A long message that nobody receives",
+                "A long message waits for its receive, and so does the job. The rank that owes the "
+                "receive tells of it after a second.",
+                (r"^headway: rank 1 on \S+: MPI_Finalize .* 1 message was never received "
+                 r"\(source 0, tag 17, 800000 bytes", "rank 0 is in MPI_Wait .peer 1, tag 17., rank 1 "
+                 "is in MPI_Finalize", "rank 1 is done"), 124, options=("--timeout", "3")),
+    )),
+    Section("Ranks that wait for each other", (
+        Mistake("sends_first", "Both send first",
+                "It works with short messages, which are on their way at once, and hangs with long "
+                "ones (here above the 16 MB of `SEND_AHEAD`). `--timeout` ends a job that hangs, and tells where the ranks stand; so does "
+                "Ctrl-C.",
+                (r"the time of 2 s \(--timeout\) is over; still running: ranks 0, 1",
+                 r"rank 0 is in MPI_Send \(destination 1, tag 3\), rank 1 is in MPI_Send \(destination "
+                 r"0, tag 3\), and nothing has changed for .*Likely cause: .*Likely remedy: "), 124,
+                options=("--timeout", "2")),
+        Mistake("receives_first", "Both receive first", "",
+                (r"rank 0 is in MPI_Recv \(source 1, tag 3\), rank 1 is in MPI_Recv \(source 0, tag 3"
+                 r"\), and nothing .*Likely cause: .*Likely remedy: ",), 124,
+                options=("--timeout", "2")),
+        Mistake("skipped_collective", "A collective in a branch that only some ranks take", "",
+                ("rank 0 is in MPI_Barrier, rank 1 is in MPI_Finalize, and nothing .*Likely cause: "
+                 "rank 1 is done.*Likely remedy: ",), 124, options=("--timeout", "2")),
+    )),
+    Section("Ranks that die", (
+        Mistake("dead_rank", "A rank is killed while others send to it",
+                "The job ends within a second, with 128 and the number of the signal.",
+                (r"rank 1 .* was killed by signal 9 \(SIGKILL, Killed\); the other rank is ended\. "
+                 "Likely cause: .*Likely remedy: ",), 137),
+        Mistake("crash", "A crash", "",
+                (r"rank 1 .* was killed by signal 11 \(SIGSEGV.*; the other rank is ended\. Likely "
+                 "cause: .*Likely remedy: ",), 139),
+    )),
+    Section("Starting a job", (
+        Mistake("missing_program", "A program that is not there",
+                "",
+                ("there is no program ./helo; did you mean ./hello\\? Likely cause: ",), 127,
+                command="mpiexec -n 2 ./helo"),
+        Mistake("not_executable", "A file that is no program", "",
+                ("is not executable .chmod",), 126, before="echo data > $DIR/input.txt",
+                command="mpiexec -n 2 $DIR/input.txt"),
+        Mistake("mistyped_option", "A mistyped option", "",
+                ("did you mean PROGRESS",), 2, command="mpiexec -n 2 --set PROGRES=off ./hello"),
+        Mistake("missing_host", "A host that this mpiexec cannot reach",
+                "Our `mpiexec` starts ranks on one machine; the line names the command that does more.",
+                ("node17 is not this machine", r"mpiexec\.hydra -hosts", "prterun"), 2,
+                command="mpiexec -n 2 --host node17 ./hello"),
+        Mistake("wrong_launcher", "Another library's mpiexec",
+                "A program of ours under Open MPI's `mpirun`, without the PMIx library that both could "
+                "speak. Instead of as many jobs of one rank as there are ranks, one sentence.",
+                ("MPI_Init failed: .*started by Open MPI's mpirun", "mpiexec"), 1,
+                environment=(("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")),
+                command="./hello"),
+        Mistake("other_library", "A program that was built for another MPI", "",
+                ("was built for Open MPI .it needs libmpi.so.40. and will run as ranks that do not "
+                 "know of each other; build it with Headway's mpicc",), 0,
+                command="mpiexec -n 2 ./built_for_open_mpi"),
+        Mistake("full_disk", "A full disk under --output-dir",
+                "The job goes on, but its code is not 0.",
+                ("cannot write .*rank.0.out: No space left on device; output is being lost, the job "
+                 "goes on. Likely remedy: make room",
+                 "is not complete: [0-9]+ bytes could not be written"), 1,
+                before="mkdir $DIR/logs; ln -s /dev/full $DIR/logs/rank.0.out",
+                command="mpiexec -n 2 --output-dir $DIR/logs ./hello"),
+    )),
+)
+
+ALL = tuple(mistake for section in SECTIONS for mistake in section.mistakes)
