@@ -88,6 +88,7 @@ def mpiexec_page(build):
                      + entry("HEADWAY_CORES_FILE", "", "The file in which jobs reserve cores; "
                              "/tmp/headway-mpiexec-cores if not set.")
                      + entry("MPIEXEC_TIMEOUT", "", "As --timeout, in seconds.")
+                     + entry("NO_COLOR", "", "If set and not empty: no colour, as --color never.")
                      + entry("OMP_NUM_THREADS", "", "Set for ranks whose cores do not tell their "
                              "share, unless it is set already.")),
              section("EXAMPLES", plain(examples.removeprefix("Examples:\n"))),
