@@ -18,15 +18,13 @@ const char* hint_for_signal(int number) {
              "heap that was overwritten. Likely remedy: read what it said before this line.";
     case SIGFPE:
       return " Likely cause: a division of integers by zero. Likely remedy: build it with -g and "
-             "see "
-             "where it ends, with mpiexec -n 1 gdb.";
+             "see where it ends, with mpiexec -n 1 gdb.";
     case SIGILL:
       return " Likely cause: it was built for another kind of processor (-march=native). Likely "
              "remedy: build it on this machine, or without that option.";
     case SIGKILL:
       return " Likely cause: somebody killed it: a user, or a batch system's limit on memory or "
-             "time. "
-             "Likely remedy: see the log of the batch system, and dmesg.";
+             "time. Likely remedy: see the log of the batch system, and dmesg.";
     case SIGXCPU:
       return " Likely cause: the limit on processor time. Likely remedy: see ulimit -t.";
     case SIGXFSZ:

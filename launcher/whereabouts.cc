@@ -241,9 +241,8 @@ std::string advice_for(const std::vector<Seen>& ranks) {
   }
   if (!collective.empty() && collective.size() < all) {
     return advise(
-        "some ranks have gone on to a collective, while others still wait for a message or have "
-        "not "
-        "come to that collective",
+        "some ranks have gone on to a collective, while others still wait for a message, or have "
+        "not come to that collective",
         "look whether a send is missing, and whether all ranks call the collective");
   }
   return "";

@@ -69,8 +69,7 @@ int conclude(const Story& story, Outcome outcome) {
                  "let all ranks of the communicator call the same collectives in the same order, "
                  "with the same root and with counts and datatypes that make equally many bytes",
                  "another rank has called this collective with another count, datatype or root, or "
-                 "has called "
-                 "another collective");
+                 "has called another collective");
   }
   return raise(story, outcome);
 }

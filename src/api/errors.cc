@@ -236,16 +236,13 @@ int not_running(const char* call) {
             "start programs with exec before they call MPI";
   } else if (after) {
     line << "after MPI_Finalize. Likely cause: it stands behind MPI_Finalize, in a destructor, in "
-            "an "
-            "exit handler, or in a library that cleans up late. Likely remedy: let MPI_Finalize be "
-            "the last call of MPI; "
-            "MPI_Finalized tells whether it was called";
+            "an exit handler, or in a library that cleans up late. Likely remedy: let MPI_Finalize "
+            "be the last call of MPI; MPI_Finalized tells whether it was called";
   } else {
-    line
-        << "before MPI_Init. Likely cause: it stands before MPI_Init, in a constructor of a global "
-           "object, or in a library that starts to work early. Likely remedy: call MPI_Init, "
-           "MPI_Init_thread or MPI_Session_init "
-           "first; MPI_Initialized tells whether that was done";
+    line << "before MPI_Init. Likely cause: it stands before MPI_Init, in a constructor of a "
+            "global object, or in a library that starts to work early. Likely remedy: call "
+            "MPI_Init, MPI_Init_thread or MPI_Session_init first; MPI_Initialized tells whether "
+            "that was done";
   }
   line << ". The program ends.\n";
   line.write_to(2);

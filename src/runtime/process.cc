@@ -450,8 +450,7 @@ void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
                  "get the error from the receive itself."
                : "cause: that rank's process has ended, or the network between the hosts is "
                  "interrupted. Likely remedy: look for what that rank said last; the launcher's "
-                 "line "
-                 "names the rank that ended first.")
+                 "line names the rank that ended first.")
        << " The job ends.";
   base::Text<80> reason;
   reason << "headway: lost contact with rank " << peer;
