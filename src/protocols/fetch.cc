@@ -223,6 +223,7 @@ bool Engine::take_runs(Store& store, const Confirmed& confirmed, const PageRun* 
   }
   const uint64_t pages = store.grid.pages();
   uint64_t after = 0;  // runs neither meet nor touch
+  uint64_t bytes = 0;
   for (uint32_t i = 0; i < confirmed.runs; ++i) {
     const PageRun run = runs[i];
     if ((i && run.begin <= after) || run.begin >= pages || run.pages == 0 ||
@@ -234,9 +235,10 @@ bool Engine::take_runs(Store& store, const Confirmed& confirmed, const PageRun* 
       if (!PageSet::has(store.got, page)) return false;
     }
     store.runs[i] = run;
-    store.confirmed += store.grid.begin(after) - store.grid.begin(run.begin);
+    bytes += store.grid.begin(after) - store.grid.begin(run.begin);
   }
   store.run_count = confirmed.runs;
+  store.confirmed = bytes;
   return true;
 }
 

@@ -426,9 +426,11 @@ TEST_F(PrefetchingWithLittleRoom, TheOldestRequestGivesWay) {
 TEST_F(Prefetching, ForgedFramesAreRefused) {
   Buffer out(long_size), in(long_size);
   learn(out, in);
-  Request* receive = post(in);
-  both();
-  turns(1);
+  Request* receive = come_early(out, in);
+  ASSERT_NE(receive, nullptr);
+  const uint32_t origin = receiver().peer(0).stores.first()->origin;
+  Request* request = send(out);
+  end(request, receive);
   const auto frame = [](Kind kind, uint32_t word, uint64_t context = 0) {
     FrameHeader header;
     header.kind = uint8_t(kind);
@@ -440,8 +442,12 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   const uint64_t refused = sender().counters.presend_refused;
   EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0, long_size), nullptr));
   EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0xfffff123, long_size), nullptr));
-  EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 1 << 12, long_size + 1), nullptr));
+  EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, origin, long_size + 1), nullptr));
   EXPECT_EQ(sender().counters.presend_refused - refused, 3u);
+  turns(2);  // the refusals have come
+  receive = post(in);
+  both();
+  turns(1);
   // Answers to nothing.
   char body[16] = {};
   FrameHeader header = frame(Kind::presend, 12345, 0);
@@ -454,7 +460,46 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   header = frame(Kind::eager, 12345);
   header.flags = flag_asked;
   EXPECT_FALSE(receiver().frame(0, header, body));
+  // Messages that confirm what never came, or the same page twice.
+  const auto confirms = [&](PageRun first, PageRun second) {
+    struct {
+      RequestSend request;
+      Confirmed confirmed;
+      PageRun runs[2];
+    } forged{{long_size, 0, 0, 0, origin, 0}, {0, 2}, {first, second}};
+    FrameHeader envelope = frame(Kind::request_send, 77, 2);
+    envelope.flags = flag_asked;
+    envelope.tag = 1;
+    envelope.length = sizeof forged;
+    return receiver().frame(0, envelope, reinterpret_cast<const char*>(&forged));
+  };
+  EXPECT_FALSE(confirms({0, 1}, {2, 1}));
   fill(out);
+  ASSERT_TRUE(comes_early(long_size));
+  EXPECT_FALSE(confirms({0, 3}, {1, 1}));
+  EXPECT_FALSE(confirms({0, 1}, {1, 1}));
+  EXPECT_FALSE(confirms({0, 1}, {2, 1'000'000}));
+  EXPECT_FALSE(receive->done);
+  const uint64_t before = used();
+  request = send(out);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(used() - before, long_size);
+}
+
+// Whoever writes a buffer over and over must not fill the link with it.
+TEST_F(Prefetching, AMessageGoesTwiceAtMostBeforeItsSend) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  Request* receive = post(in);
+  both();
+  const uint64_t early = sender().counters.presend_bytes;
+  for (int i = 0; i < 9; ++i) {
+    fill(out);
+    turns(i < 5 ? 4u << i : 128);  // longer than it has to be still by then
+  }
+  EXPECT_GE(sender().counters.presend_bytes - early, long_size);
+  EXPECT_LE(sender().counters.presend_bytes - early, 2 * long_size + 32'768);
   Request* request = send(out);
   end(request, receive);
   EXPECT_EQ(out, in);
