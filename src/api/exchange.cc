@@ -1,7 +1,12 @@
 // Send and receive in one call: MPI 5.0, section 3.10.
+#include <unistd.h>
+
+#include <atomic>
+
 #include "api/detail/message.h"
 #include "api/detail/requests.h"
 #include "base/heap.h"
+#include "base/text.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -78,31 +83,72 @@ int start_exchange(const Story& out, const Story& in, const protocols::UserMemor
 }
 
 // What comes must not overwrite what still goes out.
-int refuse_shared(const Story& out, const Half& send, const Story& in, const Half& receive) {
-  if (send.rank == MPI_PROC_NULL || receive.rank == MPI_PROC_NULL ||
-      !share_memory(memory_of(out, send.buffer), memory_of(in, receive.buffer))) [[likely]]
-    return MPI_SUCCESS;
-  return raise(out, MPI_ERR_BUFFER, shared_buffers,
-               "use MPI_Sendrecv_replace if what comes is to replace what goes, or a second buffer",
-               shared_cause);
+bool is_shared(const Story& out, const Half& send, const Story& in, const Half& receive) {
+  return send.rank != MPI_PROC_NULL && receive.rank != MPI_PROC_NULL &&
+         share_memory(memory_of(out, send.buffer), memory_of(in, receive.buffer));
+}
+
+// The standard forbids it, and programs do it all the same, with a byte that nobody reads. They
+// run: what goes out is copied first. The line comes once a process.
+[[gnu::cold, gnu::noinline]] void warn_of_shared(const Story& out) {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true, std::memory_order_relaxed)) return;
+  base::Text<500> line;
+  line << "headway: rank " << process().rank() << " on " << process().host() << ": " << out.call
+       << " (destination " << out.peer << ", tag " << out.tag << "): " << shared_buffers
+       << ". The MPI standard does not allow it, and what another MPI "
+       << "library sends is undefined; here it works as MPI_Sendrecv_replace. Likely cause: "
+       << shared_cause << ". Likely remedy: use MPI_Sendrecv_replace, or a second buffer\n";
+  line.write_to(STDERR_FILENO);
+}
+
+// A copy of what goes out; nullptr if there is no memory. The size is that of the piece to free.
+void* copy_of(const protocols::UserMemory& original, uint64_t& size) {
+  const uint64_t bytes = original.bytes();
+  size = bytes ? bytes : 1;
+  void* copy = base::heap_allocate(size);
+  if (copy && bytes) original.read(0, copy, bytes);
+  return copy;
+}
+
+// Sends `original` from a copy, and receives into `buffer`; with a request it only starts that.
+int exchange_copied(Story& out, Story& in, const protocols::UserMemory& original, void* buffer,
+                    MPI_Status* status, MPI_Request* request) {
+  uint64_t size;
+  void* copy = copy_of(original, size);
+  if (!copy) return raise(in, Outcome::no_memory);
+  const protocols::UserMemory outgoing(copy, original.bytes());
+  if (request) return start_exchange(out, in, outgoing, buffer, copy, size, request);
+  const int code = exchange(out, in, outgoing, buffer, status);
+  base::heap_free(copy, size);
+  return code;
 }
 
 int sendrecv(const char* call, const Half& send, const Half& receive, MPI_Comm comm,
              MPI_Status* status) {
   Story out{.call = call}, in{.call = call};
   if (const int code = check(out, in, send, receive, comm)) return code;
-  if (const int code = refuse_shared(out, send, in, receive)) return code;
-  return exchange(out, in, memory_of(out, send.buffer), const_cast<void*>(receive.buffer), status);
+  const protocols::UserMemory outgoing = memory_of(out, send.buffer);
+  void* buffer = const_cast<void*>(receive.buffer);
+  if (is_shared(out, send, in, receive)) [[unlikely]] {
+    warn_of_shared(out);
+    return exchange_copied(out, in, outgoing, buffer, status, nullptr);
+  }
+  return exchange(out, in, outgoing, buffer, status);
 }
 
 int isendrecv(const char* call, const Half& send, const Half& receive, MPI_Comm comm,
               MPI_Request* request) {
   Story out{.call = call}, in{.call = call};
   if (const int code = check(out, in, send, receive, comm)) return code;
-  if (const int code = refuse_shared(out, send, in, receive)) return code;
+  const protocols::UserMemory outgoing = memory_of(out, send.buffer);
+  if (is_shared(out, send, in, receive)) [[unlikely]] {
+    warn_of_shared(out);
+    return exchange_copied(out, in, outgoing, const_cast<void*>(receive.buffer), nullptr, request);
+  }
   // With PROC_NULL as source the send's own buffer is the one that start_exchange() needs.
   void* buffer = const_cast<void*>(receive.rank == MPI_PROC_NULL ? send.buffer : receive.buffer);
-  return start_exchange(out, in, memory_of(out, send.buffer), buffer, nullptr, 0, request);
+  return start_exchange(out, in, outgoing, buffer, nullptr, 0, request);
 }
 
 int replace(const char* call, void* buf, int64_t count, MPI_Datatype datatype, int dest,
@@ -112,17 +158,7 @@ int replace(const char* call, void* buf, int64_t count, MPI_Datatype datatype, i
   const Half send{buf, count, datatype, dest, sendtag},
       receive{buf, count, datatype, source, recvtag};
   if (const int code = check(out, in, send, receive, comm)) return code;
-  const protocols::UserMemory original = memory_of(out, buf);
-  const uint64_t bytes = original.bytes();
-  const uint64_t size = bytes ? bytes : 1;
-  void* copy = base::heap_allocate(size);
-  if (!copy) return raise(in, Outcome::no_memory);
-  if (bytes) original.read(0, copy, bytes);
-  const protocols::UserMemory outgoing(copy, bytes);
-  if (request) return start_exchange(out, in, outgoing, buf, copy, size, request);
-  const int code = exchange(out, in, outgoing, buf, status);
-  base::heap_free(copy, size);
-  return code;
+  return exchange_copied(out, in, memory_of(out, buf), buf, status, request);
 }
 
 }  // namespace

@@ -43,7 +43,9 @@ def steady(text: str, folder: str) -> str:
     text = re.sub(r"process \d+ on", "process 4711 on", text)
     text = re.sub(r"for \d+\.\d s\.", "for 0.5 s.", text)
     text = re.sub(r"\b(core dumped)", r"\1", text).replace(", core dumped", "")
-    return text
+    # A rank that ends says its line through mpiexec, which may tell of the end before it.
+    lines = text.splitlines(keepends=True)
+    return "".join(sorted(lines, key=lambda line: line.startswith("mpiexec:")))
 
 
 def run(mistake: Mistake, mpi: library.Headway) -> str:

@@ -79,9 +79,11 @@ SECTIONS = (
                 "another.",
                 call(1, "MPI_Allreduce", "same memory", "count 1, datatype MPI_DOUBLE, 8 bytes",
                      "MPI_ERR_BUFFER", "MPI_IN_PLACE"), 1),
-        Mistake("sendrecv_one_buffer", "One buffer for both halves of MPI_Sendrecv", "",
-                call(1, "MPI_Sendrecv", "same memory", "destination 0, tag 6", "MPI_ERR_BUFFER",
-                     "MPI_Sendrecv_replace"), 1),
+        Mistake("sendrecv_one_buffer", "One buffer for both halves of MPI_Sendrecv",
+                "Many programs do it with a byte that nobody reads, so the program goes on: what goes "
+                "out is copied first. The line comes once.",
+                (r"^headway: rank \d on \S+: MPI_Sendrecv .*same memory.*Likely remedy: use "
+                 "MPI_Sendrecv_replace", r"^headway: .*destination \d, tag 6"), 0),
     )),
     Section("Messages that do not fit", (
         Mistake("truncation", "A receive that is too short", "",
