@@ -2,8 +2,8 @@
 // (section 3.2), written as an ordinary MPI user would. Every rank owns a block of particles. In
 // each time step it sends its block to all others and receives theirs, adds up the forces of all
 // particles on its own ones, its own block's first, and moves them. In the other form, that of the
-// prefetching paper's appendix, MPI_Allgather exchanges the blocks. Nothing here knows which MPI
-// library it runs on.
+// prefetching paper's appendix, MPI_Allgather exchanges the blocks, and one own particle is moved
+// after the other. Nothing here knows which MPI library it runs on.
 #include <mpi.h>
 
 #include <cmath>
@@ -57,6 +57,7 @@ class Simulation {
   void exchange();
   void allgather();
   void add_block(Block block);
+  void update();
   // The rank `distance` further on, round the ring.
   int neighbour(int distance) const { return (rank_ + distance + ranks_) % ranks_; }
   Block block(int rank) const { return block_of(n_, rank, ranks_); }
@@ -75,7 +76,7 @@ Simulation::Simulation(MPI_Comm comm, const apps::Options& options)
       rank_(apps::place_in(comm).rank),
       ranks_(apps::place_in(comm).ranks),
       n_(options.size),
-      particles_(options.size, block(rank_), options.thin),
+      particles_(options.size, block(rank_), options.thin, form_ == apps::Form::collective),
       pace_(options.pace_mhz, kCyclesPerPair, ranks_) {}
 
 // Everyone to everyone, each beginning with another one. The block of the next rank is needed
@@ -96,11 +97,11 @@ void Simulation::exchange() {
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
 }
 
-// The own block lies in its place already. All blocks are as long, or some are longer by one.
+// All blocks are as long, or some are longer by one.
 void Simulation::allgather() {
+  const int own = static_cast<int>(particles_.own().count * 7);
   if (n_ % ranks_ == 0) {
-    const int count = static_cast<int>(n_ / ranks_ * 7);
-    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DOUBLE, particles_.all(), count, MPI_DOUBLE, comm_);
+    MPI_Allgather(particles_.mine(), own, MPI_DOUBLE, particles_.all(), own, MPI_DOUBLE, comm_);
     return;
   }
   std::vector<int> counts, starts;
@@ -108,7 +109,7 @@ void Simulation::allgather() {
     counts.push_back(static_cast<int>(block(rank).count * 7));
     starts.push_back(static_cast<int>(block(rank).first * 7));
   }
-  MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DOUBLE, particles_.all(), counts.data(), starts.data(),
+  MPI_Allgatherv(particles_.mine(), own, MPI_DOUBLE, particles_.all(), counts.data(), starts.data(),
                  MPI_DOUBLE, comm_);
 }
 
@@ -128,10 +129,22 @@ void Simulation::step(apps::Iterations& log) {
   }
   log.leave();
   pace_.start();
-  for (int distance = 0; distance < ranks_; ++distance) add_block(block(neighbour(distance)));
+  if (form_ == apps::Form::collective) {
+    update();
+  } else {
+    for (int distance = 0; distance < ranks_; ++distance) add_block(block(neighbour(distance)));
+  }
   pace_.finish();
-  particles_.move();
+  if (form_ != apps::Form::collective) particles_.move();
   log.done();
+}
+
+// The appendix says UpdateLocalParticles() and no more: one particle after the other.
+void Simulation::update() {
+  for (long i = 0; i < particles_.own().count; ++i) {
+    particles_.update(i);
+    pace_.done(n_);
+  }
 }
 
 uint64_t Simulation::hash() { return apps::sum_of_hashes(particles_.hash(), comm_); }

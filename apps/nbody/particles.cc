@@ -29,9 +29,10 @@ Block block_of(long n, int part, int parts) {
   return {part * share + std::min<long>(part, longer), share + (part < longer ? 1 : 0)};
 }
 
-Particles::Particles(long n, Block own, long thin)
+Particles::Particles(long n, Block own, long thin, bool apart)
     : n_(n),
       own_(own),
+      apart_(apart),
       all_(static_cast<Particle*>(std::malloc(static_cast<size_t>(n) * sizeof(Particle)))) {
   if (all_ == nullptr) return;
   const double mass = static_cast<double>(thin) / static_cast<double>(n);
@@ -51,6 +52,12 @@ Particles::Particles(long n, Block own, long thin)
     p.speed[1] = side * speed * std::cos(angle);
     p.speed[2] = 0;
   }
+  mine_ = all_ + own.first;
+  if (apart_) {
+    mine_ = static_cast<Particle*>(std::malloc(static_cast<size_t>(own.count) * sizeof(Particle)));
+    if (mine_ == nullptr) return;
+    std::copy(all_ + own.first, all_ + own.first + own.count, mine_);
+  }
   for (int axis = 0; axis < 3; ++axis) {
     at_[axis].resize(static_cast<size_t>(own.count));
     pull_[axis].resize(static_cast<size_t>(own.count));
@@ -58,12 +65,15 @@ Particles::Particles(long n, Block own, long thin)
   keep_positions();
 }
 
-Particles::~Particles() { std::free(all_); }
+Particles::~Particles() {
+  if (apart_) std::free(mine_);
+  std::free(all_);
+}
 
 void Particles::keep_positions() {
   for (int axis = 0; axis < 3; ++axis) {
     for (long i = 0; i < own_.count; ++i) {
-      at_[axis][static_cast<size_t>(i)] = all_[own_.first + i].at[axis];
+      at_[axis][static_cast<size_t>(i)] = mine_[i].at[axis];
     }
     std::fill(pull_[axis].begin(), pull_[axis].end(), 0.0);
   }
@@ -90,7 +100,7 @@ void Particles::add_forces(long source) {
 
 void Particles::move() {
   for (long i = 0; i < own_.count; ++i) {
-    Particle& p = all_[own_.first + i];
+    Particle& p = mine_[i];
     for (int axis = 0; axis < 3; ++axis) {
       p.speed[axis] += kStep * pull_[axis][static_cast<size_t>(i)];
       p.at[axis] += kStep * p.speed[axis];
@@ -99,18 +109,39 @@ void Particles::move() {
   keep_positions();
 }
 
+void Particles::update(long i) {
+  const Particle& old = all_[own_.first + i];
+  double pull[3] = {};
+  for (long source = 0; source < n_; ++source) {
+    const Particle& s = all_[source];
+    if (s.mass == 0) continue;
+    const double dx = s.at[0] - old.at[0], dy = s.at[1] - old.at[1], dz = s.at[2] - old.at[2];
+    const double squared = (dx * dx + dy * dy) + (dz * dz + kSoftening);
+    const double strength = s.mass / (squared * std::sqrt(squared));
+    pull[0] += (dx * strength + kRounder) - kRounder;
+    pull[1] += (dy * strength + kRounder) - kRounder;
+    pull[2] += (dz * strength + kRounder) - kRounder;
+  }
+  Particle& p = mine_[i];
+  for (int axis = 0; axis < 3; ++axis) {
+    p.speed[axis] += kStep * pull[axis];
+    p.at[axis] += kStep * p.speed[axis];
+  }
+}
+
 uint64_t Particles::hash() const {
   uint64_t sum = 0;
-  for (long i = own_.first; i < own_.first + own_.count; ++i) {
-    sum += apps::hash_numbers(apps::mix(static_cast<uint64_t>(i) + 1), &all_[i].mass, 7);
+  for (long i = 0; i < own_.count; ++i) {
+    const uint64_t key = apps::mix(static_cast<uint64_t>(own_.first + i) + 1);
+    sum += apps::hash_numbers(key, &mine_[i].mass, 7);
   }
   return sum;
 }
 
 double Particles::momentum(int axis) const {
   double sum = 0;
-  for (long i = own_.first; i < own_.first + own_.count; ++i) {
-    sum += all_[i].mass * all_[i].speed[axis];
+  for (long i = 0; i < own_.count; ++i) {
+    sum += mine_[i].mass * mine_[i].speed[axis];
   }
   return sum;
 }

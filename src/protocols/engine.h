@@ -441,6 +441,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   Confirm* make_confirm(const Origin& origin);
   static void add_page(Confirm& confirm, const Grid& grid, uint64_t page);
   static void end_confirm(Request* send);
+  static bool confirms_all(const Request& send);
+  Push push_rest(const Request& send);
   Push push_confirm(Request* send, FrameHeader& header);
   static uint32_t tell_confirmed(const Request& send, char* out);
   // Without the one that stands for listening to requests.

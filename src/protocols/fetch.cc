@@ -106,7 +106,7 @@ Store* Engine::make_store(uint64_t size) {
   store->got = reinterpret_cast<uint64_t*>(block + data);
   memset(store->got, 0, words * sizeof(uint64_t));
   store->bytes = bytes;
-  store->come = store->confirmed = 0;
+  store->come = store->rest = store->confirmed = 0;
   store->run_count = 0;
   return store;
 }
@@ -125,8 +125,9 @@ void Engine::end_asking(Store* store, bool for_good) {
   Prediction* known =
       predictions_.find(store->buffer, store->key, store->traffic, store->peer->rank);
   if (known && !store->withdrawn && known->origin == store->origin) {
+    const uint64_t early = store->come - store->rest;
     const bool useful =
-        store->confirmed >= store->grid.size / least_useful && store->confirmed * 2 >= store->come;
+        store->confirmed >= store->grid.size / least_useful && store->confirmed * 2 >= early;
     known->ahead = useful && (known->ahead || store->late);
     if (useful) {
       known->vain = 0;
@@ -238,7 +239,7 @@ bool Engine::take_runs(Store& store, const Confirmed& confirmed, const PageRun* 
     bytes += store.grid.begin(after) - store.grid.begin(run.begin);
   }
   store.run_count = confirmed.runs;
-  store.confirmed = bytes;
+  store.confirmed = bytes - store.rest;
   return true;
 }
 
@@ -256,8 +257,11 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
   ConfirmWhole whole;
   if (header.length != sizeof whole || peer.via != Via::tcp) return false;
   memcpy(&whole, body, sizeof whole);
-  const Store* asking = store_of(peer, header.word);
-  if (!asking || asking->grid.size != whole.size) return false;
+  Store* asking = store_of(peer, header.word);
+  if (!asking || asking->grid.size != whole.size || !whole.early || whole.early > whole.size) {
+    return false;
+  }
+  asking->rest = whole.size - whole.early;
   const PageRun all{0, uint32_t(asking->grid.pages())};
   Store* store;
   if (!note_envelope(peer, header.word, true, {asking->grid.first, 1}, &all, store) || !store) {

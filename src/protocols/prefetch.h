@@ -117,6 +117,7 @@ struct Store {
   uint64_t* got = nullptr;  // pages that have come; behind the data
   uint64_t bytes = 0;       // of the block
   uint64_t come = 0;        // bytes that have come
+  uint64_t rest = 0;        // of them, those that left after the send
   uint64_t asked_at = 0;    // ns
   uint64_t confirmed = 0;   // bytes
   uint32_t run_count = 0;   // of them
@@ -151,6 +152,7 @@ struct Origin {
   uint64_t* still = nullptr;  // ns since which it has not been written, as far as looks tell
   uint64_t early_bytes = 0;   // sent early for the request that stands
   uint64_t next = 0;          // pages before it have been seen to since the last look
+  uint64_t mistaken = 0;      // pages that looked final and were written again, of late
   uint64_t looked_at = 0;     // ns
   uint64_t pace_ns = 0;       // between two looks: from least_pace_ns to rest_ns
   uint64_t least_pace_ns = 0, rest_ns = 0;
@@ -187,8 +189,8 @@ class Origins {
 struct Confirm {
   uint32_t first = 0;  // of the grid
   uint32_t run_count = 0;
-  bool whole = false;  // all of the message
   uint64_t bytes = 0;  // confirmed
+  uint32_t gaps = 0;   // between the runs, that have been sent since, from the first on
   PageRun runs[Store::most_runs];
 };
 

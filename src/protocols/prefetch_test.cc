@@ -172,6 +172,67 @@ TEST_F(Prefetching, WhatIsWrittenAgainIsSentAgain) {
   }
 }
 
+// The request made room for all of the message: a short rest needs nobody's leave.
+TEST_F(Prefetching, AShortRestIsSentWithTheSend) {
+  for (const size_t size : {short_size, long_size}) {
+    Buffer out(size), in(size);
+    learn(out, in);
+    for (const size_t pages : {1, 2}) {
+      Request* receive = come_early(out, in);
+      ASSERT_NE(receive, nullptr) << size;
+      for (size_t i = 0; i < pages; ++i) out[i * (size - 1)] = char(out[i * (size - 1)] + 1);
+      const uint64_t handshakes = sender().counters.handshakes, before = used();
+      Request* request = send(out);
+      EXPECT_TRUE(request->done) << size;
+      end(request, receive);
+      EXPECT_EQ(out, in) << size;
+      EXPECT_EQ(sender().counters.handshakes, handshakes);
+      EXPECT_LT(used() - before, size);
+      EXPECT_GE(used() - before + pages * page, size);
+    }
+    // A synchronous send waits for its receive, and a long rest for its place.
+    for (const Mode mode : {Mode::synchronous, Mode::standard}) {
+      if (mode == Mode::standard && size == short_size) continue;
+      Request* receive = come_early(out, in);
+      ASSERT_NE(receive, nullptr) << size;
+      const size_t stale = mode == Mode::synchronous ? 1 : 20'000;
+      for (size_t at = 0; at < stale; ++at) out[at] = char(out[at] + 1);
+      const uint64_t handshakes = sender().counters.handshakes;
+      Request* request = send(out, 1, mode);
+      EXPECT_FALSE(request->done);
+      end(request, receive);
+      EXPECT_EQ(out, in) << size;
+      EXPECT_EQ(sender().counters.handshakes, handshakes + 1);
+    }
+  }
+}
+
+// A buffer that fills slowly, side by side, is learnt to be waited for, at little cost: also for
+// what has not been sent.
+TEST_F(Prefetching, PagesThatAreWrittenNowAndThenAreNotFinal) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  const auto fill_slowly = [&] {
+    Request* receive = post(in);
+    both();
+    for (size_t key = 0; key < 16; ++key) {
+      for (size_t at = key; at < long_size; at += page) out[at] = char(random_());
+      turns(8);
+    }
+    turns(200);
+    Request* request = send(out);
+    end(request, receive);
+    EXPECT_EQ(out, in);
+  };
+  const uint64_t again = sender().counters.presend_again_bytes;
+  for (int i = 0; i < 3; ++i) fill_slowly();
+  EXPECT_LE(sender().counters.presend_again_bytes - again, long_size);
+  const uint64_t sent = sender().counters.presend_bytes, before = used();
+  for (int i = 0; i < 3; ++i) fill_slowly();
+  EXPECT_LE(sender().counters.presend_bytes - sent, 3 * long_size + long_size / 4);
+  EXPECT_GE(used() - before, 2 * long_size);
+}
+
 TEST_F(Prefetching, WhatHasNotBeenWrittenSinceTheLastSendIsNotSentBefore) {
   Buffer out(long_size), in(long_size);
   learn(out, in);
@@ -479,6 +540,15 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   EXPECT_FALSE(confirms({0, 3}, {1, 1}));
   EXPECT_FALSE(confirms({0, 1}, {1, 1}));
   EXPECT_FALSE(confirms({0, 1}, {2, 1'000'000}));
+  // A whole message of which nothing, or more than all, came before its send.
+  for (const uint64_t early : {uint64_t(0), uint64_t(long_size + 1)}) {
+    const ConfirmWhole whole{long_size, early};
+    FrameHeader envelope = frame(Kind::confirm, origin, 2);
+    envelope.flags = flag_asked;
+    envelope.tag = 1;
+    envelope.length = sizeof whole;
+    EXPECT_FALSE(receiver().frame(0, envelope, reinterpret_cast<const char*>(&whole)));
+  }
   EXPECT_FALSE(receive->done);
   const uint64_t before = used();
   request = send(out);

@@ -27,6 +27,8 @@ constexpr uint64_t least_rest_ns = 2'000'000, most_rest_ns = 50'000'000;
 constexpr uint64_t fault_ns = 1000, most_share = 50, longest_pace_ns = 100'000'000;
 constexpr uint64_t calm_looks = 2;  // that find a page unchanged, at first
 constexpr uint64_t longest_calm_ns = 2'000'000'000;
+// One of so many pages that look final may be written again: then they look so too early.
+constexpr uint64_t most_mistaken = 8;
 constexpr uint64_t first_rate = 100'000'000;  // until one has been measured
 constexpr uint64_t most_times = 2;            // that its bytes go for one request
 constexpr uint32_t most_idle = 32;  // sends of a buffer that nobody asked for: it is left alone
@@ -183,7 +185,7 @@ void Engine::begin_looks(Origin& origin) {
   const uint64_t wire_ns = origin.size * 1'000'000'000 / (rate ? rate : first_rate);
   origin.least_pace_ns = within(wire_ns / looks_a_message, least_pace_ns, most_pace_ns);
   origin.rest_ns = within(wire_ns / looks_at_rest, least_rest_ns, most_rest_ns);
-  origin.pace_ns = origin.least_pace_ns;
+  origin.pace_ns = origin.least_pace_ns * (asked_.size() + 1);
   const uint64_t least_calm_ns = calm_looks * origin.least_pace_ns;
   if (origin.calm_ns < least_calm_ns) origin.calm_ns = least_calm_ns;
 }
@@ -215,24 +217,35 @@ bool Engine::presend_some() {
 bool Engine::look_again(Origin& origin, uint64_t now) {
   if (now - origin.looked_at < origin.pace_ns) return true;
   if (!versions_.look(origin.address, origin.size)) return false;
-  uint64_t changed = 0, again = 0;
+  uint64_t changed = 0, again = 0, mistaken = 0, at_rest = 0;
   for (uint64_t page = 0, pages = origin.grid.pages(); page < pages; ++page) {
     const uint32_t version = version_of(origin, page);
-    if (version == origin.seen[page]) continue;
+    const bool written = origin.seen[page] != origin.sent[page];  // before the last look
+    if (version == origin.seen[page]) {
+      at_rest += written && now - origin.still[page] >= origin.calm_ns;
+      continue;
+    }
     again += origin.looked_at && origin.still[page] == origin.looked_at;
+    mistaken += written && origin.looked_at - origin.still[page] >= origin.calm_ns;
     origin.seen[page] = version;
     origin.still[page] = now;
     ++changed;
   }
   origin.looked_at = now;
   origin.next = 0;
+  // Learnt from pages that nobody sent, too: a buffer that fills slowly is waited for from the
+  // first message on.
+  origin.mistaken += mistaken;
+  if (origin.mistaken * most_mistaken > origin.mistaken + at_rest) be_patient(origin);
+  // The link is shared by all that is asked for: so are the looks.
+  const uint64_t asked = asked_.size();
+  const uint64_t least = origin.least_pace_ns * asked;
   if (again) {
     // The next write to each of them is a fault of the program's, which buys nothing.
-    origin.pace_ns = within(again * fault_ns * most_share * asked_.size(), origin.least_pace_ns,
-                            longest_pace_ns);
+    origin.pace_ns = within(again * fault_ns * most_share * asked, least, longest_pace_ns);
   } else {
-    origin.pace_ns =
-        changed ? origin.least_pace_ns : within(origin.pace_ns / 4 * 5, 0, origin.rest_ns);
+    const uint64_t rest = origin.rest_ns > least ? origin.rest_ns : least;
+    origin.pace_ns = changed ? least : within(origin.pace_ns / 4 * 5, least, rest);
   }
   return true;
 }
@@ -278,12 +291,7 @@ bool Engine::presend_piece(Peer& peer, Origin& origin) {
       push_frame(peer, header, nullptr, 0, &feed, early_cookie, 0, shm::event_control);
   if (pushed == Push::full) return false;
   presending_ = pushed == Push::started;
-  bool again = false;
-  for (uint64_t page = begin; page < end; ++page) {
-    again |= origin.early[page] != 0;
-    origin.early[page] = origin.seen[page];
-  }
-  if (again) be_patient(origin);
+  for (uint64_t page = begin; page < end; ++page) origin.early[page] = origin.seen[page];
   origin.next = end;
   origin.early_bytes += length;
   counters.presend_bytes += length;
@@ -346,13 +354,14 @@ Confirm* Engine::settle_origin(Origin& origin) {
 // Its pages look final for too short a time: some that had gone were written again.
 void Engine::be_patient(Origin& origin) {
   origin.calm_ns = origin.calm_ns * 2 < longest_calm_ns ? origin.calm_ns * 2 : longest_calm_ns;
+  origin.mistaken = 0;
 }
 
 void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) {
   if (confirm.bytes == 0 && again == 0) ++counters.presend_dropped;
-  if (again > (confirm.bytes + again) / 8) {
+  if (again > (confirm.bytes + again) / most_mistaken) {
     be_patient(origin);
-  } else if (confirm.bytes) {
+  } else {
     origin.calm_ns = origin.calm_ns / 8 * 7;
   }
 }
@@ -379,7 +388,6 @@ void Engine::add_page(Confirm& confirm, const Grid& grid, uint64_t page) {
     confirm.runs[confirm.run_count++] = {uint32_t(page), 1};
   }
   confirm.bytes += grid.begin(page + 1) - grid.begin(page);
-  confirm.whole = confirm.bytes == grid.size;
 }
 
 void Engine::end_confirm(Request* send) {
@@ -387,9 +395,41 @@ void Engine::end_confirm(Request* send) {
   send->confirm = nullptr;
 }
 
-// The envelope of a message all of which has gone before.
+// True if the message is told of by a confirm frame: all of it went before, or little is missing.
+bool Engine::confirms_all(const Request& send) {
+  if (!send.confirm || !send.confirm->run_count) return false;
+  return send.total - send.confirm->bytes <= send.peer->eager_max;
+}
+
+// Those pages of such a message that did not go before, or not as they are now. They go where the
+// request made room.
+Push Engine::push_rest(const Request& send) {
+  Confirm& confirm = *send.confirm;
+  const Grid grid{confirm.first, send.total};
+  const PageRun* runs = confirm.runs;
+  for (uint32_t& gap = confirm.gaps; gap <= confirm.run_count; ++gap) {
+    const uint64_t from = gap ? grid.begin(uint64_t(runs[gap - 1].begin) + runs[gap - 1].pages) : 0;
+    const uint64_t to = gap < confirm.run_count ? grid.begin(runs[gap].begin) : grid.size;
+    if (from == to) continue;
+    FrameHeader header;
+    header.kind = uint8_t(Kind::presend);
+    header.word = send.origin;
+    header.source = int32_t(grid.first);
+    header.context = from;
+    header.length = uint32_t(to - from);
+    const Feed feed{.flat = send.buffer() + from, .length = to - from};
+    // Without a cookie what does not leave at once is copied.
+    if (push_frame(*send.peer, header, nullptr, 0, &feed, 0, 0, shm::event_control) == Push::full) {
+      return Push::full;
+    }
+  }
+  return Push::done;
+}
+
+// The envelope of a message that a request has made room for.
 Push Engine::push_confirm(Request* send, FrameHeader& header) {
-  const ConfirmWhole body{send->total};
+  if (push_rest(*send) == Push::full) return Push::full;
+  const ConfirmWhole body{send->total, send->confirm->bytes};
   header.kind = uint8_t(Kind::confirm);
   header.flags = flag_asked;
   header.word = send->origin;

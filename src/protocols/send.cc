@@ -148,7 +148,7 @@ void Engine::start_send(Request* request) {
 Push Engine::push_envelope(Request* request) {
   Peer& peer = *request->peer;
   const bool synchronous = request->mode == Mode::synchronous;
-  const bool whole = request->confirm && request->confirm->whole && !synchronous;
+  const bool whole = !synchronous && confirms_all(*request);
   const bool handshake =
       !whole && (wants_handshake(peer, request) || (synchronous && request->confirm));
   const bool was_held = request->stage == Stage::held;

@@ -30,7 +30,9 @@ enum class Kind : uint8_t {
   refuse,    // word: an origin that was asked for, in vain; flag_yes: and will never be given
   presend,   // word: an origin that was asked for; context: offset; source: bytes before its first
              // page boundary; body: bytes of the next message from there, as they are by now
-  confirm,   // envelope; word: an origin; body: ConfirmWhole; the message is what came before
+  confirm,   // envelope; word: an origin; body: ConfirmWhole; the message is what came before. The
+             // last of that may have left after its send, when little was missing: the request
+             // made room for it, so nobody has to agree to it
   last
 };
 
@@ -66,9 +68,10 @@ struct PageRun {
 static_assert(sizeof(PageRun) == 8);
 
 struct ConfirmWhole {
-  uint64_t size;  // of the message
+  uint64_t size;   // of the message
+  uint64_t early;  // bytes of it that came before its send
 };
-static_assert(sizeof(ConfirmWhole) == 8);
+static_assert(sizeof(ConfirmWhole) == 16);
 
 // How the receiver wants the message.
 enum class Way : uint32_t { stream, push };
