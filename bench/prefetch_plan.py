@@ -33,8 +33,9 @@ NOTHING_LOST = 0.995
 # Bytes that each rank sends to each other one, times the square of ranks; N-Body: times ranks.
 EXCHANGED = {"nbody": 10240 * 56, "ft": 512**3 * 16, "is": 2**27 * 4}
 # Part of the computation during which pages of the send buffer become final: FT's transform along z,
-# IS's moving of keys into buckets (all buckets fill side by side). N-Body moves its particles last.
-FINAL_DURING = {"nbody": 0.0, "ft": 1 / 3, "is": 150 / 358}
+# IS's moving of keys into buckets (all buckets fill side by side). N-Body moves one particle after the
+# other: all of its computation, but the last page goes last.
+FINAL_DURING = {"nbody": 1.0, "ft": 1 / 3, "is": 150 / 358}
 # So much that two cores are idle for a third of the time; as with early release, where known. FT and IS
 # take half a minute to two minutes an iteration, with little to do meanwhile: they run faster, at
 # the price that our own costs count as many times as much.
@@ -103,13 +104,16 @@ def paper_row(program: str, ranks: int) -> Paper:
     return Paper(off, on, compute_seconds(program, ranks))
 
 
-def best_seconds(program: str, compute: float, wire: float) -> float:
+def best_seconds(program: str, ranks: int, compute: float, wire: float) -> float:
     """If each page travelled as soon as it is final, and all ranks were in step."""
     if program == "m3":  # the next matrix comes while this one's rows go
         return max(compute, wire / 2)
     if program == "pes":  # the last row is final last
         return compute + wire / 2
-    return compute + wire - min(wire, FINAL_DURING[program] * compute)
+    early = min(wire, FINAL_DURING[program] * compute)
+    if program == "nbody":
+        early = min(early, wire * max(0.0, 1 - 4096 * ranks / EXCHANGED["nbody"]))
+    return compute + wire - early
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,7 @@ class Case:
     def model_at(self, pace: float) -> Model:
         compute = compute_seconds(self.program, self.ranks) * PACE / pace
         wire = wire_seconds(self.program, self.ranks, self.hosts)
-        best = best_seconds(self.program, compute, wire)
+        best = best_seconds(self.program, self.ranks, compute, wire)
         return Model(compute, wire, (compute + wire) / best, compute + wire)
 
     def pace_for(self, compute: float) -> float:

@@ -33,7 +33,7 @@ def asked_gain(f: Figure) -> float:
 def possible(f: Figure) -> float:
     """The largest part of the lost time that can be hidden, by the model."""
     wire = f.model.wire
-    return (f.model.off - best_seconds(f.case.program, f.model.compute, wire)) / wire
+    return (f.model.off - best_seconds(f.case.program, f.case.ranks, f.model.compute, wire)) / wire
 
 
 def sign_of(f: Figure | Sampled, good: bool) -> str:

@@ -85,10 +85,10 @@ class Plan(unittest.TestCase):
                 self.assertAlmostEqual(gain, max(0, prefetch_plan.paper_row(program, ranks).gain), delta=0.006)
 
     def test_what_can_be_hidden(self):
-        self.assertAlmostEqual(prefetch_plan.best_seconds("pes", 1.0, 0.5), 1.25)
-        self.assertAlmostEqual(prefetch_plan.best_seconds("m3", 1.0, 3.0), 1.5)
-        self.assertAlmostEqual(prefetch_plan.best_seconds("ft", 3.0, 2.0), 4.0)
-        self.assertAlmostEqual(prefetch_plan.best_seconds("nbody", 1.0, 1.0), 2.0)
+        self.assertAlmostEqual(prefetch_plan.best_seconds("pes", 8, 1.0, 0.5), 1.25)
+        self.assertAlmostEqual(prefetch_plan.best_seconds("m3", 8, 1.0, 3.0), 1.5)
+        self.assertAlmostEqual(prefetch_plan.best_seconds("ft", 8, 3.0, 2.0), 4.0)
+        self.assertAlmostEqual(prefetch_plan.best_seconds("nbody", 70, 1.0, 1.0), 1.5)
 
     def test_cases(self):
         names = [c.name for c in prefetch_plan.physical_cases(False)]
