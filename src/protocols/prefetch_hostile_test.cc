@@ -1,0 +1,178 @@
+// Prefetching where things go wrong: memory that goes, no room, frames that no engine would send,
+// programs that write again and again.
+#include <sys/mman.h>
+
+#include "protocols/prefetch_test_pair.h"
+
+namespace headway::protocols {
+namespace {
+
+// Memory that the program gives back is not read, and its receiver is told so.
+TEST_F(Prefetching, MemoryThatIsGone) {
+  const size_t bytes = 64 * page;
+  auto* memory = static_cast<char*>(
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  Buffer in(bytes);
+  const auto send_it = [&] {
+    Request* request = take_for(0, RequestKind::send, in, 1);
+    request->memory = UserMemory(memory, bytes);
+    sender().start_send(request);
+    return request;
+  };
+  for (int i = 0; i < 5; ++i) {
+    memset(memory, i + 1, bytes);
+    Request* receive = post(in);
+    Request* request = send_it();
+    end(request, receive);
+  }
+  Request* receive = post(in);
+  both();
+  memset(memory, 77, bytes);
+  munmap(memory, bytes);
+  turns(20);
+  // Something else lies there now.
+  ASSERT_EQ(mmap(memory, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+            memory);
+  memset(memory, 99, bytes);
+  turns(10);
+  memset(memory + page, 100, page);
+  Request* request = send_it();
+  end(request, receive);
+  EXPECT_EQ(0, memcmp(memory, in.data(), bytes));
+  munmap(memory, bytes);
+}
+
+// Room for one message and a half.
+class PrefetchingWithLittleRoom : public Prefetching {
+  uint64_t receivers_room() const override { return long_size * 3 / 2; }
+};
+
+// A buffer that is never sent from again must not keep others from being asked for.
+TEST_F(PrefetchingWithLittleRoom, TheOldestRequestGivesWay) {
+  Buffer old_out(long_size), old_in(long_size), out(long_size), in(long_size);
+  learn(old_out, old_in);
+  Request* never = come_early(old_out, old_in);
+  ASSERT_NE(never, nullptr);
+  receiver().cancel(never);
+  receiver().give_request(never);
+
+  for (int i = 0; i < 6; ++i) exchange(out, in, 2);
+  const uint64_t requests = receiver().counters.prefetches;
+  turns(1100);  // it is old by now
+  exchange(out, in, 2);
+  EXPECT_EQ(receiver().counters.prefetches, requests);  // the next one is asked for
+  turns(2);
+  EXPECT_EQ(receiver().counters.prefetch_refused, 2u);  // the first request, and the old one
+  learn(out, in, 2);
+  Request* receive = post(in, 2);
+  both();
+  fill(out);
+  ASSERT_TRUE(comes_early(long_size));
+  const uint64_t before = used();
+  Request* request = send(out, 2);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(used() - before, long_size);
+  // What came of it has gone, too.
+  request = send(old_out);
+  receive = post(old_in);
+  end(request, receive);
+  EXPECT_EQ(old_out, old_in);
+  EXPECT_EQ(used() - before, long_size);
+}
+
+// What no engine would send.
+TEST_F(Prefetching, ForgedFramesAreRefused) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  Request* receive = come_early(out, in);
+  ASSERT_NE(receive, nullptr);
+  const uint32_t origin = receiver().peer(0).stores.first()->origin;
+  Request* request = send(out);
+  end(request, receive);
+  const auto frame = [](Kind kind, uint32_t word, uint64_t context = 0) {
+    FrameHeader header;
+    header.kind = uint8_t(kind);
+    header.word = word;
+    header.context = context;
+    return header;
+  };
+  // A request for a buffer that there is not, of another size, of somebody else.
+  const uint64_t refused = sender().counters.presend_refused;
+  EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0, long_size), nullptr));
+  EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0xfffff123, long_size), nullptr));
+  EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, origin, long_size + 1), nullptr));
+  EXPECT_EQ(sender().counters.presend_refused - refused, 3u);
+  turns(2);  // the refusals have come
+  receive = post(in);
+  both();
+  turns(1);
+  // Answers to nothing.
+  char body[16] = {};
+  FrameHeader header = frame(Kind::presend, 12345, 0);
+  header.length = 16;
+  EXPECT_FALSE(receiver().frame(0, header, body));
+  header = frame(Kind::confirm, 12345);
+  header.length = sizeof(ConfirmWhole);
+  EXPECT_FALSE(receiver().frame(0, header, body));
+  EXPECT_TRUE(receiver().frame(0, frame(Kind::refuse, 12345), nullptr));
+  header = frame(Kind::eager, 12345);
+  header.flags = flag_asked;
+  EXPECT_FALSE(receiver().frame(0, header, body));
+  // Messages that confirm what never came, or the same page twice.
+  const auto confirms = [&](PageRun first, PageRun second) {
+    struct {
+      RequestSend request;
+      Confirmed confirmed;
+      PageRun runs[2];
+    } forged{{long_size, 0, 0, 0, origin, 0}, {0, 2}, {first, second}};
+    FrameHeader envelope = frame(Kind::request_send, 77, 2);
+    envelope.flags = flag_asked;
+    envelope.tag = 1;
+    envelope.length = sizeof forged;
+    return receiver().frame(0, envelope, reinterpret_cast<const char*>(&forged));
+  };
+  EXPECT_FALSE(confirms({0, 1}, {2, 1}));
+  fill(out);
+  ASSERT_TRUE(comes_early(long_size));
+  EXPECT_FALSE(confirms({0, 3}, {1, 1}));
+  EXPECT_FALSE(confirms({0, 1}, {1, 1}));
+  EXPECT_FALSE(confirms({0, 1}, {2, 1'000'000}));
+  // A whole message of which nothing, or more than all, came before its send.
+  for (const uint64_t early : {uint64_t(0), uint64_t(long_size + 1)}) {
+    const ConfirmWhole whole{long_size, early};
+    FrameHeader envelope = frame(Kind::confirm, origin, 2);
+    envelope.flags = flag_asked;
+    envelope.tag = 1;
+    envelope.length = sizeof whole;
+    EXPECT_FALSE(receiver().frame(0, envelope, reinterpret_cast<const char*>(&whole)));
+  }
+  EXPECT_FALSE(receive->done);
+  const uint64_t before = used();
+  request = send(out);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+  EXPECT_EQ(used() - before, long_size);
+}
+
+// Whoever writes a buffer over and over must not fill the link with it.
+TEST_F(Prefetching, AMessageGoesTwiceAtMostBeforeItsSend) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  Request* receive = post(in);
+  both();
+  const uint64_t early = sender().counters.presend_bytes;
+  for (int i = 0; i < 9; ++i) {
+    fill(out);
+    turns(i < 5 ? 4u << i : 128);  // longer than it has to be still by then
+  }
+  EXPECT_GE(sender().counters.presend_bytes - early, long_size);
+  EXPECT_LE(sender().counters.presend_bytes - early, 2 * long_size + 32'768);
+  Request* request = send(out);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+}
+
+}  // namespace
+}  // namespace headway::protocols

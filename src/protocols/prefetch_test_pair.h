@@ -1,0 +1,119 @@
+// For tests of prefetching: two engines of one process, connected by TCP, of which one sends from
+// memory whose writes are followed. Thread: one, which holds both engines.
+#pragma once
+#include <sys/mman.h>
+
+#include <cstring>
+#include <vector>
+
+#include "base/clock.h"
+#include "protocols/engines_test_pair.h"
+
+namespace headway::protocols {
+
+inline constexpr size_t page = 4096;
+inline constexpr size_t long_size = 200'000, short_size = 10'000;
+
+// Memory with no other data in its pages, whose writes would count.
+template <class T>
+struct OwnPages {
+  using value_type = T;
+  static size_t bytes(size_t n) { return (n * sizeof(T) + page - 1) / page * page; }
+  T* allocate(size_t n) {
+    return static_cast<T*>(
+        mmap(nullptr, bytes(n), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  }
+  void deallocate(T* memory, size_t n) { munmap(memory, bytes(n)); }
+  bool operator==(const OwnPages&) const { return true; }
+};
+using Buffer = std::vector<char, OwnPages<char>>;
+
+class Prefetching : public TwoEngines {
+ protected:
+  void SetUp() override {
+    settings::Settings settings[2];
+    // The sender's shares its pages with what follows writes to them.
+    settings[0].early_release = 1;
+    settings[1].early_release = 0;
+    settings[0].prefetch = settings[1].prefetch = 1;
+    if (receivers_room()) settings[1].prefetch_max = receivers_room();
+    start(settings);
+    if (HasFatalFailure()) return;
+    if (!sender().prefetches() || !sender().may_release()) {
+      GTEST_SKIP() << "no writes can be followed here";
+    }
+  }
+
+  // For what comes before its send; 0: the default.
+  virtual uint64_t receivers_room() const { return 0; }
+
+  Request* take_for(uint32_t rank, RequestKind kind, Buffer& buffer, int tag) {
+    std::vector<char> nothing;
+    Request* request = take(rank, kind, nothing, tag);
+    request->memory = UserMemory(buffer.data(), buffer.size());
+    return request;
+  }
+  // Writes it anew.
+  void fill(Buffer& out) {
+    for (size_t at = 0; at < out.size(); at += 7) out[at] = char(random_());
+  }
+  Request* post(Buffer& in, int tag = 1) {
+    Request* receive = take_for(1, RequestKind::receive, in, tag);
+    receiver().start_receive(receive);
+    receiver().note_wait(receive);
+    return receive;
+  }
+  Request* send(Buffer& out, int tag = 1, Mode mode = Mode::standard) {
+    Request* request = take_for(0, RequestKind::send, out, tag);
+    request->mode = mode;
+    sender().start_send(request);
+    return request;
+  }
+  void end(Request* send, Request* receive) {
+    ASSERT_TRUE(run_until([&] { return send->done && receive->done; }))
+        << "sent " << send->moved << " of " << send->total << ", come " << receive->moved;
+    EXPECT_EQ(receive->outcome, Outcome::ok);
+    sender().give_request(send);
+    receiver().give_request(receive);
+  }
+  // One message, written before its receive waits for it.
+  void exchange(Buffer& out, Buffer& in, int tag = 1) {
+    fill(out);
+    Request* receive = post(in, tag);
+    Request* request = send(out, tag);
+    end(request, receive);
+    EXPECT_EQ(out, in);
+  }
+  // Until the receiver asks, having seen three alike, and the sender follows its buffer, from the
+  // first send on that was asked for.
+  void learn(Buffer& out, Buffer& in, int tag = 1) {
+    const uint64_t before = receiver().counters.prefetches;
+    for (int i = 0; i < 6; ++i) exchange(out, in, tag);
+    EXPECT_GE(receiver().counters.prefetches - before, 1u);
+  }
+  void turns(uint64_t ms) {
+    const uint64_t end = base::now_ns() + ms * 1'000'000;
+    while (base::now_ns() < end) both();
+  }
+  // Until so much has come before its send.
+  bool comes_early(uint64_t bytes) {
+    const uint64_t from = receiver().counters.presend_received_bytes;
+    const uint64_t end = base::now_ns() + 5'000'000'000;
+    while (receiver().counters.presend_received_bytes - from < bytes) {
+      if (base::now_ns() > end) return false;
+      both();
+    }
+    return true;
+  }
+  // Of what learn() taught: all of the next message before its send. Returns its receive; null:
+  // it did not come.
+  Request* come_early(Buffer& out, Buffer& in) {
+    Request* receive = post(in);
+    both();
+    fill(out);
+    return comes_early(out.size()) ? receive : nullptr;
+  }
+  uint64_t used() { return receiver().counters.prefetch_used_bytes; }
+};
+
+}  // namespace headway::protocols
