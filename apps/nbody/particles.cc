@@ -31,6 +31,7 @@ Block block_of(long n, int part, int parts) {
 
 Particles::Particles(long n, Block own, long thin, bool apart)
     : n_(n),
+      thin_(thin),
       own_(own),
       apart_(apart),
       all_(static_cast<Particle*>(std::malloc(static_cast<size_t>(n) * sizeof(Particle)))) {
@@ -112,9 +113,8 @@ void Particles::move() {
 void Particles::update(long i) {
   const Particle& old = all_[own_.first + i];
   double pull[3] = {};
-  for (long source = 0; source < n_; ++source) {
+  for (long source = 0; source < n_; source += thin_) {
     const Particle& s = all_[source];
-    if (s.mass == 0) continue;
     const double dx = s.at[0] - old.at[0], dy = s.at[1] - old.at[1], dz = s.at[2] - old.at[2];
     const double squared = (dx * dx + dy * dy) + (dz * dz + kSoftening);
     const double strength = s.mass / (squared * std::sqrt(squared));

@@ -59,7 +59,7 @@ class Particles {
  private:
   void keep_positions();
 
-  long n_;
+  long n_, thin_;
   Block own_;
   bool apart_;
   Particle* all_;

@@ -4,15 +4,16 @@
 namespace headway::collectives {
 namespace {
 
-// Everyone's own block in its place, then to everyone.
+// Everyone's own block in its place, and to everyone. From and into the user's buffers: what is
+// ready of them may travel before the call.
 void direct(Schedule& schedule, const objects::Comm* comm, const Data& in, const Blocks& out) {
   const int rank = comm->rank, size = comm->size;
-  StepId placed = no_step;
-  if (in.type) placed = schedule.copy(in.memory(), out[rank].memory());
+  const Data own = in.type ? in : out[rank];
+  if (in.type) schedule.copy(in.memory(), out[rank].memory());
   for (int step = 1; step < size; ++step) {
     const int from = (rank + size - step) % size;
-    schedule.receive(from, out[from].memory(), placed);
-    schedule.send((rank + step) % size, out[rank].memory(), placed);
+    schedule.receive(from, out[from].memory());
+    schedule.send((rank + step) % size, own.memory());
   }
 }
 
