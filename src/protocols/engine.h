@@ -532,7 +532,12 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
 
   bool may_prefetch_ = false;
   bool presending_ = false;  // early_piece_ is on its way
-  uint32_t watched_ = 0;     // origins
+  struct {
+    const char* address = nullptr;
+    uint64_t size = 0;
+    uint64_t at = 0;      // ns
+  } look_;                // the last one at a buffer that was asked for
+  uint32_t watched_ = 0;  // origins
   guard::Versions versions_;
   Predictions predictions_;
   Origins origins_;

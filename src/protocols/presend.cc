@@ -216,7 +216,15 @@ bool Engine::presend_some() {
 // False: its pages are no longer followed.
 bool Engine::look_again(Origin& origin, uint64_t now) {
   if (now - origin.looked_at < origin.pace_ns) return true;
-  if (!versions_.look(origin.address, origin.size)) return false;
+  // A buffer that goes to many was looked at for another one a moment ago.
+  const bool known = look_.address == origin.address && look_.size == origin.size &&
+                     look_.at > origin.looked_at && now - look_.at < origin.pace_ns;
+  if (known) {
+    now = look_.at;
+  } else {
+    if (!versions_.look(origin.address, origin.size)) return false;
+    look_ = {origin.address, origin.size, now};
+  }
   uint64_t changed = 0, again = 0, mistaken = 0, at_rest = 0;
   for (uint64_t page = 0, pages = origin.grid.pages(); page < pages; ++page) {
     const uint32_t version = version_of(origin, page);
