@@ -531,7 +531,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   guard::Dispatch dispatch_;
 
   bool may_prefetch_ = false;
-  bool presending_ = false;  // early_piece_ is on its way
+  bool presending_ = false;     // early_piece_ is on its way
+  uint64_t nothing_until_ = 0;  // ns: before it no look is due, and no page waits to be sent early
   struct {
     const char* address = nullptr;
     uint64_t size = 0;

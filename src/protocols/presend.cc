@@ -161,6 +161,7 @@ bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
   origin->looked_at = origin->early_bytes = 0;
   begin_looks(*origin);
   asked_.push_back(origin);
+  nothing_until_ = 0;
   if (!origin->settled && versions_.look(origin->address, origin->size)) count_as_sent(*origin);
   presend_some();
   return true;
@@ -197,6 +198,8 @@ void Engine::begin_looks(Origin& origin) {
 bool Engine::presend_some() {
   if (presending_ || !busy_.empty()) return false;
   const uint64_t now = base::now_ns();
+  if (now < nothing_until_) return false;
+  uint64_t until = now + most_rest_ns;
   bool moved = false;
   for (Origin* origin = asked_.first(); origin && !presending_;) {
     Origin* next = origin->list_next;
@@ -207,9 +210,15 @@ bool Engine::presend_some() {
       refuse(peer, id, false);
     } else if (peer.connected && tcp.writable(peer.rank)) {
       while (!presending_ && presend_piece(peer, *origin)) moved = true;
+      const bool all = origin->next == origin->grid.pages();
+      const uint64_t at = all ? origin->looked_at + origin->pace_ns : 0;
+      if (at < until) until = at;
+    } else {
+      until = 0;
     }
     origin = next;
   }
+  nothing_until_ = presending_ ? 0 : until;
   return moved;
 }
 
