@@ -128,8 +128,9 @@ void Engine::end_asking(Store* store, bool for_good) {
     const uint64_t early = store->come - store->rest;
     const bool useful =
         store->confirmed >= store->grid.size / least_useful && store->confirmed * 2 >= early;
-    known->ahead = useful && (known->ahead || store->late);
+    // One that brought nothing may have found the link taken by others.
     if (useful) {
+      known->ahead = known->ahead || store->late;
       known->vain = 0;
     } else if (for_good) {
       known->rest = longest_rest;
@@ -137,6 +138,7 @@ void Engine::end_asking(Store* store, bool for_good) {
       const uint32_t shift = (known->vain - most_vain) / 2;
       known->rest = shift < 7 ? first_rest << shift : longest_rest;
     }
+    if (known->rest) known->ahead = false;
   }
   if (!store->confirmed) {
     drop_store(store);

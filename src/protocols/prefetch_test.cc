@@ -178,13 +178,15 @@ TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
     EXPECT_EQ(used() - before, i * long_size);
   }
   EXPECT_EQ(receiver().counters.prefetch_late, late + 1);
-  // Until one brings nothing.
-  turns(2);
-  request = send(out);
-  receive = post(in);
-  end(request, receive);
-  EXPECT_EQ(receiver().counters.prefetches, requests + 5);
-  EXPECT_EQ(out, in);
+  // Until they bring nothing, again and again: one may have found the link taken by others.
+  for (int i = 0; i < 6; ++i) {
+    turns(2);
+    request = send(out);
+    receive = post(in);
+    end(request, receive);
+    EXPECT_EQ(receiver().counters.prefetches, requests + (i < 3 ? 6 + i : 8));
+    EXPECT_EQ(out, in);
+  }
   EXPECT_EQ(used() - before, 4 * long_size);
 }
 

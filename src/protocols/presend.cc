@@ -29,6 +29,7 @@ constexpr uint64_t calm_looks = 2;  // that find a page unchanged, at first
 constexpr uint64_t longest_calm_ns = 2'000'000'000;
 // One of so many pages that look final may be written again: then they look so too early.
 constexpr uint64_t most_mistaken = 8;
+constexpr uint64_t telling_part = 64;         // of a buffer: fewer tell nothing
 constexpr uint64_t first_rate = 100'000'000;  // until one has been measured
 constexpr uint64_t most_times = 2;            // that its bytes go for one request
 constexpr uint32_t most_idle = 32;  // sends of a buffer that nobody asked for: it is left alone
@@ -210,6 +211,11 @@ bool Engine::presend_some() {
       refuse(peer, id, false);
     } else if (peer.connected && tcp.writable(peer.rank)) {
       while (!presending_ && presend_piece(peer, *origin)) moved = true;
+      if (presending_) {
+        // In turn: whoever got nothing would think that there is nothing.
+        asked_.remove(origin);
+        asked_.push_back(origin);
+      }
       const bool all = origin->next == origin->grid.pages();
       const uint64_t at = all ? origin->looked_at + origin->pace_ns : 0;
       if (at < until) until = at;
@@ -253,7 +259,10 @@ bool Engine::look_again(Origin& origin, uint64_t now) {
   // Learnt from pages that nobody sent, too: a buffer that fills slowly is waited for from the
   // first message on.
   origin.mistaken += mistaken;
-  if (origin.mistaken * most_mistaken > origin.mistaken + at_rest) be_patient(origin);
+  if (origin.mistaken * most_mistaken > origin.mistaken + at_rest &&
+      origin.mistaken * telling_part > origin.grid.pages()) {
+    be_patient(origin);
+  }
   // The link is shared by all that is asked for: so are the looks.
   const uint64_t asked = asked_.size();
   const uint64_t least = origin.least_pace_ns * asked;
@@ -379,7 +388,7 @@ void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) 
   if (again > (confirm.bytes + again) / most_mistaken) {
     be_patient(origin);
   } else {
-    origin.calm_ns = origin.calm_ns / 8 * 7;
+    origin.calm_ns = origin.calm_ns / (again ? 8 : 4) * (again ? 7 : 3);
   }
 }
 
