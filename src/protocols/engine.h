@@ -402,11 +402,14 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool deliver_presend(Peer& peer, const FrameHeader& header, const char* body);
   bool deliver_refuse(Peer& peer, const FrameHeader& header);
   bool deliver_confirm(Peer& peer, const FrameHeader& header, const char* body);
-  bool note_envelope(Peer& peer, uint32_t origin, bool asked, const Confirmed& confirmed,
-                     const PageRun* runs, Store*& store);
+  bool note_envelope(Peer& peer, uint32_t origin, uint64_t size, bool asked,
+                     const Confirmed& confirmed, const PageRun* runs, Store*& store);
   bool note_eager(Peer& peer, const FrameHeader& header);
-  static bool take_runs(Store& store, const Confirmed& confirmed, const PageRun* runs);
+  static bool take_runs(Store& store, uint64_t size, const Confirmed& confirmed,
+                        const PageRun* runs);
   void note_origin(Request* receive, uint32_t origin);
+  static bool has_come(const Store& store, const Grid& grid, uint64_t page, int64_t shift,
+                       bool moved);
   void land_early(Request* receive, const Store& store, uint64_t from, uint64_t n);
   void land_store(Request* receive, Store* store);
   static bool holds_all(const Store& store, uint64_t total);
@@ -416,7 +419,11 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // presend.cc
   static constexpr uint64_t most_prefetched = 1ull << 30;
   void start_prefetching();
-  Origin* origin_of(const Peer& peer, const char* address, uint64_t bytes);
+  Origin* origin_of(Peer& peer, matching::Traffic traffic, const char* address, uint64_t bytes);
+  static void note_period(Origin& origin);
+  [[nodiscard]] static bool take_records(Origin& origin);
+  static void give_records(Origin& origin);
+  void move_origin(Origin& origin, const char* address, uint64_t size);
   void note_send(Request* send);
   static bool fits_confirmed(const Request& send, const ClearSend& clear);
   bool leave_out_confirmed(Request* send);
@@ -435,10 +442,11 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool presend_piece(Peer& peer, Origin& origin);
   bool note_left(uint64_t cookie);
   uint32_t next_look_us() const;
-  Confirm* settle_origin(Origin& origin);
+  Confirm* settle_origin(Origin& origin, const char* address, uint64_t size);
   static void be_patient(Origin& origin);
   void learn_calm(Origin& origin, const Confirm& confirm, uint64_t again);
-  Confirm* make_confirm(const Origin& origin);
+  Confirm* make_confirm(const Origin& origin, const Grid& grid, int64_t shift);
+  static void confirm_page(Confirm& confirm, const Grid& asked, const Grid& grid, uint64_t page);
   static void add_page(Confirm& confirm, const Grid& grid, uint64_t page);
   static void end_confirm(Request* send);
   static bool confirms_all(const Request& send);

@@ -44,8 +44,10 @@ Prediction* Engine::prediction_of(const Request& receive) {
 // The next message into the buffer of that receive.
 void Engine::ask_for_next(const Request& receive, const Prediction& known) {
   Peer& peer = *receive.peer;
+  const uint64_t room = receive.memory.bytes();
+  const bool fits = known.size <= room || (receive.traffic.collective && is_near(known.size, room));
   if (known.seen < Prediction::sure || known.rest || known.size < settings_.prefetch_threshold ||
-      known.size > receive.memory.bytes() || store_of(peer, known.origin)) {
+      !fits || store_of(peer, known.origin)) {
     return;
   }
   Store* store = make_store(known.size);
@@ -100,6 +102,7 @@ Store* Engine::make_store(uint64_t size) {
     return nullptr;
   }
   stored_bytes_ += bytes;
+  store->shift = 0;
   store->late = store->stands = store->withdrawn = false;
   store->grid = {0, size};
   store->data = block;
@@ -197,10 +200,10 @@ bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header) {
 
 // --- envelopes ---
 
-// An envelope of that origin. `runs`: what it confirms. False: it makes no sense. `store`: what
-// came of its message, or null.
-bool Engine::note_envelope(Peer& peer, uint32_t origin, bool asked, const Confirmed& confirmed,
-                           const PageRun* runs, Store*& store) {
+// An envelope of that origin, of a message of `size` bytes. `runs`: what it confirms. False: it
+// makes no sense. `store`: what came of its message, or null.
+bool Engine::note_envelope(Peer& peer, uint32_t origin, uint64_t size, bool asked,
+                           const Confirmed& confirmed, const PageRun* runs, Store*& store) {
   store = nullptr;
   if (!origin) return !asked && !confirmed.runs;
   if (peer.via != Via::tcp) return false;
@@ -212,19 +215,25 @@ bool Engine::note_envelope(Peer& peer, uint32_t origin, bool asked, const Confir
     }
     return !confirmed.runs;
   }
-  if (!asking || !take_runs(*asking, confirmed, runs)) return false;
+  if (!asking || !take_runs(*asking, size, confirmed, runs)) return false;
   const bool any = asking->confirmed != 0;
   end_asking(asking, false);
   if (any) store = asking;
   return true;
 }
 
-bool Engine::take_runs(Store& store, const Confirmed& confirmed, const PageRun* runs) {
-  if (confirmed.runs > Store::most_runs ||
-      (confirmed.runs && confirmed.first != store.grid.first)) {
+// `size`: of the message. Where that is not the one that was asked for, or has moved, whole pages
+// are confirmed, by their places in the message.
+bool Engine::take_runs(Store& store, uint64_t size, const Confirmed& confirmed,
+                       const PageRun* runs) {
+  if (confirmed.runs == 0) return true;
+  const Grid grid{confirmed.first, size};
+  const bool moved = confirmed.shift != 0 || size != store.grid.size;
+  if (confirmed.runs > Store::most_runs || confirmed.first >= Grid::page ||
+      confirmed.first > size || (!moved && confirmed.first != store.grid.first)) {
     return false;
   }
-  const uint64_t pages = store.grid.pages();
+  const uint64_t pages = grid.pages();
   uint64_t after = 0;  // runs neither meet nor touch
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < confirmed.runs; ++i) {
@@ -235,14 +244,30 @@ bool Engine::take_runs(Store& store, const Confirmed& confirmed, const PageRun* 
     }
     after = uint64_t(run.begin) + run.pages;
     for (uint64_t page = run.begin; page < after; ++page) {
-      if (!PageSet::has(store.got, page)) return false;
+      if (!has_come(store, grid, page, moved ? confirmed.shift : 0, moved)) return false;
     }
     store.runs[i] = run;
-    bytes += store.grid.begin(after) - store.grid.begin(run.begin);
+    bytes += grid.begin(after) - grid.begin(run.begin);
   }
+  store.grid = grid;
+  store.shift = confirmed.shift;
   store.run_count = confirmed.runs;
   store.confirmed = bytes - store.rest;
   return true;
+}
+
+// A page of a message.
+bool Engine::has_come(const Store& store, const Grid& grid, uint64_t page, int64_t shift,
+                      bool moved) {
+  if (!moved) return PageSet::has(store.got, page);
+  const uint64_t from = grid.begin(page), limit = store.grid.size;
+  if (grid.begin(page + 1) - from != Grid::page || shift > int64_t(limit) ||
+      shift < -int64_t(from) || from + uint64_t(shift) > limit - Grid::page || limit < Grid::page) {
+    return false;
+  }
+  const uint64_t at = from + uint64_t(shift);
+  return store.grid.is_boundary(at) && store.grid.is_boundary(at + Grid::page) &&
+         PageSet::has(store.got, store.grid.page_of(at));
 }
 
 // The same of an eager message; those of this node have no origins.
@@ -252,7 +277,7 @@ bool Engine::note_eager(Peer& peer, const FrameHeader& header) {
   if (!asked && (!origin || peer.stores.empty())) [[likely]]
     return true;
   Store* store;
-  return note_envelope(peer, origin, asked, {}, nullptr, store);
+  return note_envelope(peer, origin, header.length, asked, {}, nullptr, store);
 }
 
 bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* body) {
@@ -266,7 +291,9 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
   asking->rest = whole.size - whole.early;
   const PageRun all{0, uint32_t(asking->grid.pages())};
   Store* store;
-  if (!note_envelope(peer, header.word, true, {asking->grid.first, 1}, &all, store) || !store) {
+  if (!note_envelope(peer, header.word, whole.size, true, {asking->grid.first, 1, 0}, &all,
+                     store) ||
+      !store) {
     return false;
   }
   if (Request* receive = match(header)) {
@@ -300,7 +327,7 @@ void Engine::note_origin(Request* receive, uint32_t origin) {
 // --- what the send has confirmed ---
 
 void Engine::land_early(Request* receive, const Store& store, uint64_t from, uint64_t n) {
-  receive->memory.write(from, store.data + from, n);
+  receive->memory.write(from, store.data + (int64_t(from) + store.shift), n);
   note_arrival(receive, from, n);
 }
 

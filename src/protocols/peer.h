@@ -44,6 +44,8 @@ struct Peer {
   base::List<ControlFrame> controls;
   base::List<Request> held;
   base::List<Request> streams;
+  // By kinds of collectives: the buffers that the last ones sent to it from (Origins).
+  uint32_t collective_origins[16] = {};
   base::List<Store> stores;  // of messages from it that were asked for before their sends
   // One-copy transfers that the other rank may help with, at most one each way, and the receive
   // that it may claim.

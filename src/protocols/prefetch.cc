@@ -55,8 +55,10 @@ Prediction* Predictions::note(const char* buffer, const matching::Key& key,
                               uint64_t size) {
   if (!prepare()) return nullptr;
   Prediction* entry = find(buffer, key, traffic, peer);
-  if (entry && entry->origin == origin && entry->size == size) {
+  if (entry && entry->origin == origin &&
+      (entry->size == size || (traffic.collective && is_near(entry->size, size)))) {
     ++entry->seen;
+    entry->size = size;
     if (entry->rest) --entry->rest;
     return entry;
   }
@@ -120,14 +122,18 @@ Origin* Origins::take(const char* address, uint64_t size, uint32_t peer) {
   const uint32_t index = origin->index;
   const uint32_t generation = (origin->generation + 1) & ((1u << (32 - index_bits)) - 1);
   *origin = {};
-  origin->address = address;
-  origin->size = size;
   origin->peer = peer;
   origin->index = index;
   origin->generation = generation ? generation : 1;
-  origin->grid = {uint32_t(-reinterpret_cast<uintptr_t>(address) % Grid::page), size};
-  if (origin->grid.first > size) origin->grid.first = uint32_t(size);
+  place(*origin, address, size);
   return origin;
+}
+
+void Origins::place(Origin& origin, const char* address, uint64_t size) {
+  origin.address = address;
+  origin.size = size;
+  origin.grid = {uint32_t(-reinterpret_cast<uintptr_t>(address) % Grid::page), size};
+  if (origin.grid.first > size) origin.grid.first = uint32_t(size);
 }
 
 }  // namespace headway::protocols

@@ -44,6 +44,9 @@ struct Grid {
   }
 };
 
+// Blocks of a collective whose counts change a little are taken for the same ones.
+inline bool is_near(uint64_t a, uint64_t b) { return (a < b ? b - a : a - b) <= a / 8; }
+
 // One bit for each page.
 class PageSet {
  public:
@@ -120,13 +123,15 @@ struct Store {
   uint64_t rest = 0;        // of them, those that left after the send
   uint64_t asked_at = 0;    // ns
   uint64_t confirmed = 0;   // bytes
+  int64_t shift = 0;        // where the message begins in the data
   uint32_t run_count = 0;   // of them
   PageRun runs[most_runs] = {};
 };
 
 // --- the sender ---
 
-// A buffer that messages to one peer are sent from.
+// A buffer that messages to one peer are sent from. That of a collective may move a little, and get
+// a little longer or shorter, from one message to the next.
 struct Origin {
   const char* address = nullptr;  // null: the entry is free
   uint64_t size = 0;
@@ -157,6 +162,8 @@ struct Origin {
   uint64_t pace_ns = 0;       // between two looks: from least_pace_ns to rest_ns
   uint64_t least_pace_ns = 0, rest_ns = 0;
   uint64_t calm_ns = 0;  // a page that nobody wrote for so long is final, by what was seen so far
+  uint32_t right = 0;    // messages in a row of which hardly a page was taken as final too early
+  uint64_t sent_at = 0, period_ns = 0;  // the last send, and the time from the one before to it
 };
 
 class Origins {
@@ -168,6 +175,8 @@ class Origins {
   Origin* find(const char* address, uint64_t size, uint32_t peer);
   // The same, made if need be. Null: all that it could replace are in use.
   Origin* take(const char* address, uint64_t size, uint32_t peer);
+  // It lies there from now on, under its old number: only that finds it.
+  static void place(Origin& origin, const char* address, uint64_t size);
   template <class Visit>
   void for_each(Visit&& visit) {
     for (uint32_t i = 0; entries_ && i < sets * ways; ++i) {
@@ -191,6 +200,8 @@ struct Confirm {
   uint32_t run_count = 0;
   uint64_t bytes = 0;  // confirmed
   uint32_t gaps = 0;   // between the runs, that have been sent since, from the first on
+  bool moved = false;  // the message is not where, or as long as, the one that was asked for
+  int64_t shift = 0;   // in bytes
   PageRun runs[Store::most_runs];
 };
 

@@ -121,12 +121,12 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   header.flags = flag_asked;
   EXPECT_FALSE(receiver().frame(0, header, body));
   // Messages that confirm what never came, or the same page twice.
-  const auto confirms = [&](PageRun first, PageRun second) {
+  const auto confirms = [&](PageRun first, PageRun second, int64_t shift = 0) {
     struct {
       RequestSend request;
       Confirmed confirmed;
       PageRun runs[2];
-    } forged{{long_size, 0, 0, 0, origin, 0}, {0, 2}, {first, second}};
+    } forged{{long_size, 0, 0, 0, origin, 0}, {0, 2, shift}, {first, second}};
     FrameHeader envelope = frame(Kind::request_send, 77, 2);
     envelope.flags = flag_asked;
     envelope.tag = 1;
@@ -139,6 +139,14 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   EXPECT_FALSE(confirms({0, 3}, {1, 1}));
   EXPECT_FALSE(confirms({0, 1}, {1, 1}));
   EXPECT_FALSE(confirms({0, 1}, {2, 1'000'000}));
+  // Pages of a message that has moved: beyond what came, between two pages, and short ones.
+  const auto last = uint32_t(long_size / page);
+  EXPECT_FALSE(confirms({0, 1}, {last - 1, 1}, page));
+  EXPECT_FALSE(confirms({0, 1}, {2, 1}, -int64_t(page)));
+  EXPECT_FALSE(confirms({0, 1}, {2, 1}, 8));
+  EXPECT_FALSE(confirms({0, 1}, {2, 1}, INT64_MAX));
+  EXPECT_FALSE(confirms({0, 1}, {2, 1}, INT64_MIN));
+  EXPECT_FALSE(confirms({1, 1}, {last, 1}, -int64_t(page)));
   // A whole message of which nothing, or more than all, came before its send.
   for (const uint64_t early : {uint64_t(0), uint64_t(long_size + 1)}) {
     const ConfirmWhole whole{long_size, early};

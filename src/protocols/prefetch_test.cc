@@ -216,6 +216,43 @@ TEST_F(Prefetching, ReceiveBuffersOfCollectivesMayMove) {
   EXPECT_EQ(used(), 3 * long_size);
 }
 
+// As with MPI_Alltoallv, when a count changes a little: all blocks behind it move.
+TEST_F(Prefetching, SendBuffersOfCollectivesMayMoveALittle) {
+  const matching::Traffic alltoallv{9, 0};
+  constexpr int learning = 6, rounds = 60;
+  constexpr size_t before = 10'000, most = 2'000;
+  Buffer out(long_size + 2 * before), in(out.size());
+  uint64_t last = long_size, asked = 0;
+  for (int i = 0; i < learning + rounds; ++i) {
+    // By few bytes, by pages, by nothing.
+    const bool moves = i >= learning && i % 4 != 3;
+    const size_t step = i % 3 == 0 ? 4 : i % 3 == 1 ? 4096 : 1;
+    const size_t at = before + (moves ? random_() % most / step * step : 0);
+    const size_t size = long_size - (moves ? random_() % most / step * step : 0);
+    Request* receive = take_for(1, RequestKind::receive, in, i);
+    receive->traffic = alltoallv;
+    receive->memory = UserMemory(in.data() + i * 4, size);
+    receiver().start_receive(receive);
+    receiver().note_wait(receive);
+    both();
+    fill(out);
+    if (i >= learning) {
+      ASSERT_TRUE(comes_early(last)) << i;
+    }
+    if (i % 5 == 0) out[at + random_() % size] ^= 1;
+    Request* request = take_for(0, RequestKind::send, out, i);
+    request->traffic = alltoallv;
+    request->memory = UserMemory(out.data() + at, size);
+    sender().start_send(request);
+    end(request, receive);
+    ASSERT_EQ(0, memcmp(out.data() + at, in.data() + i * 4, size)) << i;
+    last = size;
+    asked += i >= learning ? size : 0;
+  }
+  EXPECT_GE(used(), asked - rounds * 4 * page);
+  EXPECT_EQ(receiver().counters.prefetch_refused, 1u);  // the first one
+}
+
 TEST_F(Prefetching, AMessageFromElsewhereUsesNothingOfIt) {
   Buffer out(long_size), other(long_size), in(long_size);
   learn(out, in);

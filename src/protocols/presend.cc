@@ -25,7 +25,11 @@ constexpr uint64_t least_rest_ns = 2'000'000, most_rest_ns = 50'000'000;
 // While the same pages are found written at look after look: the faults take a fiftieth of the
 // time.
 constexpr uint64_t fault_ns = 1000, most_share = 50, longest_pace_ns = 100'000'000;
-constexpr uint64_t calm_looks = 2;  // that find a page unchanged, at first
+// How long a page has been left alone when it is taken as final: at first, by the time between two
+// sends, and at least, in looks. It shrinks only where it has been right for some messages in a
+// row.
+constexpr uint64_t first_calm = 32, calm_looks = 2;
+constexpr uint32_t few_right = 4;
 constexpr uint64_t longest_calm_ns = 2'000'000'000;
 // One of so many pages that look final may be written again: then they look so too early.
 constexpr uint64_t most_mistaken = 8;
@@ -59,24 +63,75 @@ void Engine::start_prefetching() {
 
 // --- which buffers there are ---
 
-// A message is about to be sent.
-Origin* Engine::origin_of(const Peer& peer, const char* address, uint64_t bytes) {
+// Of a message that is about to be sent. Null: it is never sent early. One that is followed may
+// still lie where its last message did.
+Origin* Engine::origin_of(Peer& peer, matching::Traffic traffic, const char* address,
+                          uint64_t bytes) {
   // Without an address: packed from a type with gaps, and copied aside.
   if (!address || bytes < settings_.prefetch_threshold || bytes > most_prefetched) return nullptr;
-  return origins_.take(address, bytes, peer.rank);
+  if (!traffic.collective) return origins_.take(address, bytes, peer.rank);
+  uint32_t& last = peer.collective_origins[traffic.collective % 16];
+  Origin* origin = origins_.find(address, bytes, peer.rank);
+  if (!origin) {
+    origin = origins_.find(last);
+    if (!origin || origin->peer != peer.rank || !is_near(origin->size, bytes) ||
+        !is_near(uint64_t(origin->address - address) + origin->size, origin->size)) {
+      origin = origins_.take(address, bytes, peer.rank);
+    } else if (!origin->watched) {
+      Origins::place(*origin, address, bytes);
+    }
+  }
+  if (origin) last = origins_.id_of(*origin);
+  return origin;
+}
+
+void Engine::note_period(Origin& origin) {
+  const uint64_t now = base::now_ns();
+  origin.period_ns = origin.sent_at ? now - origin.sent_at : 0;
+  origin.sent_at = now;
 }
 
 void Engine::note_send(Request* send) {
-  const bool fits = send->memory.is_flat() && send->mode != Mode::buffered;
-  Origin* origin = fits ? origin_of(*send->peer, send->buffer(), send->memory.bytes()) : nullptr;
+  const char* address = send->buffer();
+  const uint64_t bytes = send->memory.bytes();
+  if (!send->memory.is_flat() || send->mode == Mode::buffered) return;
+  Origin* origin = origin_of(*send->peer, send->traffic, address, bytes);
   if (!origin) return;
   send->origin = origins_.id_of(*origin);
-  if (origin->watched) {
-    send->confirm = settle_origin(*origin);
-  } else if (origin->wanted && may_watch()) {
+  note_period(*origin);
+  if (origin->watched) send->confirm = settle_origin(*origin, address, bytes);
+  if (origin->address != address || origin->size != bytes) {
+    if (origin->watched) {
+      move_origin(*origin, address, bytes);
+    } else {
+      Origins::place(*origin, address, bytes);  // given up just now
+    }
+  }
+  if (!origin->watched && origin->wanted && may_watch()) {
     origin->wanted = false;
     (void)watch(*origin);
   }
+}
+
+// It is followed where it lies now, and all of it counts as sent.
+void Engine::move_origin(Origin& origin, const char* address, uint64_t size) {
+  Origin moved = origin;
+  Origins::place(moved, address, size);
+  // Most of its pages are followed: only new ones are looked at closely.
+  if (may_watch() && take_records(moved)) {
+    if (versions_.use(address, size)) {
+      versions_.drop(origin.address, origin.size);
+      give_records(origin);
+      origin = moved;
+      (void)versions_.look(address, size);
+      count_as_sent(origin);
+      return;
+    }
+    give_records(moved);
+  }
+  leave_alone(origin);
+  Origins::place(origin, address, size);
+  origin.wanted = true;
 }
 
 // The probe for pinned pages moves them for some microseconds. Where the kernel answers a system
@@ -89,17 +144,12 @@ bool Engine::may_watch() const {
 bool Engine::watch(Origin& origin) {
   if (origin.useless) return false;
   if (!early_piece_) early_piece_ = static_cast<char*>(base::heap_allocate(piece));
-  const uint64_t pages = origin.grid.pages();
-  auto* block = static_cast<char*>(base::heap_allocate(pages * Origin::bytes_a_page));
-  if (!early_piece_ || !block || !versions_.use(origin.address, origin.size)) {
-    base::heap_free(block, pages * Origin::bytes_a_page);
+  const bool room = early_piece_ && take_records(origin);
+  if (!room || !versions_.use(origin.address, origin.size)) {
+    if (room) give_records(origin);
     origin.useless = true;
     return false;
   }
-  origin.still = reinterpret_cast<uint64_t*>(block);
-  origin.sent = reinterpret_cast<uint32_t*>(origin.still + pages);
-  origin.seen = origin.sent + pages;
-  origin.early = origin.seen + pages;
   origin.watched = true;
   origin.idle = 0;
   origin.calm_ns = 0;
@@ -111,6 +161,23 @@ bool Engine::watch(Origin& origin) {
   }
   count_as_sent(origin);
   return true;
+}
+
+// What is kept of each page. False: there is no memory.
+bool Engine::take_records(Origin& origin) {
+  const uint64_t pages = origin.grid.pages();
+  auto* block = static_cast<char*>(base::heap_allocate(pages * Origin::bytes_a_page));
+  if (!block) return false;
+  origin.still = reinterpret_cast<uint64_t*>(block);
+  origin.sent = reinterpret_cast<uint32_t*>(origin.still + pages);
+  origin.seen = origin.sent + pages;
+  origin.early = origin.seen + pages;
+  return true;
+}
+
+void Engine::give_records(Origin& origin) {
+  base::heap_free(origin.still, origin.grid.pages() * Origin::bytes_a_page);
+  origin.still = nullptr;
 }
 
 // Nothing is known of when it was written: all of it counts as sent.
@@ -126,8 +193,7 @@ void Engine::count_as_sent(Origin& origin) {
 void Engine::leave_alone(Origin& origin) {
   if (origin.asked) end_asked(origin);
   versions_.drop(origin.address, origin.size);
-  base::heap_free(origin.still, origin.grid.pages() * Origin::bytes_a_page);
-  origin.still = nullptr;
+  give_records(origin);
   origin.watched = false;
   if (--watched_ == 0) --handoff.pending;
 }
@@ -188,8 +254,9 @@ void Engine::begin_looks(Origin& origin) {
   origin.least_pace_ns = within(wire_ns / looks_a_message, least_pace_ns, most_pace_ns);
   origin.rest_ns = within(wire_ns / looks_at_rest, least_rest_ns, most_rest_ns);
   origin.pace_ns = origin.least_pace_ns * (asked_.size() + 1);
+  if (origin.calm_ns == 0) origin.calm_ns = origin.period_ns / first_calm;
   const uint64_t least_calm_ns = calm_looks * origin.least_pace_ns;
-  if (origin.calm_ns < least_calm_ns) origin.calm_ns = least_calm_ns;
+  origin.calm_ns = within(origin.calm_ns, least_calm_ns, longest_calm_ns);
 }
 
 // --- before the send ---
@@ -345,10 +412,10 @@ uint32_t Engine::next_look_us() const {
 
 // --- with the send ---
 
-// What of a watched buffer's message went before. Null: it was not asked for. From now on its pages
-// are those of the next message, also if the message itself has to wait: what is written from here
-// on must not be told to be part of it.
-Confirm* Engine::settle_origin(Origin& origin) {
+// What of a watched buffer's message, which lies there, went before. Null: it was not asked for.
+// From now on its pages are those of the next message, also if the message itself has to wait: what
+// is written from here on must not be told to be part of it.
+Confirm* Engine::settle_origin(Origin& origin, const char* address, uint64_t size) {
   if (!origin.asked) {
     // To look would cost the program a fault for each page that it writes next.
     origin.settled = false;
@@ -357,7 +424,9 @@ Confirm* Engine::settle_origin(Origin& origin) {
   }
   end_asked(origin);
   origin.idle = 0;
-  Confirm* confirm = make_confirm(origin);
+  Origin now;
+  Origins::place(now, address, size);
+  Confirm* confirm = make_confirm(origin, now.grid, address - origin.address);
   if (!confirm || !versions_.look(origin.address, origin.size)) {
     leave_alone(origin);
     return confirm;
@@ -366,7 +435,7 @@ Confirm* Engine::settle_origin(Origin& origin) {
   for (uint64_t page = 0, pages = origin.grid.pages(); page < pages; ++page) {
     if (!origin.early[page]) continue;
     if (origin.early[page] == version_of(origin, page)) {
-      add_page(*confirm, origin.grid, page);
+      confirm_page(*confirm, origin.grid, now.grid, page);
     } else {
       again += origin.grid.begin(page + 1) - origin.grid.begin(page);
     }
@@ -377,10 +446,23 @@ Confirm* Engine::settle_origin(Origin& origin) {
   return confirm;
 }
 
+// Page `page` of what was asked for is as it was. Of a message that has moved only whole pages are
+// told: they are pages of both.
+void Engine::confirm_page(Confirm& confirm, const Grid& asked, const Grid& grid, uint64_t page) {
+  if (!confirm.moved) {
+    add_page(confirm, grid, page);
+    return;
+  }
+  const int64_t from = int64_t(asked.begin(page)) - confirm.shift;
+  const bool whole = asked.begin(page + 1) - asked.begin(page) == Grid::page;
+  if (!whole || from < 0 || uint64_t(from) + Grid::page > grid.size) return;
+  add_page(confirm, grid, grid.page_of(uint64_t(from)));
+}
+
 // Its pages look final for too short a time: some that had gone were written again.
 void Engine::be_patient(Origin& origin) {
   origin.calm_ns = origin.calm_ns * 2 < longest_calm_ns ? origin.calm_ns * 2 : longest_calm_ns;
-  origin.mistaken = 0;
+  origin.mistaken = origin.right = 0;
 }
 
 void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) {
@@ -388,18 +470,21 @@ void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) 
   if (again > (confirm.bytes + again) / most_mistaken) {
     be_patient(origin);
   } else {
-    origin.calm_ns = origin.calm_ns / (again ? 8 : 4) * (again ? 7 : 3);
+    if (++origin.right > few_right) origin.calm_ns = origin.calm_ns / 8 * 7;
   }
 }
 
-Confirm* Engine::make_confirm(const Origin& origin) {
+// `grid`: of the message that is sent.
+Confirm* Engine::make_confirm(const Origin& origin, const Grid& grid, int64_t shift) {
   void* memory = base::heap_allocate(sizeof(Confirm));
   if (!memory) {
     fail(Outcome::no_memory, peers_[origin.peer], "no memory to tell what was sent early");
     return nullptr;
   }
   auto* confirm = new (memory) Confirm{};
-  confirm->first = origin.grid.first;
+  confirm->first = grid.first;
+  confirm->shift = shift;
+  confirm->moved = shift != 0 || grid.size != origin.size;
   return confirm;
 }
 
@@ -423,7 +508,7 @@ void Engine::end_confirm(Request* send) {
 
 // True if the message is told of by a confirm frame: all of it went before, or little is missing.
 bool Engine::confirms_all(const Request& send) {
-  if (!send.confirm || !send.confirm->run_count) return false;
+  if (!send.confirm || !send.confirm->run_count || send.confirm->moved) return false;
   return send.total - send.confirm->bytes <= send.peer->eager_max;
 }
 
@@ -481,7 +566,7 @@ bool Engine::leave_out_confirmed(Request* send) {
 // What a request to send tells besides of what has gone before. Returns its bytes.
 uint32_t Engine::tell_confirmed(const Request& send, char* out) {
   if (!send.confirm || !send.confirm->run_count) return 0;
-  const Confirmed head{send.confirm->first, send.confirm->run_count};
+  const Confirmed head{send.confirm->first, send.confirm->run_count, send.confirm->shift};
   memcpy(out, &head, sizeof head);
   memcpy(out + sizeof head, send.confirm->runs, head.runs * sizeof(PageRun));
   return uint32_t(sizeof head + head.runs * sizeof(PageRun));

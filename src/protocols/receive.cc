@@ -133,8 +133,8 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   PageRun runs[Store::most_runs];
   Store* store;
   if (!read_request(header, body, request, confirmed, runs) ||
-      !note_envelope(peer, request.origin, header.flags & flag_asked, confirmed, runs, store) ||
-      (store && store->grid.size != request.size)) {
+      !note_envelope(peer, request.origin, request.size, header.flags & flag_asked, confirmed, runs,
+                     store)) {
     return false;
   }
   if (Request* receive = match(header)) {

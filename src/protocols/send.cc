@@ -94,9 +94,12 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
   } else if (peer.pressed || (bytes > packed_at_once && !memory.is_flat())) {
     return false;  // half of what is packed might have to wait, and nobody would hear of its end
   } else if (may_prefetch_ && memory.is_flat()) {
-    const Origin* origin = origin_of(peer, memory.flat(), bytes);
+    Origin* origin = origin_of(peer, traffic_of(header), memory.flat(), bytes);
     if (origin && (origin->watched || origin->wanted)) return false;
-    if (origin) header.word = origins_.id_of(*origin);
+    if (origin) {
+      header.word = origins_.id_of(*origin);
+      note_period(*origin);
+    }
   }
   const Feed feed = memory.feed(0, bytes);
   if (push_frame(peer, header, nullptr, 0, &feed, 0, shm::reserved_cells, shm::event_envelope) !=

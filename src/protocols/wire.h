@@ -59,8 +59,9 @@ static_assert(sizeof(RequestSend) == 32);
 struct Confirmed {
   uint32_t first;  // bytes before the first boundary
   uint32_t runs;   // PageRuns that follow, in ascending order
+  int64_t shift;   // bytes by which the message begins later in memory than the one asked for
 };
-static_assert(sizeof(Confirmed) == 8);
+static_assert(sizeof(Confirmed) == 16);
 
 struct PageRun {
   uint32_t begin, pages;
