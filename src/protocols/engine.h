@@ -396,7 +396,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   static Store* store_of(Peer& peer, uint32_t origin);
   Store* make_store(uint64_t size);
   void drop_store(Store* store);
-  void end_asking(Store* store, bool for_good);
+  enum class Answer : uint8_t { message, not_now, never };
+  void end_asking(Store* store, Answer answer);
   static Store* place_early(Peer& peer, const FrameHeader& header);
   void note_early(Store* store, const FrameHeader& header);
   bool deliver_presend(Peer& peer, const FrameHeader& header, const char* body);

@@ -16,6 +16,7 @@ constexpr uint64_t least_useful = 16;
 // Messages before requests are tried again, to tell when a pattern changed. Two at a time: the
 // first one may only begin to follow the buffer.
 constexpr uint32_t first_rest = 32, longest_rest = 4096;
+constexpr uint64_t shortly = 8;  // before the send: for less than that part of the time between two
 constexpr uint64_t old_ns = 1'000'000'000;  // of a request: it may have to make room
 
 }  // namespace
@@ -122,7 +123,7 @@ void Engine::drop_store(Store* store) {
 }
 
 // The request is over. What it brought has been confirmed by now, or never will be.
-void Engine::end_asking(Store* store, bool for_good) {
+void Engine::end_asking(Store* store, Answer answer) {
   store->peer->stores.remove(store);
   store->stands = false;
   Prediction* known =
@@ -131,11 +132,15 @@ void Engine::end_asking(Store* store, bool for_good) {
     const uint64_t early = store->come - store->rest;
     const bool useful =
         store->confirmed >= store->grid.size / least_useful && store->confirmed * 2 >= early;
-    // One that brought nothing may have found the link taken by others.
+    // One that brought nothing may have found the link taken by others, or have come too shortly
+    // before the send; the next one is to be earlier.
+    const uint64_t now = base::now_ns();
+    const bool hurried =
+        answer == Answer::message && (now - store->asked_at) * shortly < now - known->matched_at;
+    known->ahead = known->ahead || (useful ? store->late : hurried);
     if (useful) {
-      known->ahead = known->ahead || store->late;
       known->vain = 0;
-    } else if (for_good) {
+    } else if (answer == Answer::never) {
       known->rest = longest_rest;
     } else if (++known->vain >= most_vain && known->vain % 2 == 0) {
       const uint32_t shift = (known->vain - most_vain) / 2;
@@ -193,7 +198,7 @@ bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header) {
   if (header.length || peer.via != Via::tcp) return false;
   if (Store* store = store_of(peer, header.word)) {
     ++counters.prefetch_refused;
-    end_asking(store, header.flags & flag_yes);
+    end_asking(store, header.flags & flag_yes ? Answer::never : Answer::not_now);
   }
   return true;
 }
@@ -217,7 +222,7 @@ bool Engine::note_envelope(Peer& peer, uint32_t origin, uint64_t size, bool aske
   }
   if (!asking || !take_runs(*asking, size, confirmed, runs)) return false;
   const bool any = asking->confirmed != 0;
-  end_asking(asking, false);
+  end_asking(asking, Answer::message);
   if (any) store = asking;
   return true;
 }
@@ -315,10 +320,13 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
 void Engine::note_origin(Request* receive, uint32_t origin) {
   if (!origin || !may_prefetch_ || receive->key.is_wild()) return;
   const uint32_t peer = receive->peer->rank;
-  predictions_.note(receive->buffer(), receive->key, receive->traffic, peer, origin,
-                    receive->sent_bytes);
-  if (receive->traffic.collective) {
-    predictions_.note(nullptr, receive->key, receive->traffic, peer, origin, receive->sent_bytes);
+  const uint64_t now = base::now_ns();
+  for (const char* buffer :
+       {static_cast<const char*>(receive->buffer()), static_cast<const char*>(nullptr)}) {
+    if (!buffer && !receive->traffic.collective) continue;
+    Prediction* noted = predictions_.note(buffer, receive->key, receive->traffic, peer, origin,
+                                          receive->sent_bytes);
+    if (noted) noted->matched_at = now;
   }
   const Prediction* known = prediction_of(*receive);
   if (known && known->ahead && receive->peer->via == Via::tcp) ask_for_next(*receive, *known);

@@ -63,11 +63,12 @@ struct Prediction {
   uint64_t context = 0;
   uint64_t size = 0;
   uint32_t peer = 0;
-  int32_t tag = 0;      // of a collective: its kind, since its tags count up
-  uint32_t origin = 0;  // 0: the entry is free
-  uint32_t seen = 0;    // messages in a row that came from there
-  uint32_t vain = 0;    // requests in a row that brought nothing
-  uint32_t rest = 0;    // messages to come before the next request
+  int32_t tag = 0;          // of a collective: its kind, since its tags count up
+  uint32_t origin = 0;      // 0: the entry is free
+  uint32_t seen = 0;        // messages in a row that came from there
+  uint32_t vain = 0;        // requests in a row that brought nothing
+  uint32_t rest = 0;        // messages to come before the next request
+  uint64_t matched_at = 0;  // ns; the last one
   // A request that came too late for one message was of use to the next: from now on each is asked
   // for as soon as the one before has been matched.
   bool ahead = false;

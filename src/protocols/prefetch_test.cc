@@ -190,6 +190,33 @@ TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
   EXPECT_EQ(used() - before, 4 * long_size);
 }
 
+// All ranks come to a collective at the same moment: whoever asks then is in time, and gets
+// nothing.
+TEST_F(Prefetching, RequestsShortlyBeforeTheSendAreMadeEarlier) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  const uint64_t requests = receiver().counters.prefetches;
+  turns(100);
+  fill(out);
+  Request* receive = post(in);
+  both();
+  Request* request = send(out);
+  end(request, receive);
+  const uint64_t before = used();
+  EXPECT_EQ(receiver().counters.prefetches, requests + 2);
+  for (uint64_t i = 1; i <= 3; ++i) {
+    turns(2);
+    fill(out);
+    ASSERT_TRUE(comes_early(long_size));
+    receive = post(in);
+    request = send(out);
+    end(request, receive);
+    EXPECT_EQ(out, in);
+    EXPECT_EQ(used() - before, i * long_size);
+    EXPECT_EQ(receiver().counters.prefetches, requests + 2 + i);
+  }
+}
+
 // Where the blocks of a collective lie may depend on the sizes of others.
 TEST_F(Prefetching, ReceiveBuffersOfCollectivesMayMove) {
   const matching::Traffic alltoallv{9, 0};

@@ -80,6 +80,7 @@ class Prefetching : public TwoEngines {
   void exchange(Buffer& out, Buffer& in, int tag = 1) {
     fill(out);
     Request* receive = post(in, tag);
+    turns(5);  // the request does not come shortly before the send
     Request* request = send(out, tag);
     end(request, receive);
     EXPECT_EQ(out, in);

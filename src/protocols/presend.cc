@@ -31,8 +31,9 @@ constexpr uint64_t fault_ns = 1000, most_share = 50, longest_pace_ns = 100'000'0
 constexpr uint64_t first_calm = 32, calm_looks = 2;
 constexpr uint32_t few_right = 4;
 constexpr uint64_t longest_calm_ns = 2'000'000'000;
-// One of so many pages that look final may be written again: then they look so too early.
-constexpr uint64_t most_mistaken = 8;
+// If one of so many pages that look final is written again, they look so too early. What went in
+// vain took time of a link on which little else went.
+constexpr uint64_t most_mistaken = 3;
 constexpr uint64_t telling_part = 64;         // of a buffer: fewer tell nothing
 constexpr uint64_t first_rate = 100'000'000;  // until one has been measured
 constexpr uint64_t most_times = 2;            // that its bytes go for one request
