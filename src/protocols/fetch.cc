@@ -321,13 +321,13 @@ void Engine::note_origin(Request* receive, uint32_t origin) {
   if (!origin || !may_prefetch_ || receive->key.is_wild()) return;
   const uint32_t peer = receive->peer->rank;
   const uint64_t now = base::now_ns();
-  for (const char* buffer :
-       {static_cast<const char*>(receive->buffer()), static_cast<const char*>(nullptr)}) {
-    if (!buffer && !receive->traffic.collective) continue;
+  const auto note = [&](const char* buffer) {
     Prediction* noted = predictions_.note(buffer, receive->key, receive->traffic, peer, origin,
                                           receive->sent_bytes);
     if (noted) noted->matched_at = now;
-  }
+  };
+  note(receive->buffer());
+  if (receive->traffic.collective) note(nullptr);
   const Prediction* known = prediction_of(*receive);
   if (known && known->ahead && receive->peer->via == Via::tcp) ask_for_next(*receive, *known);
 }
