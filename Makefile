@@ -74,13 +74,15 @@ MATCHING_ARGS ?=
 bench-matching: all python ## message matching: all designs, 2 to 65,536 virtual ranks, beside the paper
 	@$(PYTHON) bench/matching/run.py --build $(BUILD) $(MATCHING_ARGS)
 
-install: all ## install below PREFIX (default /usr/local); DESTDIR is honoured
+# These two build what they hold and no tests.
+install: configure ## install below PREFIX (default /usr/local); DESTDIR is honoured
+	@cmake --build $(BUILD) -j $(JOBS) --target headway_installed
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(abspath $(PREFIX))"
 
 uninstall: ## remove what the last `make install` put in place
 	@cmake -DMANIFEST=$(BUILD)/install_manifest.txt -P cmake/uninstall.cmake
 
-wheel: all python ## build the Python wheel in dist/
+wheel: configure python ## build the Python wheel in dist/
 	@$(PYTHON) -m pip wheel --quiet --no-deps --disable-pip-version-check \
 	  --config-settings build-dir=$(BUILD) -w dist . && ls dist/*.whl
 

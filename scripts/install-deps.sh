@@ -4,7 +4,8 @@
 # HEADWAY_SUDO=yes allows it. Elsewhere it prints what is missing and stops with 1.
 # Fast and silent when nothing is missing. --list prints the names of all packages; --cross takes
 # the cross compiler of scripts/check-arm64.sh as well, and --debuggers takes gdb and valgrind, without
-# which their tests are skipped: CI wants them, and others need not have them.
+# which their tests are skipped: CI wants them, and others need not have them; --trial takes what
+# scripts/trial.py makes a bare system with.
 set -euo pipefail
 
 packages=(
@@ -23,11 +24,15 @@ if [ "${1:-}" = --debuggers ]; then
   packages+=(gdb valgrind)
   shift
 fi
+if [ "${1:-}" = --trial ]; then
+  packages+=(debootstrap)
+  shift
+fi
 if [ "${1:-}" = --list ]; then
   printf '%s\n' "${packages[@]}"
   exit 0
 elif [ $# -gt 0 ]; then
-  echo "usage: $0 [--cross] [--debuggers] [--list]" >&2
+  echo "usage: $0 [--cross] [--debuggers] [--trial] [--list]" >&2
   exit 2
 fi
 
