@@ -203,15 +203,25 @@ def main():
     if problem:
         sys.exit(f"trial: {problem}")
 
-    source, wheel = None, options.wheel
+    source, second, wheel = None, None, options.wheel
+
+    def record():
+        if not source and not second:
+            return  # nothing was tried: the old record stays
+        page = trial_page.page(about(), options.suite, source and source.steps, second and second.steps)
+        if options.wheel:
+            print(page)
+        else:
+            options.output.write_text(page)
+
     with contextlib.ExitStack() as stack:
+        stack.callback(record)  # also of a trial that was interrupted
         if not wheel:
             root = stack.enter_context(bare_root(options))
             repository(root)
             source = Trial(root)
             from_source(source)
             wheel = next(root.inside(f"{TREE}/dist").glob("*.whl"), None)
-        second = None
         if wheel:
             root = stack.enter_context(bare_root(options))
             root.add_user("ada")
@@ -219,11 +229,6 @@ def main():
             shutil.copy(wheel, root.inside(WHEELS))
             second = Trial(root, "ada")
             from_wheel(second, wheel.name)
-    page = trial_page.page(about(), options.suite, source and source.steps, second and second.steps)
-    if options.wheel:
-        print(page)
-    else:
-        options.output.write_text(page)
     bad = [step for trial in (source, second) if trial for step in trial.steps
            if not getattr(step, "expected", True)]
     for step in bad:
