@@ -66,6 +66,31 @@ TEST(PrefetchPredictions, TagsOfCollectivesCountUp) {
   EXPECT_EQ(known.find(at(64), {3, 0, 77}, {}, 0), nullptr);
 }
 
+// A count of an Alltoallv that changes by one does not make another message of it.
+TEST(PrefetchPredictions, LengthsOfCollectivesMayChangeALittle) {
+  Predictions known;
+  const matching::Traffic alltoallv{9, 0};
+  for (uint64_t size : {8000u, 8004u, 7100u, 7900u}) {
+    known.note(at(64), {3, 0, 1}, alltoallv, 0, 9, size);
+    EXPECT_EQ(known.find(at(64), {3, 0, 1}, alltoallv, 0)->size, size);
+  }
+  EXPECT_EQ(known.find(at(64), {3, 0, 1}, alltoallv, 0)->seen, 4u);
+  EXPECT_EQ(known.note(at(64), {3, 0, 1}, alltoallv, 0, 9, 4000)->seen, 1u);
+}
+
+TEST(PrefetchOrigins, WhatMovesKeepsItsNumber) {
+  Origins origins;
+  Origin* origin = origins.take(at(0x10010), 50'000, 1);
+  const uint32_t id = origins.id_of(*origin);
+  Origins::place(*origin, at(0x10ff0), 50'100);
+  EXPECT_EQ(origins.find(id), origin);
+  EXPECT_EQ(origin->grid.first, 16u);
+  EXPECT_EQ(origin->grid.size, 50'100u);
+  EXPECT_EQ(origins.find(at(0x10010), 50'000, 1), nullptr);
+  EXPECT_NE(origins.take(at(0x10010), 50'000, 1), origin);
+  EXPECT_EQ(origins.find(id), origin);
+}
+
 TEST(PrefetchOrigins, NumbersStandForOneBufferAndOnePeer) {
   Origins origins;
   EXPECT_EQ(origins.find(1), nullptr);
