@@ -42,10 +42,12 @@ std::string strip_dashes(const std::string& word) {
 }
 
 [[noreturn]] void refuse_unknown(const std::string& word) {
-  NearNames near(strip_dashes(word));
+  const std::string name = strip_dashes(word);
+  NearNames near(name);
   for (const Dialect* row = dialects_begin(); row != dialects_end(); ++row) near.offer(row->name);
+  const std::string question = near.question(word.substr(0, word.size() - name.size()));
   throw Refusal{format("unknown option %s%s Options of your program go after its name.",
-                       word.c_str(), near.question().empty() ? "." : near.question().c_str())};
+                       word.c_str(), question.empty() ? "." : question.c_str())};
 }
 
 // Turns one section's words into our own options and the program with its arguments.

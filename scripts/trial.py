@@ -215,20 +215,22 @@ def main():
             options.output.write_text(page)
 
     with contextlib.ExitStack() as stack:
-        stack.callback(record)  # also of a trial that was interrupted
-        if not wheel:
-            root = stack.enter_context(bare_root(options))
-            repository(root)
-            source = Trial(root)
-            from_source(source)
-            wheel = next(root.inside(f"{TREE}/dist").glob("*.whl"), None)
-        if wheel:
-            root = stack.enter_context(bare_root(options))
-            root.add_user("ada")
-            root.inside(WHEELS).mkdir()
-            shutil.copy(wheel, root.inside(WHEELS))
-            second = Trial(root, "ada")
-            from_wheel(second, wheel.name)
+        try:
+            if not wheel:
+                root = stack.enter_context(bare_root(options))
+                repository(root)
+                source = Trial(root)
+                from_source(source)
+                wheel = next(root.inside(f"{TREE}/dist").glob("*.whl"), None)
+            if wheel:
+                root = stack.enter_context(bare_root(options))
+                root.add_user("ada")
+                root.inside(WHEELS).mkdir()
+                shutil.copy(wheel, root.inside(WHEELS))
+                second = Trial(root, "ada")
+                from_wheel(second, wheel.name)
+        finally:  # also a trial that was interrupted; before the roots are removed, which takes long
+            record()
     bad = [step for trial in (source, second) if trial for step in trial.steps
            if not getattr(step, "expected", True)]
     for step in bad:

@@ -28,6 +28,7 @@ ENTER = """
 set -e
 root=$1 user=$2 folder=$3 line=$4
 shift 4
+mount --bind "$root" "$root"  # a root is a mount, as in a container
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount --rbind /sys "$root/sys"

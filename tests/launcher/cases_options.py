@@ -70,7 +70,7 @@ def program_that_cannot_start():
 @case
 def mistakes_on_the_line():
     for words, text in (
-        (("--timeuot", "3", "true"), "did you mean timeout?"),
+        (("--timeuot", "3", "true"), "did you mean --timeout?"),
         (("-n", "zero", "true"), "zero"),
         (("-n", "0", "true"), "np"),
         (("-n", "-3", "true"), "np"),

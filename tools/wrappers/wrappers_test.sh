@@ -93,6 +93,12 @@ ln -s mpicc links/mpicc-other
 expect "link to mpicc" "$(links/mpicc-other -showme:libdirs)" "^$build/lib$"
 expect "found in PATH" "$(PATH=$work/links:$PATH; mpicc -showme:libdirs)" "^$build/lib$"
 
+# A machine without that compiler: the name, the remedy, and the code of a command that is not there.
+code=0
+said=$(HEADWAY_CC=no-such-compiler "$build/bin/mpicc" hello.c -o hello_none 2>&1) || code=$?
+expect "no compiler" "$said, code $code" \
+  '^mpicc: there is no compiler no-such-compiler .*HEADWAY_CC=NAME, code 127$'
+
 # Installed, then moved as a whole: nothing may remember where it was.
 DESTDIR="$work/stage" cmake --install "$build" --prefix /opt/headway >install.log ||
   { cat install.log >&2; fail "cmake --install"; }
