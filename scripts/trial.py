@@ -203,12 +203,13 @@ def main():
     if problem:
         sys.exit(f"trial: {problem}")
 
+    place = about()  # now: what is tried is this commit, whatever is committed meanwhile
     source, second, wheel = None, None, options.wheel
 
     def record():
         if not source and not second:
             return  # nothing was tried: the old record stays
-        page = trial_page.page(about(), options.suite, source and source.steps, second and second.steps)
+        page = trial_page.page(place, options.suite, source and source.steps, second and second.steps)
         if options.wheel:
             print(page)
         else:
