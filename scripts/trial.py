@@ -158,7 +158,7 @@ def from_wheel(trial, wheel):
     trial.run("mpiexec --version", before=active, good=(127,))
 
 
-def about():
+def about(notes):
     """What the record says of the place."""
     head = subprocess.run(["git", "-C", ROOT, "log", "-1", "--format=%h"], check=True,
                           capture_output=True, text=True).stdout.strip()
@@ -166,7 +166,7 @@ def about():
     return trial_page.Place(
         date=datetime.datetime.now(datetime.timezone.utc).strftime("%d %B %Y").lstrip("0"),
         commit=head, cores=os.cpu_count() or 1, model=model[1] if model else platform.machine(),
-        kernel=".".join(platform.release().split(".")[:2]))
+        kernel=".".join(platform.release().split(".")[:2]), notes=notes)
 
 
 def repository(root):
@@ -196,6 +196,8 @@ def main():
                         help="folder for the roots (2 GB)")
     parser.add_argument("--wheel", type=pathlib.Path,
                         help="try this wheel only, and print the page instead of writing it")
+    parser.add_argument("--note", action="append", default=[],
+                        help="a sentence for the record, such as what else the machine did")
     parser.add_argument("--keep", action="store_true", help="leave the roots where they are")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "docs" / "trial.md")
     options = parser.parse_args()
@@ -203,7 +205,7 @@ def main():
     if problem:
         sys.exit(f"trial: {problem}")
 
-    place = about()  # now: what is tried is this commit, whatever is committed meanwhile
+    place = about(options.note)  # now: what is tried is this commit, whatever is committed meanwhile
     source, second, wheel = None, None, options.wheel
 
     def record():

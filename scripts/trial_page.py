@@ -184,7 +184,7 @@ took more than {STAMPED} seconds have the second before them at which they came.
 minbase the root held only the network settings of this place and the repository to clone from.
 
 This is a record of one run. It is not compared with anything; times are those of this machine and
-of its mirrors.
+of its mirrors.{"".join(" " + note for note in place.notes)}
 """
 
 
