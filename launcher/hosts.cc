@@ -211,7 +211,7 @@ std::string right_command(const Plan& plan, const std::string& hosts) {
     const char* path = getenv(file.variable);
     if (!path) continue;
     const std::string option = file.hydra_reads_it ? format("-f %s ", path) : "";
-    return "mpiexec.hydra " + option + rest + " (MPICH's launcher)";
+    return format("mpiexec.hydra %s%s (MPICH's launcher)", option.c_str(), rest.c_str());
   }
   return "mpiexec.hydra " + rest + " (MPICH's launcher, which asks the batch system)";
 }
