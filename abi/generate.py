@@ -216,11 +216,14 @@ def null_constant(abi: dict, type_: str) -> str:
 def make_stub(abi: dict, function: dict) -> list[str]:
     name, returns = function["name"], function["returns"]
     head = ", ".join(function["params"])
+    # The communicator's own error handler hears of it, if the communicator is valid.
+    comms = [p.split()[1] for p in function["params"] if re.fullmatch(r"MPI_Comm \w+", p)]
+    call = f'unsupported("{name}"' + (f", {comms[0]})" if comms else ")")
     if returns == "int":
-        return [f'HEADWAY_ENTRY({name})({head}) {{ return unsupported("{name}"); }}']
+        return [f"HEADWAY_ENTRY({name})({head}) {{ return {call}; }}"]
     return [
         f"HEADWAY_ENTRY_R({returns}, {name})({head}) {{",
-        f'  static_cast<void>(unsupported("{name}"));',
+        f"  static_cast<void>({call});",
         f"  return {null_constant(abi, returns)};",
         "}",
     ]
@@ -241,6 +244,9 @@ def make_unsupported(abi: dict, api: Path) -> str:
         out += [
             "// src/api defines no unsupported() yet: there is no error handler to go through.",
             "int headway::api::unsupported(const char*) { return MPI_ERR_UNSUPPORTED_OPERATION; }",
+            "int headway::api::unsupported(const char*, MPI_Comm) {",
+            "  return MPI_ERR_UNSUPPORTED_OPERATION;",
+            "}",
             "",
         ]
     out += ["using headway::api::unsupported;", ""]

@@ -158,14 +158,14 @@ int add(bool class_, int of_class, int* out) {
 int remove(int code, bool class_) {
   base::SpinGuard guard(lock);
   UserCode* user = find_user(code);
-  if (!user || user->is_class != class_) return MPI_ERR_ARG;
+  // A string goes before its code or class: MPI 5.0, section 9.5.
+  if (!user || user->is_class != class_ || user->text) return MPI_ERR_ARG;
   for (int i = 0; class_ && i < user_max; ++i) {
     // A class goes only after its codes.
     if (user_codes[i].used && !user_codes[i].is_class && user_codes[i].of_class == code) {
       return MPI_ERR_ARG;
     }
   }
-  base::heap_free(user->text, MPI_MAX_ERROR_STRING);
   *user = {};
   return MPI_SUCCESS;
 }
@@ -187,6 +187,8 @@ const char* error_name(int code) {
   const UserCode* user = find_user(code);
   return user && user->text ? user->text : "an error code of the program";
 }
+
+bool is_error_code(int code) { return find_text(code) || find_user(code); }
 
 int last_used_code() { return last_used.load(std::memory_order_relaxed); }
 
@@ -246,12 +248,12 @@ HEADWAY_ENTRY(MPI_Add_error_string)(int errorcode, const char* string) {
 
 HEADWAY_ENTRY(MPI_Remove_error_class)(int errorclass) {
   return report("MPI_Remove_error_class", remove(errorclass, true),
-                "this is no error class of the program, or it still has codes");
+                "this is no error class of the program, or it still has codes or a string");
 }
 
 HEADWAY_ENTRY(MPI_Remove_error_code)(int errorcode) {
   return report("MPI_Remove_error_code", remove(errorcode, false),
-                "this is no error code of the program");
+                "this is no error code of the program, or it still has a string");
 }
 
 HEADWAY_ENTRY(MPI_Remove_error_string)(int errorcode) {

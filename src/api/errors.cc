@@ -68,6 +68,10 @@ constexpr Usual usual[] = {
     {MPI_ERR_REQUEST,
      "it was completed through a copy of the handle, or its variable was never set",
      "pass each handle once, as the call that made it returned it"},
+    {MPI_ERR_KEYVAL, nullptr,
+     "pass a keyval that the program made with MPI_Comm_create_keyval or MPI_Type_create_keyval "
+     "and "
+     "did not free"},
     {MPI_ERR_ERRHANDLER, nullptr, "pass a predefined handler, or one that is not freed yet"},
     {MPI_ERR_INFO, nullptr, "pass an info object that is not freed yet"},
     {MPI_ERR_INFO_NOKEY, nullptr, "MPI_Info_get_nthkey lists the keys"},
@@ -249,13 +253,27 @@ int not_running(const char* call) {
   self.abort(1, nullptr);
 }
 
-int unsupported(const char* function) {
-  Story story{.call = function};
-  if (!is_running()) return MPI_ERR_UNSUPPORTED_OPERATION;
+namespace {
+
+int raise_unsupported(const Story& story) {
   return raise(story, MPI_ERR_UNSUPPORTED_OPERATION,
                "this function is not there yet in Headway MPI",
                "the README lists what is there; --library program runs a program on the MPI it "
                "was built for");
+}
+
+}  // namespace
+
+int unsupported(const char* function) {
+  if (!is_running()) return MPI_ERR_UNSUPPORTED_OPERATION;
+  return raise_unsupported({.call = function});
+}
+
+int unsupported(const char* function, MPI_Comm comm) {
+  if (!is_running()) return MPI_ERR_UNSUPPORTED_OPERATION;
+  Story story{.call = function};
+  if (const int code = take_comm(story, comm)) return code;
+  return raise_unsupported(story);
 }
 
 }  // namespace headway::api

@@ -123,18 +123,22 @@ HEADWAY_ENTRY(MPI_Type_match_size)(int typeclass, int size, MPI_Datatype* dataty
     int typeclass, size;
     MPI_Datatype type;
   } rows[] = {
-      {MPI_TYPECLASS_REAL, 4, MPI_REAL4},         {MPI_TYPECLASS_REAL, 8, MPI_REAL8},
-      {MPI_TYPECLASS_REAL, 16, MPI_REAL16},       {MPI_TYPECLASS_INTEGER, 1, MPI_INTEGER1},
-      {MPI_TYPECLASS_INTEGER, 2, MPI_INTEGER2},   {MPI_TYPECLASS_INTEGER, 4, MPI_INTEGER4},
-      {MPI_TYPECLASS_INTEGER, 8, MPI_INTEGER8},   {MPI_TYPECLASS_INTEGER, 16, MPI_INTEGER16},
-      {MPI_TYPECLASS_COMPLEX, 8, MPI_COMPLEX8},   {MPI_TYPECLASS_COMPLEX, 16, MPI_COMPLEX16},
-      {MPI_TYPECLASS_COMPLEX, 32, MPI_COMPLEX32},
+      {MPIX_TYPECLASS_LOGICAL, 1, MPI_LOGICAL1},   {MPIX_TYPECLASS_LOGICAL, 2, MPI_LOGICAL2},
+      {MPIX_TYPECLASS_LOGICAL, 4, MPI_LOGICAL4},   {MPIX_TYPECLASS_LOGICAL, 8, MPI_LOGICAL8},
+      {MPIX_TYPECLASS_LOGICAL, 16, MPI_LOGICAL16}, {MPI_TYPECLASS_REAL, 2, MPI_REAL2},
+      {MPI_TYPECLASS_COMPLEX, 4, MPI_COMPLEX4},    {MPI_TYPECLASS_REAL, 4, MPI_REAL4},
+      {MPI_TYPECLASS_REAL, 8, MPI_REAL8},          {MPI_TYPECLASS_REAL, 16, MPI_REAL16},
+      {MPI_TYPECLASS_INTEGER, 1, MPI_INTEGER1},    {MPI_TYPECLASS_INTEGER, 2, MPI_INTEGER2},
+      {MPI_TYPECLASS_INTEGER, 4, MPI_INTEGER4},    {MPI_TYPECLASS_INTEGER, 8, MPI_INTEGER8},
+      {MPI_TYPECLASS_INTEGER, 16, MPI_INTEGER16},  {MPI_TYPECLASS_COMPLEX, 8, MPI_COMPLEX8},
+      {MPI_TYPECLASS_COMPLEX, 16, MPI_COMPLEX16},  {MPI_TYPECLASS_COMPLEX, 32, MPI_COMPLEX32},
   };
   for (const auto& row : rows) {
     if (row.typeclass != typeclass || row.size != size) continue;
     *datatype = row.type;
     return MPI_SUCCESS;
   }
-  return raise(story, MPI_ERR_ARG, "there is no datatype of that class and size",
-               "classes are MPI_TYPECLASS_REAL, _INTEGER and _COMPLEX; sizes are in bytes");
+  return raise(
+      story, MPI_ERR_ARG, "there is no datatype of that class and size",
+      "classes are MPI_TYPECLASS_REAL, _INTEGER and _COMPLEX; sizes are in bytes, a power of 2");
 }

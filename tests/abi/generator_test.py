@@ -91,6 +91,16 @@ class Generator(unittest.TestCase):
         self.stubs()
         self.assertEqual({p: p.stat().st_mtime_ns for p in files}, before)
 
+    def test_a_stub_looks_at_its_communicator(self):
+        text = self.unsupported()
+        for name, call in {
+            "MPI_Send": '"MPI_Send", comm',
+            "MPI_Intercomm_create": '"MPI_Intercomm_create", local_comm',  # the first one
+            "MPI_Comm_free": '"MPI_Comm_free"',  # a place for one is none
+            "MPI_Wait": '"MPI_Wait"',
+        }.items():
+            self.assertRegex(text, rf"HEADWAY_ENTRY\({name}\)[^\n]* return unsupported\({call}\);")
+
     def test_results_of_other_types(self):
         text = self.unsupported()
         self.assertIn("HEADWAY_ENTRY_R(double, MPI_Wtime)", text)

@@ -211,6 +211,9 @@ void names() {
   CHECK_EQ(length, 14);
   MPI(MPI_Comm_get_name(MPI_COMM_SELF, name, &length));
   CHECK_EQ(std::string(name), std::string("MPI_COMM_SELF"));
+  MPI(MPI_Comm_get_name(MPI_COMM_NULL, name, &length));
+  CHECK_EQ(std::string(name), std::string("MPI_COMM_NULL"));
+  CHECK_EQ(length, 13);
   MPI_Comm comm = MPI_COMM_NULL;
   MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   MPI(MPI_Comm_get_name(comm, name, &length));

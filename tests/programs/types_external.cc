@@ -260,6 +260,16 @@ void matching() {
   CHECK_EQ(type, MPI_INTEGER4);
   MPI(MPI_Type_match_size(MPI_TYPECLASS_COMPLEX, 16, &type));
   CHECK_EQ(type, MPI_COMPLEX16);
+  const MPI_Datatype logicals[] = {MPI_LOGICAL1, MPI_LOGICAL2, MPI_LOGICAL4, MPI_LOGICAL8,
+                                   MPI_LOGICAL16};
+  for (int i = 0; i < 5; ++i) {
+    MPI(MPI_Type_match_size(MPIX_TYPECLASS_LOGICAL, 1 << i, &type));
+    CHECK_EQ(type, logicals[i]);
+  }
+  MPI(MPI_Type_match_size(MPI_TYPECLASS_REAL, 2, &type));
+  CHECK_EQ(type, MPI_REAL2);
+  MPI(MPI_Type_match_size(MPI_TYPECLASS_COMPLEX, 4, &type));
+  CHECK_EQ(type, MPI_COMPLEX4);
   EXPECT_CLASS(MPI_ERR_ARG, MPI_Type_match_size(MPI_TYPECLASS_REAL, 3, &type));
   EXPECT_CLASS(MPI_ERR_ARG, MPI_Type_match_size(-1, 4, &type));
   EXPECT_CLASS(MPI_ERR_ARG, MPI_Type_match_size(MPI_TYPECLASS_REAL, 8, nullptr));

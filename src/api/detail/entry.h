@@ -27,5 +27,7 @@ namespace headway::api {
 // Raises MPI_ERR_UNSUPPORTED_OPERATION for the function of that name through the error handler
 // that applies, and returns the error code if that returns.
 int unsupported(const char* function);
+// The same for one with a communicator, which must be valid and whose handler it is.
+int unsupported(const char* function, MPI_Comm comm);
 
 }  // namespace headway::api
