@@ -1,16 +1,169 @@
-// Predefined attributes: MPI 5.0, sections 7.7 and 9.1.2. The same on every communicator. Keyvals
-// of the program are not there yet.
+// Attributes, of the program and predefined: MPI 5.0, sections 7.7, 9.1.2 and 16.1. The predefined
+// ones are the same on every communicator.
+#include "api/detail/attributes.h"
+
 #include <atomic>
 #include <climits>
 
-#include "api/detail/call.h"
 #include "api/detail/errors.h"
 #include "api/detail/results.h"
+#include "api/detail/types.h"
 
 using namespace headway;
 using namespace headway::api;
 
 namespace {
+
+using objects::Attribute;
+using objects::Attributes;
+using objects::Keyval;
+using objects::KeyvalKind;
+
+// What the two kinds of keyval differ in.
+template <class Handle>
+struct Kind;
+template <>
+struct Kind<MPI_Comm> {
+  using Copy = MPI_Comm_copy_attr_function;
+  using Delete = MPI_Comm_delete_attr_function;
+  static constexpr KeyvalKind value = KeyvalKind::comm;
+};
+template <>
+struct Kind<MPI_Datatype> {
+  using Copy = MPI_Type_copy_attr_function;
+  using Delete = MPI_Type_delete_attr_function;
+  static constexpr KeyvalKind value = KeyvalKind::datatype;
+};
+
+// Functions of the ABI that are numbers rather than addresses.
+bool is_null_copy(const void* function) { return !function; }
+bool is_dup(const void* function) { return uintptr_t(function) == abi::k_COMM_DUP_FN; }
+static_assert(abi::k_COMM_NULL_COPY_FN == 0 && abi::k_TYPE_NULL_COPY_FN == 0 &&
+              abi::k_NULL_COPY_FN == 0);
+static_assert(abi::k_COMM_NULL_DELETE_FN == 0 && abi::k_TYPE_NULL_DELETE_FN == 0 &&
+              abi::k_NULL_DELETE_FN == 0);
+static_assert(abi::k_TYPE_DUP_FN == abi::k_COMM_DUP_FN && abi::k_DUP_FN == abi::k_COMM_DUP_FN);
+
+// A callback may return anything that is not MPI_SUCCESS.
+int as_error(int returned) { return is_error_code(returned) ? returned : MPI_ERR_OTHER; }
+
+// Runs the delete callback of one that is marked as leaving, and takes it out unless that fails.
+template <class Handle>
+Callback finish_leaving(Attributes& list, Attribute* one, Handle handle, bool regardless = false) {
+  const Keyval& keyval = *one->keyval;
+  int code = MPI_SUCCESS;
+  if (keyval.erase) {
+    code = reinterpret_cast<typename Kind<Handle>::Delete*>(keyval.erase)(
+        handle, keyval.number, one->value, keyval.extra_state);
+  }
+  list.end_leaving(one, code == MPI_SUCCESS || regardless);
+  if (code == MPI_SUCCESS) return {};
+  return {as_error(code), "the program's delete function of an attribute returned an error"};
+}
+
+template <class Handle>
+Callback copy_one(const Attributes::Taken& one, Handle old, Attributes& to) {
+  Keyval& keyval = *one.keyval;
+  if (is_null_copy(keyval.copy)) return {};
+  void* value = one.value;
+  if (!is_dup(keyval.copy)) {
+    int flag = 0;
+    const int code = reinterpret_cast<typename Kind<Handle>::Copy*>(keyval.copy)(
+        old, keyval.number, keyval.extra_state, one.value, static_cast<void*>(&value), &flag);
+    if (code != MPI_SUCCESS) {
+      return {as_error(code), "the program's copy function of an attribute returned an error"};
+    }
+    if (!flag) return {};
+  }
+  Attribute* made = objects::make_attribute(keyval, value);
+  if (!made) return {MPI_ERR_NO_MEM, "no memory left for the copy of an attribute"};
+  // Nobody knows the new object yet, and it gets one attribute of each keyval.
+  if (to.put(made)) return {MPI_ERR_INTERN, "a new object had an attribute already"};
+  return {};
+}
+
+bool is_predefined(int keyval) {
+  return (keyval >= MPI_TAG_UB && keyval <= MPI_APPNUM) ||
+         (keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL);
+}
+
+// Finds a keyval of the program; raises MPI_ERR_KEYVAL.
+int take_keyval(const Story& story, int number, KeyvalKind kind, Keyval*& keyval) {
+  keyval = registry().find_keyval(number);
+  if (keyval && keyval->kind == kind) return MPI_SUCCESS;
+  if (keyval) {
+    return raise(
+        story, MPI_ERR_KEYVAL, "the keyval was made for another kind of object",
+        "MPI_Comm_create_keyval makes those of communicators, MPI_Type_create_keyval those "
+        "of datatypes");
+  }
+  if (is_predefined(number)) {
+    return raise(
+        story, MPI_ERR_KEYVAL, "the keyval is predefined",
+        "predefined attributes can be read on communicators (or windows), and that is all");
+  }
+  return raise(story, MPI_ERR_KEYVAL,
+               number == MPI_KEYVAL_INVALID
+                   ? "the keyval is MPI_KEYVAL_INVALID"
+                   : "the keyval is not valid: freed, and nothing is cached under it any more, or "
+                     "never made");
+}
+
+int create_keyval(const char* call, KeyvalKind kind, void* copy, void* erase, int* keyval,
+                  void* extra_state) {
+  const Story story{.call = call};
+  if (!is_running()) return not_running(call);
+  if (const int code = check_places(story, keyval)) return code;
+  Keyval* made = objects::make_keyval(registry().keyvals, kind, copy, erase, extra_state);
+  if (!made) return raise(story, Outcome::no_resource);
+  *keyval = made->number;
+  return MPI_SUCCESS;
+}
+
+// Attributes that are left keep it. Freeing it once more meanwhile does no harm: each of several
+// delete callbacks may do so.
+int free_keyval(const char* call, KeyvalKind kind, int* keyval) {
+  const Story story{.call = call};
+  if (!is_running()) return not_running(call);
+  if (const int code = check_places(story, keyval)) return code;
+  Keyval* found;
+  if (const int code = take_keyval(story, *keyval, kind, found)) return code;
+  if (!found->freed.exchange(true, std::memory_order_relaxed)) objects::release(found);
+  *keyval = MPI_KEYVAL_INVALID;
+  return MPI_SUCCESS;
+}
+
+// `list`: null if there is no memory for one.
+template <class Handle>
+int set(const Story& story, Attributes* list, Handle handle, Keyval& keyval, void* value) {
+  if (keyval.freed.load(std::memory_order_relaxed)) {
+    return raise(story, MPI_ERR_KEYVAL, "the keyval was freed",
+                 "set attributes before the keyval is freed; what is cached stays");
+  }
+  Attribute* made = list ? objects::make_attribute(keyval, value) : nullptr;
+  if (!made) return raise(story, Outcome::no_memory);
+  while (Attribute* older = list->put(made)) {
+    const Callback left = finish_leaving(*list, older, handle);
+    if (left.code == MPI_SUCCESS) continue;
+    objects::discard(made);
+    return raise(story, left);
+  }
+  return MPI_SUCCESS;
+}
+
+int get(const Attributes* list, const Keyval& keyval, void* attribute_val, int* flag) {
+  *flag = list && list->find(keyval, *static_cast<void**>(attribute_val));
+  return MPI_SUCCESS;
+}
+
+// What is not there need not be deleted.
+template <class Handle>
+int erase(const Story& story, Attributes* list, Handle handle, const Keyval& keyval) {
+  Attribute* one = list ? list->start_leaving(&keyval) : nullptr;
+  if (!one) return MPI_SUCCESS;
+  const Callback left = finish_leaving(*list, one, handle);
+  return left.code == MPI_SUCCESS ? left.code : raise(story, left);
+}
 
 // Programs get the address of these, so each has a place for good. Every call writes the same
 // number, but for the last used code, which grows.
@@ -46,27 +199,146 @@ std::atomic<int>* find_value(int keyval) {
   }
 }
 
-int get(const char* call, MPI_Comm comm, int keyval, void* attribute_val, int* flag) {
+int get_of_comm(const char* call, MPI_Comm comm, int number, void* attribute_val, int* flag) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_places(story, static_cast<char*>(attribute_val), flag)) return code;
-  std::atomic<int>* value = find_value(keyval);
-  if (!value) {
-    return raise(story, MPI_ERR_KEYVAL,
-                 keyval == MPI_KEYVAL_INVALID ? "the keyval is MPI_KEYVAL_INVALID"
-                                              : "there is no such keyval",
-                 "only the predefined attributes (MPI_TAG_UB and its like) are there yet");
+  if (std::atomic<int>* value = find_value(number)) {
+    *flag = 1;
+    *static_cast<void**>(attribute_val) = value;
+    return MPI_SUCCESS;
   }
-  *flag = 1;
-  *static_cast<void**>(attribute_val) = value;
-  return MPI_SUCCESS;
+  Keyval* keyval;
+  if (const int code = take_keyval(story, number, KeyvalKind::comm, keyval)) return code;
+  return get(&story.comm->attributes, *keyval, attribute_val, flag);
+}
+
+int set_on_comm(const char* call, MPI_Comm comm, int number, void* value) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  Keyval* keyval;
+  if (const int code = take_keyval(story, number, KeyvalKind::comm, keyval)) return code;
+  return set(story, &story.comm->attributes, comm, *keyval, value);
+}
+
+int delete_on_comm(const char* call, MPI_Comm comm, int number) {
+  Story story{.call = call};
+  if (const int code = take_comm(story, comm)) return code;
+  Keyval* keyval;
+  if (const int code = take_keyval(story, number, KeyvalKind::comm, keyval)) return code;
+  return erase(story, &story.comm->attributes, comm, *keyval);
 }
 
 }  // namespace
 
+namespace headway::api {
+
+int raise(const Story& story, const Callback& failed) {
+  return raise(story, failed.code, failed.why,
+               "see what that function of the program returns; MPI_SUCCESS is expected");
+}
+
+template <class Handle>
+Callback copy_attributes(const Attributes& from, Handle old, Attributes& to) {
+  base::Vec<Attributes::Taken> all;
+  if (!from.take_all(all)) return {MPI_ERR_NO_MEM, "no memory left for the attributes"};
+  Callback result;
+  for (const Attributes::Taken& one : all) {
+    if (result.code == MPI_SUCCESS) result = copy_one(one, old, to);
+    objects::release(one.keyval);
+  }
+  return result;
+}
+template Callback copy_attributes(const Attributes&, MPI_Comm, Attributes&);
+template Callback copy_attributes(const Attributes&, MPI_Datatype, Attributes&);
+
+template <class Handle>
+Callback delete_attributes(Attributes& list, Handle handle, bool regardless) {
+  Callback result;
+  while (Attribute* one = list.start_leaving()) {
+    const Callback left = finish_leaving(list, one, handle, regardless);
+    if (left.code == MPI_SUCCESS) continue;
+    if (!regardless) return left;
+    if (result.code == MPI_SUCCESS) result = left;
+  }
+  return result;
+}
+template Callback delete_attributes(Attributes&, MPI_Comm, bool);
+template Callback delete_attributes(Attributes&, MPI_Datatype, bool);
+
+}  // namespace headway::api
+
+HEADWAY_ENTRY(MPI_Comm_create_keyval)(MPI_Comm_copy_attr_function* comm_copy_attr_fn,
+                          MPI_Comm_delete_attr_function* comm_delete_attr_fn, int* comm_keyval,
+                          void* extra_state) {
+  return create_keyval("MPI_Comm_create_keyval", KeyvalKind::comm,
+                       reinterpret_cast<void*>(comm_copy_attr_fn),
+                       reinterpret_cast<void*>(comm_delete_attr_fn), comm_keyval, extra_state);
+}
+HEADWAY_ENTRY(MPI_Comm_free_keyval)(int* comm_keyval) {
+  return free_keyval("MPI_Comm_free_keyval", KeyvalKind::comm, comm_keyval);
+}
+HEADWAY_ENTRY(MPI_Comm_set_attr)(MPI_Comm comm, int comm_keyval, void* attribute_val) {
+  return set_on_comm("MPI_Comm_set_attr", comm, comm_keyval, attribute_val);
+}
 HEADWAY_ENTRY(MPI_Comm_get_attr)(MPI_Comm comm, int comm_keyval, void* attribute_val, int* flag) {
-  return get("MPI_Comm_get_attr", comm, comm_keyval, attribute_val, flag);
+  return get_of_comm("MPI_Comm_get_attr", comm, comm_keyval, attribute_val, flag);
+}
+HEADWAY_ENTRY(MPI_Comm_delete_attr)(MPI_Comm comm, int comm_keyval) {
+  return delete_on_comm("MPI_Comm_delete_attr", comm, comm_keyval);
+}
+
+// The names of MPI 1, for communicators.
+HEADWAY_ENTRY(
+    MPI_Keyval_create)(MPI_Copy_function* copy_fn, MPI_Delete_function* delete_fn, int* keyval,
+                      void* extra_state) {
+  return create_keyval("MPI_Keyval_create", KeyvalKind::comm, reinterpret_cast<void*>(copy_fn),
+                       reinterpret_cast<void*>(delete_fn), keyval, extra_state);
+}
+HEADWAY_ENTRY(MPI_Keyval_free)(int* keyval) { return free_keyval("MPI_Keyval_free", KeyvalKind::comm, keyval); }
+HEADWAY_ENTRY(MPI_Attr_put)(MPI_Comm comm, int keyval, void* attribute_val) {
+  return set_on_comm("MPI_Attr_put", comm, keyval, attribute_val);
 }
 HEADWAY_ENTRY(MPI_Attr_get)(MPI_Comm comm, int keyval, void* attribute_val, int* flag) {
-  return get("MPI_Attr_get", comm, keyval, attribute_val, flag);
+  return get_of_comm("MPI_Attr_get", comm, keyval, attribute_val, flag);
+}
+HEADWAY_ENTRY(MPI_Attr_delete)(MPI_Comm comm, int keyval) {
+  return delete_on_comm("MPI_Attr_delete", comm, keyval);
+}
+
+HEADWAY_ENTRY(MPI_Type_create_keyval)(MPI_Type_copy_attr_function* type_copy_attr_fn,
+                          MPI_Type_delete_attr_function* type_delete_attr_fn, int* type_keyval,
+                          void* extra_state) {
+  return create_keyval("MPI_Type_create_keyval", KeyvalKind::datatype,
+                       reinterpret_cast<void*>(type_copy_attr_fn),
+                       reinterpret_cast<void*>(type_delete_attr_fn), type_keyval, extra_state);
+}
+HEADWAY_ENTRY(MPI_Type_free_keyval)(int* type_keyval) {
+  return free_keyval("MPI_Type_free_keyval", KeyvalKind::datatype, type_keyval);
+}
+HEADWAY_ENTRY(MPI_Type_set_attr)(MPI_Datatype datatype, int type_keyval, void* attribute_val) {
+  Story story{.call = "MPI_Type_set_attr"};
+  datatypes::Type* type;
+  if (const int code = take_type(story, datatype, type)) return code;
+  Keyval* keyval;
+  if (const int code = take_keyval(story, type_keyval, KeyvalKind::datatype, keyval)) return code;
+  return set(story, registry().find_attributes(*type, value_of(datatype), true), datatype, *keyval,
+             attribute_val);
+}
+HEADWAY_ENTRY(MPI_Type_get_attr)(MPI_Datatype datatype, int type_keyval, void* attribute_val, int* flag) {
+  Story story{.call = "MPI_Type_get_attr"};
+  datatypes::Type* type;
+  if (const int code = take_type(story, datatype, type)) return code;
+  if (const int code = check_places(story, static_cast<char*>(attribute_val), flag)) return code;
+  Keyval* keyval;
+  if (const int code = take_keyval(story, type_keyval, KeyvalKind::datatype, keyval)) return code;
+  return get(registry().find_attributes(*type, value_of(datatype)), *keyval, attribute_val, flag);
+}
+HEADWAY_ENTRY(MPI_Type_delete_attr)(MPI_Datatype datatype, int type_keyval) {
+  Story story{.call = "MPI_Type_delete_attr"};
+  datatypes::Type* type;
+  if (const int code = take_type(story, datatype, type)) return code;
+  Keyval* keyval;
+  if (const int code = take_keyval(story, type_keyval, KeyvalKind::datatype, keyval)) return code;
+  return erase(story, registry().find_attributes(*type, value_of(datatype)), datatype, *keyval);
 }

@@ -1,6 +1,7 @@
 // Communicators, making and freeing them: MPI 5.0, section 7.4.
 #include <cstring>
 
+#include "api/detail/attributes.h"
 #include "api/detail/info.h"
 #include "api/detail/requests.h"
 #include "api/detail/results.h"
@@ -22,6 +23,30 @@ int hand_out_comm(const Story& story, Outcome outcome, objects::Comm* made, MPI_
   return MPI_SUCCESS;
 }
 
+// The handle is gone at once; operations in progress keep the communicator.
+void drop(objects::Comm* comm) {
+  protocols::Engine& engine = process().engine();
+  engine.handoff.enter();
+  engine.forget(comm->context);
+  engine.handoff.leave();
+  registry().comms.remove(comm->handle);
+  objects::release(comm);
+}
+
+// A copy callback failed. This rank has taken part, so that the others have theirs; its own goes.
+void undo_dup(objects::Comm* made, protocols::Request* started) {
+  if (started) {
+    protocols::Engine& engine = process().engine();
+    engine.handoff.enter();
+    process().waiter().request(started);
+    engine.give_request(started);
+    engine.handoff.leave();
+  }
+  // What was copied is the program's, as its delete callbacks know.
+  (void)delete_attributes(made->attributes, handle_of<MPI_Comm>(made->handle), true);
+  drop(made);
+}
+
 // Hints come from the call's info alone: since MPI 4.0 a duplicate does not inherit them.
 int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, MPI_Request* request) {
   Story story{.call = call};
@@ -32,17 +57,24 @@ int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, MPI_
     if (const int code = take_info(story, given, hints)) return code;
   }
   const Inside inside(call, unset, unset);
+  *newcomm = MPI_COMM_NULL;
   objects::Comm* made = nullptr;
+  protocols::Request* started = nullptr;
   if (request) {
-    protocols::Request* started = communicators::start_dup(makers(), story.comm, made);
-    if (const int code = hand_out(story, started, request)) return code;
-    *newcomm = handle_of<MPI_Comm>(made->handle);
+    started = communicators::start_dup(makers(), story.comm, made);
+    if (!started) return raise(story, Outcome::no_memory);
   } else {
     const Outcome outcome = communicators::dup(makers(), story.comm, made);
-    if (const int code = hand_out_comm(story, outcome, made, newcomm)) return code;
+    if (outcome != Outcome::ok) return raise(story, outcome);
+  }
+  const Callback copied = copy_attributes(story.comm->attributes, comm, made->attributes);
+  if (copied.code != MPI_SUCCESS) {
+    undo_dup(made, started);
+    return raise(story, copied);
   }
   if (hints) use_hints(*made, *hints);
-  return MPI_SUCCESS;
+  *newcomm = handle_of<MPI_Comm>(made->handle);
+  return request ? hand_out(story, started, request) : MPI_SUCCESS;
 }
 
 int split(const Story& story, int color, int key, MPI_Comm* newcomm) {
@@ -73,6 +105,8 @@ int free_comm(const char* call, MPI_Comm* comm) {
   if (story.comm == registry().world || story.comm == registry().self) {
     return raise(story, MPI_ERR_COMM, "a predefined communicator cannot be freed");
   }
+  const Callback left = delete_attributes(story.comm->attributes, *comm);
+  if (left.code != MPI_SUCCESS) return raise(story, left);
   if (story.comm->buffer) {
     // Freeing detaches: what the buffer holds leaves first.
     void* memory;
@@ -80,13 +114,7 @@ int free_comm(const char* call, MPI_Comm* comm) {
     bool automatic;
     (void)p2p::detach_buffer(process().waiter(), &story.comm->buffer, memory, size, automatic);
   }
-  protocols::Engine& engine = process().engine();
-  engine.handoff.enter();
-  engine.forget(story.comm->context);
-  engine.handoff.leave();
-  // Operations in progress keep the communicator; its handle is gone at once.
-  registry().comms.remove(story.comm->handle);
-  objects::release(story.comm);
+  drop(story.comm);
   *comm = MPI_COMM_NULL;
   return MPI_SUCCESS;
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <unistd.h>
 
+#include "api/detail/attributes.h"
 #include "api/detail/info.h"
 #include "api/detail/message.h"
 #include "base/clock.h"
@@ -66,10 +67,15 @@ HEADWAY_ENTRY(MPI_Finalized)(int* flag) {
 
 HEADWAY_ENTRY(MPI_Finalize)() {
   if (process().world.load() != runtime::State::running) return not_running("MPI_Finalize");
+  // Before all else, so that the callbacks find MPI as it was: MPI 5.0, section 11.2.4.
+  const Callback left =
+      delete_attributes(registry().self->attributes, MPI_COMM_SELF, /*regardless=*/true);
+  if (left.code != MPI_SUCCESS) raise({.call = "MPI_Finalize", .comm = registry().self}, left);
   const Inside inside("MPI_Finalize", unset, unset);
   if (process().is_running() && process().engine().guard.any_closed()) await_all_open();
   p2p::finish_buffers(process().waiter());
-  return error_class_of(process().close_world());
+  const int code = error_class_of(process().close_world());
+  return code != MPI_SUCCESS ? code : left.code;
 }
 
 HEADWAY_ENTRY(MPI_Abort)(MPI_Comm comm, int errorcode) {

@@ -1,6 +1,7 @@
 // Datatypes, using and looking at them: MPI 5.0, sections 5.1.7 to 5.1.13.
 #include <cstring>
 
+#include "api/detail/attributes.h"
 #include "api/detail/types.h"
 
 using namespace headway;
@@ -82,6 +83,11 @@ HEADWAY_ENTRY(MPI_Type_free)(MPI_Datatype* datatype) {
   if (type->predefined() || type->parametrized()) {
     return raise(story, MPI_ERR_TYPE, "a predefined datatype cannot be freed",
                  "free only what a constructor such as MPI_Type_vector made");
+  }
+  if (objects::Attributes* list = registry().find_attributes(*type, value_of(*datatype))) {
+    const Callback left = delete_attributes(*list, *datatype);
+    if (left.code != MPI_SUCCESS) return raise(story, left);
+    registry().drop_attributes(*type, value_of(*datatype));
   }
   registry().types.remove(value_of(*datatype));
   type->release();

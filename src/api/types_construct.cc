@@ -1,5 +1,6 @@
 // Datatype constructors: MPI 5.0, section 5.1. The int and MPI_Count forms differ in what the
 // caller passes and in what MPI_Type_get_contents tells later.
+#include "api/detail/attributes.h"
 #include "api/detail/types.h"
 #include "base/vec.h"
 
@@ -55,6 +56,26 @@ int construct(const char* call, int64_t count, MPI_Datatype old, MPI_Datatype* h
   Type* made = nullptr;
   const Outcome outcome = make(*child, made);
   return hand_out_type(story, outcome, made, handle);
+}
+
+// Part of MPI_Type_dup. On an error the new datatype goes.
+int copy_type_attributes(Type& from, MPI_Datatype old, Type& copy, MPI_Datatype* handle) {
+  const objects::Attributes* list = registry().find_attributes(from, value_of(old));
+  if (!list) return MPI_SUCCESS;
+  const uintptr_t value = value_of(*handle);
+  objects::Attributes* to = registry().find_attributes(copy, value, true);
+  const Callback copied = to ? copy_attributes(*list, old, *to)
+                             : Callback{MPI_ERR_NO_MEM, "no memory left for the attributes"};
+  if (copied.code == MPI_SUCCESS) return MPI_SUCCESS;
+  // What was copied is the program's, as its delete callbacks know.
+  if (to) (void)delete_attributes(*to, *handle, true);
+  registry().drop_attributes(copy, value);
+  registry().types.remove(value);
+  copy.release();
+  *handle = MPI_DATATYPE_NULL;
+  Story story{.call = "MPI_Type_dup"};
+  story.type = &from;
+  return raise(story, copied);
 }
 
 int make_struct(const char* call, Form form, int64_t count, Integers blocks, Integers displacements,
@@ -199,8 +220,16 @@ HEADWAY_ENTRY(MPI_Type_create_resized_c)(MPI_Datatype oldtype, MPI_Count lb, MPI
   });
 }
 HEADWAY_ENTRY(MPI_Type_dup)(MPI_Datatype oldtype, MPI_Datatype* newtype) {
-  return construct("MPI_Type_dup", 0, oldtype, newtype,
-                   [&](Type& old, Type*& made) { return datatypes::make_dup(old, made); });
+  Type* from = nullptr;
+  Type* copy = nullptr;
+  const int made = construct("MPI_Type_dup", 0, oldtype, newtype, [&](Type& old, Type*& out) {
+    from = &old;
+    const Outcome outcome = datatypes::make_dup(old, out);
+    copy = out;
+    return outcome;
+  });
+  if (made != MPI_SUCCESS) return made;
+  return copy_type_attributes(*from, oldtype, *copy, newtype);
 }
 HEADWAY_ENTRY(MPI_Type_create_subarray)(int ndims, const int sizes[], const int subsizes[], const int starts[],
                             int order, MPI_Datatype oldtype, MPI_Datatype* newtype) {

@@ -130,6 +130,8 @@ class Type {
   const char* name() const { return name_; }
   void set_name(const char* text);  // cut at max_name - 1 bytes
   static constexpr size_t max_name = 128;
+  // Place for what a room above hangs to the type; not looked at here, and empty when it dies.
+  std::atomic<void*>& attached() { return attached_; }
 
   void retain() const;
   void release() const;  // frees at zero; nothing for predefined types
@@ -162,6 +164,7 @@ class Type {
   size_t layout_bytes_ = 0;
   void* contents_block_ = nullptr;
   size_t contents_bytes_ = 0;
+  std::atomic<void*> attached_{nullptr};
   char name_[max_name] = {};
 };
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "objects/attributes.h"
 #include "objects/errhandler.h"
 #include "objects/group.h"
 
@@ -30,7 +31,7 @@ struct Comm {
   int size = 1;
   std::atomic<uint32_t> hints{0};  // bits of the hints that the user set to true; see Hint
   Errhandler* errhandler = nullptr;
-  void* attributes = nullptr;     // for the attribute code to come
+  Attributes attributes;          // has a lock of its own
   void* buffer = nullptr;         // buffer of buffered sends attached to it
   uint32_t collective_count = 0;  // collectives started; gives each its tag. With the engine.
   uint32_t persistent_count = 0;  // persistent collectives made; likewise

@@ -23,6 +23,7 @@ enum class HandleKind : uint32_t {
   window,
   file,
   request,
+  keyval,
   // Those of MPI_T have more than 31 bits: no call makes integers of them.
   tool_session = 16,
   tool_option,

@@ -1,6 +1,7 @@
 #include "objects/registry.h"
 
 #include <cstring>
+#include <new>
 
 #include "base/heap.h"
 
@@ -68,6 +69,43 @@ uintptr_t Registry::handle_of_parametrized(const datatypes::Type* type) {
   const Parametrized* one = parametrized_;
   while (one && one->type != type) one = one->next;
   return one ? one->handle : 0;
+}
+
+Attributes* Registry::find_attributes(datatypes::Type& type, uintptr_t handle, bool make) {
+  if (!make && !type.attached().load(std::memory_order_acquire)) return nullptr;  // pairs below
+  base::SpinGuard guard(attached_lock_);
+  auto* first = static_cast<HandleAttributes*>(type.attached().load(std::memory_order_relaxed));
+  for (HandleAttributes* one = first; one; one = one->next) {
+    if (one->handle == handle) return &one->list;
+  }
+  void* memory = make ? base::heap_allocate(sizeof(HandleAttributes)) : nullptr;
+  if (!memory) return nullptr;
+  auto* made = new (memory) HandleAttributes{first, handle, {}};
+  type.attached().store(made, std::memory_order_release);  // pairs with the first look above
+  return &made->list;
+}
+
+void Registry::drop_attributes(datatypes::Type& type, uintptr_t handle) {
+  if (!type.attached().load(std::memory_order_acquire)) return;  // pairs with find_attributes
+  HandleAttributes* found = nullptr;
+  {
+    base::SpinGuard guard(attached_lock_);
+    auto* first = static_cast<HandleAttributes*>(type.attached().load(std::memory_order_relaxed));
+    HandleAttributes* before = nullptr;
+    found = first;
+    while (found && found->handle != handle) {
+      before = found;
+      found = found->next;
+    }
+    if (!found) return;
+    if (before) {
+      before->next = found->next;
+    } else {
+      type.attached().store(found->next, std::memory_order_release);  // as above
+    }
+  }
+  found->list.drop();
+  base::heap_free(found, sizeof(HandleAttributes));
 }
 
 void release(Op* op) {

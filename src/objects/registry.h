@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "datatypes/type.h"
+#include "objects/attributes.h"
 #include "objects/comm.h"
 #include "objects/errhandler.h"
 #include "objects/group.h"
@@ -68,6 +69,16 @@ class Registry {
     return static_cast<Info*>(infos.find(handle));
   }
 
+  Keyval* find_keyval(int number) const {
+    return static_cast<Keyval*>(keyvals.find(uintptr_t(uint32_t(number))));
+  }
+
+  // The attributes of a datatype's handle, of which a type may have several. Null: there are none,
+  // or with `make` no memory.
+  Attributes* find_attributes(datatypes::Type& type, uintptr_t handle, bool make = false);
+  // Before the handle goes. Those that are left are dropped without a callback.
+  void drop_attributes(datatypes::Type& type, uintptr_t handle);
+
   // The handle of the type with these parameters, made by the first call. 0: `outcome` tells why.
   uintptr_t parametrized(datatypes::Combiner combiner, const int* numbers, int count,
                          datatypes::BasicType basic, Outcome& outcome);
@@ -92,6 +103,7 @@ class Registry {
   HandleTable errhandlers{HandleKind::errhandler};
   HandleTable infos{HandleKind::info};
   HandleTable sessions{HandleKind::session};
+  HandleTable keyvals{HandleKind::keyval};
   ToolHandles tools;
 
  private:
@@ -99,6 +111,7 @@ class Registry {
   Op predefined_ops_[32];
   base::SpinLock parametrized_lock_;  // guards the list's start
   Parametrized* parametrized_ = nullptr;
+  base::SpinLock attached_lock_;  // guards the lists of HandleAttributes that hang on types
   bool prepared_ = false;
 };
 
