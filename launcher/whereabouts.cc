@@ -106,20 +106,14 @@ Spot look_at(pid_t pid, const std::string& told) {
   if (!told.starts_with(layout)) return spot;
   char* rest = nullptr;
   const uint64_t address = strtoull(told.c_str() + layout.size(), &rest, 16);
-  // The same layout as base::Whereabouts, whose members cannot be copied.
-  struct {
-    uint64_t call;
-    int32_t peer;
-    int32_t tag;
-  } there;
-  static_assert(sizeof there == sizeof(base::Whereabouts));
+  base::WhereaboutsCopy there;
   if (*rest != '\0' || address == 0 || !read_memory(pid, address, &there, sizeof there))
     return spot;
-  if (there.call == 0) {
+  if (!there.call) {
     spot.kind = Spot::Kind::computing;
     return spot;
   }
-  spot.call = read_name(pid, there.call);
+  spot.call = read_name(pid, reinterpret_cast<uintptr_t>(there.call));
   if (spot.call.empty()) return spot;
   spot.kind = Spot::Kind::in_call;
   spot.peer = there.peer;

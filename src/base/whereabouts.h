@@ -6,17 +6,29 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace headway::base {
 
 inline constexpr int nobody = INT32_MIN;  // a call on many requests, or a collective
 
-struct Whereabouts {
-  std::atomic<const char*> call{nullptr};
-  std::atomic<int> peer{nobody};
-  std::atomic<int> tag{nobody};
+// The one list of members. `Cell` is what each lies in.
+template <template <class> class Cell>
+struct WhereaboutsOf {
+  Cell<const char*> call{nullptr};
+  Cell<int> peer{nobody};
+  Cell<int> tag{nobody};
 };
-static_assert(sizeof(Whereabouts) == 16 && sizeof(std::atomic<int>) == sizeof(int));
+using Whereabouts = WhereaboutsOf<std::atomic>;  // a rank's own
+// The same bytes, read out of another process: `call` points into that one's memory.
+using WhereaboutsCopy = WhereaboutsOf<std::type_identity_t>;
+
+template <class T>
+inline constexpr bool lies_as_in_atomic =
+    sizeof(std::atomic<T>) == sizeof(T) && alignof(std::atomic<T>) == alignof(T);
+// With equal cells every member has the same offset in both.
+static_assert(lies_as_in_atomic<const char*> && lies_as_in_atomic<int>);
+static_assert(std::is_standard_layout_v<Whereabouts> && sizeof(Whereabouts) == 16);
 
 // What a rank puts for its launcher under the key "headway-where-RANK": this, and the address of
 // its Whereabouts in hexadecimal.
