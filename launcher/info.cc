@@ -61,15 +61,18 @@ void print_guards(const Plan& plan) {
   printf("\nclosing pages (early release)\n");
   for (const Kind kind : {Kind::missing, Kind::minor, Kind::trap}) {
     const guard::Ability& ability = system.of(kind);
-    const char* mode = ability.outcome != Outcome::ok ? "no"
-                       : ability.sees_kernel          ? "full mode"
-                                                      : "yes";
-    printf("  %-16s %s%s%s\n", guard::name_of(kind), mode, *ability.why ? ": " : "", ability.why);
+    const bool works = ability.outcome == Outcome::ok;
+    const char* mode = !works ? "no" : ability.sees_kernel ? "full mode" : "user mode";
+    printf("  %-16s %s\n", guard::name_of(kind), mode);
+    if (!works) print_wrapped(ability.why, 6, 90);
   }
   const char* why = "";
   const Kind chosen = guard::choose(system, guard::Wish(wished.guard), why);
-  printf("  %-16s %s%s%s%s\n", "chosen", guard::name_of(chosen), *why ? " (" : "", why,
-         *why ? ")" : "");
+  printf("  %-16s %s\n", "chosen", guard::name_of(chosen));
+  // Why none works has been said above.
+  if (*why && (chosen != Kind::none || guard::Wish(wished.guard) == guard::Wish::none)) {
+    print_wrapped(why, 6, 90);
+  }
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import subprocess
 
-from harness import PYTHON, Skipped, cache, case, environment, equal, expect, folder, python, run
+from harness import (PYTHON, Paths, Skipped, cache, case, environment, equal, expect, folder, python,
+                     run)
 
 SHOW = "import json\nprint(json.dumps(dict(os.environ)))"
 
@@ -34,6 +36,32 @@ def info_shows_the_options():
     for text in ("PROGRESS", "SPIN             7us  (--set; default 50us)",
                  "32K  (environment; default 16K)", "cores", "library", "UNEXPECTED_MAX   512M"):
         expect(text in result.out, f"{text!r} in the info", result)
+
+
+@case
+def info_of_an_ordinary_user_is_short():
+    """What such a user's pages cannot do takes a sentence: it is said once, in lines that fit."""
+    if os.geteuid() != 0:
+        raise Skipped("becoming another user needs root")
+
+    def become():
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    with folder() as path:
+        os.chmod(path, 0o755)
+        copy = os.path.join(path, "mpiexec")
+        subprocess.run(["cp", Paths.mpiexec, copy], check=True)
+        for words in ((), ("--set", "GUARD=trap"), ("--set", "GUARD=minor"), ("--set", "GUARD=none")):
+            result = run(*words, "--info", launcher=copy, before=become)
+            equal(result.code, 0, "--info", result)
+            lines = result.out.split("closing pages")[1].split("\n\n")[0].splitlines()
+            told = [line.split()[0] for line in lines[1:] if line[2] != " "]
+            equal(told, ["missing", "minor", "trap", "chosen"], "the ways and the chosen one", result)
+            sentences = [line for line in lines if line.startswith("      ")]
+            equal(len(sentences), len(set(sentences)), "every sentence once", result)
+            expect(result.out.count("are trapped before") <= 1, "that sentence once", result)
+            expect(max(map(len, lines)) <= 90, "lines that fit", result)
 
 
 @case
