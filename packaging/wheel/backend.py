@@ -147,11 +147,16 @@ def project():
     return plain
 
 
-def metadata():
+def metadata(licences, for_index=False):
+    """`licences`: the names of the licence files. The licence stands there twice: pip before 25 shows
+    the old field `License` alone, and readers of the new ones pass it over. An index may refuse a
+    wheel that has both (PEP 639), so one that is to be uploaded (`for_index`) leaves the old one out."""
     facts = project()
+    old = [] if for_index else [f"License: {facts['license']}"]
     lines = ["Metadata-Version: 2.4", f"Name: {facts['name']}", f"Version: {version()}",
-             f"Summary: {facts['description']}", f"License-Expression: {facts['license']}",
-             "License-File: LICENSE", f"Requires-Python: {facts['requires-python']}",
+             f"Summary: {facts['description']}", *old, f"License-Expression: {facts['license']}",
+             *(f"License-File: {name}" for name in licences),
+             f"Requires-Python: {facts['requires-python']}",
              *(f"Classifier: {text}" for text in facts["classifiers"]),
              "Description-Content-Type: text/markdown", "", (ROOT / "README.md").read_text()]
     return "\n".join(lines)
@@ -200,9 +205,11 @@ class Archive:
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """PEP 517. --config-settings build-dir=FOLDER uses another build folder than build/."""
+    """PEP 517. --config-settings build-dir=FOLDER uses another build folder than build/, and
+    for-index=yes builds what may be uploaded to a package index."""
     del metadata_directory
-    folder = pathlib.Path((config_settings or {}).get("build-dir", ROOT / "build")).resolve()
+    settings = config_settings or {}
+    folder = pathlib.Path(settings.get("build-dir", ROOT / "build")).resolve()
     build(folder)
     with tempfile.TemporaryDirectory() as scratch:
         prefix = pathlib.Path(scratch) / "tree"
@@ -214,10 +221,10 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         for path in sorted(p for p in prefix.rglob("*") if p.is_file()):
             archive.add(f"{NAME}-{version()}.data/data/{path.relative_to(prefix)}", path.read_bytes(),
                         os.access(path, os.X_OK))
-        archive.add(f"{info}/licenses/LICENSE", (ROOT / "LICENSE").read_text())
-        for name, text in licences_of_bundled(prefix).items():
+        licences = {"LICENSE": (ROOT / "LICENSE").read_text(), **licences_of_bundled(prefix)}
+        for name, text in licences.items():
             archive.add(f"{info}/licenses/{name}", text)
-        archive.add(f"{info}/METADATA", metadata())
+        archive.add(f"{info}/METADATA", metadata(licences, "for-index" in settings))
         archive.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: headway {version()}\n"
                                      f"Root-Is-Purelib: false\nTag: {label}\n")
         archive.finish(f"{info}/RECORD")

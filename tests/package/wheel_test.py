@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The wheel, built by pip as a user would, installed in a fresh environment and used there."""
 
+import email
 import os
 import re
 import subprocess
@@ -73,6 +74,28 @@ class Wheel(Case):
     def test_licences_come_along(self):
         names = zipfile.ZipFile(self.wheel).namelist()
         self.assertTrue([n for n in names if n.endswith("licenses/LICENSE")], names)
+
+    def test_old_and_new_readers_find_the_licence(self):
+        """Debian's pip and others before 25 show one field, what came later reads another."""
+        shown = run(self.bin("pip"), "show", "--disable-pip-version-check", "headway-mpi").stdout
+        told = re.findall(r"^License(?:-Expression)?: (.*)$", shown, re.M)
+        self.assertEqual(set(told), {"BSD-3-Clause"}, shown)
+        with zipfile.ZipFile(self.wheel) as archive:
+            names = archive.namelist()
+            (path,) = [name for name in names if name.endswith(".dist-info/METADATA")]
+            fields = email.message_from_bytes(archive.read(path))
+        self.assertEqual(fields.get_all("License"), ["BSD-3-Clause"])
+        self.assertEqual(fields.get_all("License-Expression"), ["BSD-3-Clause"])
+        files = [f"{os.path.dirname(path)}/licenses/{name}" for name in fields.get_all("License-File")]
+        self.assertEqual(sorted(files), sorted(name for name in names if "/licenses/" in name))
+
+    def test_an_index_gets_the_new_fields_alone(self):
+        code = "import backend; print(backend.metadata(['LICENSE'], for_index=True))"
+        told = run(sys.executable, "-B", "-c", code, cwd=support.ROOT / "packaging" / "wheel").stdout
+        fields = email.message_from_string(told)
+        self.assertIsNone(fields["License"])
+        self.assertEqual(fields["License-Expression"], "BSD-3-Clause")
+        self.assertEqual(fields.get_all("License-File"), ["LICENSE"])
 
     def test_programs_compile_and_run(self):
         source = self.folder / "hello.c"
