@@ -60,6 +60,14 @@ def longer(bench):
         expect(most < 4 * MB + LATE[way] / 4, f"they took {most} bytes over {way}")
 
 
+@CASES.timed("who waits for the end does not search a flood at each poll")
+def end(bench):
+    bench.run("flood_end", ["300000"])
+    expect(bench.lines("messages were never received") == 1, "the flood is not told")
+    (line,) = [line for line in bench.output.splitlines() if line.startswith("ok ")]
+    expect(int(line.split()[1]) > 2000, f"the sender got rid of {line.split()[1]} messages in 1.5 s")
+
+
 @case("a limit out of range: one line, and the default stays")
 def bad_limit(bench):
     bench.run("flood_all", ["10", "8"], UNEXPECTED_MAX="much")

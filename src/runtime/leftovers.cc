@@ -1,5 +1,7 @@
 #include "runtime/leftovers.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/text.h"
 #include "p2p/unfinished.h"
@@ -8,6 +10,9 @@ namespace headway::runtime {
 namespace {
 
 constexpr uint64_t patience_ns = 1'000'000'000;
+// Between two searches of the queue: a while, and so many times as long as a search takes.
+constexpr uint64_t pause_ns = 50'000'000;
+constexpr uint64_t pause_factor = 100;
 // Tags of the barrier inside MPI_Finalize begin here; they are no message of the program.
 constexpr int last_tag_of_finalize = -1000;
 
@@ -43,7 +48,7 @@ Leftovers::Leftovers(protocols::Engine& engine, const objects::Registry& registr
     : engine_(engine),
       registry_(registry),
       host_(host),
-      begun_(base::now_ns()),
+      next_look_(base::now_ns() + patience_ns),
       quiet_(quiet),
       told_(quiet) {}
 
@@ -87,7 +92,15 @@ bool Leftovers::find_messages(bool all) {
 }
 
 void Leftovers::tell_late() {
-  if (base::now_ns() - begun_ > patience_ns && find_messages(false)) tell_messages();
+  const uint64_t begun = base::now_ns();
+  if (begun < next_look_) return;
+  if (find_messages(false)) {
+    tell_messages();
+    return;
+  }
+  // Only messages of collectives: they may stay for long, and each message that arrives is a poll.
+  const uint64_t end = base::now_ns();
+  next_look_ = end + std::max(pause_ns, pause_factor * (end - begun));
 }
 
 void Leftovers::tell_messages() {

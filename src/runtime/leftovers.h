@@ -2,7 +2,8 @@
 // completed, messages that nobody received. Both are mistakes of the program that otherwise show
 // as wrong data, or as a job that hangs here. Each gets one line on stderr; nothing else changes.
 // Thread: the one that finalizes, with the engine held. Owns nothing. Invariant: a line is written
-// at most once, and names the oldest of its kind.
+// at most once, and names the oldest of its kind; and searching the queue, which may be long, takes
+// a small part of the time however often `look` is called.
 #pragma once
 #include "objects/registry.h"
 #include "protocols/engine.h"
@@ -34,7 +35,7 @@ class Leftovers {
   protocols::Engine& engine_;
   const objects::Registry& registry_;
   const char* host_;
-  uint64_t begun_;
+  uint64_t next_look_;  // when the queue may be searched again
   bool quiet_;
   bool told_;  // of messages
   // of the last look
