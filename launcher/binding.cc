@@ -1,25 +1,19 @@
 #include "binding.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
 #include <hwloc.h>
 #include <hwloc/glibc-sched.h>
 #include <sched.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/machine.h"
 #include "hosts.h"
+#include "reservations.h"
 #include "say.h"
 
 namespace headway::launcher {
 namespace {
-
-constexpr const char* reservations_path = "/tmp/headway-mpiexec-cores";
 
 // hwloc's sets are plain pointers; this one frees itself.
 struct CpuSet {
@@ -78,42 +72,6 @@ bool load(Machine& machine) {
   }
   return !machine.usable.empty();
 }
-
-// Reservations of cores among all jobs of the machine: a lock on one byte a core. The kernel drops
-// them with the process, however it ends.
-class Reservations {
- public:
-  Reservations() {
-    // Containers that share cores but no /tmp can name a file that they do share.
-    const char* given = getenv("HEADWAY_CORES_FILE");
-    const char* const path = given && *given ? given : reservations_path;
-    fd_ = ::open(path, O_RDWR | O_CLOEXEC);
-    if (fd_ >= 0) return;
-    fd_ = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd_ < 0) {
-      why_ = std::string(path) + ": " + strerror(errno);
-      return;
-    }
-    static_cast<void>(fchmod(fd_, 0666));  // other users' jobs count too
-  }
-  // Without them nobody is bound: nothing would tell two jobs apart.
-  bool open() const { return fd_ >= 0; }
-  const std::string& why_not() const { return why_; }
-  bool take(unsigned core) { return lock(core, F_WRLCK); }
-  void give_back(unsigned core) { lock(core, F_UNLCK); }
-
- private:
-  bool lock(unsigned core, short kind) {
-    struct flock request = {};
-    request.l_type = kind;
-    request.l_whence = SEEK_SET;
-    request.l_start = core;
-    request.l_len = 1;
-    return fcntl(fd_, F_OFD_SETLK, &request) == 0;
-  }
-  int fd_ = -1;  // stays open, and with it the locks, until mpiexec ends
-  std::string why_;
-};
 
 // Takes every usable core, or none of them.
 bool take_all(Reservations& reservations, const Machine& machine) {
@@ -198,7 +156,8 @@ std::vector<CpuSet> share_out(size_t ranks, const Machine& machine) {
 }
 
 // The cores of each rank, or nothing and a note.
-std::vector<CpuSet> choose(Bind wish, int ranks, const Machine& machine, std::string& note) {
+std::vector<CpuSet> choose(Bind wish, int ranks, const Machine& machine, Reservations& reservations,
+                           std::string& note) {
   std::vector<CpuSet> chosen;
   const size_t cores = machine.usable.size();
   const size_t count = static_cast<size_t>(ranks);
@@ -206,8 +165,7 @@ std::vector<CpuSet> choose(Bind wish, int ranks, const Machine& machine, std::st
     note = format("not bound: %d ranks, %zu cores", ranks, cores);
     return chosen;
   }
-  static Reservations reservations;
-  if (!reservations.open()) {
+  if (!reservations.is_open()) {
     note = "not bound: cores cannot be reserved (" + reservations.why_not() + ")";
     return chosen;
   }
@@ -283,7 +241,12 @@ Binding plan_binding(Bind wish, int ranks, bool want_picture) {
     return result;
   }
   std::vector<CpuSet> chosen;
-  if (result.note.empty()) chosen = choose(wish, ranks, machine, result.note);
+  static Reservations reservations;  // until mpiexec ends
+  if (result.note.empty()) {
+    reservations.open();
+    chosen = choose(wish, ranks, machine, reservations, result.note);
+  }
+  result.descriptors = reservations.descriptors();
   result.threads = threads_of_a_rank(ranks, room, chosen);
   for (const CpuSet& set : chosen) result.cores.push_back(as_mask(machine, set.bits));
   if (want_picture) draw_all(result, machine, chosen);

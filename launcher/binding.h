@@ -14,6 +14,7 @@ struct Binding {
   std::vector<std::vector<unsigned char>> cores;  // a cpu_set_t for each rank; empty: not bound
   std::string note;                               // why nobody is bound, if somebody asked
   std::string picture;                            // lines for --show-binding
+  size_t descriptors = 0;                         // kept open for the reservations of the cores
   int threads = 0;  // OMP_NUM_THREADS of a rank whose mask is not its share; 0: nothing to say
 };
 

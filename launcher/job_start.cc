@@ -82,7 +82,7 @@ bool Job::prepare_descriptors() {
   if (getrlimit(RLIMIT_NOFILE, &original_.descriptors) != 0) return true;
   const rlim_t per_rank = passes_through() ? 1 : plan_.output_directory.empty() ? 3 : 5;
   constexpr rlim_t own = 40;
-  const rlim_t needed = static_cast<rlim_t>(size_) * per_rank + own;
+  const rlim_t needed = static_cast<rlim_t>(size_) * per_rank + own + binding_.descriptors;
   rlimit limit = original_.descriptors;
   if (needed <= limit.rlim_cur) return true;
   if (needed > limit.rlim_max) {

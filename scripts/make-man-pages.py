@@ -86,7 +86,7 @@ def mpiexec_page(build):
              section("ENVIRONMENT", entry(
                  "HEADWAY_*", "", "Options of the library, as --set gives them: see headway(7).")
                      + entry("HEADWAY_CORES_FILE", "", "The file in which jobs reserve cores; "
-                             "/tmp/headway-mpiexec-cores if not set.")
+                             "/tmp/headway-mpiexec-cores, and names of sockets, if not set.")
                      + entry("MPIEXEC_TIMEOUT", "", "As --timeout, in seconds.")
                      + entry("NO_COLOR", "", "If set and not empty: no colour, as --color never.")
                      + entry("OMP_NUM_THREADS", "", "Set for ranks whose cores do not tell their "

@@ -144,6 +144,45 @@ def jobs_of_two_users():
         expect(all(cores != CORES for cores in masks(third)), "the third is", third)
 
 
+# Each job has a /tmp of its own, and both have one network, which no other job of this machine has.
+APART = """mount --bind "$1" /mnt
+box() { unshare -m sh -c 'mount -t tmpfs x /tmp; exec "$@"' sh /mnt/mpiexec "$@"; }
+box -n 2 sh -c 'echo > /mnt/pid.$PMI_RANK; while [ ! -e /mnt/go ]; do sleep 0.02; done' &
+tries=0
+while [ ! -e /mnt/pid.0 ] || [ ! -e /mnt/pid.1 ]; do
+  tries=$((tries + 1)); [ $tries -lt 500 ] || exit 1; sleep 0.02
+done
+box --show-binding -n 2 true
+echo forced >&2
+box --show-binding --bind-to core -n 2 true
+touch /mnt/go
+wait
+echo after >&2
+box --show-binding -n 2 true
+"""
+
+
+@case
+def jobs_with_a_tmp_of_their_own():
+    if len(CORES) < 2:
+        raise Skipped("this needs two cores")
+    outer = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-m", "-n"]
+    with folder() as path:
+        if subprocess.run([*outer, "mount", "-t", "tmpfs", "x", "/mnt"], capture_output=True,
+                          check=False).returncode != 0:
+            raise Skipped("namespaces are not allowed here")
+        subprocess.run(["cp", Paths.mpiexec, f"{path}/mpiexec"], check=True)
+        done = subprocess.run([*outer, "sh", "-ec", APART, "sh", path], env=environment(),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=LIMIT, check=False)
+        equal(done.returncode, 0, "exit code", done)
+        during, after = done.stderr.split("after\n")
+        automatic, forced = during.split("forced\n")
+        expect("another job" in automatic, "the second is not bound", done)
+        expect(f"left 0 of {len(CORES)} cores" in forced, "not even if asked", done)
+        expect("not bound" not in after and "rank 1 " in after, "the third is bound", done)
+
+
 @case
 def many_jobs_at_once():
     """As under ctest -j: of the jobs that run at the same time, no two are bound to one core."""
