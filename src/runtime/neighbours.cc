@@ -1,11 +1,15 @@
 #include "runtime/neighbours.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -40,7 +44,7 @@ uint64_t node_id(bool shares_memory) {
   const uint64_t machine = machine_id();
   const uint64_t ids[] = {namespace_id("/proc/self/ns/pid"), namespace_id("/proc/self/ns/user"),
                           namespace_id("/proc/self/ns/uts"), uint64_t(geteuid())};
-  if (!shares_memory || !machine || !ids[0] || !ids[1] || !ids[2]) return 0;
+  if (!shares_memory || !machine || !ids[0] || !ids[1] || !ids[2] || memory_is_closed()) return 0;
   char host[256] = {};
   if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
   return mix(mix(machine, host, strlen(host)), ids, sizeof ids) | 1;
@@ -73,6 +77,17 @@ int hex_digit(char c) {
 }
 
 }  // namespace
+
+// Such a process can be looked into only by who may trace any: the others are the same user, and
+// may what this one may.
+bool memory_is_closed() {
+  const int dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+  if (dumpable == 1 || dumpable < 0) return false;
+  __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {};
+  if (syscall(SYS_capget, &head, sets) != 0) return true;
+  return !(sets[CAP_TO_INDEX(CAP_SYS_PTRACE)].effective & CAP_TO_MASK(CAP_SYS_PTRACE));
+}
 
 void write_card(char* out, size_t room, bool shares_memory, const char* network) {
   uint64_t cores[mask_words] = {};
@@ -130,10 +145,21 @@ Neighbourhood::Neighbourhood() {
   own_.node = node_id(true);
 }
 
-void Neighbourhood::add(const Card& card) {
-  if (card.machine != own_.machine) return;
+bool Neighbourhood::add(const Card& card) {
+  if (!nodes_.push(card.node)) return false;
+  if (card.machine != own_.machine) return true;
+  if (!card.node) first_apart_ = std::min(first_apart_, uint32_t(nodes_.size() - 1));
   ++ranks_;
   for (size_t i = 0; i < mask_words; ++i) cores_[i] |= card.cores[i];
+  return true;
+}
+
+bool Neighbourhood::some_node_shares() {
+  std::sort(nodes_.begin(), nodes_.end());
+  for (size_t i = 1; i < nodes_.size(); ++i) {
+    if (nodes_[i] && nodes_[i] == nodes_[i - 1]) return true;
+  }
+  return false;
 }
 
 uint32_t Neighbourhood::machine_cores() const {

@@ -1,7 +1,8 @@
 // Neighbours: what a rank tells the others about its place at the start, and what they conclude:
 // who shares memory with it, and how many ranks share the machine's cores. Thread: init.
 // Owns nothing. Invariant: equal host names prove nothing; a node is one boot, one host name, one
-// pid and user namespace. Simulated hosts share the machine but not the node.
+// pid and user namespace. Simulated hosts share the machine but not the node, nor does a rank whose
+// memory is closed to the others.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,10 @@ struct Card {
   const char* network = "";  // into the card's text
 };
 
+// True if the system lets no other process of this user open what this one holds (its files and
+// bell under /proc/PID/fd).
+bool memory_is_closed();
+
 // The text of this rank's card.
 void write_card(char* out, size_t room, bool shares_memory, const char* network);
 [[nodiscard]] bool read_card(char* text, Card& card);
@@ -35,15 +40,23 @@ struct Place {
 class Neighbourhood {
  public:
   Neighbourhood();
-  void add(const Card& card);
+  // Of every rank of the job, in order.
+  [[nodiscard]] bool add(const Card& card);
   bool is_on_my_node(const Card& card) const { return card.node == own_.node && own_.node != 0; }
   uint32_t machine_ranks() const { return ranks_; }
   uint32_t machine_cores() const;
+  // Whether any node of the job has several ranks: the same answer in all of them.
+  bool some_node_shares();
+  // The first rank of this machine that shares memory with nobody; one that is not in the job if
+  // there is none.
+  uint32_t first_apart() const { return first_apart_; }
 
  private:
   Card own_;
   uint32_t ranks_ = 0;
+  uint32_t first_apart_ = UINT32_MAX;
   uint64_t cores_[mask_words] = {};
+  base::Vec<uint64_t> nodes_;  // of all cards
 };
 
 // 16 random bytes and their text in hex.

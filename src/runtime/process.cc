@@ -157,7 +157,7 @@ Outcome Process::init(int level) {
   if (const Outcome found = find_neighbours(); found != Outcome::ok) return found;
   // A quota is that of this rank's own control group, and so of the ranks beside it in a container.
   const double quota = base::cpu_quota();
-  const bool crowded = machine_ranks_ > machine_cores_ || double(node_ranks_->size()) > quota;
+  const bool crowded = machine_ranks_ > machine_cores_ || double(beside_) > quota;
   engine_->crowded = crowded;
   waiter_ = new (waiter_memory)
       waiting::Waiter(*engine_, {.crowded = crowded, .spin_ns = settings.spin_us * 1000});
@@ -250,20 +250,9 @@ Outcome Process::read_cards() {
       return fail(Outcome::bad_data,
                   "a rank published a broken card; do "
                   "all ranks run the same version of Headway MPI?");
-    neighbours.add(card);
+    if (!neighbours.add(card)) return fail(Outcome::no_memory, "no memory at the start");
     if (i != bootstrap.rank() && !(settings.shm && neighbours.is_on_my_node(card))) {
-      remote_peers_ = true;
-      const Outcome told =
-          network_ ? engine_->tcp.set_card(uint32_t(i), card.network) : Outcome::ok;
-      if (told == Outcome::no_memory) {
-        return fail(told, "no memory for the addresses of the other ranks");
-      }
-      if (told != Outcome::ok) {
-        base::Text<200> text;
-        text << "rank " << i << " has no address to be reached at: it could not open a network"
-             << " socket, perhaps for want of descriptors (see ulimit -n there)";
-        return fail(Outcome::no_route, text.c_str());
-      }
+      if (const Outcome done = reach_by_network(i, card.network); done != Outcome::ok) return done;
     } else {
       if (i == bootstrap.rank()) node_place_ = uint32_t(node_ranks_->size());
       if (!node_ranks_->push(uint32_t(i)))
@@ -272,6 +261,11 @@ Outcome Process::read_cards() {
   }
   machine_ranks_ = neighbours.machine_ranks();
   machine_cores_ = neighbours.machine_cores();
+  beside_ = uint32_t(node_ranks_->size());
+  some_node_shares_ = neighbours.some_node_shares();
+  if (settings.shm && memory_is_closed() && neighbours.first_apart() == uint32_t(rank())) {
+    tell_that_closed();
+  }
   if (bootstrap.get("headway-secret", text, sizeof text, 0) != bootstrap::Outcome::ok ||
       !read_secret(text, secret_)) {
     return fail(Outcome::no_route, "the job's secret could not be read from the launcher");
@@ -280,44 +274,28 @@ Outcome Process::read_cards() {
   return Outcome::ok;
 }
 
-Outcome Process::share_memory() {
-  const uint32_t count = uint32_t(node_ranks_->size());
-  base::Text<bootstrap::key_max> key;
-  key << "headway-shm-" << (*node_ranks_)[0];
-  char text[bootstrap::value_max] = "-";
-  Outcome made = Outcome::ok;
-  if (count > 1 && node_place_ == 0) {
-    made = engine_->node.create(count, text, sizeof text);
-    if (made != Outcome::ok) memcpy(text, "-", 2);
-    if (bootstrap.put(key.c_str(), text) != bootstrap::Outcome::ok) {
-      return fail(Outcome::no_route, bootstrap.explanation());
-    }
+Outcome Process::reach_by_network(int peer, const char* network) {
+  remote_peers_ = true;
+  const Outcome told = network_ ? engine_->tcp.set_card(uint32_t(peer), network) : Outcome::ok;
+  if (told == Outcome::ok) return told;
+  if (told == Outcome::no_memory) {
+    return fail(told, "no memory for the addresses of the other ranks");
   }
-  if (bootstrap.fence() != bootstrap::Outcome::ok) {
-    return fail(Outcome::no_route, bootstrap.explanation());
-  }
-  if (count == 1) return Outcome::ok;
-  if (node_place_ != 0) {
-    if (bootstrap.get(key.c_str(), text, sizeof text, int((*node_ranks_)[0])) !=
-        bootstrap::Outcome::ok) {
-      return fail(Outcome::no_route, bootstrap.explanation());
-    }
-    made = text[0] == '-' ? Outcome::no_memory : engine_->node.attach(text, count);
-  }
-  if (made != Outcome::ok) {
-    if (made == Outcome::peer_lost) {
-      return fail(made, "the first rank of this host ended while the others were still starting");
-    }
-    return fail(made, made == Outcome::refused
-                          ? "the shared memory of this host's ranks may not be opened (/proc of "
-                            "another process is closed here); run with HEADWAY_SHM=off to use TCP"
-                          : "no shared memory for this host's ranks (is the machine or the "
-                            "container full, or is there a limit on file sizes, ulimit -f?); "
-                            "HEADWAY_SHM=off uses TCP instead");
-  }
-  (void)engine_->node.join(node_place_, engine_->handoff.bell());
-  engine_->use_node(node_ranks_->data(), count);
-  return Outcome::ok;
+  base::Text<200> text;
+  text << "rank " << peer << " has no address to be reached at: it could not open a network"
+       << " socket, perhaps for want of descriptors (see ulimit -n there)";
+  return fail(Outcome::no_route, text.c_str());
+}
+
+void Process::tell_that_closed() {
+  if (machine_ranks_ == 1) return;
+  base::Text<700> line;
+  line << "headway: rank " << rank() << " on " << host_
+       << ": the system lets no other process look into this one, so it shares no memory with the "
+          "other ranks here: their messages go over TCP, which is slower. Likely cause: the "
+          "program's file has a setuid bit or capabilities, or may not be read (chmod a+r), or the "
+          "program asked for it by prctl(PR_SET_DUMPABLE).\n";
+  line.write_to(2);
 }
 
 Outcome Process::connect_network() {
@@ -328,7 +306,7 @@ Outcome Process::connect_network() {
   }
   if (!network_) {
     base::Text<400> text;
-    text << "this rank has peers on other hosts but could not open a network socket ("
+    text << "this rank has peers that share no memory with it but could not open a network socket ("
          << engine_->tcp.explanation()
          << "); see ulimit -n for descriptors, ip link for interfaces";
     return fail(Outcome::no_route, text.c_str());

@@ -72,7 +72,14 @@ class Process {
   Outcome find_neighbours();
   Outcome publish();
   Outcome read_cards();
+  Outcome reach_by_network(int peer, const char* network);
+  void tell_that_closed();
+  // process_node.cc
   Outcome share_memory();
+  Outcome open_memory();
+  Outcome settle_memory(Outcome opened);
+  Outcome go_on_without(uint32_t local);
+  void tell_missing(uint32_t missing, uint32_t first);
   Outcome connect_network();
   Outcome make_world();
   void barrier(Leftovers& leftovers);
@@ -91,7 +98,9 @@ class Process {
   waiting::Waiter* waiter_ = nullptr;
   base::Vec<uint32_t>* node_ranks_ = nullptr;  // a pointer: nothing here has a destructor
   uint32_t node_place_ = 0;
-  uint32_t machine_ranks_ = 1;  // ranks on this machine, all simulated hosts together
+  uint32_t beside_ = 1;            // ranks of this node, whether or not they share memory
+  bool some_node_shares_ = false;  // somewhere in the job; all ranks agree
+  uint32_t machine_ranks_ = 1;     // ranks on this machine, all simulated hosts together
   uint32_t machine_cores_ = 1;
   bool network_ = false;  // the listener is up
   bool remote_peers_ = false;

@@ -59,20 +59,25 @@ bool set_size(int fd, off_t size, off_t used) {
 }  // namespace
 
 size_t Node::ring_offset(uint32_t from, uint32_t to) const {
-  return page_bytes * (1 + ranks_) + (size_t(from) * ranks_ + to) * shape_.bytes();
+  return page_bytes * (1 + places_) + (size_t(from) * ranks_ + to) * shape_.bytes();
+}
+
+void Node::plan(uint32_t ranks) {
+  places_ = ranks_ = ranks;
+  shape_ = shape_for(ranks);
+  for (uint32_t i = 0; i < ranks; ++i) bells_[i] = -1;
 }
 
 Outcome Node::map(uint32_t ranks, int fd) {
-  ranks_ = ranks;
-  shape_ = shape_for(ranks);
-  bytes_ = ring_offset(ranks, 0);
-  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  plan(ranks);
+  const size_t bytes = ring_offset(ranks, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (memory == MAP_FAILED) return Outcome::no_memory;
+  bytes_ = bytes;
   memory_ = static_cast<char*>(memory);
   fd_ = fd;
   for (uint32_t i = 0; i < ranks; ++i) {
     pages_[i] = reinterpret_cast<ProcessPage*>(memory_ + page_bytes * (1 + i));
-    bells_[i] = -1;
   }
   return Outcome::ok;
 }
@@ -81,8 +86,7 @@ Outcome Node::create(uint32_t ranks, char* key, size_t room) {
   if (ranks > max_ranks) return Outcome::no_resource;
   const int fd = memfd_create("headway", MFD_CLOEXEC);
   if (fd < 0) return Outcome::no_resource;
-  ranks_ = ranks;
-  shape_ = shape_for(ranks);
+  plan(ranks);
   const size_t pages = page_bytes * (1 + ranks);
   if (!set_size(fd, off_t(ring_offset(ranks, 0)), off_t(pages))) {
     close(fd);
@@ -111,10 +115,14 @@ Outcome Node::attach(const char* key, uint32_t ranks) {
   base::Text<64> path;
   path << "/proc/" << pid << "/fd/" << number;
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return errno == ENOENT || errno == ESRCH ? Outcome::peer_lost : Outcome::refused;
+  if (fd < 0) {
+    return errno == ENOENT || errno == ESRCH    ? Outcome::peer_lost
+           : errno == EMFILE || errno == ENFILE ? Outcome::no_resource
+           : errno == ENOMEM                    ? Outcome::no_memory
+                                                : Outcome::refused;
+  }
   struct stat info {};
-  ranks_ = ranks;
-  shape_ = shape_for(ranks);
+  plan(ranks);
   if (fstat(fd, &info) != 0 || info.st_size != off_t(ring_offset(ranks, 0))) {
     close(fd);
     return Outcome::refused;
@@ -142,6 +150,18 @@ Outcome Node::join(uint32_t local_rank, const base::Doorbell& bell) {
   return Outcome::ok;
 }
 
+// Pages stay where they are; rings are as many as there are pairs now.
+void Node::keep(const uint32_t* members, uint32_t count) {
+  uint32_t self = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (members[i] == self_) self = i;
+    pages_[i] = pages_[members[i]];
+  }
+  for (uint32_t i = count; i < ranks_; ++i) pages_[i] = nullptr;
+  self_ = self;
+  ranks_ = count;
+}
+
 void Node::detach() {
   for (uint32_t i = 0; i < ranks_; ++i) {
     if (bells_[i] >= 0) close(bells_[i]);
@@ -151,6 +171,7 @@ void Node::detach() {
   if (memory_) munmap(memory_, bytes_);
   if (fd_ >= 0) close(fd_);
   memory_ = nullptr;
+  bytes_ = 0;
   fd_ = -1;
 }
 

@@ -54,10 +54,18 @@ class Node {
  public:
   // The node's first rank: makes the segment. `key` gets text that the others need (128 bytes).
   Outcome create(uint32_t ranks, char* key, size_t room);
-  // The other ranks. refused: this process may not open it (other user, container).
+  // The other ranks. refused: this process may not open it (other user, container); peer_lost: the
+  // first rank has ended; no_resource, no_memory: no descriptor or address space is left.
   Outcome attach(const char* key, uint32_t ranks);
   // Every rank, after create or attach: fills its page.
   Outcome join(uint32_t local_rank, const base::Doorbell& bell);
+  // Whether that rank has joined: certain once all have had their chance (a fence of the job).
+  bool has_joined(uint32_t local) const {
+    return pages_[local]->ready.load(std::memory_order_acquire) != 0;  // pairs with join
+  }
+  // Where some never joined, those who did go on without them, before any ring is open: all of
+  // them call this with the same ascending list, and number i is from now on who was members[i].
+  void keep(const uint32_t* members, uint32_t count);
   void detach();
 
   bool active() const { return memory_ != nullptr; }
@@ -106,13 +114,15 @@ class Node {
                              unsigned long);
   Outcome transfer(uint32_t local, uint64_t remote, iovec* vectors, size_t count, uint64_t& done,
                    VmCall call);
+  void plan(uint32_t ranks);
   Outcome map(uint32_t ranks, int fd);
   size_t ring_offset(uint32_t from, uint32_t to) const;
 
   char* memory_ = nullptr;
   size_t bytes_ = 0;
   int fd_ = -1;
-  uint32_t ranks_ = 0;
+  uint32_t places_ = 0;  // pages in the segment, which lie before all rings
+  uint32_t ranks_ = 0;   // those in use
   uint32_t self_ = 0;
   Shape shape_{64, 65536};
   uint32_t newcomers_seen_ = 0;

@@ -136,6 +136,81 @@ TEST(Node, RingsOfAllPairsAreApart) {
   }
 }
 
+// Of six ranks, numbers 1 and 4 never came: the others get numbers without gaps, and their rings
+// lie apart from each other and from all six pages.
+TEST(Node, ThoseWhoJoinedGoOnWithoutTheOthers) {
+  constexpr uint32_t all = 6;
+  const std::vector<uint32_t> members = {0, 2, 3, 5};
+  const auto count = uint32_t(members.size());
+  char key[128];
+  std::vector<Node> nodes(count);
+  std::vector<base::Doorbell> bells(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    ASSERT_EQ(i == 0 ? nodes[i].create(all, key, sizeof key) : nodes[i].attach(key, all),
+              Outcome::ok);
+    ASSERT_EQ(bells[i].create(), Outcome::ok);
+    ASSERT_EQ(nodes[i].join(members[i], bells[i]), Outcome::ok);
+  }
+  for (uint32_t place = 0; place < all; ++place) {
+    EXPECT_EQ(nodes[3].has_joined(place), place != 1 && place != 4) << place;
+  }
+  for (Node& node : nodes) node.keep(members.data(), count);
+  for (uint32_t i = 0; i < count; ++i) {
+    EXPECT_EQ(nodes[i].ranks(), count);
+    EXPECT_EQ(nodes[i].self(), i);
+    EXPECT_EQ(nodes[0].page(i).bell_fd.load(), bells[i].write_fd());
+  }
+  std::vector<Producer> out(count * count);
+  for (uint32_t from = 0; from < count; ++from) {
+    for (uint32_t to = 0; to < count; ++to) {
+      if (from == to) continue;
+      Producer& ring = out[from * count + to];
+      ASSERT_EQ(nodes[from].open_to(to, ring), Outcome::ok);
+      FrameHeader header;
+      header.length = 8;
+      header.source = int32_t(from);
+      header.tag = int32_t(to);
+      uint64_t body = from * count + to;
+      while (ring.push_inline(header, &body, 0) == Push::done) {
+      }
+    }
+  }
+  for (uint32_t to = 0; to < count; ++to) {
+    std::set<uint32_t> others = {0, 1, 2, 3};
+    others.erase(to);
+    EXPECT_EQ(newcomers(nodes[to]), others);
+    EXPECT_EQ(nodes[to].page(to).pid.load(), getpid()) << "a ring lies over a page";
+    for (const uint32_t from : others) {
+      Consumer in;
+      nodes[to].attach_from(from, in);
+      uint32_t frames = 0;
+      for (; const Cell* cell = in.peek(); ++frames) {
+        ASSERT_EQ(cell->header.source, int32_t(from));
+        ASSERT_EQ(cell->header.tag, int32_t(to));
+        in.pop(*cell);
+      }
+      EXPECT_EQ(frames, nodes[to].shape().cells);
+    }
+  }
+  nodes[1].own().armed.store(event_any);
+  nodes[0].wake(1, event_any);
+  EXPECT_TRUE(is_rung(bells[1]));
+  for (Node& node : nodes) node.detach();
+  for (base::Doorbell& bell : bells) bell.close();
+}
+
+// A process without shared memory has not lost its first descriptors with it.
+TEST(Node, AnAttachThatFailsClosesNothing) {
+  House house(3);
+  const int kept[] = {fcntl(0, F_GETFD), fcntl(1, F_GETFD), fcntl(2, F_GETFD)};
+  Node wrong;
+  EXPECT_EQ(wrong.attach(house.key, 2), Outcome::refused);
+  EXPECT_FALSE(wrong.active());
+  EXPECT_FALSE(wrong.owns(reinterpret_cast<void*>(4096)));
+  wrong.detach();
+  for (int fd = 0; fd < 3; ++fd) EXPECT_EQ(fcntl(fd, F_GETFD), kept[fd]) << fd;
+}
+
 TEST(Node, NewcomersAreToldOnceAndOnlyOnce) {
   constexpr uint32_t ranks = 70;  // more than one word of the bit set
   House house(ranks);
