@@ -14,6 +14,7 @@ void expect_empty(const MPI_Status& status) {
   int cancelled = -1;
   CHECK_EQ(status.MPI_SOURCE, MPI_ANY_SOURCE);
   CHECK_EQ(status.MPI_TAG, MPI_ANY_TAG);
+  CHECK_EQ(status.MPI_ERROR, MPI_SUCCESS);
   MPI(MPI_Get_count(&status, MPI_INT, &count));
   CHECK_EQ(count, 0);
   MPI(MPI_Test_cancelled(&status, &cancelled));

@@ -22,11 +22,13 @@ inline void set_cancelled(MPI_Status* status, bool cancelled) {
 }
 inline bool is_cancelled(const MPI_Status* status) { return status->MPI_internal[2] == 1; }
 
-// A status without a message: MPI 5.0, section 3.7.3.
+// A status without a message. That of no operation is the empty status of MPI 5.0, section 3.7.3,
+// of which MPI_ERROR is a part.
 inline void set_empty(MPI_Status* status, int source = MPI_ANY_SOURCE) {
   if (status == MPI_STATUS_IGNORE) return;
   status->MPI_SOURCE = source;
   status->MPI_TAG = MPI_ANY_TAG;
+  if (source == MPI_ANY_SOURCE) status->MPI_ERROR = MPI_SUCCESS;
   memset(status->MPI_internal, 0, sizeof status->MPI_internal);
 }
 
