@@ -2,10 +2,10 @@
 #include <cstring>
 
 #include "api/detail/attributes.h"
+#include "api/detail/comms.h"
 #include "api/detail/info.h"
 #include "api/detail/requests.h"
 #include "api/detail/results.h"
-#include "communicators/communicators.h"
 #include "p2p/bsend.h"
 
 using namespace headway;
@@ -13,24 +13,10 @@ using namespace headway::api;
 
 namespace {
 
-communicators::Makers makers() {
-  return {process().waiter(), registry(), [] { return process().new_context(); }};
-}
-
 int hand_out_comm(const Story& story, Outcome outcome, objects::Comm* made, MPI_Comm* handle) {
   if (outcome != Outcome::ok) return raise(story, outcome);
   *handle = made ? handle_of<MPI_Comm>(made->handle) : MPI_COMM_NULL;
   return MPI_SUCCESS;
-}
-
-// The handle is gone at once; operations in progress keep the communicator.
-void drop(objects::Comm* comm) {
-  protocols::Engine& engine = process().engine();
-  engine.handoff.enter();
-  engine.forget(comm->context);
-  engine.handoff.leave();
-  registry().comms.remove(comm->handle);
-  objects::release(comm);
 }
 
 // A copy callback failed. This rank has taken part, so that the others have theirs; its own goes.
@@ -120,6 +106,19 @@ int free_comm(const char* call, MPI_Comm* comm) {
 }
 
 }  // namespace
+
+namespace headway::api {
+
+void drop(objects::Comm* comm) {
+  protocols::Engine& engine = process().engine();
+  engine.handoff.enter();
+  engine.forget(comm->context);
+  engine.handoff.leave();
+  registry().comms.remove(comm->handle);
+  objects::release(comm);
+}
+
+}  // namespace headway::api
 
 HEADWAY_ENTRY(MPI_Comm_dup)(MPI_Comm comm, MPI_Comm* newcomm) {
   return dup("MPI_Comm_dup", comm, MPI_INFO_NULL, newcomm, nullptr);

@@ -1,13 +1,221 @@
-// Process topologies: MPI 5.0, chapter 8. There are none yet, so no communicator has one.
+// Cartesian topologies: MPI 5.0, section 8.5. Ranks keep their order (reorder is a permission), so
+// a grid's ranks are the first ones of the old communicator. Graphs are not there yet.
+#include "api/detail/comms.h"
 #include "api/detail/results.h"
+#include "base/vec.h"
 
 using namespace headway;
 using namespace headway::api;
+
+namespace {
+
+using objects::Grid;
+
+// Finds the communicator, and its grid; raises MPI_ERR_TOPOLOGY.
+int take_grid(Story& story, MPI_Comm comm, Grid*& grid) {
+  if (const int code = take_comm(story, comm)) return code;
+  grid = story.comm->grid;
+  if (grid) return MPI_SUCCESS;
+  return raise(
+      story, MPI_ERR_TOPOLOGY, "the communicator has no Cartesian topology",
+      "pass one that MPI_Cart_create or MPI_Cart_sub made, or a duplicate of it",
+      "the communicator that was given to MPI_Cart_create was passed instead of the new one");
+}
+
+// The number of places of a grid that is asked for; raises MPI_ERR_DIMS.
+int take_lengths(const Story& story, int dimensions, const int* lengths, const int* periods,
+                 int& volume) {
+  if (dimensions < 0) {
+    return raise(story, MPI_ERR_DIMS, "the number of dimensions is negative", "it goes from 0");
+  }
+  if (dimensions > 0) {
+    if (const int code = check_places(story, lengths, periods)) return code;
+  }
+  volume = objects::volume_of(dimensions, lengths);
+  if (volume >= 1 && volume <= story.comm->size) return MPI_SUCCESS;
+  base::Text<200> why;
+  if (volume < 1) {
+    why << "the length of a dimension is below 1, or their product is above 2147483647";
+  } else {
+    why << "the grid has " << volume << " places, the communicator only " << story.comm->size
+        << (story.comm->size == 1 ? " rank" : " ranks");
+  }
+  return raise(story, MPI_ERR_DIMS, why.c_str(),
+               "MPI_Dims_create chooses lengths that fit, from the communicator's size");
+}
+
+// Makes the communicator of the ranks with the same color, or of none (color < 0), with that grid.
+int make_cart(const Story& story, int color, int key, int dimensions, const int* lengths,
+              const int* periods, MPI_Comm* handle) {
+  Grid* grid = color < 0 ? nullptr : Grid::make(dimensions, lengths, periods);
+  const Inside inside(story.call, unset, unset);
+  objects::Comm* made = nullptr;
+  const Outcome outcome = communicators::split(makers(), story.comm, color, key, made);
+  if (outcome != Outcome::ok) {
+    if (grid) grid->release();
+    return raise(story, outcome);
+  }
+  if (made && !grid) {
+    drop(made);
+    return raise(story, Outcome::no_memory);
+  }
+  if (made) made->grid = grid;
+  *handle = made ? handle_of<MPI_Comm>(made->handle) : MPI_COMM_NULL;
+  return MPI_SUCCESS;
+}
+
+}  // namespace
 
 HEADWAY_ENTRY(MPI_Topo_test)(MPI_Comm comm, int* status) {
   Story story{.call = "MPI_Topo_test"};
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_places(story, status)) return code;
-  *status = MPI_UNDEFINED;
+  *status = story.comm->grid ? MPI_CART : MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Dims_create)(int nnodes, int ndims, int dims[]) {
+  const Story story{.call = "MPI_Dims_create"};
+  if (!is_running()) return not_running(story.call);
+  if (ndims < 0) return raise(story, MPI_ERR_DIMS, "the number of dimensions is negative");
+  if (ndims == 0) return MPI_SUCCESS;
+  if (const int code = check_places(story, dims)) return code;
+  if (nnodes < 1) {
+    return raise(story, MPI_ERR_ARG, "there are less than 1 nodes", "pass a communicator's size");
+  }
+  if (objects::balance(nnodes, ndims, dims)) return MPI_SUCCESS;
+  return raise(story, MPI_ERR_DIMS,
+               "a length is negative, or the number of nodes is no multiple of the lengths given",
+               "set dims to 0 where MPI_Dims_create shall choose",
+               "dims was not set before the call");
+}
+
+HEADWAY_ENTRY(MPI_Cart_create)(MPI_Comm comm_old, int ndims, const int dims[], const int periods[],
+                   int /*reorder*/, MPI_Comm* comm_cart) {
+  Story story{.call = "MPI_Cart_create"};
+  if (const int code = take_comm(story, comm_old)) return code;
+  if (const int code = check_places(story, comm_cart)) return code;
+  int volume;
+  if (const int code = take_lengths(story, ndims, dims, periods, volume)) return code;
+  const int rank = story.comm->rank;
+  return make_cart(story, rank < volume ? 0 : -1, rank, ndims, dims, periods, comm_cart);
+}
+
+HEADWAY_ENTRY(MPI_Cart_map)(MPI_Comm comm, int ndims, const int dims[], const int periods[], int* newrank) {
+  Story story{.call = "MPI_Cart_map"};
+  if (const int code = take_comm(story, comm)) return code;
+  if (const int code = check_places(story, newrank)) return code;
+  int volume;
+  if (const int code = take_lengths(story, ndims, dims, periods, volume)) return code;
+  *newrank = story.comm->rank < volume ? story.comm->rank : MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Cart_sub)(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) {
+  Story story{.call = "MPI_Cart_sub"};
+  Grid* grid;
+  if (const int code = take_grid(story, comm, grid)) return code;
+  if (const int code = check_places(story, newcomm)) return code;
+  const int dimensions = grid->dimensions();
+  if (dimensions > 0) {
+    if (const int code = check_places(story, remain_dims)) return code;
+  }
+  base::Vec<int> numbers;  // coordinates; lengths and periods of those that remain
+  if (!numbers.resize(3 * size_t(uint32_t(dimensions)))) return raise(story, Outcome::no_memory);
+  int* const coordinates = numbers.data();
+  int* const lengths = coordinates + dimensions;
+  int* const periods = lengths + dimensions;
+  grid->find_coordinates(story.comm->rank, coordinates);
+  int color = 0, key = 0, remaining = 0;
+  for (int i = 0; i < dimensions; ++i) {
+    int& number = remain_dims[i] ? key : color;
+    number = number * grid->length(i) + coordinates[i];
+    if (!remain_dims[i]) continue;
+    lengths[remaining] = grid->length(i);
+    periods[remaining++] = grid->periodic(i);
+  }
+  return make_cart(story, color, key, remaining, lengths, periods, newcomm);
+}
+
+HEADWAY_ENTRY(MPI_Cartdim_get)(MPI_Comm comm, int* ndims) {
+  Story story{.call = "MPI_Cartdim_get"};
+  Grid* grid;
+  if (const int code = take_grid(story, comm, grid)) return code;
+  if (const int code = check_places(story, ndims)) return code;
+  *ndims = grid->dimensions();
+  return MPI_SUCCESS;
+}
+
+namespace {
+
+int check_room(const Story& story, const Grid& grid, int maxdims) {
+  if (maxdims >= grid.dimensions()) return MPI_SUCCESS;
+  return raise(story, MPI_ERR_ARG, "maxdims is less than the number of dimensions",
+               "MPI_Cartdim_get tells how long the arrays must be");
+}
+
+}  // namespace
+
+HEADWAY_ENTRY(MPI_Cart_get)(MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[]) {
+  Story story{.call = "MPI_Cart_get"};
+  Grid* grid;
+  if (const int code = take_grid(story, comm, grid)) return code;
+  if (const int code = check_room(story, *grid, maxdims)) return code;
+  if (grid->dimensions() == 0) return MPI_SUCCESS;
+  if (const int code = check_places(story, dims, periods, coords)) return code;
+  for (int i = 0; i < grid->dimensions(); ++i) {
+    dims[i] = grid->length(i);
+    periods[i] = grid->periodic(i);
+  }
+  grid->find_coordinates(story.comm->rank, coords);
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Cart_coords)(MPI_Comm comm, int rank, int maxdims, int coords[]) {
+  Story story{.call = "MPI_Cart_coords"};
+  Grid* grid;
+  if (const int code = take_grid(story, comm, grid)) return code;
+  if (rank < 0 || rank >= story.comm->size) {
+    return raise(story, MPI_ERR_RANK, "there is no such rank in the communicator");
+  }
+  if (const int code = check_room(story, *grid, maxdims)) return code;
+  if (grid->dimensions() == 0) return MPI_SUCCESS;
+  if (const int code = check_places(story, coords)) return code;
+  grid->find_coordinates(rank, coords);
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Cart_rank)(MPI_Comm comm, const int coords[], int* rank) {
+  Story story{.call = "MPI_Cart_rank"};
+  Grid* grid;
+  if (const int code = take_grid(story, comm, grid)) return code;
+  if (const int code = check_places(story, rank)) return code;
+  if (grid->dimensions() > 0) {
+    if (const int code = check_places(story, coords)) return code;
+  }
+  const int found = grid->find_rank(coords);
+  if (found < 0) {
+    return raise(story, MPI_ERR_ARG, "a coordinate is outside of a dimension that is not periodic",
+                 "MPI_Cart_shift gives MPI_PROC_NULL beyond the edge");
+  }
+  *rank = found;
+  return MPI_SUCCESS;
+}
+
+HEADWAY_ENTRY(MPI_Cart_shift)(MPI_Comm comm, int direction, int disp, int* rank_source, int* rank_dest) {
+  Story story{.call = "MPI_Cart_shift"};
+  Grid* grid;
+  if (const int code = take_grid(story, comm, grid)) return code;
+  if (const int code = check_places(story, rank_source, rank_dest)) return code;
+  if (direction < 0 || direction >= grid->dimensions()) {
+    return raise(story, MPI_ERR_DIMS, "there is no such dimension",
+                 "dimensions count from 0, also in Fortran");
+  }
+  const auto neighbour = [&](int64_t distance) {
+    const int found = grid->find_neighbour(story.comm->rank, direction, distance);
+    return found < 0 ? MPI_PROC_NULL : found;
+  };
+  *rank_source = neighbour(-int64_t(disp));
+  *rank_dest = neighbour(disp);
   return MPI_SUCCESS;
 }

@@ -24,6 +24,16 @@ Outcome adopt(const Makers& makers, const objects::Comm& parent, uint64_t contex
   return Outcome::no_resource;
 }
 
+// A duplicate has the same topology.
+Outcome adopt_copy(const Makers& makers, const objects::Comm& parent, uint64_t context,
+                   objects::Comm*& made) {
+  const Outcome outcome = adopt(makers, parent, context, parent.group, made);
+  if (outcome != Outcome::ok || !parent.grid) return outcome;
+  made->grid = parent.grid;
+  made->grid->retain();
+  return outcome;
+}
+
 const datatypes::Type* int64_type() {
   return &datatypes::predefined(datatypes::BasicType::int64_t);
 }
@@ -135,11 +145,11 @@ Outcome dup(const Makers& makers, objects::Comm* comm, objects::Comm*& made) {
   collectives::Schedule* schedule = tell_context(makers, comm, context);
   if (!schedule) return Outcome::no_memory;
   if (const Outcome told = schedule->run(makers.waiter); told != Outcome::ok) return told;
-  return adopt(makers, *comm, context, comm->group, made);
+  return adopt_copy(makers, *comm, context, made);
 }
 
 protocols::Request* start_dup(const Makers& makers, objects::Comm* comm, objects::Comm*& made) {
-  if (adopt(makers, *comm, 0, comm->group, made) != Outcome::ok) return nullptr;
+  if (adopt_copy(makers, *comm, 0, made) != Outcome::ok) return nullptr;
   // The number lands in the communicator itself.
   collectives::Schedule* schedule = tell_context(makers, comm, made->context);
   protocols::Request* request = schedule ? schedule->start() : nullptr;

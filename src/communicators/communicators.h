@@ -18,7 +18,7 @@ struct Makers {
   uint64_t (*new_context)();
 };
 
-// Same group, new context. `made` is null on failure.
+// Same group and topology, new context. `made` is null on failure.
 Outcome dup(const Makers& makers, objects::Comm* comm, objects::Comm*& made);
 // The same without waiting: the communicator may be used when the request is complete.
 protocols::Request* start_dup(const Makers& makers, objects::Comm* comm, objects::Comm*& made);

@@ -40,6 +40,7 @@ Comm* make_comm(uint64_t context, Group* group, Errhandler* errhandler) {
 void release(Comm* comm) {
   if (comm->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   comm->attributes.drop();
+  if (comm->grid) comm->grid->release();
   comm->group->release();
   release(comm->errhandler);
   base::heap_free(comm, sizeof(Comm));

@@ -8,6 +8,7 @@
 
 #include "objects/attributes.h"
 #include "objects/errhandler.h"
+#include "objects/grid.h"
 #include "objects/group.h"
 
 namespace headway::objects {
@@ -27,6 +28,7 @@ struct Comm {
   uintptr_t handle = 0;
   uint64_t context = 0;
   Group* group = nullptr;
+  Grid* grid = nullptr;  // its Cartesian topology, if it has one
   int rank = 0;
   int size = 1;
   std::atomic<uint32_t> hints{0};  // bits of the hints that the user set to true; see Hint
