@@ -403,14 +403,11 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool deliver_presend(Peer& peer, const FrameHeader& header, const char* body);
   bool deliver_refuse(Peer& peer, const FrameHeader& header);
   bool deliver_confirm(Peer& peer, const FrameHeader& header, const char* body);
-  bool note_envelope(Peer& peer, uint32_t origin, uint64_t size, bool asked,
-                     const Confirmed& confirmed, const PageRun* runs, Store*& store);
+  bool note_envelope(Peer& peer, const Told& told, Store*& store);
   bool note_eager(Peer& peer, const FrameHeader& header);
-  static bool take_runs(Store& store, uint64_t size, const Confirmed& confirmed,
-                        const PageRun* runs);
+  static bool take_runs(Store& store, const Told& told);
   void note_origin(Request* receive, uint32_t origin);
-  static bool has_come(const Store& store, const Grid& grid, uint64_t page, int64_t shift,
-                       bool moved);
+  static bool has_come(const Store& store, const Grid& grid, uint64_t page, int64_t shift);
   void land_early(Request* receive, const Store& store, uint64_t from, uint64_t n);
   void land_store(Request* receive, Store* store);
   static bool holds_all(const Store& store, uint64_t total);

@@ -205,69 +205,69 @@ bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header) {
 
 // --- envelopes ---
 
-// An envelope of that origin, of a message of `size` bytes. `runs`: what it confirms. False: it
-// makes no sense. `store`: what came of its message, or null.
-bool Engine::note_envelope(Peer& peer, uint32_t origin, uint64_t size, bool asked,
-                           const Confirmed& confirmed, const PageRun* runs, Store*& store) {
+// False: it makes no sense. `store`: what came of its message, or null.
+bool Engine::note_envelope(Peer& peer, const Told& told, Store*& store) {
   store = nullptr;
-  if (!origin) return !asked && !confirmed.runs;
+  if (!told.origin) return !told.asked && !told.confirmed.runs;
   if (peer.via != Via::tcp) return false;
-  Store* asking = peer.stores.empty() ? nullptr : store_of(peer, origin);
-  if (!asked) {
+  Store* asking = peer.stores.empty() ? nullptr : store_of(peer, told.origin);
+  if (!told.asked) {
     if (asking && !asking->late) {
       asking->late = true;  // sent before the request was seen: that stands for the next one
       ++counters.prefetch_late;
     }
-    return !confirmed.runs;
+    return !told.confirmed.runs;
   }
-  if (!asking || !take_runs(*asking, size, confirmed, runs)) return false;
+  if (!asking || !take_runs(*asking, told)) return false;
   const bool any = asking->confirmed != 0;
   end_asking(asking, Answer::message);
   if (any) store = asking;
   return true;
 }
 
-// `size`: of the message. Where that is not the one that was asked for, or has moved, whole pages
-// are confirmed, by their places in the message.
-bool Engine::take_runs(Store& store, uint64_t size, const Confirmed& confirmed,
-                       const PageRun* runs) {
+// Of a message that has not the size, or not the place, of the one that was asked for, whole pages
+// are confirmed, by their places in the message. False: nothing has been taken.
+bool Engine::take_runs(Store& store, const Told& told) {
+  const Confirmed& confirmed = told.confirmed;
   if (confirmed.runs == 0) return true;
-  const Grid grid{confirmed.first, size};
-  const bool moved = confirmed.shift != 0 || size != store.grid.size;
+  const Grid grid{confirmed.first, told.size};
+  const bool moved = confirmed.shift != 0 || told.size != store.grid.size;
   if (confirmed.runs > Store::most_runs || confirmed.first >= Grid::page ||
-      confirmed.first > size || (!moved && confirmed.first != store.grid.first)) {
+      confirmed.first > told.size || (!moved && confirmed.first != store.grid.first)) {
     return false;
   }
   const uint64_t pages = grid.pages();
   uint64_t after = 0;  // runs neither meet nor touch
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < confirmed.runs; ++i) {
-    const PageRun run = runs[i];
+    const PageRun run = told.runs[i];
     if ((i && run.begin <= after) || run.begin >= pages || run.pages == 0 ||
         run.pages > pages - run.begin) {
       return false;
     }
     after = uint64_t(run.begin) + run.pages;
     for (uint64_t page = run.begin; page < after; ++page) {
-      if (!has_come(store, grid, page, moved ? confirmed.shift : 0, moved)) return false;
+      const bool come =
+          moved ? has_come(store, grid, page, confirmed.shift) : PageSet::has(store.got, page);
+      if (!come) return false;
     }
     store.runs[i] = run;
     bytes += grid.begin(after) - grid.begin(run.begin);
   }
+  if (told.rest > bytes) return false;
   store.grid = grid;
   store.shift = confirmed.shift;
   store.run_count = confirmed.runs;
-  store.confirmed = bytes - store.rest;
+  store.rest = told.rest;
+  store.confirmed = bytes - told.rest;
   return true;
 }
 
-// A page of a message.
-bool Engine::has_come(const Store& store, const Grid& grid, uint64_t page, int64_t shift,
-                      bool moved) {
-  if (!moved) return PageSet::has(store.got, page);
+// A page of a message that lies `shift` bytes behind the one that was asked for.
+bool Engine::has_come(const Store& store, const Grid& grid, uint64_t page, int64_t shift) {
   const uint64_t from = grid.begin(page), limit = store.grid.size;
-  if (grid.begin(page + 1) - from != Grid::page || shift > int64_t(limit) ||
-      shift < -int64_t(from) || from + uint64_t(shift) > limit - Grid::page || limit < Grid::page) {
+  if (limit < Grid::page || grid.begin(page + 1) - from != Grid::page || shift > int64_t(limit) ||
+      shift < -int64_t(from) || from + uint64_t(shift) > limit - Grid::page) {
     return false;
   }
   const uint64_t at = from + uint64_t(shift);
@@ -282,7 +282,7 @@ bool Engine::note_eager(Peer& peer, const FrameHeader& header) {
   if (!asked && (!origin || peer.stores.empty())) [[likely]]
     return true;
   Store* store;
-  return note_envelope(peer, origin, header.length, asked, {}, nullptr, store);
+  return note_envelope(peer, {.origin = origin, .asked = asked, .size = header.length}, store);
 }
 
 bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* body) {
@@ -293,10 +293,15 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
   if (!asking || asking->grid.size != whole.size || !whole.early || whole.early > whole.size) {
     return false;
   }
-  asking->rest = whole.size - whole.early;
   const PageRun all{0, uint32_t(asking->grid.pages())};
   Store* store;
-  if (!note_envelope(peer, header.word, whole.size, true, {asking->grid.first, 1, 0}, &all,
+  if (!note_envelope(peer,
+                     {.origin = header.word,
+                      .asked = true,
+                      .size = whole.size,
+                      .rest = whole.size - whole.early,
+                      .confirmed = {asking->grid.first, 1, 0},
+                      .runs = &all},
                      store) ||
       !store) {
     return false;

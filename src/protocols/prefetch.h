@@ -195,6 +195,16 @@ class Origins {
   uint32_t victim_ = 0;
 };
 
+// What an envelope tells of what came before it.
+struct Told {
+  uint32_t origin = 0;
+  bool asked = false;        // a request was seen before the message was sent
+  uint64_t size = 0;         // of the message
+  uint64_t rest = 0;         // bytes of what is confirmed that left with the send
+  Confirmed confirmed = {};  // of a message without: no runs
+  const PageRun* runs = nullptr;
+};
+
 // What a message of a watched origin tells: which pages that were sent early are as they were.
 struct Confirm {
   uint32_t first = 0;  // of the grid

@@ -148,20 +148,34 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   EXPECT_FALSE(confirms({0, 1}, {2, 1}, INT64_MIN));
   EXPECT_FALSE(confirms({1, 1}, {last, 1}, -int64_t(page)));
   // A whole message of which nothing, or more than all, came before its send.
-  for (const uint64_t early : {uint64_t(0), uint64_t(long_size + 1)}) {
+  const auto confirms_all = [&](uint64_t early) {
     const ConfirmWhole whole{long_size, early};
     FrameHeader envelope = frame(Kind::confirm, origin, 2);
     envelope.flags = flag_asked;
     envelope.tag = 1;
     envelope.length = sizeof whole;
-    EXPECT_FALSE(receiver().frame(0, envelope, reinterpret_cast<const char*>(&whole)));
-  }
+    return receiver().frame(0, envelope, reinterpret_cast<const char*>(&whole));
+  };
+  EXPECT_FALSE(confirms_all(0));
+  EXPECT_FALSE(confirms_all(long_size + 1));
   EXPECT_FALSE(receive->done);
   const uint64_t before = used();
   request = send(out);
   end(request, receive);
   EXPECT_EQ(out, in);
   EXPECT_EQ(used() - before, long_size);
+  // Of what is refused nothing stays: this one tells that all but a byte left with the send.
+  receive = post(in);
+  both();
+  EXPECT_FALSE(confirms_all(1));
+  fill(out);
+  ASSERT_TRUE(comes_early(long_size));
+  memset(out.data(), 1, 20'000);
+  request = send(out);
+  end(request, receive);
+  EXPECT_EQ(out, in);
+  EXPECT_GE(used() - before, 2 * long_size - 20'000 - 2 * page);
+  EXPECT_LE(used() - before, 2 * long_size - 20'000);
 }
 
 // Whoever writes a buffer over and over must not fill the link with it.

@@ -133,7 +133,12 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   PageRun runs[Store::most_runs];
   Store* store;
   if (!read_request(header, body, request, confirmed, runs) ||
-      !note_envelope(peer, request.origin, request.size, header.flags & flag_asked, confirmed, runs,
+      !note_envelope(peer,
+                     {.origin = request.origin,
+                      .asked = (header.flags & flag_asked) != 0,
+                      .size = request.size,
+                      .confirmed = confirmed,
+                      .runs = runs},
                      store)) {
     return false;
   }
