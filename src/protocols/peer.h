@@ -45,7 +45,8 @@ struct Peer {
   base::List<Request> held;
   base::List<Request> streams;
   // By kinds of collectives: the buffers that the last ones sent to it from (Origins).
-  uint32_t collective_origins[16] = {};
+  static constexpr uint32_t collective_kinds = 16;  // those beyond share a place
+  uint32_t collective_origins[collective_kinds] = {};
   base::List<Store> stores;  // of messages from it that were asked for before their sends
   // One-copy transfers that the other rank may help with, at most one each way, and the receive
   // that it may claim.

@@ -158,7 +158,7 @@ struct Origin {
   uint64_t* still = nullptr;  // ns since which it has not been written, as far as looks tell
   uint64_t early_bytes = 0;   // sent early for the request that stands
   uint64_t next = 0;          // pages before it have been seen to since the last look
-  uint64_t mistaken = 0;      // pages that looked final and were written again, of late
+  uint64_t mistaken = 0;      // pages that looked final and were written again, since it was asked
   uint64_t looked_at = 0;     // ns
   uint64_t pace_ns = 0;       // between two looks: from least_pace_ns to rest_ns
   uint64_t least_pace_ns = 0, rest_ns = 0;

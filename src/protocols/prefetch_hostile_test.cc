@@ -70,12 +70,10 @@ TEST_F(PrefetchingWithLittleRoom, TheOldestRequestGivesWay) {
   fill(out);
   ASSERT_TRUE(comes_early(long_size));
   const uint64_t before = used();
-  Request* request = send(out, 2);
-  end(request, receive);
-  EXPECT_EQ(out, in);
+  complete(receive, out, in, 2);
   EXPECT_EQ(used() - before, long_size);
   // What came of it has gone, too.
-  request = send(old_out);
+  Request* request = send(old_out);
   receive = post(old_in);
   end(request, receive);
   EXPECT_EQ(old_out, old_in);
@@ -160,9 +158,7 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   EXPECT_FALSE(confirms_all(long_size + 1));
   EXPECT_FALSE(receive->done);
   const uint64_t before = used();
-  request = send(out);
-  end(request, receive);
-  EXPECT_EQ(out, in);
+  complete(receive, out, in);
   EXPECT_EQ(used() - before, long_size);
   // Of what is refused nothing stays: this one tells that all but a byte left with the send.
   receive = post(in);
@@ -171,9 +167,7 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   fill(out);
   ASSERT_TRUE(comes_early(long_size));
   memset(out.data(), 1, 20'000);
-  request = send(out);
-  end(request, receive);
-  EXPECT_EQ(out, in);
+  complete(receive, out, in);
   EXPECT_GE(used() - before, 2 * long_size - 20'000 - 2 * page);
   EXPECT_LE(used() - before, 2 * long_size - 20'000);
 }
@@ -191,9 +185,7 @@ TEST_F(Prefetching, AMessageGoesTwiceAtMostBeforeItsSend) {
   }
   EXPECT_GE(sender().counters.presend_bytes - early, long_size);
   EXPECT_LE(sender().counters.presend_bytes - early, 2 * long_size + 32'768);
-  Request* request = send(out);
-  end(request, receive);
-  EXPECT_EQ(out, in);
+  complete(receive, out, in);
 }
 
 }  // namespace

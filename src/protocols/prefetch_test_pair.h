@@ -58,7 +58,9 @@ class Prefetching : public TwoEngines {
     for (size_t at = 0; at < out.size(); at += 7) out[at] = char(random_());
   }
   Request* post(Buffer& in, int tag = 1) {
-    Request* receive = take_for(1, RequestKind::receive, in, tag);
+    return post(take_for(1, RequestKind::receive, in, tag));
+  }
+  Request* post(Request* receive) {
     receiver().start_receive(receive);
     receiver().note_wait(receive);
     return receive;
@@ -76,14 +78,17 @@ class Prefetching : public TwoEngines {
     sender().give_request(send);
     receiver().give_request(receive);
   }
+  // The message that the receive waits for.
+  void complete(Request* receive, Buffer& out, Buffer& in, int tag = 1) {
+    end(send(out, tag), receive);
+    EXPECT_EQ(out, in);
+  }
   // One message, written before its receive waits for it.
   void exchange(Buffer& out, Buffer& in, int tag = 1) {
     fill(out);
     Request* receive = post(in, tag);
     turns(5);  // the request does not come shortly before the send
-    Request* request = send(out, tag);
-    end(request, receive);
-    EXPECT_EQ(out, in);
+    complete(receive, out, in, tag);
   }
   // Until the receiver asks, having seen three alike, and the sender follows its buffer, from the
   // first send on that was asked for.
@@ -113,6 +118,26 @@ class Prefetching : public TwoEngines {
     both();
     fill(out);
     return comes_early(out.size()) ? receive : nullptr;
+  }
+  // What was asked for at the last match: all of it comes before its send, and before its receive.
+  void exchange_ahead(Buffer& out, Buffer& in, bool sent_first = false) {
+    turns(2);
+    fill(out);
+    ASSERT_TRUE(comes_early(out.size()));
+    const uint64_t before = used();
+    Request* request = sent_first ? send(out) : nullptr;
+    Request* receive = post(in);
+    end(request ? request : send(out), receive);
+    EXPECT_EQ(out, in);
+    EXPECT_EQ(used() - before, out.size());
+  }
+  // The same of a block of an MPI_Alltoallv.
+  Request* take_block(uint32_t rank, Buffer& buffer, size_t at, size_t size, int tag) {
+    const RequestKind kind = rank == 0 ? RequestKind::send : RequestKind::receive;
+    Request* request = take_for(rank, kind, buffer, tag);
+    request->traffic = {9, 0};
+    request->memory = UserMemory(buffer.data() + at, size);
+    return request;
   }
   uint64_t used() { return receiver().counters.prefetch_used_bytes; }
 };

@@ -71,7 +71,7 @@ Origin* Engine::origin_of(Peer& peer, matching::Traffic traffic, const char* add
   // Without an address: packed from a type with gaps, and copied aside.
   if (!address || bytes < settings_.prefetch_threshold || bytes > most_prefetched) return nullptr;
   if (!traffic.collective) return origins_.take(address, bytes, peer.rank);
-  uint32_t& last = peer.collective_origins[traffic.collective % 16];
+  uint32_t& last = peer.collective_origins[traffic.collective % Peer::collective_kinds];
   Origin* origin = origins_.find(address, bytes, peer.rank);
   if (!origin) {
     origin = origins_.find(last);
@@ -124,8 +124,12 @@ void Engine::move_origin(Origin& origin, const char* address, uint64_t size) {
       versions_.drop(origin.address, origin.size);
       give_records(origin);
       origin = moved;
-      (void)versions_.look(address, size);
-      count_as_sent(origin);
+      if (versions_.look(address, size)) {
+        count_as_sent(origin);
+        return;
+      }
+      leave_alone(origin);  // as watch() does
+      origin.useless = true;
       return;
     }
     give_records(moved);
@@ -226,7 +230,7 @@ bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
     return true;
   }
   origin->asked = true;
-  origin->looked_at = origin->early_bytes = 0;
+  origin->looked_at = origin->early_bytes = origin->mistaken = 0;
   begin_looks(*origin);
   asked_.push_back(origin);
   nothing_until_ = 0;
@@ -317,7 +321,8 @@ bool Engine::look_again(Origin& origin, uint64_t now) {
       continue;
     }
     again += origin.looked_at && origin.still[page] == origin.looked_at;
-    mistaken += written && origin.looked_at - origin.still[page] >= origin.calm_ns;
+    mistaken +=
+        written && origin.looked_at && origin.looked_at - origin.still[page] >= origin.calm_ns;
     origin.seen[page] = version;
     origin.still[page] = now;
     ++changed;
