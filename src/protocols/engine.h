@@ -405,14 +405,14 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool deliver_confirm(Peer& peer, const FrameHeader& header, const char* body);
   bool note_envelope(Peer& peer, const Told& told, Store*& store);
   bool note_eager(Peer& peer, const FrameHeader& header);
-  static bool take_runs(Store& store, const Told& told);
+  static bool take_told(Store& store, const Told& told);
   void note_origin(Request* receive, uint32_t origin);
   static bool has_come(const Store& store, const Grid& grid, uint64_t page, int64_t shift);
   void land_early(Request* receive, const Store& store, uint64_t from, uint64_t n);
   void land_store(Request* receive, Store* store);
   static bool holds_all(const Store& store, uint64_t total);
   void land_some(Request* receive, Store* store);
-  static bool cover(Request* request, const Grid& grid, const PageRun* runs, uint32_t count);
+  static bool cover(Request* request, const Grid& grid, const uint64_t* pages);
 
   // presend.cc
   static constexpr uint64_t most_prefetched = 1ull << 30;
@@ -444,8 +444,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   static void be_patient(Origin& origin);
   void learn_calm(Origin& origin, const Confirm& confirm, uint64_t again);
   Confirm* make_confirm(const Origin& origin, const Grid& grid, int64_t shift);
-  static void confirm_page(Confirm& confirm, const Grid& asked, const Grid& grid, uint64_t page);
-  static void add_page(Confirm& confirm, const Grid& grid, uint64_t page);
+  static void confirm_page(Confirm& confirm, const Grid& asked, uint64_t page);
+  static void coarsen(Confirm& confirm);
   static void end_confirm(Request* send);
   static bool confirms_all(const Request& send);
   Push push_rest(const Request& send);
@@ -476,6 +476,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void finish_eager(Request* receive, Arrived* message);
   void answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
                       bool sender_waits, Store* store);
+  void choose_pages(Request* receive, const Grid& grid);
   void clear_to_send(Request* receive, Way way, Store* store = nullptr);
 
   // unexpected.cc

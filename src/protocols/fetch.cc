@@ -93,8 +93,8 @@ void Engine::withdraw_oldest() {
 }
 
 Store* Engine::make_store(uint64_t size) {
-  const uint64_t words = PageSet::words(size / Grid::page + 2);
-  const uint64_t data = (size + 7) / 8 * 8, bytes = data + words * sizeof(uint64_t);
+  const uint64_t pages = (size + size / nearly) / Grid::page + 2, words = PageSet::words(pages);
+  const uint64_t data = (size + 7) / 8 * 8, bytes = data + 2 * words * sizeof(uint64_t);
   if (bytes > settings_.prefetch_max - stored_bytes_) return nullptr;
   Store* store = stores_.take();
   char* block = store ? static_cast<char*>(base::heap_allocate(bytes)) : nullptr;
@@ -108,10 +108,11 @@ Store* Engine::make_store(uint64_t size) {
   store->grid = {0, size};
   store->data = block;
   store->got = reinterpret_cast<uint64_t*>(block + data);
+  store->sure = store->got + words;
+  store->most_pages = pages;
   memset(store->got, 0, words * sizeof(uint64_t));
   store->bytes = bytes;
   store->come = store->rest = store->confirmed = 0;
-  store->run_count = 0;
   return store;
 }
 
@@ -208,7 +209,7 @@ bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header) {
 // False: it makes no sense. `store`: what came of its message, or null.
 bool Engine::note_envelope(Peer& peer, const Told& told, Store*& store) {
   store = nullptr;
-  if (!told.origin) return !told.asked && !told.confirmed.runs;
+  if (!told.origin) return !told.asked && !told.confirmed.grain;
   if (peer.via != Via::tcp) return false;
   Store* asking = peer.stores.empty() ? nullptr : store_of(peer, told.origin);
   if (!told.asked) {
@@ -216,9 +217,9 @@ bool Engine::note_envelope(Peer& peer, const Told& told, Store*& store) {
       asking->late = true;  // sent before the request was seen: that stands for the next one
       ++counters.prefetch_late;
     }
-    return !told.confirmed.runs;
+    return !told.confirmed.grain;
   }
-  if (!asking || !take_runs(*asking, told)) return false;
+  if (!asking || !take_told(*asking, told)) return false;
   const bool any = asking->confirmed != 0;
   end_asking(asking, Answer::message);
   if (any) store = asking;
@@ -227,37 +228,35 @@ bool Engine::note_envelope(Peer& peer, const Told& told, Store*& store) {
 
 // Of a message that has not the size, or not the place, of the one that was asked for, whole pages
 // are confirmed, by their places in the message. False: nothing has been taken.
-bool Engine::take_runs(Store& store, const Told& told) {
+bool Engine::take_told(Store& store, const Told& told) {
   const Confirmed& confirmed = told.confirmed;
-  if (confirmed.runs == 0) return true;
-  const Grid grid{confirmed.first, told.size};
+  if (!told.all && !confirmed.grain) return true;
+  const Grid grid{told.all ? store.grid.first : confirmed.first, told.size};
   const bool moved = confirmed.shift != 0 || told.size != store.grid.size;
-  if (confirmed.runs > Store::most_runs || confirmed.first >= Grid::page ||
-      confirmed.first > told.size || (!moved && confirmed.first != store.grid.first)) {
+  if (grid.first >= Grid::page || grid.first > told.size ||
+      (!moved && grid.first != store.grid.first)) {
     return false;
   }
   const uint64_t pages = grid.pages();
-  uint64_t after = 0;  // runs neither meet nor touch
+  if (pages > store.most_pages) return false;
+  if (!told.all) {
+    const uint64_t grain = grain_of(pages), bits = (pages + grain - 1) / grain;
+    if (confirmed.grain != grain || told.words != PageSet::words(bits)) return false;
+    if (PageSet::find(told.bits, told.words * 64, bits, true) != told.words * 64) return false;
+  }
+  memset(store.sure, 0, PageSet::words(pages) * sizeof(uint64_t));
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < confirmed.runs; ++i) {
-    const PageRun run = told.runs[i];
-    if ((i && run.begin <= after) || run.begin >= pages || run.pages == 0 ||
-        run.pages > pages - run.begin) {
-      return false;
-    }
-    after = uint64_t(run.begin) + run.pages;
-    for (uint64_t page = run.begin; page < after; ++page) {
-      const bool come =
-          moved ? has_come(store, grid, page, confirmed.shift) : PageSet::has(store.got, page);
-      if (!come) return false;
-    }
-    store.runs[i] = run;
-    bytes += grid.begin(after) - grid.begin(run.begin);
+  for (uint64_t page = 0; page < pages; ++page) {
+    if (!told.all && !PageSet::has(told.bits, page / confirmed.grain)) continue;
+    const bool come =
+        moved ? has_come(store, grid, page, confirmed.shift) : PageSet::has(store.got, page);
+    if (!come) return false;
+    PageSet::set(store.sure, page);
+    bytes += grid.begin(page + 1) - grid.begin(page);
   }
   if (told.rest > bytes) return false;
   store.grid = grid;
   store.shift = confirmed.shift;
-  store.run_count = confirmed.runs;
   store.rest = told.rest;
   store.confirmed = bytes - told.rest;
   return true;
@@ -293,15 +292,13 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
   if (!asking || asking->grid.size != whole.size || !whole.early || whole.early > whole.size) {
     return false;
   }
-  const PageRun all{0, uint32_t(asking->grid.pages())};
   Store* store;
   if (!note_envelope(peer,
                      {.origin = header.word,
                       .asked = true,
                       .size = whole.size,
                       .rest = whole.size - whole.early,
-                      .confirmed = {asking->grid.first, 1, 0},
-                      .runs = &all},
+                      .all = true},
                      store) ||
       !store) {
     return false;
@@ -354,14 +351,13 @@ void Engine::land_store(Request* receive, Store* store) {
 }
 
 bool Engine::holds_all(const Store& store, uint64_t total) {
-  return store.run_count == 1 && store.runs[0].begin == 0 &&
-         store.grid.begin(store.runs[0].pages) >= total;
+  return store.grid.begin(PageSet::find(store.sure, store.grid.pages(), 0, false)) >= total;
 }
 
 // Some of it has come. The rest is about to be asked for, with the pages of the stream as they are
 // now: what lies in whole ones of these goes to its place, and does not come again.
 void Engine::land_some(Request* receive, Store* store) {
-  if (!cover(receive, store->grid, store->runs, store->run_count)) {
+  if (!cover(receive, store->grid, store->sure)) {
     fail(Outcome::no_memory, *receive->peer, "no memory for what came before its send");
     return;
   }
@@ -375,19 +371,18 @@ void Engine::land_some(Request* receive, Store* store) {
 }
 
 // Both sides come to the same pages.
-bool Engine::cover(Request* request, const Grid& grid, const PageRun* runs, uint32_t count) {
+bool Engine::cover(Request* request, const Grid& grid, const uint64_t* pages) {
   if (!request->order && !begin_order(request, 0)) return false;
-  const uint64_t pages = request->order->pages(), head = request->head;
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t from = grid.begin(runs[i].begin);
-    const uint64_t to = grid.begin(uint64_t(runs[i].begin) + runs[i].pages);
+  const uint64_t most = request->order->pages(), head = request->head;
+  PageSet::for_each_run(pages, grid.pages(), [&](uint64_t begin, uint64_t end) {
+    const uint64_t from = grid.begin(begin), to = grid.begin(end);
     const uint64_t first = from <= head ? 0 : (from - head + page_bytes - 1) / page_bytes;
-    uint64_t end = to <= head ? 0 : (to - head) / page_bytes;
-    if (end > pages) end = pages;
-    if (first >= end) continue;
-    request->order->leave_out(first, end - first);
-    request->covered += (end - first) * page_bytes;
-  }
+    uint64_t last = to <= head ? 0 : (to - head) / page_bytes;
+    if (last > most) last = most;
+    if (first >= last) return;
+    request->order->leave_out(first, last - first);
+    request->covered += (last - first) * page_bytes;
+  });
   request->moved += request->covered;
   return true;
 }

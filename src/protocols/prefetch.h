@@ -44,8 +44,9 @@ struct Grid {
   }
 };
 
-// Blocks of a collective whose counts change a little are taken for the same ones.
-inline bool is_near(uint64_t a, uint64_t b) { return (a < b ? b - a : a - b) <= a / 8; }
+// Blocks of a collective whose counts change a little, by a part, are taken for the same ones.
+inline constexpr uint64_t nearly = 8;
+inline bool is_near(uint64_t a, uint64_t b) { return (a < b ? b - a : a - b) <= a / nearly; }
 
 // One bit for each page.
 class PageSet {
@@ -53,6 +54,28 @@ class PageSet {
   static uint64_t words(uint64_t pages) { return (pages + 63) / 64; }
   static bool has(const uint64_t* bits, uint64_t page) { return bits[page / 64] >> page % 64 & 1; }
   static void set(uint64_t* bits, uint64_t page) { bits[page / 64] |= 1ull << page % 64; }
+  static void clear(uint64_t* bits, uint64_t page) { bits[page / 64] &= ~(1ull << page % 64); }
+  // The first page from `from` on that is in the set, or is not; `pages`: there is none.
+  static uint64_t find(const uint64_t* bits, uint64_t pages, uint64_t from, bool in) {
+    while (from < pages) {
+      const uint64_t word = (in ? bits[from / 64] : ~bits[from / 64]) >> from % 64;
+      if (word) {
+        from += uint64_t(__builtin_ctzl(word));
+        return from < pages ? from : pages;
+      }
+      from = (from / 64 + 1) * 64;
+    }
+    return pages;
+  }
+  // visit(begin, end) for each run of pages that are in the set.
+  template <class Visit>
+  static void for_each_run(const uint64_t* bits, uint64_t pages, Visit&& visit) {
+    for (uint64_t end = 0; end < pages;) {
+      const uint64_t begin = find(bits, pages, end, true);
+      end = find(bits, pages, begin, false);
+      if (begin < end) visit(begin, end);
+    }
+  }
 };
 
 // --- the receiver ---
@@ -104,8 +127,6 @@ struct Store {
   Store* list_next = nullptr;  // of the peer's, while it stands for the next message
   Store* list_prev = nullptr;
 
-  static constexpr uint32_t most_runs = 60;
-
   // Of whose receive.
   Peer* peer = nullptr;
   const char* buffer = nullptr;
@@ -118,15 +139,17 @@ struct Store {
   bool withdrawn = false;  // its sender has been told to forget it
   Grid grid;
   char* data = nullptr;
-  uint64_t* got = nullptr;  // pages that have come; behind the data
+  // Behind the data: pages that have come, and those of the message that its send has confirmed. It
+  // may be a little longer than the one that was asked for.
+  uint64_t* got = nullptr;
+  uint64_t* sure = nullptr;
+  uint64_t most_pages = 0;  // room in each
   uint64_t bytes = 0;       // of the block
   uint64_t come = 0;        // bytes that have come
   uint64_t rest = 0;        // of them, those that left after the send
   uint64_t asked_at = 0;    // ns
   uint64_t confirmed = 0;   // bytes
   int64_t shift = 0;        // where the message begins in the data
-  uint32_t run_count = 0;   // of them
-  PageRun runs[most_runs] = {};
 };
 
 // --- the sender ---
@@ -198,22 +221,29 @@ class Origins {
 // What an envelope tells of what came before it.
 struct Told {
   uint32_t origin = 0;
-  bool asked = false;        // a request was seen before the message was sent
-  uint64_t size = 0;         // of the message
-  uint64_t rest = 0;         // bytes of what is confirmed that left with the send
-  Confirmed confirmed = {};  // of a message without: no runs
-  const PageRun* runs = nullptr;
+  bool asked = false;  // a request was seen before the message was sent
+  uint64_t size = 0;   // of the message
+  uint64_t rest = 0;   // bytes of what is confirmed that left with the send
+  bool all = false;    // all of it is confirmed; otherwise:
+  Confirmed confirmed = {};
+  uint64_t words = 0;
+  const uint64_t* bits = nullptr;
 };
 
 // What a message of a watched origin tells: which pages that were sent early are as they were.
 struct Confirm {
-  uint32_t first = 0;  // of the grid
-  uint32_t run_count = 0;
+  Grid grid;           // of the message
   uint64_t bytes = 0;  // confirmed
-  uint32_t gaps = 0;   // between the runs, that have been sent since, from the first on
+  uint64_t next = 0;   // of pages that are not, those before have been sent since
   bool moved = false;  // the message is not where, or as long as, the one that was asked for
   int64_t shift = 0;   // in bytes
-  PageRun runs[Store::most_runs];
+
+  static uint64_t bytes_of(const Grid& grid) {
+    return sizeof(Confirm) + PageSet::words(grid.pages()) * sizeof(uint64_t);
+  }
+  uint64_t* pages() { return reinterpret_cast<uint64_t*>(this + 1); }
+  const uint64_t* pages() const { return reinterpret_cast<const uint64_t*>(this + 1); }
+  bool has_any() const { return bytes != 0; }
 };
 
 }  // namespace headway::protocols

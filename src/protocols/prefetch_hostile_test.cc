@@ -119,32 +119,42 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   header.flags = flag_asked;
   EXPECT_FALSE(receiver().frame(0, header, body));
   // Messages that confirm what never came, or the same page twice.
-  const auto confirms = [&](PageRun first, PageRun second, int64_t shift = 0) {
+  const auto last = uint32_t(long_size / page);
+  uint32_t grain = 1, words = 1;
+  const auto confirms = [&](std::initializer_list<uint32_t> pages, int64_t shift = 0) {
     struct {
       RequestSend request;
       Confirmed confirmed;
-      PageRun runs[2];
-    } forged{{long_size, 0, 0, 0, origin, 0}, {0, 2, shift}, {first, second}};
+      uint64_t bits[most_confirmed_words + 1];
+    } forged{{long_size, 0, 0, 0, origin, 0}, {0, grain, shift}, {}};
+    for (const uint32_t each : pages) PageSet::set(forged.bits, each);
     FrameHeader envelope = frame(Kind::request_send, 77, 2);
     envelope.flags = flag_asked;
     envelope.tag = 1;
-    envelope.length = sizeof forged;
+    envelope.length = uint32_t(sizeof forged - sizeof forged.bits + words * sizeof(uint64_t));
     return receiver().frame(0, envelope, reinterpret_cast<const char*>(&forged));
   };
-  EXPECT_FALSE(confirms({0, 1}, {2, 1}));
+  EXPECT_FALSE(confirms({0, 2}));
   fill(out);
   ASSERT_TRUE(comes_early(long_size));
-  EXPECT_FALSE(confirms({0, 3}, {1, 1}));
-  EXPECT_FALSE(confirms({0, 1}, {1, 1}));
-  EXPECT_FALSE(confirms({0, 1}, {2, 1'000'000}));
+  EXPECT_FALSE(confirms({0, last + 1}));
+  for (const uint32_t wrong : {0u, 2u, most_confirmed_words, most_confirmed_words + 1}) {
+    words = wrong;
+    EXPECT_FALSE(confirms({0, 2})) << wrong;
+  }
+  words = 1;
+  for (const uint32_t wrong : {0u, 2u, ~0u}) {
+    grain = wrong;
+    EXPECT_FALSE(confirms({0, 2})) << wrong;
+  }
+  grain = 1;
   // Pages of a message that has moved: beyond what came, between two pages, and short ones.
-  const auto last = uint32_t(long_size / page);
-  EXPECT_FALSE(confirms({0, 1}, {last - 1, 1}, page));
-  EXPECT_FALSE(confirms({0, 1}, {2, 1}, -int64_t(page)));
-  EXPECT_FALSE(confirms({0, 1}, {2, 1}, 8));
-  EXPECT_FALSE(confirms({0, 1}, {2, 1}, INT64_MAX));
-  EXPECT_FALSE(confirms({0, 1}, {2, 1}, INT64_MIN));
-  EXPECT_FALSE(confirms({1, 1}, {last, 1}, -int64_t(page)));
+  EXPECT_FALSE(confirms({0, last - 1}, page));
+  EXPECT_FALSE(confirms({0, 2}, -int64_t(page)));
+  EXPECT_FALSE(confirms({0, 2}, 8));
+  EXPECT_FALSE(confirms({0, 2}, INT64_MAX));
+  EXPECT_FALSE(confirms({0, 2}, INT64_MIN));
+  EXPECT_FALSE(confirms({1, last}, -int64_t(page)));
   // A whole message of which nothing, or more than all, came before its send.
   const auto confirms_all = [&](uint64_t early) {
     const ConfirmWhole whole{long_size, early};

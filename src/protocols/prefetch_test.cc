@@ -64,6 +64,56 @@ TEST_F(Prefetching, WhatIsWrittenAgainIsSentAgain) {
   }
 }
 
+// As in the buckets of a sort: what came between is used, however often that changes, and wherever
+// the pages of the receiver begin.
+TEST_F(Prefetching, EverySecondPageIsSentAgain) {
+  constexpr size_t pages = 300, size = pages * page;
+  Buffer out(size), room(size + page);
+  UserMemory moved(room.data() + 1000, size);
+  const auto post_moved = [&] {
+    Request* receive = take_for(1, RequestKind::receive, room, 1);
+    receive->memory = moved;
+    return post(receive);
+  };
+  for (int i = 0; i < 6; ++i) {
+    fill(out);
+    Request* receive = post_moved();
+    turns(5);
+    end(send(out), receive);
+  }
+  Request* receive = post_moved();
+  both();
+  fill(out);
+  ASSERT_TRUE(comes_early(size));
+  for (size_t i = 0; i < pages; i += 2) out[i * page] ^= 1;
+  const uint64_t before = used(), sent = sender().tcp.counters().bytes_out;
+  end(send(out), receive);
+  EXPECT_EQ(0, memcmp(out.data(), moved.flat(), size));
+  EXPECT_EQ(used() - before, size / 2);
+  EXPECT_LE(sender().tcp.counters().bytes_out - sent, size / 2 + 20'000);
+}
+
+// A long message is told of in groups of pages.
+TEST_F(Prefetching, OfALongMessageAFewPagesMoreAreSentAgain) {
+  constexpr size_t pages = 2 * 64 * most_confirmed_words + 3, size = pages * page - 1;
+  Buffer out(size), in(size);
+  const auto round = [&](int value, bool early) {
+    Request* receive = post(in);
+    turns(early ? 1 : 5);
+    memset(out.data(), value, size);
+    if (early) {
+      ASSERT_TRUE(comes_early(size));
+    }
+    for (const size_t at : {size_t(5), size_t(100) * page, size - 1}) out[at] ^= 1;
+    complete(receive, out, in);
+  };
+  for (int i = 0; i < 6; ++i) round(i, false);
+  const uint64_t before = used();
+  round(7, true);
+  EXPECT_GE(used() - before, size - size_t(3 * 3) * page);
+  EXPECT_LE(used() - before, size - size_t(2 * 3) * page);
+}
+
 // The request made room for all of the message: a short rest needs nobody's leave.
 TEST_F(Prefetching, AShortRestIsSentWithTheSend) {
   for (const size_t size : {short_size, long_size}) {

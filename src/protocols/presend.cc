@@ -441,11 +441,12 @@ Confirm* Engine::settle_origin(Origin& origin, const char* address, uint64_t siz
   for (uint64_t page = 0, pages = origin.grid.pages(); page < pages; ++page) {
     if (!origin.early[page]) continue;
     if (origin.early[page] == version_of(origin, page)) {
-      confirm_page(*confirm, origin.grid, now.grid, page);
+      confirm_page(*confirm, origin.grid, page);
     } else {
       again += origin.grid.begin(page + 1) - origin.grid.begin(page);
     }
   }
+  coarsen(*confirm);
   count_as_sent(origin);
   counters.presend_again_bytes += again;
   learn_calm(origin, *confirm, again);
@@ -454,15 +455,31 @@ Confirm* Engine::settle_origin(Origin& origin, const char* address, uint64_t siz
 
 // Page `page` of what was asked for is as it was. Of a message that has moved only whole pages are
 // told: they are pages of both.
-void Engine::confirm_page(Confirm& confirm, const Grid& asked, const Grid& grid, uint64_t page) {
-  if (!confirm.moved) {
-    add_page(confirm, grid, page);
-    return;
+void Engine::confirm_page(Confirm& confirm, const Grid& asked, uint64_t page) {
+  const Grid& grid = confirm.grid;
+  const uint64_t bytes = asked.begin(page + 1) - asked.begin(page);
+  if (confirm.moved) {
+    const int64_t from = int64_t(asked.begin(page)) - confirm.shift;
+    if (bytes != Grid::page || from < 0 || uint64_t(from) + Grid::page > grid.size) return;
+    page = grid.page_of(uint64_t(from));
   }
-  const int64_t from = int64_t(asked.begin(page)) - confirm.shift;
-  const bool whole = asked.begin(page + 1) - asked.begin(page) == Grid::page;
-  if (!whole || from < 0 || uint64_t(from) + Grid::page > grid.size) return;
-  add_page(confirm, grid, grid.page_of(uint64_t(from)));
+  PageSet::set(confirm.pages(), page);
+  confirm.bytes += bytes;
+}
+
+// Where a bit stands for several pages, it tells only what is true of all of them.
+void Engine::coarsen(Confirm& confirm) {
+  const uint64_t pages = confirm.grid.pages(), grain = grain_of(pages);
+  if (grain == 1) return;
+  for (uint64_t from = 0; from < pages; from += grain) {
+    const uint64_t end = from + grain < pages ? from + grain : pages;
+    if (PageSet::find(confirm.pages(), end, from, false) == end) continue;
+    for (uint64_t page = from; page < end; ++page) {
+      if (!PageSet::has(confirm.pages(), page)) continue;
+      PageSet::clear(confirm.pages(), page);
+      confirm.bytes -= confirm.grid.begin(page + 1) - confirm.grid.begin(page);
+    }
+  }
 }
 
 // Its pages look final for too short a time: some that had gone were written again.
@@ -482,39 +499,25 @@ void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) 
 
 // `grid`: of the message that is sent.
 Confirm* Engine::make_confirm(const Origin& origin, const Grid& grid, int64_t shift) {
-  void* memory = base::heap_allocate(sizeof(Confirm));
+  void* memory = base::heap_allocate(Confirm::bytes_of(grid));
   if (!memory) {
     fail(Outcome::no_memory, peers_[origin.peer], "no memory to tell what was sent early");
     return nullptr;
   }
-  auto* confirm = new (memory) Confirm{};
-  confirm->first = grid.first;
-  confirm->shift = shift;
-  confirm->moved = shift != 0 || grid.size != origin.size;
+  const bool moved = shift != 0 || grid.size != origin.size;
+  auto* confirm = new (memory) Confirm{.grid = grid, .moved = moved, .shift = shift};
+  memset(confirm->pages(), 0, PageSet::words(grid.pages()) * sizeof(uint64_t));
   return confirm;
 }
 
-// Pages come in ascending order. Of more runs than can be told the rest is sent again.
-void Engine::add_page(Confirm& confirm, const Grid& grid, uint64_t page) {
-  PageRun* last = confirm.run_count ? &confirm.runs[confirm.run_count - 1] : nullptr;
-  if (last && uint64_t(last->begin) + last->pages == page) {
-    ++last->pages;
-  } else if (confirm.run_count == Store::most_runs) {
-    return;
-  } else {
-    confirm.runs[confirm.run_count++] = {uint32_t(page), 1};
-  }
-  confirm.bytes += grid.begin(page + 1) - grid.begin(page);
-}
-
 void Engine::end_confirm(Request* send) {
-  base::heap_free(send->confirm, sizeof(Confirm));
+  base::heap_free(send->confirm, Confirm::bytes_of(send->confirm->grid));
   send->confirm = nullptr;
 }
 
 // True if the message is told of by a confirm frame: all of it went before, or little is missing.
 bool Engine::confirms_all(const Request& send) {
-  if (!send.confirm || !send.confirm->run_count || send.confirm->moved) return false;
+  if (!send.confirm || !send.confirm->has_any() || send.confirm->moved) return false;
   return send.total - send.confirm->bytes <= send.peer->eager_max;
 }
 
@@ -522,12 +525,13 @@ bool Engine::confirms_all(const Request& send) {
 // request made room.
 Push Engine::push_rest(const Request& send) {
   Confirm& confirm = *send.confirm;
-  const Grid grid{confirm.first, send.total};
-  const PageRun* runs = confirm.runs;
-  for (uint32_t& gap = confirm.gaps; gap <= confirm.run_count; ++gap) {
-    const uint64_t from = gap ? grid.begin(uint64_t(runs[gap - 1].begin) + runs[gap - 1].pages) : 0;
-    const uint64_t to = gap < confirm.run_count ? grid.begin(runs[gap].begin) : grid.size;
-    if (from == to) continue;
+  const Grid& grid = confirm.grid;
+  const uint64_t pages = grid.pages();
+  while (confirm.next < pages) {
+    const uint64_t begin = PageSet::find(confirm.pages(), pages, confirm.next, false);
+    const uint64_t end = PageSet::find(confirm.pages(), pages, begin, true);
+    if (begin == end) break;
+    const uint64_t from = grid.begin(begin), to = grid.begin(end);
     FrameHeader header;
     header.kind = uint8_t(Kind::presend);
     header.word = send.origin;
@@ -539,6 +543,7 @@ Push Engine::push_rest(const Request& send) {
     if (push_frame(*send.peer, header, nullptr, 0, &feed, 0, 0, shm::event_control) == Push::full) {
       return Push::full;
     }
+    confirm.next = end;
   }
   return Push::done;
 }
@@ -556,26 +561,30 @@ Push Engine::push_confirm(Request* send, FrameHeader& header) {
 
 // Of a message that was confirmed in part, what is left comes from its beginning, in whole pages.
 bool Engine::fits_confirmed(const Request& send, const ClearSend& clear) {
-  if (!send.confirm || !send.confirm->run_count) return true;
+  if (!send.confirm || !send.confirm->has_any()) return true;
   return clear.start == 0 && (clear.length - clear.head - clear.tail) % guard::page_bytes == 0;
 }
 
 // False: there is no memory, and the process ends.
 bool Engine::leave_out_confirmed(Request* send) {
-  const Confirm& confirm = *send->confirm;
-  const Grid grid{confirm.first, send->memory.bytes()};
-  if (cover(send, grid, confirm.runs, confirm.run_count)) return true;
+  if (cover(send, send->confirm->grid, send->confirm->pages())) return true;
   fail(Outcome::no_memory, *send->peer, "no memory to leave out what was sent early");
   return false;
 }
 
 // What a request to send tells besides of what has gone before. Returns its bytes.
 uint32_t Engine::tell_confirmed(const Request& send, char* out) {
-  if (!send.confirm || !send.confirm->run_count) return 0;
-  const Confirmed head{send.confirm->first, send.confirm->run_count, send.confirm->shift};
+  if (!send.confirm || !send.confirm->has_any()) return 0;
+  const Confirm& confirm = *send.confirm;
+  const uint64_t pages = confirm.grid.pages(), words = confirmed_words(pages);
+  const Confirmed head{confirm.grid.first, grain_of(pages), confirm.shift};
   memcpy(out, &head, sizeof head);
-  memcpy(out + sizeof head, send.confirm->runs, head.runs * sizeof(PageRun));
-  return uint32_t(sizeof head + head.runs * sizeof(PageRun));
+  uint64_t bits[most_confirmed_words] = {};
+  PageSet::for_each_run(confirm.pages(), pages, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t page = begin; page < end; ++page) PageSet::set(bits, page / head.grain);
+  });
+  memcpy(out + sizeof head, bits, words * sizeof(uint64_t));
+  return uint32_t(sizeof head + words * sizeof(uint64_t));
 }
 
 // MPI is about to end: nothing more is given early.

@@ -26,20 +26,24 @@ Store* early_of(void* token) {
   return reinterpret_cast<Store*>(reinterpret_cast<uintptr_t>(token) & ~uintptr_t(2));
 }
 
-bool read_request(const FrameHeader& header, const char* body, RequestSend& request,
-                  Confirmed& confirmed, PageRun* runs) {
+bool read_request(const FrameHeader& header, const char* body, RequestSend& request, Told& told,
+                  uint64_t* bits) {
   if (header.length < sizeof request) return false;
   memcpy(&request, body, sizeof request);
   const size_t rest = header.length - sizeof request;
+  told.origin = request.origin;
+  told.asked = header.flags & flag_asked;
+  told.size = request.size;
   if (rest == 0) return true;
-  if (rest < sizeof confirmed) return false;
+  Confirmed& confirmed = told.confirmed;
+  if (rest <= sizeof confirmed) return false;
+  const size_t words = rest - sizeof confirmed;
+  if (words % sizeof *bits || words > most_confirmed_words * sizeof *bits) return false;
   memcpy(&confirmed, body + sizeof request, sizeof confirmed);
-  if (confirmed.runs == 0 || confirmed.runs > Store::most_runs ||
-      rest != sizeof confirmed + confirmed.runs * sizeof(PageRun)) {
-    return false;
-  }
-  memcpy(runs, body + sizeof request + sizeof confirmed, confirmed.runs * sizeof(PageRun));
-  return true;
+  memcpy(bits, body + sizeof request + sizeof confirmed, words);
+  told.bits = bits;
+  told.words = words / sizeof *bits;
+  return confirmed.grain != 0;
 }
 
 // Of the frame's body in its message.
@@ -129,17 +133,10 @@ bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* bo
 
 bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const char* body) {
   RequestSend request;
-  Confirmed confirmed{};
-  PageRun runs[Store::most_runs];
+  Told told;
+  uint64_t bits[most_confirmed_words];
   Store* store;
-  if (!read_request(header, body, request, confirmed, runs) ||
-      !note_envelope(peer,
-                     {.origin = request.origin,
-                      .asked = (header.flags & flag_asked) != 0,
-                      .size = request.size,
-                      .confirmed = confirmed,
-                      .runs = runs},
-                     store)) {
+  if (!read_request(header, body, request, told, bits) || !note_envelope(peer, told, store)) {
     return false;
   }
   if (Request* receive = match(header)) {
@@ -458,6 +455,16 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   clear_to_send(receive, way, store);
 }
 
+// Which pages a message without edges comes in, some of which has come. If its own need not open
+// one by one, they are the sender's: otherwise some of each run would come again.
+void Engine::choose_pages(Request* receive, const Grid& grid) {
+  if (!receive->region && !is_long_enough(*receive)) {
+    receive->stays = true;
+    receive->head = uint32_t(grid.first < receive->total ? grid.first : receive->total);
+  }
+  receive->tail = uint32_t((receive->total - receive->head) % guard::page_bytes);
+}
+
 // `store`: some of it has come. Then it comes in pages.
 void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   receive->stage = Stage::landing;
@@ -472,7 +479,7 @@ void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   find_edges(receive, way);
   if (store) {
     if (receive->in_runs) receive->stays = true;
-    if (!edges_of(*receive)) receive->tail = uint32_t(receive->total % guard::page_bytes);
+    if (!edges_of(*receive)) choose_pages(receive, store->grid);
     land_some(receive, store);
     receive->asked_at = 0;
   }

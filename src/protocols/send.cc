@@ -175,7 +175,7 @@ Push Engine::push_envelope(Request* request) {
     if (request->blocking || handoff.driver == progress::Driver::waiting) {
       header.flags |= flag_waiting;
     }
-    char frame[sizeof body + sizeof(Confirmed) + Store::most_runs * sizeof(PageRun)];
+    char frame[sizeof body + sizeof(Confirmed) + most_confirmed_words * sizeof(uint64_t)];
     memcpy(frame, &body, sizeof body);
     header.word = id_of(request);
     header.length = uint32_t(sizeof body) + tell_confirmed(*request, frame + sizeof body);
@@ -278,7 +278,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   request->remote_address = clear.address;
   request->away_since = 0;
   request->withheld = header.flags & flag_yes;
-  if (request->confirm && request->confirm->run_count && !leave_out_confirmed(request)) return;
+  if (request->confirm && request->confirm->has_any() && !leave_out_confirmed(request)) return;
   if (clear.way == Way::push && can_push(request)) {
     start_push(request);
     return;

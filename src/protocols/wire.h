@@ -14,7 +14,7 @@ enum class Kind : uint8_t {
   eager,         // envelope; body: the message. word: id to acknowledge, if flag_synchronous; else,
                  // over TCP, the buffer that it comes from, if that may be asked for (Origins)
   request_send,  // envelope; word: id of the send; body: RequestSend; if some of it came before,
-                 // Confirmed and its runs
+                 // Confirmed and its bits
   clear_send,    // word: id of the send; body: ClearSend; flag_yes: its edges, and wait for a grant
   data,          // word: id of the receive; context: offset; body: bytes of the message
   finished,      // word: id; flag_to_receive: a pushed message is complete, else a pulled one;
@@ -55,18 +55,24 @@ struct RequestSend {
 static_assert(sizeof(RequestSend) == 32);
 
 // Of a message, some of which came before its send: the pages of that which are as they were. Pages
-// are the sender's: the first one is short, unless the message begins at a boundary.
+// are the sender's: the first one is short, unless the message begins at a boundary. Words of 64
+// bits follow, one bit for each `grain` pages.
 struct Confirmed {
   uint32_t first;  // bytes before the first boundary
-  uint32_t runs;   // PageRuns that follow, in ascending order
+  uint32_t grain;  // by the number of pages: grain_of(); 0: nothing is confirmed
   int64_t shift;   // bytes by which the message begins later in memory than the one asked for
 };
 static_assert(sizeof(Confirmed) == 16);
 
-struct PageRun {
-  uint32_t begin, pages;
-};
-static_assert(sizeof(PageRun) == 8);
+inline constexpr uint32_t most_confirmed_words = 256;
+inline uint32_t grain_of(uint64_t pages) {
+  constexpr uint64_t most_bits = most_confirmed_words * 64;
+  return uint32_t((pages + most_bits - 1) / most_bits);
+}
+inline uint64_t confirmed_words(uint64_t pages) {
+  const uint64_t grain = grain_of(pages), bits = (pages + grain - 1) / grain;
+  return (bits + 63) / 64;
+}
 
 struct ConfirmWhole {
   uint64_t size;   // of the message
