@@ -390,6 +390,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // fetch.cc
   void ask_early(Request* receive);
   Prediction* prediction_of(const Request& receive);
+  Prediction* prediction_of(const Store& store);
+  static bool is_hurried(const Store& store, const Prediction& known);
   void ask_for_next(const Request& receive, const Prediction& known);
   void tell_wanted(const Store& store, bool yes);
   void withdraw_oldest();
@@ -406,7 +408,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool note_envelope(Peer& peer, const Told& told, Store*& store);
   bool note_eager(Peer& peer, const FrameHeader& header);
   static bool take_told(Store& store, const Told& told);
-  void note_origin(Request* receive, uint32_t origin);
+  void note_origin(Request* receive, uint32_t origin, bool waited = false);
   static bool has_come(const Store& store, const Grid& grid, uint64_t page, int64_t shift);
   void land_early(Request* receive, const Store& store, uint64_t from, uint64_t n);
   void land_store(Request* receive, Store* store);
@@ -433,6 +435,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool deliver_prefetch(Peer& peer, const FrameHeader& header);
   void end_asked(Origin& origin);
   void refuse(Peer& peer, uint32_t origin, bool for_good);
+  void begin_asked(Origin& origin);
+  void take_up(Origin& origin);
   void begin_looks(Origin& origin);
   bool presend_some();
   bool look_again(Origin& origin, uint64_t now);

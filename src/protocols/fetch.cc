@@ -104,7 +104,7 @@ Store* Engine::make_store(uint64_t size) {
   }
   stored_bytes_ += bytes;
   store->shift = 0;
-  store->late = store->stands = store->withdrawn = false;
+  store->late = store->hurried = store->stands = store->withdrawn = false;
   store->grid = {0, size};
   store->data = block;
   store->got = reinterpret_cast<uint64_t*>(block + data);
@@ -123,22 +123,30 @@ void Engine::drop_store(Store* store) {
   stores_.give(store);
 }
 
+// A message has come so soon after the request that one at the match before would bring more.
+bool Engine::is_hurried(const Store& store, const Prediction& known) {
+  const uint64_t now = base::now_ns();
+  return (now - store.asked_at) * shortly < now - known.matched_at;
+}
+
+Prediction* Engine::prediction_of(const Store& store) {
+  return predictions_.find(store.buffer, store.key, store.traffic, store.peer->rank);
+}
+
 // The request is over. What it brought has been confirmed by now, or never will be.
 void Engine::end_asking(Store* store, Answer answer) {
   store->peer->stores.remove(store);
   store->stands = false;
-  Prediction* known =
-      predictions_.find(store->buffer, store->key, store->traffic, store->peer->rank);
+  Prediction* known = prediction_of(*store);
   if (known && !store->withdrawn && known->origin == store->origin) {
     const uint64_t early = store->come - store->rest;
     const bool useful =
         store->confirmed >= store->grid.size / least_useful && store->confirmed * 2 >= early;
     // One that brought nothing may have found the link taken by others, or have come too shortly
     // before the send; the next one is to be earlier.
-    const uint64_t now = base::now_ns();
-    const bool hurried =
-        answer == Answer::message && (now - store->asked_at) * shortly < now - known->matched_at;
-    known->ahead = known->ahead || (useful ? store->late : hurried);
+    if (useful ? store->hurried : answer == Answer::message && is_hurried(*store, *known)) {
+      known->ahead = true;
+    }
     if (useful) {
       known->vain = 0;
     } else if (answer == Answer::never) {
@@ -214,7 +222,11 @@ bool Engine::note_envelope(Peer& peer, const Told& told, Store*& store) {
   Store* asking = peer.stores.empty() ? nullptr : store_of(peer, told.origin);
   if (!told.asked) {
     if (asking && !asking->late) {
-      asking->late = true;  // sent before the request was seen: that stands for the next one
+      // Sent before the request was seen, or before its pages were followed: that stands for the
+      // next one.
+      asking->late = true;
+      const Prediction* known = prediction_of(*asking);
+      asking->hurried = known && is_hurried(*asking, *known);
       ++counters.prefetch_late;
     }
     return !told.confirmed.grain;
@@ -318,8 +330,9 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
   return true;
 }
 
-// A message that was sent from there has been matched.
-void Engine::note_origin(Request* receive, uint32_t origin) {
+// A message that was sent from there has been matched. `waited`: there was no receive when its
+// envelope came.
+void Engine::note_origin(Request* receive, uint32_t origin, bool waited) {
   if (!origin || !may_prefetch_ || receive->key.is_wild()) return;
   const uint32_t peer = receive->peer->rank;
   const uint64_t now = base::now_ns();
@@ -330,8 +343,11 @@ void Engine::note_origin(Request* receive, uint32_t origin) {
   };
   note(receive->buffer());
   if (receive->traffic.collective) note(nullptr);
-  const Prediction* known = prediction_of(*receive);
-  if (known && known->ahead && receive->peer->via == Via::tcp) ask_for_next(*receive, *known);
+  Prediction* known = prediction_of(*receive);
+  if (!known || receive->peer->via != Via::tcp) return;
+  // Who comes after the messages never waits for one, and would never ask.
+  if (waited && !known->rest) known->ahead = true;
+  if (known->ahead) ask_for_next(*receive, *known);
 }
 
 // --- what the send has confirmed ---

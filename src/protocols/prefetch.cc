@@ -110,7 +110,7 @@ Origin* Origins::take(const char* address, uint64_t size, uint32_t peer) {
   Origin* origin = nullptr;
   for (uint32_t i = 0; i < ways; ++i) {
     Origin* other = set + (victim_ + i) % ways;
-    if (!origin && !other->watched) origin = other;
+    if (!origin && !other->watched && !other->kept) origin = other;
     if (!other->address) {
       origin = other;
       break;

@@ -93,7 +93,7 @@ struct Prediction {
   uint32_t rest = 0;        // messages to come before the next request
   uint64_t matched_at = 0;  // ns; the last one
   // A request that came too late for one message was of use to the next: from now on each is asked
-  // for as soon as the one before has been matched.
+  // for as soon as the one before has been matched. So it is if messages come before the receives.
   bool ahead = false;
 
   static constexpr uint32_t sure = 3;  // the paper: more than two
@@ -135,6 +135,7 @@ struct Store {
 
   uint32_t origin = 0;
   bool late = false;  // a message of the origin has come that was sent before the request was seen
+  bool hurried = false;    // and it came shortly after the request
   bool stands = false;     // asked for, and neither sent nor refused since
   bool withdrawn = false;  // its sender has been told to forget it
   Grid grid;
@@ -162,12 +163,13 @@ struct Origin {
   uint32_t peer = 0;
   uint32_t index = 0;
   uint32_t generation = 0;
-  uint32_t idle = 0;            // sends in a row that nobody asked for
-  bool watched = false;         // its pages' writes are followed
-  bool asked = false;           // its peer wants it as soon as it is final; it is watched
-  bool wanted = false;          // its peer asked while it was not watched
-  bool useless = false;         // cannot be watched
-  bool settled = false;         // looked at with its last send, or since
+  uint32_t idle = 0;     // sends in a row that nobody asked for
+  bool watched = false;  // its pages' writes are followed
+  bool asked = false;    // its peer wants it as soon as it is final; it is watched
+  bool wanted = false;   // its peer asked while it was not watched
+  uint64_t kept = 0;     // not 0: that request, for so many bytes, stands until the next send
+  bool useless = false;  // cannot be watched
+  bool settled = false;  // looked at with its last send, or since
   Origin* list_next = nullptr;  // those that are asked
   Origin* list_prev = nullptr;
 

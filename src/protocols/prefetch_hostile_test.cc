@@ -63,7 +63,7 @@ TEST_F(PrefetchingWithLittleRoom, TheOldestRequestGivesWay) {
   exchange(out, in, 2);
   EXPECT_EQ(receiver().counters.prefetches, requests);  // the next one is asked for
   turns(2);
-  EXPECT_EQ(receiver().counters.prefetch_refused, 2u);  // the first request, and the old one
+  EXPECT_EQ(receiver().counters.prefetch_refused, 1u);  // the old one
   learn(out, in, 2);
   Request* receive = post(in, 2);
   both();
@@ -78,6 +78,23 @@ TEST_F(PrefetchingWithLittleRoom, TheOldestRequestGivesWay) {
   end(request, receive);
   EXPECT_EQ(old_out, old_in);
   EXPECT_EQ(used() - before, long_size);
+}
+
+// The same of a request whose buffer is not even followed yet.
+TEST_F(PrefetchingWithLittleRoom, AKeptRequestGivesWay) {
+  Buffer old_out(long_size), old_in(long_size), out(long_size), in(long_size);
+  for (int i = 0; i < 3; ++i) exchange(old_out, old_in);
+  Request* never = post(old_in);
+  turns(2);
+  EXPECT_EQ(receiver().counters.prefetches, 1u);
+  for (int i = 0; i < 4; ++i) exchange(out, in, 2);
+  turns(1100);
+  exchange(out, in, 2);
+  turns(2);
+  EXPECT_EQ(receiver().counters.prefetches, 1u);
+  EXPECT_EQ(receiver().counters.prefetch_refused, 1u);
+  learn(out, in, 2);
+  complete(never, old_out, old_in);
 }
 
 // What no engine would send.

@@ -112,6 +112,18 @@ void Engine::note_send(Request* send) {
     origin->wanted = false;
     (void)watch(*origin);
   }
+  if (origin->kept) take_up(*origin);
+}
+
+// The request that came while the buffer was not followed is for the message after this one.
+void Engine::take_up(Origin& origin) {
+  const bool same = origin.kept == origin.size;
+  origin.kept = 0;
+  if (origin.watched && same) {
+    begin_asked(origin);
+  } else {
+    refuse(peers_[origin.peer], origins_.id_of(origin), origin.useless);
+  }
 }
 
 // It is followed where it lies now, and all of it counts as sent.
@@ -216,27 +228,36 @@ bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
       origin && origin->peer == peer.rank && origin->size == header.context && may_prefetch_;
   if (header.flags & flag_yes) {
     // If its message or our refusal has crossed this, there is nothing to end.
-    if (known && origin->asked) {
-      end_asked(*origin);
+    if (known && (origin->asked || origin->kept)) {
+      if (origin->asked) end_asked(*origin);
+      origin->kept = 0;
       refuse(peer, header.word, false);
     }
     return true;
   }
-  if (known && origin->asked) return false;
-  if (!known || !origin->watched) {
-    refuse(peer, header.word, known && origin->useless);
-    // It is followed from its next send on: the program may be anywhere now.
-    if (known) origin->wanted = !origin->useless;
+  if (known && (origin->asked || origin->kept)) return false;
+  if (!known || origin->useless) {
+    refuse(peer, header.word, known);
     return true;
   }
-  origin->asked = true;
-  origin->looked_at = origin->early_bytes = origin->mistaken = 0;
-  begin_looks(*origin);
-  asked_.push_back(origin);
-  nothing_until_ = 0;
+  if (!origin->watched) {
+    // It is followed from its next send on: the program may be anywhere now.
+    origin->wanted = true;
+    origin->kept = origin->size;
+    return true;
+  }
+  begin_asked(*origin);
   if (!origin->settled && versions_.look(origin->address, origin->size)) count_as_sent(*origin);
   presend_some();
   return true;
+}
+
+void Engine::begin_asked(Origin& origin) {
+  origin.asked = true;
+  origin.looked_at = origin.early_bytes = origin.mistaken = 0;
+  begin_looks(origin);
+  asked_.push_back(&origin);
+  nothing_until_ = 0;
 }
 
 void Engine::end_asked(Origin& origin) {
@@ -591,7 +612,8 @@ uint32_t Engine::tell_confirmed(const Request& send, char* out) {
 void Engine::stop_prefetching() {
   may_prefetch_ = false;
   origins_.for_each([this](Origin& origin) {
-    if (origin.asked) refuse(peers_[origin.peer], origins_.id_of(origin), true);
+    if (origin.asked || origin.kept) refuse(peers_[origin.peer], origins_.id_of(origin), true);
+    origin.kept = 0;
     if (origin.watched) leave_alone(origin);
     origin.wanted = false;
   });

@@ -377,7 +377,7 @@ void Engine::accept(Request* receive, Arrived* message) {
     Store* store = message->store;
     message->store = nullptr;
     give_arrived(message);
-    note_origin(receive, asked.origin);
+    note_origin(receive, asked.origin, true);
     answer_request(receive, peer, asked, send, false, store);
   } else if (Store* store = message->store) {
     note_origin(receive, message->remote);
