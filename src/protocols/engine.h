@@ -391,6 +391,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void ask_early(Request* receive);
   Prediction* prediction_of(const Request& receive);
   Prediction* prediction_of(const Store& store);
+  Prediction* prediction_for_any(const matching::Key& key, matching::Traffic traffic,
+                                 uint32_t peer);
   static bool is_hurried(const Store& store, const Prediction& known);
   void ask_for_next(const Request& receive, const Prediction& known);
   void tell_wanted(const Store& store, bool yes);
@@ -435,6 +437,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool deliver_prefetch(Peer& peer, const FrameHeader& header);
   void end_asked(Origin& origin);
   void refuse(Peer& peer, uint32_t origin, bool for_good);
+  static uint64_t calm_of(const Origin& origin, uint64_t page);
+  static void keep_wary(const Origin& from, const Origin& to);
   void begin_asked(Origin& origin);
   void take_up(Origin& origin);
   void begin_looks(Origin& origin);

@@ -39,7 +39,13 @@ Prediction* Engine::prediction_of(const Request& receive) {
   const uint32_t peer = receive.peer->rank;
   Prediction* known = predictions_.find(receive.buffer(), receive.key, receive.traffic, peer);
   if (!receive.traffic.collective || (known && known->seen >= Prediction::sure)) return known;
-  return predictions_.find(nullptr, receive.key, receive.traffic, peer);
+  return prediction_for_any(receive.key, receive.traffic, peer);
+}
+
+// Of a collective; null for others.
+Prediction* Engine::prediction_for_any(const matching::Key& key, matching::Traffic traffic,
+                                       uint32_t peer) {
+  return traffic.collective ? predictions_.find(nullptr, key, traffic, peer) : nullptr;
 }
 
 // The next message into the buffer of that receive.
@@ -156,6 +162,10 @@ void Engine::end_asking(Store* store, Answer answer) {
       known->rest = shift < 7 ? first_rest << shift : longest_rest;
     }
     if (known->rest) known->ahead = false;
+    // Whether a collective is in a hurry does not hang on where its blocks lie.
+    if (Prediction* any = prediction_for_any(store->key, store->traffic, store->peer->rank)) {
+      any->ahead = known->ahead;
+    }
   }
   if (!store->confirmed) {
     drop_store(store);
@@ -347,7 +357,8 @@ void Engine::note_origin(Request* receive, uint32_t origin, bool waited) {
   if (!known || receive->peer->via != Via::tcp) return;
   // Who comes after the messages never waits for one, and would never ask.
   if (waited && !known->rest) known->ahead = true;
-  if (known->ahead) ask_for_next(*receive, *known);
+  const Prediction* any = prediction_for_any(receive->key, receive->traffic, peer);
+  if (known->ahead || (any && any->ahead)) ask_for_next(*receive, *known);
 }
 
 // --- what the send has confirmed ---

@@ -175,11 +175,12 @@ struct Origin {
 
   Grid grid;
   // For each page, while it is watched: versions at the last send, at the last look, and when it
-  // was sent early (0: it was not).
-  static constexpr uint64_t bytes_a_page = 3 * sizeof(uint32_t) + sizeof(uint64_t);
+  // was sent early (0: it was not), and how often its own patience has been doubled.
+  static constexpr uint64_t bytes_a_page = 3 * sizeof(uint32_t) + sizeof(uint64_t) + 1;
   uint32_t* sent = nullptr;
   uint32_t* seen = nullptr;
   uint32_t* early = nullptr;
+  uint8_t* wary = nullptr;
   uint64_t* still = nullptr;  // ns since which it has not been written, as far as looks tell
   uint64_t early_bytes = 0;   // sent early for the request that stands
   uint64_t next = 0;          // pages before it have been seen to since the last look
@@ -188,7 +189,8 @@ struct Origin {
   uint64_t pace_ns = 0;       // between two looks: from least_pace_ns to rest_ns
   uint64_t least_pace_ns = 0, rest_ns = 0;
   uint64_t calm_ns = 0;  // a page that nobody wrote for so long is final, by what was seen so far
-  uint32_t right = 0;    // messages in a row of which hardly a page was taken as final too early
+  uint32_t settled_count = 0;  // messages that were asked for
+  uint32_t right = 0;  // messages in a row of which hardly a page was taken as final too early
   uint64_t sent_at = 0, period_ns = 0;  // the last send, and the time from the one before to it
 };
 

@@ -193,6 +193,34 @@ TEST_F(Prefetching, MistakesOfOneMessageDoNotCountWithTheNext) {
   EXPECT_LE(soonest, 30'000'000u);
 }
 
+// As at the borders of a sort's buckets: two pages of five are written again after a while. These
+// are waited for, and no others.
+TEST_F(Prefetching, PagesThatAreWrittenAgainAreWaitedForAlone) {
+  constexpr size_t pages = 50, steady = pages / 5 * 3;
+  Buffer out(pages * page), in(pages * page);
+  learn(out, in);
+  uint64_t soonest = ~0ull, again = 0, before = 0;
+  for (int i = 0; i < 12; ++i) {
+    Request* receive = post(in);
+    turns(1);
+    fill(out);
+    const uint64_t from = base::now_ns();
+    ASSERT_TRUE(comes_early(steady * page)) << i;
+    if (i >= 8) soonest = std::min(soonest, base::now_ns() - from);
+    for (int late = 0; late < 3; ++late) {
+      turns(40);
+      for (size_t at = 0; at < pages; ++at) {
+        if (at % 5 < 2) out[at * page] ^= 1;
+      }
+    }
+    if (i == 8) again = sender().counters.presend_again_bytes, before = used();
+    complete(receive, out, in);
+  }
+  EXPECT_LE(soonest, 30'000'000u);
+  EXPECT_LE(sender().counters.presend_again_bytes - again, 2 * (pages - steady) * page);
+  EXPECT_GE(used() - before, 4 * steady * page);
+}
+
 // Whoever gets nothing thinks that there is nothing: one piece goes to each in turn.
 TEST_F(Prefetching, RequestsAreServedInTurn) {
   constexpr size_t size = 16 << 20;

@@ -34,6 +34,10 @@ constexpr uint64_t longest_calm_ns = 2'000'000'000;
 // If one of so many pages that look final is written again, they look so too early. What went in
 // vain took time of a link on which little else went.
 constexpr uint64_t most_mistaken = 3;
+// A single page that was mistaken is waited for twice as long, up to so many times; what was learnt
+// of it fades with so many messages.
+constexpr uint8_t most_wary = 6;
+constexpr uint32_t fading = 8;
 constexpr uint64_t telling_part = 64;         // of a buffer: fewer tell nothing
 constexpr uint64_t first_rate = 100'000'000;  // until one has been measured
 constexpr uint64_t most_times = 2;            // that its bytes go for one request
@@ -134,6 +138,7 @@ void Engine::move_origin(Origin& origin, const char* address, uint64_t size) {
   if (may_watch() && take_records(moved)) {
     if (versions_.use(address, size)) {
       versions_.drop(origin.address, origin.size);
+      keep_wary(origin, moved);
       give_records(origin);
       origin = moved;
       if (versions_.look(address, size)) {
@@ -149,6 +154,15 @@ void Engine::move_origin(Origin& origin, const char* address, uint64_t size) {
   leave_alone(origin);
   Origins::place(origin, address, size);
   origin.wanted = true;
+}
+
+// What was learnt of the pages that lie in both.
+void Engine::keep_wary(const Origin& from, const Origin& to) {
+  for (uint64_t page = 0, pages = to.grid.pages(); page < pages; ++page) {
+    const char* at = to.address + to.grid.begin(page);
+    if (at < from.address || at >= from.address + from.size) continue;
+    to.wary[page] = from.wary[from.grid.page_of(uint64_t(at - from.address))];
+  }
 }
 
 // The probe for pinned pages moves them for some microseconds. Where the kernel answers a system
@@ -189,6 +203,8 @@ bool Engine::take_records(Origin& origin) {
   origin.sent = reinterpret_cast<uint32_t*>(origin.still + pages);
   origin.seen = origin.sent + pages;
   origin.early = origin.seen + pages;
+  origin.wary = reinterpret_cast<uint8_t*>(origin.early + pages);
+  memset(origin.wary, 0, pages);
   return true;
 }
 
@@ -338,12 +354,15 @@ bool Engine::look_again(Origin& origin, uint64_t now) {
     const uint32_t version = version_of(origin, page);
     const bool written = origin.seen[page] != origin.sent[page];  // before the last look
     if (version == origin.seen[page]) {
-      at_rest += written && now - origin.still[page] >= origin.calm_ns;
+      at_rest += written && now - origin.still[page] >= calm_of(origin, page);
       continue;
     }
     again += origin.looked_at && origin.still[page] == origin.looked_at;
-    mistaken +=
-        written && origin.looked_at && origin.looked_at - origin.still[page] >= origin.calm_ns;
+    if (written && origin.looked_at &&
+        origin.looked_at - origin.still[page] >= calm_of(origin, page)) {
+      mistaken += origin.wary[page] == 0;  // else it has been learnt from
+      origin.wary[page] += origin.wary[page] < most_wary;
+    }
     origin.seen[page] = version;
     origin.still[page] = now;
     ++changed;
@@ -373,7 +392,12 @@ bool Engine::look_again(Origin& origin, uint64_t now) {
 // As the last look saw it.
 bool Engine::is_final(const Origin& origin, uint64_t page) {
   return origin.seen[page] != origin.sent[page] && origin.seen[page] != origin.early[page] &&
-         origin.looked_at - origin.still[page] >= origin.calm_ns;
+         origin.looked_at - origin.still[page] >= calm_of(origin, page);
+}
+
+// How long that page has to be left alone to be final.
+uint64_t Engine::calm_of(const Origin& origin, uint64_t page) {
+  return origin.calm_ns << origin.wary[page];
 }
 
 // The next pages that look final. False: there are none before the next look, or no room for them.
@@ -469,38 +493,14 @@ Confirm* Engine::settle_origin(Origin& origin, const char* address, uint64_t siz
   }
   coarsen(*confirm);
   count_as_sent(origin);
+  if (++origin.settled_count % fading == 0) {
+    for (uint64_t page = 0; page < origin.grid.pages(); ++page) {
+      origin.wary[page] -= origin.wary[page] != 0;
+    }
+  }
   counters.presend_again_bytes += again;
   learn_calm(origin, *confirm, again);
   return confirm;
-}
-
-// Page `page` of what was asked for is as it was. Of a message that has moved only whole pages are
-// told: they are pages of both.
-void Engine::confirm_page(Confirm& confirm, const Grid& asked, uint64_t page) {
-  const Grid& grid = confirm.grid;
-  const uint64_t bytes = asked.begin(page + 1) - asked.begin(page);
-  if (confirm.moved) {
-    const int64_t from = int64_t(asked.begin(page)) - confirm.shift;
-    if (bytes != Grid::page || from < 0 || uint64_t(from) + Grid::page > grid.size) return;
-    page = grid.page_of(uint64_t(from));
-  }
-  PageSet::set(confirm.pages(), page);
-  confirm.bytes += bytes;
-}
-
-// Where a bit stands for several pages, it tells only what is true of all of them.
-void Engine::coarsen(Confirm& confirm) {
-  const uint64_t pages = confirm.grid.pages(), grain = grain_of(pages);
-  if (grain == 1) return;
-  for (uint64_t from = 0; from < pages; from += grain) {
-    const uint64_t end = from + grain < pages ? from + grain : pages;
-    if (PageSet::find(confirm.pages(), end, from, false) == end) continue;
-    for (uint64_t page = from; page < end; ++page) {
-      if (!PageSet::has(confirm.pages(), page)) continue;
-      PageSet::clear(confirm.pages(), page);
-      confirm.bytes -= confirm.grid.begin(page + 1) - confirm.grid.begin(page);
-    }
-  }
 }
 
 // Its pages look final for too short a time: some that had gone were written again.
@@ -516,96 +516,6 @@ void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) 
   } else {
     if (++origin.right > few_right) origin.calm_ns = origin.calm_ns / 8 * 7;
   }
-}
-
-// `grid`: of the message that is sent.
-Confirm* Engine::make_confirm(const Origin& origin, const Grid& grid, int64_t shift) {
-  void* memory = base::heap_allocate(Confirm::bytes_of(grid));
-  if (!memory) {
-    fail(Outcome::no_memory, peers_[origin.peer], "no memory to tell what was sent early");
-    return nullptr;
-  }
-  const bool moved = shift != 0 || grid.size != origin.size;
-  auto* confirm = new (memory) Confirm{.grid = grid, .moved = moved, .shift = shift};
-  memset(confirm->pages(), 0, PageSet::words(grid.pages()) * sizeof(uint64_t));
-  return confirm;
-}
-
-void Engine::end_confirm(Request* send) {
-  base::heap_free(send->confirm, Confirm::bytes_of(send->confirm->grid));
-  send->confirm = nullptr;
-}
-
-// True if the message is told of by a confirm frame: all of it went before, or little is missing.
-bool Engine::confirms_all(const Request& send) {
-  if (!send.confirm || !send.confirm->has_any() || send.confirm->moved) return false;
-  return send.total - send.confirm->bytes <= send.peer->eager_max;
-}
-
-// Those pages of such a message that did not go before, or not as they are now. They go where the
-// request made room.
-Push Engine::push_rest(const Request& send) {
-  Confirm& confirm = *send.confirm;
-  const Grid& grid = confirm.grid;
-  const uint64_t pages = grid.pages();
-  while (confirm.next < pages) {
-    const uint64_t begin = PageSet::find(confirm.pages(), pages, confirm.next, false);
-    const uint64_t end = PageSet::find(confirm.pages(), pages, begin, true);
-    if (begin == end) break;
-    const uint64_t from = grid.begin(begin), to = grid.begin(end);
-    FrameHeader header;
-    header.kind = uint8_t(Kind::presend);
-    header.word = send.origin;
-    header.source = int32_t(grid.first);
-    header.context = from;
-    header.length = uint32_t(to - from);
-    const Feed feed{.flat = send.buffer() + from, .length = to - from};
-    // Without a cookie what does not leave at once is copied.
-    if (push_frame(*send.peer, header, nullptr, 0, &feed, 0, 0, shm::event_control) == Push::full) {
-      return Push::full;
-    }
-    confirm.next = end;
-  }
-  return Push::done;
-}
-
-// The envelope of a message that a request has made room for.
-Push Engine::push_confirm(Request* send, FrameHeader& header) {
-  if (push_rest(*send) == Push::full) return Push::full;
-  const ConfirmWhole body{send->total, send->confirm->bytes};
-  header.kind = uint8_t(Kind::confirm);
-  header.flags = flag_asked;
-  header.word = send->origin;
-  header.length = sizeof body;
-  return push_frame(*send->peer, header, &body, sizeof body, nullptr, 0, 0, shm::event_control);
-}
-
-// Of a message that was confirmed in part, what is left comes from its beginning, in whole pages.
-bool Engine::fits_confirmed(const Request& send, const ClearSend& clear) {
-  if (!send.confirm || !send.confirm->has_any()) return true;
-  return clear.start == 0 && (clear.length - clear.head - clear.tail) % guard::page_bytes == 0;
-}
-
-// False: there is no memory, and the process ends.
-bool Engine::leave_out_confirmed(Request* send) {
-  if (cover(send, send->confirm->grid, send->confirm->pages())) return true;
-  fail(Outcome::no_memory, *send->peer, "no memory to leave out what was sent early");
-  return false;
-}
-
-// What a request to send tells besides of what has gone before. Returns its bytes.
-uint32_t Engine::tell_confirmed(const Request& send, char* out) {
-  if (!send.confirm || !send.confirm->has_any()) return 0;
-  const Confirm& confirm = *send.confirm;
-  const uint64_t pages = confirm.grid.pages(), words = confirmed_words(pages);
-  const Confirmed head{confirm.grid.first, grain_of(pages), confirm.shift};
-  memcpy(out, &head, sizeof head);
-  uint64_t bits[most_confirmed_words] = {};
-  PageSet::for_each_run(confirm.pages(), pages, [&](uint64_t begin, uint64_t end) {
-    for (uint64_t page = begin; page < end; ++page) PageSet::set(bits, page / head.grain);
-  });
-  memcpy(out + sizeof head, bits, words * sizeof(uint64_t));
-  return uint32_t(sizeof head + words * sizeof(uint64_t));
 }
 
 // MPI is about to end: nothing more is given early.
