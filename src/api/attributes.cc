@@ -289,11 +289,10 @@ HEADWAY_ENTRY(MPI_Comm_delete_attr)(MPI_Comm comm, int comm_keyval) {
 }
 
 // The names of MPI 1, for communicators.
-HEADWAY_ENTRY(
-    MPI_Keyval_create)(MPI_Copy_function* copy_fn, MPI_Delete_function* delete_fn, int* keyval,
-                      void* extra_state) {
-  return create_keyval("MPI_Keyval_create", KeyvalKind::comm, reinterpret_cast<void*>(copy_fn),
-                       reinterpret_cast<void*>(delete_fn), keyval, extra_state);
+HEADWAY_ENTRY(MPI_Keyval_create)(MPI_Copy_function* copy, MPI_Delete_function* erase, int* keyval,
+                     void* extra_state) {
+  return create_keyval("MPI_Keyval_create", KeyvalKind::comm, reinterpret_cast<void*>(copy),
+                       reinterpret_cast<void*>(erase), keyval, extra_state);
 }
 HEADWAY_ENTRY(MPI_Keyval_free)(int* keyval) { return free_keyval("MPI_Keyval_free", KeyvalKind::comm, keyval); }
 HEADWAY_ENTRY(MPI_Attr_put)(MPI_Comm comm, int keyval, void* attribute_val) {
