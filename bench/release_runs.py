@@ -16,7 +16,7 @@ class ReleaseRunner(Runner):
     ranks_per_host = RANKS_PER_HOST
 
     def environment(self, side: str) -> dict[str, str]:
-        return {"HEADWAY_EARLY_RELEASE": self.setup.on if side == "on" else "off"}
+        return {"HEADWAY_EARLY_RELEASE": self.setup.on if side == "on" else "off", "HEADWAY_PREFETCH": "off"}
 
     def iterations(self, case: Case, pace: float) -> tuple[int, int]:
         estimate = case.iteration_estimate(pace)

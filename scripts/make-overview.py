@@ -274,7 +274,7 @@ def picture():
                                "there. The programs are unchanged; bits agree."), releases(),
                "The best case of each program; all: docs/early-release-results.md")
     draw_pairs(drawing, 0, 1, ("Prefetching", "One iteration, when receivers ask for messages before they",
-                               "are sent. By option (PREFETCH=auto); bits agree."), prefetches(),
+                               "are sent. The programs are unchanged; bits agree."), prefetches(),
                "The best programs; all, PES and IS, too: docs/prefetching-results.md")
     draw_matching(drawing)
     return drawing.page("Four mechanisms of Headway MPI, measured",

@@ -39,7 +39,7 @@ struct Settings {
   uint64_t release_batch = 0;
   uint64_t guard = 0;
   // prefetching
-  uint64_t prefetch = 0;
+  uint64_t prefetch = 1;
   uint64_t prefetch_threshold = 4096;
   uint64_t prefetch_max = 256ull << 20;
   // matching
@@ -120,7 +120,7 @@ inline constexpr OptionInfo option_table[] = {
      "how early release closes pages: userfaultfd on missing pages or on minor faults, or mprotect "
      "with SIGSEGV (trap); mpiexec --info tells what works here",
      &Settings::guard, nullptr},
-    {"PREFETCH", Category::prefetching, Audience::user, OptionKind::choice, "off", "off|auto",
+    {"PREFETCH", Category::prefetching, Audience::user, OptionKind::choice, "auto", "off|auto",
      "while a receive waits for a message over a network, let its sender send what is ready of it "
      "before the send: of messages that come from the same buffer again and again",
      &Settings::prefetch, nullptr},
