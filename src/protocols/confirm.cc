@@ -114,7 +114,7 @@ bool Engine::leave_out_confirmed(Request* send) {
 uint32_t Engine::tell_confirmed(const Request& send, char* out) {
   if (!send.confirm || !send.confirm->has_any()) return 0;
   const Confirm& confirm = *send.confirm;
-  const uint64_t pages = confirm.grid.pages(), words = confirmed_words(pages);
+  const uint64_t pages = confirm.grid.pages(), words = PageSet::words(confirmed_bits(pages));
   const Confirmed head{confirm.grid.first, grain_of(pages), confirm.shift};
   memcpy(out, &head, sizeof head);
   uint64_t bits[most_confirmed_words] = {};

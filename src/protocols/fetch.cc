@@ -164,7 +164,7 @@ void Engine::end_asking(Store* store, Answer answer) {
     if (known->rest) known->ahead = false;
     // Whether a collective is in a hurry does not hang on where its blocks lie.
     if (Prediction* any = prediction_for_any(store->key, store->traffic, store->peer->rank)) {
-      any->ahead = known->ahead;
+      any->ahead = !known->rest && (any->ahead || known->ahead);
     }
   }
   if (!store->confirmed) {
@@ -262,8 +262,8 @@ bool Engine::take_told(Store& store, const Told& told) {
   const uint64_t pages = grid.pages();
   if (pages > store.most_pages) return false;
   if (!told.all) {
-    const uint64_t grain = grain_of(pages), bits = (pages + grain - 1) / grain;
-    if (confirmed.grain != grain || told.words != PageSet::words(bits)) return false;
+    const uint64_t bits = confirmed_bits(pages);
+    if (confirmed.grain != grain_of(pages) || told.words != PageSet::words(bits)) return false;
     if (PageSet::find(told.bits, told.words * 64, bits, true) != told.words * 64) return false;
   }
   memset(store.sure, 0, PageSet::words(pages) * sizeof(uint64_t));
@@ -357,8 +357,9 @@ void Engine::note_origin(Request* receive, uint32_t origin, bool waited) {
   if (!known || receive->peer->via != Via::tcp) return;
   // Who comes after the messages never waits for one, and would never ask.
   if (waited && !known->rest) known->ahead = true;
-  const Prediction* any = prediction_for_any(receive->key, receive->traffic, peer);
-  if (known->ahead || (any && any->ahead)) ask_for_next(*receive, *known);
+  const Prediction* any =
+      known->ahead ? known : prediction_for_any(receive->key, receive->traffic, peer);
+  if (any && any->ahead) ask_for_next(*receive, *known);
 }
 
 // --- what the send has confirmed ---

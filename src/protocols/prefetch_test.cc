@@ -359,6 +359,32 @@ TEST_F(Prefetching, ReceiveBuffersOfCollectivesMayMove) {
   EXPECT_EQ(used() - before, 3 * long_size);
 }
 
+// Once a collective has been in a hurry, its messages are asked for at the match, wherever they go.
+TEST_F(Prefetching, TheHurryOfACollectiveOutlivesItsBuffers) {
+  constexpr int learning = 6, rounds = 12;
+  Buffer out(long_size), in(long_size + 10'000);
+  uint64_t before = 0;
+  for (int i = 0; i < learning + rounds; ++i) {
+    const bool early = i >= learning;
+    if (early) {
+      if (i == learning) before = used();
+      turns(2);
+      fill(out);
+      ASSERT_TRUE(comes_early(long_size)) << i;  // before the receive, so it was asked for ahead
+    } else {
+      turns(30);
+      fill(out);
+    }
+    // Four messages to each place: more than make its own prediction sure.
+    Request* receive = post(take_block(1, in, early ? size_t(i) / 4 * 256 : 0, long_size, i));
+    if (!early) both();
+    Request* request = take_block(0, out, 0, long_size, i);
+    sender().start_send(request);
+    end(request, receive);
+  }
+  EXPECT_EQ(used() - before, rounds * long_size);
+}
+
 // As with MPI_Alltoallv, when a count changes a little: all blocks behind it move.
 TEST_F(Prefetching, SendBuffersOfCollectivesMayMoveALittle) {
   constexpr int learning = 6, rounds = 60;

@@ -247,6 +247,7 @@ bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
     if (known && (origin->asked || origin->kept)) {
       if (origin->asked) end_asked(*origin);
       origin->kept = 0;
+      origin->wanted = false;
       refuse(peer, header.word, false);
     }
     return true;
@@ -493,7 +494,7 @@ Confirm* Engine::settle_origin(Origin& origin, const char* address, uint64_t siz
   }
   coarsen(*confirm);
   count_as_sent(origin);
-  if (++origin.settled_count % fading == 0) {
+  if (++origin.asked_count % fading == 0) {
     for (uint64_t page = 0; page < origin.grid.pages(); ++page) {
       origin.wary[page] -= origin.wary[page] != 0;
     }

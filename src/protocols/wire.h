@@ -69,9 +69,9 @@ inline uint32_t grain_of(uint64_t pages) {
   constexpr uint64_t most_bits = most_confirmed_words * 64;
   return uint32_t((pages + most_bits - 1) / most_bits);
 }
-inline uint64_t confirmed_words(uint64_t pages) {
-  const uint64_t grain = grain_of(pages), bits = (pages + grain - 1) / grain;
-  return (bits + 63) / 64;
+inline uint64_t confirmed_bits(uint64_t pages) {
+  const uint64_t grain = grain_of(pages);
+  return (pages + grain - 1) / grain;
 }
 
 struct ConfirmWhole {
