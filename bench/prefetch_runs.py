@@ -50,6 +50,12 @@ class PrefetchRunner(Runner):
         least = 4 if estimate < LONG else 2
         return max(least, min(50, int(self.setup.seconds / estimate) - LEARNING)), LEARNING
 
+    def turns_of(self, case: Case, pace: float, rounds: int) -> tuple[str, ...]:
+        """Half of them for programs of long iterations: a start of FT or IS takes minutes, and its
+        iterations differ by little."""
+        turns = self.turns(rounds)
+        return turns[: len(turns) // 2] if case.iteration_estimate(pace) >= LONG else turns
+
     def run_sender(self, sender: Sender, rounds: int, step) -> None:
         limit = 20 + 4 * (2 * sender.wire + 1e-3) * (sender.messages + sender.warmup)
         for i, side in enumerate(self.turns(rounds * sender.rounds)):

@@ -120,6 +120,10 @@ class Runs(Stored):
         self.assertIn("alltoallv=direct", environment["HEADWAY_COLL"])
         self.assertEqual(self.runner().turns(1), ("off", "on", "on", "off"))
         self.assertEqual(self.runner("auto").turns(1), ("release", "both", "both", "release"))
+        for name, rounds, turns in (("physical/m3/8", 1, ("off", "on", "on", "off")), ("physical/ft/8", 1, ("off", "on")),
+                                    ("physical/is/8", 2, ("off", "on", "on", "off"))):
+            case = by_name(self.cases, name)
+            self.assertEqual(self.runner().turns_of(case, prefetch_plan.PACE, rounds), turns)
 
     def test_iterations(self):
         def of(name):

@@ -116,6 +116,9 @@ class Runner:
         one, other = self.sides
         return (one, other, other, one) * rounds
 
+    def turns_of(self, case, pace: float, rounds: int) -> tuple[str, ...]:
+        return self.turns(rounds)
+
     # -- one start -----------------------------------------------------------------------------
     def launcher(self, ranks: int, program: Path, hosts: Hosts | None, per_host: int,
                  limit: float) -> list[str]:
@@ -203,9 +206,11 @@ class Runner:
         pace = self.find_pace(case)
         step(0)
         iterations, warmup = self.iterations(case, pace)
-        for i, side in enumerate(self.turns(rounds)):
+        turns = self.turns_of(case, pace, rounds)
+        for i, side in enumerate(turns):
             self.measured(case, side, i, side, pace, iterations, warmup)
             step(1)
+        step(len(self.turns(rounds)) - len(turns))  # what the progress bar was promised
 
 
 def the_result(program: str, out: str) -> dict:
