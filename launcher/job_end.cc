@@ -22,6 +22,9 @@ namespace {
 constexpr int64_t verdict_delay_ms = 20;
 constexpr int64_t polite_ms = 300;  // between SIGTERM and SIGKILL
 constexpr int64_t notice_ms = 1000;
+// The same signal once more, so soon after, is the same wish: timeout(1) sends its signal to its
+// child, and at once to the group in which the child is.
+constexpr int64_t echo_ms = 50;
 
 std::string name_of_signal(int number) {
   const char* name = sigabbrev_np(number);
@@ -85,6 +88,7 @@ void Job::on_signal(const signalfd_siginfo& info) {
     case SIGTERM:
     case SIGHUP:
       if (shared && number != SIGHUP) return;
+      if (number == interrupted_by_ && now_ms() - interrupted_at_ < echo_ms) return;
       if (interrupted_by_ != 0 || ending_) {
         if (!ending_) begin_ending(128 + number, "");
         pass_on_at_ = -1;
@@ -92,6 +96,7 @@ void Job::on_signal(const signalfd_siginfo& info) {
         return;
       }
       interrupted_by_ = number;
+      interrupted_at_ = now_ms();
       if (number == SIGINT && sink_for(STDERR_FILENO).is_terminal()) {
         notice_at_ = now_ms() + notice_ms;
       }

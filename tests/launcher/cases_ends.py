@@ -257,6 +257,20 @@ def second_interrupt_kills():
 
 
 @case
+def a_signal_and_its_echo_are_one():
+    """timeout(1) signals its child, and then the group in which the child is: that asks, as one does."""
+    with folder() as path:
+        code = ("def stop(*_):\n    time.sleep(0.1); print('asked'); sys.exit(0)\nsignal.signal(signal.SIGTERM, "
+                "stop)\n" + write_pid(path) + FOREVER)
+        job, pids = send_when_ready(path, 2, signal.SIGTERM, code)
+        time.sleep(0.005)  # else the two become one signal
+        job.send_signal(signal.SIGTERM)
+        out, err = job.communicate(timeout=LIMIT)
+        equal((job.returncode, out), (143, "asked\n" * 2), f"end\n{err}")
+        expect(not any(map(alive, pids)), "no rank is left")
+
+
+@case
 def user_signals_are_passed_on():
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         with folder() as path:
