@@ -156,6 +156,16 @@ def no_versions(bench):
     expect(bench.lines("userfaultfd") == 1, "the line does not say why")
 
 
+@case("userfaultfd refused, and writes followed by signals instead")
+def signals(bench):
+    if os.geteuid() != 0:
+        raise Skip("only root can become a user who has no other way")
+    bench.run("prefetch", ["--seed=5"], around_rank=without(bench, "userfaultfd"), uid=NOBODY,
+              EARLY_RELEASE="off", PREFETCH="auto", PREFETCH_WRITES="signal")
+    expect(sum(c["presend_bytes"] for c in bench.counters) > 0, "nothing travelled before its send")
+    expect(bench.lines("headway:") == 0, "a line nobody asked for")
+
+
 @case("who asked for nothing is told nothing")
 def silence(bench):
     bench.run("early_release", ["--seed=5"], around_rank=without(bench, "dispatch"))

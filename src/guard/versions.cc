@@ -135,6 +135,10 @@ bool Versions::look(const char* from, size_t n) {
   return ++counters.lost, false;
 }
 
+bool Versions::make_writable(const char* from, size_t n) {
+  return writes_ == &signalled_ && n && signalled_.make_writable(around(from, n));
+}
+
 void Versions::note_churn() {
   const uint64_t now = base::now_ns();
   if (now - churn_since_ > churn_ns) {

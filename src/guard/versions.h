@@ -60,6 +60,9 @@ class Versions final : Follower {
   // until the next use(), or a look that is true, as it may be once the guard has opened its pages.
   // It never moves pages.
   bool look(const char* from, size_t n);
+  // Where system calls that write into followed memory fail, ours too: makes a part of it writable
+  // for such a call, before which no look may come. False: nothing was in its way.
+  bool make_writable(const char* from, size_t n);
   // Of the page that holds `address`, as of the last look; never 0 for followed memory.
   uint32_t version(const char* address) const { return stamps_.at(address); }
 

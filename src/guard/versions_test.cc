@@ -123,6 +123,32 @@ TEST_P(Followed, WritesBySystemCalls) {
   close(ends[1]);
 }
 
+// Our own calls know that, and how to go on.
+TEST_P(Followed, CallsThatWouldFailArePrepared) {
+  Memory memory(8);
+  ASSERT_TRUE(versions_.use(memory.base, memory.bytes));
+  Copy copy(memory.base, 8);
+  EXPECT_EQ(copy.take(versions_), 8);
+  char* to = memory.base + 3 * page_bytes - 5;
+  const iovec from{to + 3 * page_bytes, 10}, there{to, 10};
+  if (by_signal()) {
+    EXPECT_EQ(process_vm_writev(getpid(), &from, 1, &there, 1, 0), -1);
+    EXPECT_EQ(errno, EFAULT);
+    EXPECT_EQ(copy.changed(versions_), Pages{});
+  }
+  EXPECT_EQ(versions_.make_writable(to, 10), by_signal());
+  EXPECT_FALSE(versions_.make_writable(to, 10)) << "they are writable";
+  EXPECT_EQ(process_vm_writev(getpid(), &from, 1, &there, 1, 0), 10);
+  EXPECT_EQ(copy.changed(versions_), (Pages{2, 3}));
+  EXPECT_EQ(copy.take(versions_), 2);
+  memory.base[0] = 1;
+  (void)versions_.make_writable(memory.base, memory.bytes);
+  EXPECT_EQ(copy.changed(versions_).size(), by_signal() ? 8u : 1u) << "nothing is lost";
+  versions_.drop(memory.base, memory.bytes);
+  EXPECT_FALSE(versions_.make_writable(memory.base, memory.bytes)) << "nobody's now";
+  memory.base[1] = 2;
+}
+
 TEST_P(Followed, MemoryThatCannotBeFollowed) {
   constexpr size_t bytes = 4 * page_bytes;
   constexpr int rw = PROT_READ | PROT_WRITE;

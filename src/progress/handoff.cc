@@ -52,9 +52,11 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
   }
   if (const Outcome watched = watch(sockets); watched != Outcome::ok) return watched;
   if (!with_thread) return Outcome::ok;
-  // All signals are the program's: none may be delivered on our thread.
+  // All signals are the program's: none may be delivered on our thread. But a fault of its own, at
+  // a page whose writes are told by signals, would end the process if it were blocked.
   sigset_t all, before;
   sigfillset(&all);
+  sigdelset(&all, SIGSEGV);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

@@ -237,6 +237,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void landed(uint32_t peer, const FrameHeader& header, const Landing& landing,
               uint64_t arrived) override;
   void end(uint32_t peer, const FrameHeader& header, const Landing& landing) override;
+  bool make_writable(const char* from, size_t n) override;
   void sent(uint32_t peer, uint64_t cookie) override;
   void unsent(int by) override;
   void lost(uint32_t peer, Outcome why, const char* story) override;

@@ -58,13 +58,23 @@ bool read_safely(const char* from, char* to, uint64_t n) {
 
 void Engine::start_prefetching() {
   if (!settings_.prefetch || !settings_.progress) return;
-  may_prefetch_ = versions_.start(choice_.mechanism()) == Outcome::ok;
-  const bool asked = settings::given("PREFETCH") || settings_.verbose;
+  const auto wish = guard::Versions::Wish(settings_.prefetch_writes);
+  may_prefetch_ = versions_.start(choice_.mechanism(), wish) == Outcome::ok;
+  const bool asked =
+      settings::given("PREFETCH") || settings::given("PREFETCH_WRITES") || settings_.verbose;
   if (may_prefetch_ || rank_ != 0 || !asked) return;
   base::Text<400> line;
-  line << "headway: no message travels before its send: " << versions_.why() << "\n";
+  line << "headway: no message travels before its send: " << versions_.why();
+  if (wish != guard::Versions::Wish::signal) {
+    line << ". If no system call of the program writes into what it sends, "
+            "HEADWAY_PREFETCH_WRITES=signal is another way";
+  }
+  line << "\n";
   line.write_to(2);
 }
+
+// Our own system calls write there. The engine is held: no look comes before they do.
+bool Engine::make_writable(const char* from, size_t n) { return versions_.make_writable(from, n); }
 
 // --- which buffers there are ---
 

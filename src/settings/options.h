@@ -40,6 +40,7 @@ struct Settings {
   uint64_t guard = 0;
   // prefetching
   uint64_t prefetch = 1;
+  uint64_t prefetch_writes = 0;  // guard::Versions::Wish
   uint64_t prefetch_threshold = 4096;
   uint64_t prefetch_max = 256ull << 20;
   // matching
@@ -124,6 +125,12 @@ inline constexpr OptionInfo option_table[] = {
      "while a receive waits for a message over a network, let its sender send what is ready of it "
      "before the send: of messages that come from the same buffer again and again",
      &Settings::prefetch, nullptr},
+    {"PREFETCH_WRITES", Category::prefetching, Audience::tuner, OptionKind::choice, "auto",
+     "auto|userfaultfd|signal",
+     "how a sender follows writes to buffers that are asked for: by userfaultfd (auto, too), or by "
+     "mprotect and SIGSEGV (signal), for systems without it; then system calls of the program must "
+     "not write into such buffers, they would fail with EFAULT",
+     &Settings::prefetch_writes, nullptr},
     {"PREFETCH_THRESHOLD", Category::prefetching, Audience::tuner, OptionKind::bytes, "4K", "",
      "smallest message of which something is sent before its send", &Settings::prefetch_threshold,
      nullptr},

@@ -68,6 +68,15 @@ bool SignalledWrites::let_write(char* page) {
   return writable;
 }
 
+bool SignalledWrites::make_writable(Range range) {
+  bool some = false;
+  for (char* page = range.base; page < range.end(); page += page_bytes) {
+    const Stamps::State* state = stamps_.state(page);
+    if (state && (state->load() & (followed | dirty)) == followed) some |= let_write(page);
+  }
+  return some;
+}
+
 bool SignalledWrites::follow(Range range) {
   Mapping found;
   for (const char* at = range.base; at < range.end(); at = found.to) {

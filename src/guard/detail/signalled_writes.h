@@ -27,6 +27,8 @@ class SignalledWrites final : public Writes {
   void lose(Range range) override { leave(range); }
   void yield(Range range) override { leave(range); }
   void regain(Range /*range*/) override {}
+  // As if the program wrote to each page that would tell of it. False: there is none.
+  bool make_writable(Range range);
   bool sees_kernel() const { return prober_.sees_kernel(); }
 
  private:

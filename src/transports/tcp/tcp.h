@@ -44,6 +44,8 @@ class Receiver {
                       uint64_t arrived) = 0;
   // The body is complete.
   virtual void end(uint32_t peer, const FrameHeader& header, const Landing& landing) = 0;
+  // A read into [from, from + n) failed with EFAULT. True: it may succeed now.
+  virtual bool make_writable(const char* from, size_t n) = 0;
   // A frame whose push() returned `started` has left; `cookie` is what push() was given.
   virtual void sent(uint32_t peer, uint64_t cookie) = 0;
   // One connection more (1) or less (-1) has something half written, which goes on only if somebody

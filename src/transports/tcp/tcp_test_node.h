@@ -85,6 +85,7 @@ struct TestNode : Receiver {
     last_arrived = 0;
     return true;
   }
+  bool make_writable(const char*, size_t) override { return false; }
   void landed(uint32_t, const FrameHeader& header, const Landing&, uint64_t arrived) override {
     EXPECT_GT(arrived, last_arrived);
     EXPECT_LE(arrived, header.length);

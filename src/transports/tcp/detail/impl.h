@@ -115,6 +115,7 @@ struct Tcp::Impl {
   bool take_frame(Link& link);
   void body_arrived(Link& link, uint64_t bytes);
   void read_failed(Link& link, int error);
+  bool make_room(Link& link);
   void stream_ended(Link& link);
   void reset_lowat(Link& link);
 };

@@ -31,6 +31,7 @@ bool Tcp::Impl::read_link(Link& link, uint64_t& budget) {
     if (n < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) break;
+      if (errno == EFAULT && make_room(link)) continue;
       read_failed(link, errno);
       return true;
     }
@@ -147,6 +148,16 @@ bool Tcp::Impl::take_frame(Link& link) {
   link.arrived = 0;
   link.in_body = true;
   return true;
+}
+
+// False: nothing has changed since a read found no place that it may write to.
+bool Tcp::Impl::make_room(Link& link) {
+  bool changed = receiver->make_writable(link.rx, rx_bytes);
+  const Landing& to = link.landing;
+  if (link.in_body && to.flat && link.arrived < to.length) {
+    changed |= receiver->make_writable(to.flat + link.arrived, to.length - link.arrived);
+  }
+  return changed;
 }
 
 // The peer will send nothing more.
