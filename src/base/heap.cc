@@ -48,10 +48,53 @@ size_t class_of(size_t size) {
   return 64 - size_t(__builtin_clzl(size - 1)) - smallest_shift;
 }
 
+// Where the mappings are. While there are more than can be told apart, nobody knows.
+struct Places {
+  static constexpr size_t room = 1024;
+  struct Place {
+    char* from;
+    size_t bytes;
+  };
+
+  SpinLock lock;
+  size_t count = 0;
+  size_t unknown = 0;
+  Place all[room] = {};
+
+  void add(char* from, size_t bytes) {
+    SpinGuard guard(lock);
+    if (count == room) {
+      ++unknown;
+    } else {
+      all[count++] = {from, bytes};
+    }
+  }
+  void remove(const char* from) {
+    SpinGuard guard(lock);
+    for (size_t i = count; i-- > 0;) {  // what comes late goes early
+      if (all[i].from != from) continue;
+      all[i] = all[--count];
+      return;
+    }
+    --unknown;
+  }
+  bool hold(const char* from, const char* to) {
+    SpinGuard guard(lock);
+    bool found = unknown != 0;
+    for (size_t i = 0; i < count && !found; ++i) {
+      found = from < all[i].from + all[i].bytes && all[i].from < to;
+    }
+    return found;
+  }
+};
+
+constinit Places places;
+
 void* map(size_t bytes) {
   void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) return nullptr;
   reserved.fetch_add(bytes, std::memory_order_relaxed);
+  places.add(static_cast<char*>(block), bytes);
   return block;
 }
 
@@ -86,6 +129,7 @@ void give_mapping(void* block, size_t index, size_t size) {
       return;
     }
   }
+  places.remove(static_cast<char*>(block));  // before others may get the place
   munmap(block, bytes);
   reserved.fetch_sub(bytes, std::memory_order_relaxed);
 }
@@ -132,6 +176,11 @@ void heap_free(void* block, size_t size) {
   auto* freed = static_cast<FreeBlock*>(block);
   freed->next = sizes.free;
   sizes.free = freed;
+}
+
+bool heap_holds(const void* from, size_t n) {
+  const char* begin = static_cast<const char*>(from);
+  return places.hold(begin, begin + n);
 }
 
 size_t heap_in_use() { return in_use.load(std::memory_order_relaxed); }

@@ -12,6 +12,8 @@ namespace headway::base {
 [[nodiscard]] void* heap_allocate(size_t size);
 // Gives back what heap_allocate(size) returned; null is allowed.
 void heap_free(void* block, size_t size);
+// Whether a byte of [from, from + n) may be the heap's, handed out or not.
+bool heap_holds(const void* from, size_t n);
 // Bytes handed out at this moment, and bytes taken from the system.
 size_t heap_in_use();
 size_t heap_reserved();

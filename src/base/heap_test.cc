@@ -250,5 +250,34 @@ TEST(Vec, AgainstAStandardVector) {
   EXPECT_EQ(heap_in_use(), before);
 }
 
+TEST(Heap, KnowsItsOwn) {
+  char other[64] = {};
+  EXPECT_FALSE(heap_holds(other, sizeof other));
+  for (const size_t size : {size_t(40), size_t(20'000), size_t(300'000), size_t(9'000'000)}) {
+    auto* block = static_cast<char*>(heap_allocate(size));
+    ASSERT_TRUE(block);
+    EXPECT_TRUE(heap_holds(block, 1)) << size;
+    EXPECT_TRUE(heap_holds(block + size - 1, 1)) << size;
+    EXPECT_TRUE(heap_holds(block - 1, 2)) << "a part of it is";
+    heap_free(block, size);
+    EXPECT_EQ(heap_holds(block, 1), size < 9'000'000) << "only long ones go back to the system";
+  }
+}
+
+// More mappings than it can remember: then all may be its own.
+TEST(Heap, RatherTooMuchThanTooLittle) {
+  constexpr size_t size = 5 << 20;  // a mapping of its own, whose pages nobody touches
+  char other[64] = {};
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1100; ++i) {
+    blocks.push_back(heap_allocate(size));
+    ASSERT_TRUE(blocks.back());
+  }
+  EXPECT_TRUE(heap_holds(blocks.back(), size));
+  EXPECT_TRUE(heap_holds(other, sizeof other));
+  for (void* block : blocks) heap_free(block, size);
+  EXPECT_FALSE(heap_holds(other, sizeof other)) << "until they are fewer";
+}
+
 }  // namespace
 }  // namespace headway::base

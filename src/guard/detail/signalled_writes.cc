@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include "base/heap.h"
 #include "base/signals.h"
 
 namespace headway::guard {
@@ -78,6 +79,8 @@ bool SignalledWrites::make_writable(Range range) {
 }
 
 bool SignalledWrites::follow(Range range) {
+  // What the handler itself writes to, and system calls of ours, lies there.
+  if (base::heap_holds(range.base, range.bytes())) return false;
   Mapping found;
   for (const char* at = range.base; at < range.end(); at = found.to) {
     if (!mappings_.find(at, found) || !found.holds(at) || !found.writable ||
@@ -120,6 +123,8 @@ void SignalledWrites::set_dirty(Range range) {
 bool SignalledWrites::collect(Range range, uint32_t stamp, uint64_t& written) {
   // The program has a handler of its own over ours.
   if (!base::sees_access_faults()) return false;
+  // It may have got the place of memory that the program gave back.
+  if (base::heap_holds(range.base, range.bytes())) return false;
   if (!note_strangers(range)) return false;
   for (size_t i = 0, run; i < range.pages; i += run) {
     const auto is_written = [&](size_t page) {

@@ -150,14 +150,11 @@ bool Tcp::Impl::take_frame(Link& link) {
   return true;
 }
 
-// False: nothing has changed since a read found no place that it may write to.
+// False: nothing has changed since a read found that it may not write to the body's place.
 bool Tcp::Impl::make_room(Link& link) {
-  bool changed = receiver->make_writable(link.rx, rx_bytes);
   const Landing& to = link.landing;
-  if (link.in_body && to.flat && link.arrived < to.length) {
-    changed |= receiver->make_writable(to.flat + link.arrived, to.length - link.arrived);
-  }
-  return changed;
+  return link.in_body && to.flat && link.arrived < to.length &&
+         receiver->make_writable(to.flat + link.arrived, to.length - link.arrived);
 }
 
 // The peer will send nothing more.
