@@ -143,9 +143,9 @@ class Job {
   int64_t timeout_at_ = -1;
   int64_t drain_until_ = -1;
   int64_t notice_at_ = -1;
-  int64_t look_at_ = -1;  // a first look at the ranks, some time before the time limit
-  int64_t interrupted_at_ = -1;
+  int64_t look_at_ = -1;     // a first look at the ranks, some time before the time limit
   int64_t pass_on_at_ = -1;  // an interrupt that waits for the second look
+  int64_t interrupted_at_ = -1;
   // The first look: ranks that stand at the same places at the second one are stuck.
   std::vector<Seen> seen_;
   int64_t seen_at_ = -1;

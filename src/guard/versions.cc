@@ -135,8 +135,8 @@ bool Versions::look(const char* from, size_t n) {
   return ++counters.lost, false;
 }
 
-bool Versions::make_writable(const char* from, size_t n) {
-  return writes_ == &signalled_ && n && signalled_.make_writable(around(from, n));
+bool Versions::open_for_call(const char* from, size_t n) {
+  return signalled_.make_writable(around(from, n));
 }
 
 void Versions::note_churn() {

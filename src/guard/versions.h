@@ -62,7 +62,9 @@ class Versions final : Follower {
   bool look(const char* from, size_t n);
   // Where system calls that write into followed memory fail, ours too: makes a part of it writable
   // for such a call, before which no look may come. False: nothing was in its way.
-  bool make_writable(const char* from, size_t n);
+  bool make_writable(const char* from, size_t n) {
+    return writes_ == &signalled_ && n && open_for_call(from, n);
+  }
   // Of the page that holds `address`, as of the last look; never 0 for followed memory.
   uint32_t version(const char* address) const { return stamps_.at(address); }
 
@@ -76,6 +78,7 @@ class Versions final : Follower {
 
  private:
   Outcome start_one(Wish wish);
+  bool open_for_call(const char* from, size_t n);
   bool follow(Range range, bool probes);
   bool follow_run(Range run, bool known);
   bool is_plain(Range range);

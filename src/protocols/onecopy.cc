@@ -209,7 +209,8 @@ Outcome Engine::copy(Request* request, uint64_t remote, const shm::Piece& piece,
       request->memory.vectors(piece.offset, piece.length, vectors, most_vectors, covered);
   const uint32_t local = request->peer->local;
   for (size_t i = 0; !push && i < count; ++i) {
-    make_writable(static_cast<const char*>(vectors[i].iov_base), vectors[i].iov_len);
+    (void)versions_.make_writable(static_cast<const char*>(vectors[i].iov_base),
+                                  vectors[i].iov_len);
   }
   return push ? node.push(local, remote + piece.offset, vectors, count, done)
               : node.pull(local, remote + piece.offset, vectors, count, done);

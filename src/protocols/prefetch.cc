@@ -89,9 +89,10 @@ Origin* Origins::set_of(const char* address, uint64_t size, uint32_t peer) {
   return entries_ + mixed(where, mixed(size, peer)) % sets * ways;
 }
 
-Origin* Origins::find(uint32_t id) {
+Origin* Origins::find(uint32_t id, uint32_t peer) {
   Origin* origin = entries_ ? &entries_[id & ((1u << index_bits) - 1)] : nullptr;
-  return origin && origin->address && id_of(*origin) == id ? origin : nullptr;
+  if (!origin || !origin->address || id_of(*origin) != id) return nullptr;
+  return origin->peer == peer ? origin : nullptr;
 }
 
 Origin* Origins::find(const char* address, uint64_t size, uint32_t peer) {

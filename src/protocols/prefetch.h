@@ -199,7 +199,8 @@ class Origins {
   uint32_t id_of(const Origin& origin) const {
     return origin.generation << index_bits | origin.index;
   }
-  Origin* find(uint32_t id);  // null: there is no such origin
+  // Null: there is no such origin, or its number is not for that peer.
+  Origin* find(uint32_t id, uint32_t peer);
   Origin* find(const char* address, uint64_t size, uint32_t peer);
   // The same, made if need be. Null: all that it could replace are in use.
   Origin* take(const char* address, uint64_t size, uint32_t peer);

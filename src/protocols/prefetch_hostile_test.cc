@@ -113,7 +113,7 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
     header.context = context;
     return header;
   };
-  // A request for a buffer that there is not, of another size, of somebody else.
+  // A request for a buffer that there is not, or of another size.
   const uint64_t refused = sender().counters.presend_refused;
   EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0, long_size), nullptr));
   EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0xfffff123, long_size), nullptr));
@@ -123,6 +123,8 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   receive = post(in);
   both();
   turns(1);
+  // One that stands already.
+  EXPECT_FALSE(sender().frame(1, frame(Kind::prefetch, origin, long_size), nullptr));
   // Answers to nothing.
   char body[16] = {};
   FrameHeader header = frame(Kind::presend, 12345, 0);

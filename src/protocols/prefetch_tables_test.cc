@@ -83,17 +83,17 @@ TEST(PrefetchOrigins, WhatMovesKeepsItsNumber) {
   Origin* origin = origins.take(at(0x10010), 50'000, 1);
   const uint32_t id = origins.id_of(*origin);
   Origins::place(*origin, at(0x10ff0), 50'100);
-  EXPECT_EQ(origins.find(id), origin);
+  EXPECT_EQ(origins.find(id, 1), origin);
   EXPECT_EQ(origin->grid.first, 16u);
   EXPECT_EQ(origin->grid.size, 50'100u);
   EXPECT_EQ(origins.find(at(0x10010), 50'000, 1), nullptr);
   EXPECT_NE(origins.take(at(0x10010), 50'000, 1), origin);
-  EXPECT_EQ(origins.find(id), origin);
+  EXPECT_EQ(origins.find(id, 1), origin);
 }
 
 TEST(PrefetchOrigins, NumbersStandForOneBufferAndOnePeer) {
   Origins origins;
-  EXPECT_EQ(origins.find(1), nullptr);
+  EXPECT_EQ(origins.find(1, 1), nullptr);
   std::set<uint32_t> ids;
   for (uint32_t peer = 0; peer < 10; ++peer) {
     for (uint64_t size : {5000u, 6000u}) {
@@ -102,7 +102,8 @@ TEST(PrefetchOrigins, NumbersStandForOneBufferAndOnePeer) {
       const uint32_t id = origins.id_of(*origin);
       EXPECT_NE(id, 0u);
       EXPECT_TRUE(ids.insert(id).second);
-      EXPECT_EQ(origins.find(id), origin);
+      EXPECT_EQ(origins.find(id, peer), origin);
+      EXPECT_EQ(origins.find(id, peer + 1), nullptr) << "it is not for others";
       EXPECT_EQ(origins.take(at(0x7000 + peer), size, peer), origin);
     }
   }
@@ -120,8 +121,8 @@ TEST(PrefetchOrigins, WhatIsReplacedIsNotFoundByItsNumber) {
       ASSERT_NE(origins.id_of(*other), first);
     }
   }
-  EXPECT_EQ(origins.find(first), nullptr);
-  EXPECT_EQ(origins.find(kept_id), kept);
+  EXPECT_EQ(origins.find(first, 1), nullptr);
+  EXPECT_EQ(origins.find(kept_id, 1), kept);
   EXPECT_EQ(kept->address, at(0x20000));
 }
 

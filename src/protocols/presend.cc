@@ -88,8 +88,8 @@ Origin* Engine::origin_of(Peer& peer, matching::Traffic traffic, const char* add
   uint32_t& last = peer.collective_origins[traffic.collective % Peer::collective_kinds];
   Origin* origin = origins_.find(address, bytes, peer.rank);
   if (!origin) {
-    origin = origins_.find(last);
-    if (!origin || origin->peer != peer.rank || !is_near(origin->size, bytes) ||
+    origin = origins_.find(last, peer.rank);
+    if (!origin || !is_near(origin->size, bytes) ||
         !is_near(uint64_t(origin->address - address) + origin->size, origin->size)) {
       origin = origins_.take(address, bytes, peer.rank);
     } else if (!origin->watched) {
@@ -249,9 +249,8 @@ uint32_t Engine::version_of(const Origin& origin, uint64_t page) const {
 
 bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
   if (header.length || peer.via != Via::tcp) return false;
-  Origin* origin = origins_.find(header.word);
-  const bool known =
-      origin && origin->peer == peer.rank && origin->size == header.context && may_prefetch_;
+  Origin* origin = origins_.find(header.word, peer.rank);
+  const bool known = origin && origin->size == header.context && may_prefetch_;
   if (header.flags & flag_yes) {
     // If its message or our refusal has crossed this, there is nothing to end.
     if (known && (origin->asked || origin->kept)) {
