@@ -189,7 +189,9 @@ struct Origin {
   uint64_t pace_ns = 0;       // between two looks: from least_pace_ns to rest_ns
   uint64_t least_pace_ns = 0, rest_ns = 0;
   uint64_t calm_ns = 0;  // a page that nobody wrote for so long is final, by what was seen so far
-  uint32_t asked_count = 0;  // messages that were asked for
+  uint64_t pauses = 0;   // writes to a page that had been left alone for a while, but not so long
+  uint64_t pauses_since = 0;  // ns; seen since
+  uint32_t asked_count = 0;   // messages that were asked for
   uint32_t right = 0;  // messages in a row of which hardly a page was taken as final too early
   uint64_t sent_at = 0, period_ns = 0;  // the last send, and the time from the one before to it
 };

@@ -172,6 +172,41 @@ TEST_F(Prefetching, PagesThatAreWrittenNowAndThenAreNotFinal) {
   EXPECT_GE(used() - before, 2 * long_size);
 }
 
+// The first guess, a part of the time between two sends, is much too long for what is written in
+// one go: that is seen at once. A pause of half of it between two writes is reason to keep it.
+TEST_F(Prefetching, HowLongIsWaitedFollowsThePausesBetweenWrites) {
+  constexpr uint64_t period_ms = 640, guess_ns = period_ms * 1'000'000 / 32;
+  Buffer outs[2] = {Buffer(long_size), Buffer(long_size)};
+  Buffer ins[2] = {Buffer(long_size), Buffer(long_size)};
+  for (const bool pausing : {false, true}) {
+    Buffer &out = outs[pausing], &in = ins[pausing];
+    for (int i = 0; i < 6; ++i) {
+      turns(period_ms);
+      exchange(out, in);
+    }
+    uint64_t soonest = ~0ull, last = 0;
+    for (int i = 0; i < 4; ++i) {
+      Request* receive = post(in);
+      turns(50);
+      fill(out);
+      if (pausing) turns(guess_ns / 1'000'000 / 2), fill(out);
+      const uint64_t from = base::now_ns();
+      ASSERT_TRUE(comes_early(out.size())) << i;
+      last = base::now_ns() - from;
+      soonest = std::min(soonest, last);
+      if (!pausing && i == 0) {
+        EXPECT_GE(last, guess_ns);
+      }
+      complete(receive, out, in);
+    }
+    if (pausing) {
+      EXPECT_GE(last, guess_ns / 4 * 3);
+    } else {
+      EXPECT_LE(soonest, guess_ns / 2);
+    }
+  }
+}
+
 // A fifth of a message that is written again, each time, is no reason to wait: what one message was
 // mistaken about does not count with the next.
 TEST_F(Prefetching, MistakesOfOneMessageDoNotCountWithTheNext) {

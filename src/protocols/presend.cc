@@ -26,9 +26,11 @@ constexpr uint64_t least_rest_ns = 2'000'000, most_rest_ns = 50'000'000;
 // time.
 constexpr uint64_t fault_ns = 1000, most_share = 50, longest_pace_ns = 100'000'000;
 // How long a page has been left alone when it is taken as final: at first, by the time between two
-// sends, and at least, in looks. It shrinks only where it has been right for some messages in a
-// row.
+// sends, and at least, in looks. It shrinks at once to twice the pauses that were seen between
+// writes to one page, unless these are few; and a little where it has been right for some messages
+// in a row.
 constexpr uint64_t first_calm = 32, calm_looks = 2;
+constexpr uint64_t short_pause = 8, shrink = 4, few_pauses = 16;
 constexpr uint32_t few_right = 4;
 constexpr uint64_t longest_calm_ns = 2'000'000'000;
 // If one of so many pages that look final is written again, they look so too early. What went in
@@ -280,7 +282,8 @@ bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
 
 void Engine::begin_asked(Origin& origin) {
   origin.asked = true;
-  origin.looked_at = origin.early_bytes = origin.mistaken = 0;
+  origin.looked_at = origin.early_bytes = origin.mistaken = origin.pauses = 0;
+  origin.pauses_since = base::now_ns();
   begin_looks(origin);
   asked_.push_back(&origin);
   nothing_until_ = 0;
@@ -368,10 +371,14 @@ bool Engine::look_again(Origin& origin, uint64_t now) {
       continue;
     }
     again += origin.looked_at && origin.still[page] == origin.looked_at;
-    if (written && origin.looked_at &&
-        origin.looked_at - origin.still[page] >= calm_of(origin, page)) {
-      mistaken += origin.wary[page] == 0;  // else it has been learnt from
-      origin.wary[page] += origin.wary[page] < most_wary;
+    if (written && origin.looked_at) {
+      const uint32_t unlearnt = origin.wary[page] == 0;
+      if (origin.looked_at - origin.still[page] >= calm_of(origin, page)) {
+        mistaken += unlearnt;
+        origin.wary[page] += origin.wary[page] < most_wary;
+      } else if (now - origin.still[page] >= origin.calm_ns / short_pause) {
+        origin.pauses += unlearnt;
+      }
     }
     origin.seen[page] = version;
     origin.still[page] = now;
@@ -517,14 +524,20 @@ Confirm* Engine::settle_origin(Origin& origin, const char* address, uint64_t siz
 void Engine::be_patient(Origin& origin) {
   origin.calm_ns = origin.calm_ns * 2 < longest_calm_ns ? origin.calm_ns * 2 : longest_calm_ns;
   origin.mistaken = origin.right = 0;
+  origin.pauses = 0;
+  origin.pauses_since = base::now_ns();
 }
 
 void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) {
   if (confirm.bytes == 0 && again == 0) ++counters.presend_dropped;
   if (again > (confirm.bytes + again) / most_mistaken) {
     be_patient(origin);
-  } else {
-    if (++origin.right > few_right) origin.calm_ns = origin.calm_ns / 8 * 7;
+    return;
+  }
+  if (++origin.right > few_right) origin.calm_ns = origin.calm_ns / 8 * 7;
+  const bool long_enough = base::now_ns() - origin.pauses_since > 2 * origin.calm_ns;
+  if (confirm.bytes && long_enough && origin.pauses * few_pauses <= origin.grid.pages()) {
+    origin.calm_ns /= shrink;
   }
 }
 
