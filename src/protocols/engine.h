@@ -451,6 +451,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   uint32_t next_look_us() const;
   Confirm* settle_origin(Origin& origin, const char* address, uint64_t size);
   static void be_patient(Origin& origin);
+  static void halve_calm(Origin& origin);
   void learn_calm(Origin& origin, const Confirm& confirm, uint64_t again);
   Confirm* make_confirm(const Origin& origin, const Grid& grid, int64_t shift);
   static void confirm_page(Confirm& confirm, const Grid& asked, uint64_t page);

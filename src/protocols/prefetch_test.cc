@@ -149,113 +149,6 @@ TEST_F(Prefetching, AShortRestIsSentWithTheSend) {
   }
 }
 
-// A buffer that fills slowly, side by side, is learnt to be waited for, at little cost: also for
-// what has not been sent.
-TEST_F(Prefetching, PagesThatAreWrittenNowAndThenAreNotFinal) {
-  Buffer out(long_size), in(long_size);
-  learn(out, in);
-  const auto fill_slowly = [&] {
-    Request* receive = post(in);
-    both();
-    for (size_t key = 0; key < 16; ++key) {
-      for (size_t at = key; at < long_size; at += page) out[at] = char(random_());
-      turns(8);
-    }
-    turns(200);
-    complete(receive, out, in);
-  };
-  // A process that is not served for long may take pages for final, of half the messages at most.
-  for (int i = 0; i < 3; ++i) fill_slowly();
-  const uint64_t sent = sender().counters.presend_bytes, before = used();
-  for (int i = 0; i < 4; ++i) fill_slowly();
-  EXPECT_LE(sender().counters.presend_bytes - sent, 6 * long_size);
-  EXPECT_GE(used() - before, 2 * long_size);
-}
-
-// The first guess, a part of the time between two sends, is much too long for what is written in
-// one go: that is seen at once. A pause of half of it between two writes is reason to keep it.
-TEST_F(Prefetching, HowLongIsWaitedFollowsThePausesBetweenWrites) {
-  constexpr uint64_t period_ms = 640, guess_ns = period_ms * 1'000'000 / 32;
-  Buffer outs[2] = {Buffer(long_size), Buffer(long_size)};
-  Buffer ins[2] = {Buffer(long_size), Buffer(long_size)};
-  for (const bool pausing : {false, true}) {
-    Buffer &out = outs[pausing], &in = ins[pausing];
-    for (int i = 0; i < 6; ++i) {
-      turns(period_ms);
-      exchange(out, in);
-    }
-    uint64_t soonest = ~0ull, last = 0;
-    for (int i = 0; i < 4; ++i) {
-      Request* receive = post(in);
-      turns(50);
-      fill(out);
-      if (pausing) turns(guess_ns / 1'000'000 / 2), fill(out);
-      const uint64_t from = base::now_ns();
-      ASSERT_TRUE(comes_early(out.size())) << i;
-      last = base::now_ns() - from;
-      soonest = std::min(soonest, last);
-      if (!pausing && i == 0) {
-        EXPECT_GE(last, guess_ns);
-      }
-      complete(receive, out, in);
-    }
-    if (pausing) {
-      EXPECT_GE(last, guess_ns / 4 * 3);
-    } else {
-      EXPECT_LE(soonest, guess_ns / 2);
-    }
-  }
-}
-
-// A fifth of a message that is written again, each time, is no reason to wait: what one message was
-// mistaken about does not count with the next.
-TEST_F(Prefetching, MistakesOfOneMessageDoNotCountWithTheNext) {
-  constexpr size_t pages = 50;
-  Buffer out(pages * page), in(pages * page);
-  learn(out, in);
-  uint64_t soonest = ~0ull;
-  for (int i = 0; i < 30; ++i) {
-    Request* receive = post(in);
-    turns(1);
-    fill(out);
-    const uint64_t from = base::now_ns();
-    ASSERT_TRUE(comes_early(out.size())) << i;
-    if (i >= 25) soonest = std::min(soonest, base::now_ns() - from);
-    for (size_t at = 0; at < pages / 5; ++at) out[at * 5 * page] ^= 1;
-    ASSERT_TRUE(comes_early(pages / 5 * page)) << i;
-    complete(receive, out, in);
-  }
-  EXPECT_LE(soonest, 30'000'000u);
-}
-
-// As at the borders of a sort's buckets: two pages of five are written again after a while. These
-// are waited for, and no others.
-TEST_F(Prefetching, PagesThatAreWrittenAgainAreWaitedForAlone) {
-  constexpr size_t pages = 50, steady = pages / 5 * 3;
-  Buffer out(pages * page), in(pages * page);
-  learn(out, in);
-  uint64_t soonest = ~0ull, again = 0, before = 0;
-  for (int i = 0; i < 12; ++i) {
-    Request* receive = post(in);
-    turns(1);
-    fill(out);
-    const uint64_t from = base::now_ns();
-    ASSERT_TRUE(comes_early(steady * page)) << i;
-    if (i >= 8) soonest = std::min(soonest, base::now_ns() - from);
-    for (int late = 0; late < 3; ++late) {
-      turns(40);
-      for (size_t at = 0; at < pages; ++at) {
-        if (at % 5 < 2) out[at * page] ^= 1;
-      }
-    }
-    if (i == 8) again = sender().counters.presend_again_bytes, before = used();
-    complete(receive, out, in);
-  }
-  EXPECT_LE(soonest, 30'000'000u);
-  EXPECT_LE(sender().counters.presend_again_bytes - again, 2 * (pages - steady) * page);
-  EXPECT_GE(used() - before, 4 * steady * page);
-}
-
 // Whoever gets nothing thinks that there is nothing: one piece goes to each in turn.
 TEST_F(Prefetching, RequestsAreServedInTurn) {
   constexpr size_t size = 16 << 20;
@@ -448,6 +341,24 @@ TEST_F(Prefetching, SendBuffersOfCollectivesMayMoveALittle) {
   }
   EXPECT_GE(used(), asked - rounds * 4 * page);
   EXPECT_EQ(receiver().counters.prefetch_refused, 0u);
+}
+
+// A request waits for the sender to follow the buffer. If the block has another length by then, it
+// is refused.
+TEST_F(Prefetching, ARequestThatWaitsIsForItsLengthOnly) {
+  Buffer out(long_size), in(long_size);
+  for (int i = 0; i < 4; ++i) {
+    Request* receive = post(take_block(1, in, 0, long_size, i));
+    turns(5);
+    fill(out);
+    const size_t size = i < 3 ? long_size : long_size - page;
+    Request* request = take_block(0, out, 0, size, i);
+    sender().start_send(request);
+    end(request, receive);
+    ASSERT_EQ(0, memcmp(out.data(), in.data(), size)) << i;
+  }
+  EXPECT_EQ(receiver().counters.prefetches, 1u);
+  EXPECT_EQ(sender().counters.presend_refused, 1u);
 }
 
 TEST_F(Prefetching, AMessageFromElsewhereUsesNothingOfIt) {

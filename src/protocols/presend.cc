@@ -30,15 +30,16 @@ constexpr uint64_t fault_ns = 1000, most_share = 50, longest_pace_ns = 100'000'0
 // writes to one page, unless these are few; and a little where it has been right for some messages
 // in a row.
 constexpr uint64_t first_calm = 32, calm_looks = 2;
-constexpr uint64_t short_pause = 8, shrink = 4, few_pauses = 16;
+constexpr uint64_t short_pause = 8, few_pauses = 16;
+constexpr int most_halvings = 2;
 constexpr uint32_t few_right = 4;
 constexpr uint64_t longest_calm_ns = 2'000'000'000;
 // If one of so many pages that look final is written again, they look so too early. What went in
 // vain took time of a link on which little else went.
 constexpr uint64_t most_mistaken = 3;
-// A single page that was mistaken is waited for twice as long, up to so many times; what was learnt
-// of it fades with so many messages.
-constexpr uint8_t most_wary = 6;
+// A single page that was mistaken is waited for twice as long, up to so many times, and as long as
+// before when the others' time shrinks; what was learnt of it fades with so many messages.
+constexpr uint8_t most_wary = 6, most_wary_of_all = 12;
 constexpr uint32_t fading = 8;
 constexpr uint64_t telling_part = 64;         // of a buffer: fewer tell nothing
 constexpr uint64_t first_rate = 100'000'000;  // until one has been measured
@@ -537,7 +538,17 @@ void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) 
   if (++origin.right > few_right) origin.calm_ns = origin.calm_ns / 8 * 7;
   const bool long_enough = base::now_ns() - origin.pauses_since > 2 * origin.calm_ns;
   if (confirm.bytes && long_enough && origin.pauses * few_pauses <= origin.grid.pages()) {
-    origin.calm_ns /= shrink;
+    for (int i = 0; i < most_halvings; ++i) halve_calm(origin);
+  }
+}
+
+void Engine::halve_calm(Origin& origin) {
+  if (origin.calm_ns / 2 < calm_looks * origin.least_pace_ns) return;
+  origin.calm_ns /= 2;
+  // Those that were mistaken are waited for as long as before.
+  for (uint64_t page = 0; page < origin.grid.pages(); ++page) {
+    uint8_t& wary = origin.wary[page];
+    wary += wary && wary < most_wary_of_all;
   }
 }
 

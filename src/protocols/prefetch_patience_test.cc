@@ -1,0 +1,145 @@
+// How long a page must be left alone to be taken as final: two engines of one process, connected by
+// TCP. What a program does to its pages is learnt, and no page is waited for longer than it needs.
+#include <algorithm>
+#include <vector>
+
+#include "protocols/prefetch_test_pair.h"
+
+namespace headway::protocols {
+namespace {
+
+class PrefetchingPatience : public Prefetching {
+ protected:
+  static constexpr uint64_t period_ms = 640, guess_ns = period_ms * 1'000'000 / 32;
+
+  void learn_slowly(Buffer& out, Buffer& in) {
+    for (int i = 0; i < 6; ++i) {
+      turns(period_ms);
+      exchange(out, in);
+    }
+  }
+  // From the last write of a message, which is written once or, `pause_ns` later, again, until all
+  // of it has come, in ns.
+  uint64_t wait_after(Buffer& in, Buffer& out, uint64_t pause_ns) {
+    Request* receive = post(in);
+    turns(50);
+    fill(out);
+    if (pause_ns) {
+      turns(pause_ns / 1'000'000);
+      fill(out);
+    }
+    const uint64_t from = base::now_ns();
+    EXPECT_TRUE(comes_early(out.size()));
+    const uint64_t wait = base::now_ns() - from;
+    complete(receive, out, in);
+    return wait;
+  }
+};
+
+// A buffer that fills slowly, side by side, is learnt to be waited for, at little cost: also for
+// what has not been sent.
+TEST_F(PrefetchingPatience, PagesThatAreWrittenNowAndThenAreNotFinal) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  const auto fill_slowly = [&] {
+    Request* receive = post(in);
+    both();
+    for (size_t key = 0; key < 16; ++key) {
+      for (size_t at = key; at < long_size; at += page) out[at] = char(random_());
+      turns(8);
+    }
+    turns(200);
+    complete(receive, out, in);
+  };
+  // A process that is not served for long may take pages for final, of half the messages at most.
+  for (int i = 0; i < 3; ++i) fill_slowly();
+  const uint64_t sent = sender().counters.presend_bytes, before = used();
+  for (int i = 0; i < 4; ++i) fill_slowly();
+  EXPECT_LE(sender().counters.presend_bytes - sent, 6 * long_size);
+  EXPECT_GE(used() - before, 2 * long_size);
+}
+
+// The first guess, a part of the time between two sends, is much too long for what is written in
+// one go: that is seen at once. A pause of half of it between two writes is reason to keep it.
+TEST_F(PrefetchingPatience, HowLongIsWaitedFollowsThePausesBetweenWrites) {
+  Buffer outs[2] = {Buffer(long_size), Buffer(long_size)};
+  Buffer ins[2] = {Buffer(long_size), Buffer(long_size)};
+  for (const bool pausing : {false, true}) {
+    Buffer &out = outs[pausing], &in = ins[pausing];
+    learn_slowly(out, in);
+    uint64_t soonest = ~0ull, last = 0;
+    for (int i = 0; i < 4; ++i) {
+      last = wait_after(in, out, pausing ? guess_ns / 2 : 0);
+      if (i == 0) {
+        EXPECT_GE(last, guess_ns);
+      }
+      soonest = std::min(soonest, last);
+    }
+    if (pausing) {
+      EXPECT_GE(last, guess_ns / 4 * 3);
+    } else {
+      EXPECT_LE(soonest, guess_ns / 2);
+    }
+  }
+}
+
+// Where it was right all along, a little less is tried with each message.
+TEST_F(PrefetchingPatience, HowLongIsWaitedShrinksWhileItIsRight) {
+  Buffer out(long_size), in(long_size);
+  learn_slowly(out, in);
+  uint64_t soonest = ~0ull;
+  for (int i = 0; i < 12; ++i) soonest = std::min(soonest, wait_after(in, out, guess_ns / 4));
+  EXPECT_LE(soonest, guess_ns / 4 * 3);
+}
+
+// A fifth of a message that is written again, each time, is no reason to wait: what one message was
+// mistaken about does not count with the next.
+TEST_F(PrefetchingPatience, MistakesOfOneMessageDoNotCountWithTheNext) {
+  constexpr size_t pages = 50;
+  Buffer out(pages * page), in(pages * page);
+  learn(out, in);
+  uint64_t soonest = ~0ull;
+  for (int i = 0; i < 30; ++i) {
+    Request* receive = post(in);
+    turns(1);
+    fill(out);
+    const uint64_t from = base::now_ns();
+    ASSERT_TRUE(comes_early(out.size())) << i;
+    if (i >= 25) soonest = std::min(soonest, base::now_ns() - from);
+    for (size_t at = 0; at < pages / 5; ++at) out[at * 5 * page] ^= 1;
+    ASSERT_TRUE(comes_early(pages / 5 * page)) << i;
+    complete(receive, out, in);
+  }
+  EXPECT_LE(soonest, 30'000'000u);
+}
+
+// As at the borders of a sort's buckets: two pages of five are written again after a while. These
+// are waited for, and no others.
+TEST_F(PrefetchingPatience, PagesThatAreWrittenAgainAreWaitedForAlone) {
+  constexpr size_t pages = 50, steady = pages / 5 * 3;
+  Buffer out(pages * page), in(pages * page);
+  learn(out, in);
+  uint64_t soonest = ~0ull, again = 0, before = 0;
+  for (int i = 0; i < 12; ++i) {
+    Request* receive = post(in);
+    turns(1);
+    fill(out);
+    const uint64_t from = base::now_ns();
+    ASSERT_TRUE(comes_early(steady * page)) << i;
+    if (i >= 8) soonest = std::min(soonest, base::now_ns() - from);
+    for (int late = 0; late < 3; ++late) {
+      turns(40);
+      for (size_t at = 0; at < pages; ++at) {
+        if (at % 5 < 2) out[at * page] ^= 1;
+      }
+    }
+    if (i == 8) again = sender().counters.presend_again_bytes, before = used();
+    complete(receive, out, in);
+  }
+  EXPECT_LE(soonest, 30'000'000u);
+  EXPECT_LE(sender().counters.presend_again_bytes - again, 2 * (pages - steady) * page);
+  EXPECT_GE(used() - before, 4 * steady * page);
+}
+
+}  // namespace
+}  // namespace headway::protocols
