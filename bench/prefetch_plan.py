@@ -36,15 +36,15 @@ EXCHANGED = {"nbody": 10240 * 56, "ft": 512**3 * 16, "is": 2**27 * 4}
 # IS's moving of keys into buckets (all buckets fill side by side). N-Body moves one particle after the
 # other: all of its computation, but the last page goes last.
 FINAL_DURING = {"nbody": 1.0, "ft": 1 / 3, "is": 150 / 358}
-# So much that two cores are idle for a third of the time; as with early release, where known. FT and IS
-# take half a minute to two minutes an iteration, with little to do meanwhile: they run faster, at
-# the price that our own costs count as many times as much.
+# So much that two cores are idle for a third of the time; as with early release, where known. FT
+# takes one to two minutes an iteration, with little to do meanwhile where there are few ranks: there it
+# runs faster, at the price that our own costs count as many times as much.
 DILATION = {
     "pes": {8: 1, 16: 2, 32: 5, 64: 18},
     "m3": {8: 1, 16: 1, 32: 3, 64: 4},
     "nbody": {32: 5, 64: 12},
-    "ft": {8: 0.25, 16: 0.4, 32: 0.5},
-    "is": {8: 1, 16: 3, 32: 2},
+    "ft": {8: 0.25, 16: 0.4, 32: 1},
+    "is": {8: 1, 16: 4, 32: 2},
 }
 THIN = {"pes": 1, "m3": 32, "nbody": 32, "ft": 64, "is": 4}
 WORDS = {

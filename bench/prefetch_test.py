@@ -101,7 +101,7 @@ class Plan(unittest.TestCase):
         case = by_name(prefetch_plan.physical_cases(False), "physical/ft/32")
         words = " ".join(case.arguments(733, 2, 6))
         self.assertEqual(words, "--class C --pace 733 --iterations 2 --warmup 6 --thin 64")
-        self.assertIn("--hosts 32 --rate 100mbit --dilation 0.5 --hosts-per-switch 16", case.settings())
+        self.assertIn("--hosts 32 --rate 100mbit --dilation 1 --hosts-per-switch 16", case.settings())
 
     def test_senders(self):
         senders = prefetch_plan.senders(False)
