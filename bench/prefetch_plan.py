@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clusters import CLOCK, Hosts, Model, paper_cluster, seconds
+from prefetch_bounds import best_seconds
 
 PACE = CLOCK["vplus"]
 # Table 2: iterations (table 1), and seconds of all of them, without and with prefetching.
@@ -32,10 +33,6 @@ ASKED_HIDDEN = 0.5
 NOTHING_LOST = 0.995
 # Bytes that each rank sends to each other one, times the square of ranks; N-Body: times ranks.
 EXCHANGED = {"nbody": 10240 * 56, "ft": 512**3 * 16, "is": 2**27 * 4}
-# Part of the computation during which pages of the send buffer become final: FT's transform along z,
-# IS's moving of keys into buckets (all buckets fill side by side). N-Body moves one particle after the
-# other: all of its computation, but the last page goes last.
-FINAL_DURING = {"nbody": 1.0, "ft": 1 / 3, "is": 150 / 358}
 # So much that two cores are idle for a third of the time; as with early release, where known. FT
 # takes one to two minutes an iteration, with little to do meanwhile where there are few ranks: there it
 # runs faster, at the price that our own costs count as many times as much.
@@ -102,18 +99,6 @@ def compute_seconds(program: str, ranks: int) -> float:
 def paper_row(program: str, ranks: int) -> Paper:
     off, on = (runtime / ITERATIONS[program] for runtime in RUNTIMES[program][ranks])
     return Paper(off, on, compute_seconds(program, ranks))
-
-
-def best_seconds(program: str, ranks: int, compute: float, wire: float) -> float:
-    """If each page travelled as soon as it is final, and all ranks were in step."""
-    if program == "m3":  # the next matrix comes while this one's rows go
-        return max(compute, wire / 2)
-    if program == "pes":  # the last row is final last
-        return compute + wire / 2
-    early = min(wire, FINAL_DURING[program] * compute)
-    if program == "nbody":
-        early = min(early, wire * max(0.0, 1 - 4096 * ranks / EXCHANGED["nbody"]))
-    return compute + wire - early
 
 
 @dataclass(frozen=True)

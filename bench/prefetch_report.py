@@ -13,9 +13,8 @@ from gains import (
     save_report, table,
 )
 from plots import STYLE, size_axis
-from prefetch_plan import (
-    ASKED, ASKED_HIDDEN, KINDS, NOTHING_LOST, Case, Paper, Sender, best_seconds, paper_row,
-)
+from prefetch_bounds import best_seconds
+from prefetch_plan import ASKED, ASKED_HIDDEN, KINDS, NOTHING_LOST, Case, Paper, Sender, paper_row
 from prefetch_runs import COUNTERS
 from results import human_size
 from starts import Store

@@ -16,9 +16,11 @@ for module in ("typer", "rich", "numpy", "matplotlib"):
         print(f"skipped: {sys.executable} has no {module}; `make python` installs it")
         sys.exit(77)
 
+import prefetch_bounds  # noqa: E402
 import prefetch_plan  # noqa: E402
 import prefetch_report  # noqa: E402
 from gains import figure_of, sampled_figure  # noqa: E402
+from prefetch_bounds import best_seconds  # noqa: E402
 from prefetch_runs import COUNTERS, PrefetchRunner  # noqa: E402
 from starts import Setup, Store  # noqa: E402
 
@@ -85,10 +87,32 @@ class Plan(unittest.TestCase):
                 self.assertAlmostEqual(gain, max(0, prefetch_plan.paper_row(program, ranks).gain), delta=0.006)
 
     def test_what_can_be_hidden(self):
-        self.assertAlmostEqual(prefetch_plan.best_seconds("pes", 8, 1.0, 0.5), 1.25)
-        self.assertAlmostEqual(prefetch_plan.best_seconds("m3", 8, 1.0, 3.0), 1.5)
-        self.assertAlmostEqual(prefetch_plan.best_seconds("ft", 8, 3.0, 2.0), 4.0)
-        self.assertAlmostEqual(prefetch_plan.best_seconds("nbody", 70, 1.0, 1.0), 1.5)
+        self.assertAlmostEqual(best_seconds("pes", 8, 1.0, 0.5), 1.25)
+        self.assertAlmostEqual(best_seconds("m3", 8, 1.0, 3.0), 1.5)
+        self.assertAlmostEqual(best_seconds("ft", 8, 3.0, 2.0), 4.0)
+        # Two pages a message: while the second becomes final, the first travels.
+        self.assertAlmostEqual(best_seconds("nbody", 70, 1.0, 1.0), 1.5)
+        self.assertAlmostEqual(best_seconds("nbody", 140, 1.0, 1.0), 1.5)  # as good as cut in the middle
+        self.assertAlmostEqual(best_seconds("nbody", 1, 1.0, 0.001), 1.0, delta=0.0001)
+
+    def test_what_travels_early(self):
+        self.assertAlmostEqual(prefetch_bounds.sent_early([(0.8, 0.5), (0.2, 0.3)], 1.0), 0.3 + 0.2)
+        self.assertAlmostEqual(prefetch_bounds.sent_early([(0.2, 0.3), (0.3, 0.3)], 1.0), 0.6)
+        self.assertEqual(prefetch_bounds.sent_early([(1.0, 0.3)], 1.0), 0)
+
+    def test_pages_of_is(self):
+        self.assertAlmostEqual(sum(prefetch_bounds.is_bucket_parts()), 1.0)
+        for ranks in (8, 16):
+            pages = prefetch_bounds.is_pages(ranks)
+            self.assertAlmostEqual(sum(map(len, pages)) * 4096 * ranks / prefetch_plan.EXCHANGED["is"], 1.0, delta=1e-4)
+            late = [sum(when == 1 for when in of) / len(of) for of in pages]
+            # At the ends of the bell there are more buckets, and with each a page that is final last.
+            self.assertGreater(late[0], 2 * late[ranks // 2])
+            self.assertAlmostEqual(late[0], late[-1], delta=0.02)
+        # All the moving hides no more than its own time, a part of the wire's; narrow links have work for it.
+        moving, wire = 0.419 * 4.0, 20.0
+        self.assertAlmostEqual(best_seconds("is", 32, 4.0, wire), 4.0 + wire - moving, delta=0.2 * moving)
+        self.assertGreater(best_seconds("is", 32, 4.0, wire), 4.0 + wire - moving)
 
     def test_cases(self):
         names = [c.name for c in prefetch_plan.physical_cases(False)]
