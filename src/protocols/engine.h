@@ -395,11 +395,12 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   Prediction* prediction_for_any(const matching::Key& key, matching::Traffic traffic,
                                  uint32_t peer);
   static bool is_hurried(const Store& store, const Prediction& known);
-  void ask_for_next(const Request& receive, const Prediction& known);
+  void ask_for_next(const Request& receive, const Prediction& known,
+                    const Store* leaving = nullptr);
   void tell_wanted(const Store& store, bool yes);
   void withdraw_oldest();
   static Store* store_of(Peer& peer, uint32_t origin);
-  Store* make_store(uint64_t size);
+  Store* make_store(uint64_t size, const Store* leaving);
   void drop_store(Store* store);
   enum class Answer : uint8_t { message, not_now, never };
   void end_asking(Store* store, Answer answer);
@@ -411,7 +412,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool note_envelope(Peer& peer, const Told& told, Store*& store);
   bool note_eager(Peer& peer, const FrameHeader& header);
   static bool take_told(Store& store, const Told& told);
-  void note_origin(Request* receive, uint32_t origin, bool waited = false);
+  void note_origin(Request* receive, uint32_t origin, const Store* store, bool waited = false);
   static bool has_come(const Store& store, const Grid& grid, uint64_t page, int64_t shift);
   void land_early(Request* receive, const Store& store, uint64_t from, uint64_t n);
   void land_store(Request* receive, Store* store);

@@ -48,8 +48,9 @@ Prediction* Engine::prediction_for_any(const matching::Key& key, matching::Traff
   return traffic.collective ? predictions_.find(nullptr, key, traffic, peer) : nullptr;
 }
 
-// The next message into the buffer of that receive.
-void Engine::ask_for_next(const Request& receive, const Prediction& known) {
+// The next message into the buffer of that receive. `leaving`: of the message before; it is given
+// back at once, before anything comes of the next.
+void Engine::ask_for_next(const Request& receive, const Prediction& known, const Store* leaving) {
   Peer& peer = *receive.peer;
   const uint64_t room = receive.memory.bytes();
   const bool fits = known.size <= room || (receive.traffic.collective && is_near(known.size, room));
@@ -57,7 +58,7 @@ void Engine::ask_for_next(const Request& receive, const Prediction& known) {
       !fits || store_of(peer, known.origin)) {
     return;
   }
-  Store* store = make_store(known.size);
+  Store* store = make_store(known.size, leaving);
   if (!store) {
     withdraw_oldest();
     return;
@@ -98,10 +99,11 @@ void Engine::withdraw_oldest() {
   tell_wanted(*oldest, false);
 }
 
-Store* Engine::make_store(uint64_t size) {
+Store* Engine::make_store(uint64_t size, const Store* leaving) {
   const uint64_t pages = (size + size / nearly) / Grid::page + 2, words = PageSet::words(pages);
   const uint64_t data = (size + 7) / 8 * 8, bytes = data + 2 * words * sizeof(uint64_t);
-  if (bytes > settings_.prefetch_max - stored_bytes_) return nullptr;
+  const uint64_t kept = stored_bytes_ - (leaving ? leaving->bytes : 0);
+  if (kept > settings_.prefetch_max || bytes > settings_.prefetch_max - kept) return nullptr;
   Store* store = stores_.take();
   char* block = store ? static_cast<char*>(base::heap_allocate(bytes)) : nullptr;
   if (!block) {
@@ -327,7 +329,7 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
   }
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), whole.size, peer);
-    note_origin(receive, header.word);
+    note_origin(receive, header.word, store);
     receive->total = receive->status_bytes;
     land_store(receive, store);
     return true;
@@ -340,9 +342,9 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
   return true;
 }
 
-// A message that was sent from there has been matched. `waited`: there was no receive when its
-// envelope came.
-void Engine::note_origin(Request* receive, uint32_t origin, bool waited) {
+// A message that was sent from there has been matched. `store`: what came of it early, or null;
+// `waited`: there was no receive when its envelope came.
+void Engine::note_origin(Request* receive, uint32_t origin, const Store* store, bool waited) {
   if (!origin || !may_prefetch_ || receive->key.is_wild()) return;
   const uint32_t peer = receive->peer->rank;
   const uint64_t now = base::now_ns();
@@ -359,7 +361,7 @@ void Engine::note_origin(Request* receive, uint32_t origin, bool waited) {
   if (waited && !known->rest) known->ahead = true;
   const Prediction* any =
       known->ahead ? known : prediction_for_any(receive->key, receive->traffic, peer);
-  if (any && any->ahead) ask_for_next(*receive, *known);
+  if (any && any->ahead) ask_for_next(*receive, *known, store);
 }
 
 // --- what the send has confirmed ---

@@ -97,6 +97,37 @@ TEST_F(PrefetchingWithLittleRoom, AKeptRequestGivesWay) {
   complete(never, old_out, old_in);
 }
 
+// Where all that is asked for fills the room, the next of each has room when the last one leaves.
+TEST_F(PrefetchingWithLittleRoom, TheNextTakesThePlaceOfTheOneBefore) {
+  Buffer out(long_size), in(long_size);
+  for (int i = 0; i < 4; ++i) {
+    fill(out);
+    Request* request = send(out);
+    turns(3);
+    end(request, post(in));
+  }
+  uint64_t requests = receiver().counters.prefetches;
+  EXPECT_EQ(requests, 1u);
+  for (int i = 0; i < 4; ++i) {
+    exchange_ahead(out, in, i % 2 == 0);
+    EXPECT_EQ(receiver().counters.prefetches, ++requests) << i;
+  }
+  // Of which half has to be sent again, and its request to send comes first, or its receive.
+  for (int i = 0; i < 2; ++i) {
+    turns(2);
+    fill(out);
+    ASSERT_TRUE(comes_early(out.size()));
+    for (size_t at = 0; at < out.size() / 2; at += page) ++out[at];
+    Request* receive = i ? post(in) : nullptr;
+    Request* request = send(out);
+    turns(1);
+    end(request, receive ? receive : post(in));
+    EXPECT_EQ(out, in);
+    EXPECT_EQ(receiver().counters.prefetches, ++requests) << i;
+  }
+  EXPECT_EQ(receiver().counters.prefetch_refused, 0u);
+}
+
 // What no engine would send.
 TEST_F(Prefetching, ForgedFramesAreRefused) {
   Buffer out(long_size), in(long_size);

@@ -111,7 +111,7 @@ bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* bo
   if (!note_eager(peer, header)) return false;
   if (Request* receive = match(header)) [[likely]] {
     describe(receive, key_of(header), header.length, peer);
-    note_origin(receive, origin_told(header));
+    note_origin(receive, origin_told(header), nullptr);
     receive->memory.write(0, body, receive->status_bytes);
     note_arrival(receive, 0, receive->status_bytes);
     note_received(receive->status_bytes);
@@ -141,7 +141,7 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   }
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), request.size, peer);
-    note_origin(receive, request.origin);
+    note_origin(receive, request.origin, store);
     answer_request(receive, peer, request, header.word, header.flags & flag_waiting, store);
     return true;
   }
@@ -226,7 +226,7 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
   }
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), header.length, peer);
-    note_origin(receive, origin_told(header));
+    note_origin(receive, origin_told(header), nullptr);
     receive->stage = Stage::landing;
     receive->peer = &peer;
     receive->total = receive->status_bytes;
@@ -377,10 +377,10 @@ void Engine::accept(Request* receive, Arrived* message) {
     Store* store = message->store;
     message->store = nullptr;
     give_arrived(message);
-    note_origin(receive, asked.origin, true);
+    note_origin(receive, asked.origin, store, true);
     answer_request(receive, peer, asked, send, false, store);
   } else if (Store* store = message->store) {
-    note_origin(receive, message->remote);
+    note_origin(receive, message->remote, store);
     message->store = nullptr;
     give_arrived(message);
     receive->total = receive->status_bytes;
@@ -396,7 +396,7 @@ void Engine::accept(Request* receive, Arrived* message) {
 void Engine::finish_eager(Request* receive, Arrived* message) {
   if (receive->status_bytes) receive->memory.write(0, message->data, receive->status_bytes);
   note_received(receive->status_bytes);
-  note_origin(receive, message->synchronous ? 0 : message->remote);
+  note_origin(receive, message->synchronous ? 0 : message->remote, nullptr);
   if (message->synchronous) {
     FrameHeader answer;
     answer.kind = uint8_t(Kind::acknowledge);
