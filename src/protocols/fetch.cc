@@ -60,6 +60,7 @@ void Engine::ask_for_next(const Request& receive, const Prediction& known, const
   }
   Store* store = make_store(known.size, leaving);
   if (!store) {
+    ++counters.prefetch_no_room;
     withdraw_oldest();
     return;
   }

@@ -60,8 +60,10 @@ TEST_F(PrefetchingWithLittleRoom, TheOldestRequestGivesWay) {
   for (int i = 0; i < 6; ++i) exchange(out, in, 2);
   const uint64_t requests = receiver().counters.prefetches;
   turns(1100);  // it is old by now
+  const uint64_t no_room = receiver().counters.prefetch_no_room;
   exchange(out, in, 2);
   EXPECT_EQ(receiver().counters.prefetches, requests);  // the next one is asked for
+  EXPECT_GT(receiver().counters.prefetch_no_room, no_room);
   turns(2);
   EXPECT_EQ(receiver().counters.prefetch_refused, 1u);  // the old one
   learn(out, in, 2);
@@ -126,6 +128,7 @@ TEST_F(PrefetchingWithLittleRoom, TheNextTakesThePlaceOfTheOneBefore) {
     EXPECT_EQ(receiver().counters.prefetches, ++requests) << i;
   }
   EXPECT_EQ(receiver().counters.prefetch_refused, 0u);
+  EXPECT_EQ(receiver().counters.prefetch_no_room, 0u);
 }
 
 // What no engine would send.

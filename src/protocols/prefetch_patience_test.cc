@@ -83,6 +83,29 @@ TEST_F(PrefetchingPatience, HowLongIsWaitedFollowsThePausesBetweenWrites) {
   }
 }
 
+// Looks are rare while many pages are written all the time. What is found written at each of them
+// has not paused.
+TEST_F(PrefetchingPatience, TheTimeBetweenTwoLooksIsNoPause) {
+  constexpr size_t pages = 200;  // 10 ms between two looks
+  Buffer out(pages * page), in(pages * page);
+  learn_slowly(out, in);
+  uint64_t soonest = ~0ull;
+  for (int i = 0; i < 4; ++i) {
+    Request* receive = post(in);
+    both();
+    const uint64_t end = base::now_ns() + 60'000'000;
+    while (base::now_ns() < end) {
+      for (size_t at = 0; at < out.size(); at += page) ++out[at];
+      both();
+    }
+    const uint64_t from = base::now_ns();
+    ASSERT_TRUE(comes_early(out.size()));
+    soonest = std::min(soonest, base::now_ns() - from);
+    complete(receive, out, in);
+  }
+  EXPECT_LE(soonest, guess_ns / 4 * 3);
+}
+
 // Where it was right all along, a little less is tried with each message.
 TEST_F(PrefetchingPatience, HowLongIsWaitedShrinksWhileItIsRight) {
   Buffer out(long_size), in(long_size);

@@ -377,8 +377,9 @@ bool Engine::look_again(Origin& origin, uint64_t now) {
       if (origin.looked_at - origin.still[page] >= calm_of(origin, page)) {
         mistaken += unlearnt;
         origin.wary[page] += origin.wary[page] < most_wary;
-      } else if (now - origin.still[page] >= origin.calm_ns / short_pause) {
-        origin.pauses += unlearnt;
+      } else if (origin.still[page] != origin.looked_at &&
+                 now - origin.still[page] >= origin.calm_ns / short_pause) {
+        origin.pauses += unlearnt;  // a look in between found it left alone
       }
     }
     origin.seen[page] = version;

@@ -219,6 +219,9 @@ inline constexpr CounterInfo counter_table[] = {
      "requests that the message crossed, and that stood for the next one"},
     {"prefetch_refused", Category::prefetching, CounterKind::events, Audience::tuner,
      "requests that the sender refused: an unknown buffer, or one that cannot be followed"},
+    {"prefetch_no_room", Category::prefetching, CounterKind::events, Audience::user,
+     "times that a message was not asked for since PREFETCH_MAX was used up: raise it if there is "
+     "memory"},
     {"prefetch_received_bytes", Category::prefetching, CounterKind::sum, Audience::tuner,
      "bytes that came before their send"},
     {"prefetch_used_bytes", Category::prefetching, CounterKind::sum, Audience::user,
