@@ -174,7 +174,9 @@ def program_plot(path: Path, figures: list[Figure]) -> Path | None:
         hidden.plot([place - 0.4, place], [possible(f) * 100] * 2, color="#333333", lw=1.5)
     hidden.set_ylabel("hidden part of the lost time, %\n(line: possible)")
     beside_paper(off, figures, [f.off for f in figures], [p.off for p in papers])
+    seconds = [f.off for f in figures] + [p.off for p in papers]
     off.set_yscale("log")
+    off.set_ylim(min(seconds) / 2, max(seconds) * 2)
     off.set_ylabel("without prefetching, s an iteration")
     off.set_xlabel("program, ranks")
     chart.suptitle("Prefetching beside table 2 of the paper", x=0.01, ha="left", fontweight="bold")
