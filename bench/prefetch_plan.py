@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clusters import CLOCK, Hosts, Model, paper_cluster, seconds
-from prefetch_bounds import best_seconds
+from prefetch_bounds import IS_KEYS, PARTICLE, PARTICLES, best_seconds
 
 PACE = CLOCK["vplus"]
 # Table 2: iterations (table 1), and seconds of all of them, without and with prefetching.
@@ -32,7 +32,7 @@ ASKED = {
 ASKED_HIDDEN = 0.5
 NOTHING_LOST = 0.995
 # Bytes that each rank sends to each other one, times the square of ranks; N-Body: times ranks.
-EXCHANGED = {"nbody": 10240 * 56, "ft": 512**3 * 16, "is": 2**27 * 4}
+EXCHANGED = {"nbody": PARTICLES * PARTICLE, "ft": 512**3 * 16, "is": IS_KEYS * 4}
 # So much that two cores are idle for a third of the time; as with early release, where known. FT
 # takes one to two minutes an iteration, with little to do meanwhile where there are few ranks: there it
 # runs faster, at the price that our own costs count as many times as much.

@@ -234,13 +234,7 @@ TEST_F(Prefetching, TheFirstRequestStandsForTheMessageAfterTheNext) {
 // Whoever never waits for a message asks for the next one when it has got this one.
 TEST_F(Prefetching, WhoComesAfterTheMessagesAsksWhenItHasMatchedOne) {
   Buffer out(long_size), in(long_size);
-  for (int i = 0; i < 4; ++i) {
-    fill(out);
-    Request* request = send(out);
-    turns(3);
-    end(request, post(in));
-  }
-  EXPECT_EQ(receiver().counters.prefetches, 1u);
+  learn_ahead(out, in);
   for (int i = 0; i < 3; ++i) {
     exchange_ahead(out, in, true);
     EXPECT_EQ(receiver().counters.prefetches, uint64_t(2 + i));

@@ -97,6 +97,16 @@ class Prefetching : public TwoEngines {
     for (int i = 0; i < 6; ++i) exchange(out, in, tag);
     EXPECT_GE(receiver().counters.prefetches - before, 1u);
   }
+  // The same of a receiver that comes after its messages, and asks when it has matched one.
+  void learn_ahead(Buffer& out, Buffer& in) {
+    for (int i = 0; i < 4; ++i) {
+      fill(out);
+      Request* request = send(out);
+      turns(3);
+      end(request, post(in));
+    }
+    EXPECT_EQ(receiver().counters.prefetches, 1u);
+  }
   void turns(uint64_t ms) {
     const uint64_t end = base::now_ns() + ms * 1'000'000;
     while (base::now_ns() < end) both();
