@@ -156,6 +156,18 @@ void Handoff::remind(uint32_t us) {
   remind_at_ = at;
 }
 
+void Handoff::call_thread() { called_ = with_thread_ || sleepers_; }
+
+// Lets go of the engine, and calls who was to be called: not before, or the message thread, woken
+// on this very core, finds the engine taken and has its user start again, and again: 60 ms were
+// seen.
+void Handoff::let_go() {
+  const bool call = called_;
+  called_ = false;
+  lock_.unlock();
+  if (call) bell_.ring();
+}
+
 // Takes what rang. Only by who owns the engine, and who looks at everything afterwards.
 void Handoff::drain() {
   bell_.drain();
@@ -224,6 +236,7 @@ bool Handoff::arm_and_unlock() {
     disarm();
     work_->settle();
     if (pending == passive) {
+      called_ = false;
       lock_.unlock();
       return true;
     }
@@ -243,9 +256,12 @@ bool Handoff::arm_and_unlock() {
 }
 
 bool Handoff::unlock_armed() {
+  const bool call = called_;
+  called_ = false;
   lock_.unlock();
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with kick_ in work_as_thread
   if (!kick_.load(std::memory_order_relaxed) || !kick_.exchange(0, std::memory_order_acq_rel)) {
+    if (call) bell_.ring();
     return true;
   }
   // The thread took the one shot while we still held the engine: the sockets are not armed.
@@ -260,7 +276,7 @@ bool Handoff::unlock_armed() {
   disarm();
   drain();
   take_reminder();
-  work_->settle();  // what it was to remind of may still be there
+  called_ = true;  // what it was to remind of may still be there
   return false;
 }
 
@@ -269,7 +285,7 @@ void Handoff::leave_slowly() {
   if (sleepers_) {
     // That thread is armed for everything, and works for all.
     work_->settle();
-    lock_.unlock();
+    let_go();
     return;
   }
   if (pending == passive || !with_thread_) {
@@ -284,6 +300,7 @@ void Handoff::leave_slowly() {
   }
   work_->settle();
   if (pending == passive) {
+    called_ = false;
     lock_.unlock();
     return;
   }
@@ -337,7 +354,7 @@ void Handoff::sleep(int timeout_ms) {
   refresh_quiet();
   driver = Driver::nobody;
   show_waiting(false);
-  lock_.unlock();
+  let_go();
   epoll_event events[3];
   int count = epoll_wait(inner_, events, 3, timeout_ms);
   enter_contended();
@@ -440,8 +457,8 @@ void Handoff::work_as_thread() {
     // It went to sleep between two turns of ours, armed for everything, and works for all. To arm
     // for our own needs would make it deaf to small messages.
     work_->settle();
-    lock_.unlock();
-    bell_.ring();
+    called_ = true;
+    let_go();
     return;
   }
   if (pending == passive) {

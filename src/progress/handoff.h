@@ -149,6 +149,8 @@ class Handoff {
   // Wakes the message thread after `us` microseconds (less than a second), or sooner if it was told
   // so before.
   void remind(uint32_t us);
+  // Wakes the message thread, or who sleeps, as soon as the engine is free.
+  void call_thread();
 
   const base::Doorbell& bell() const { return bell_; }
   bool has_thread() const { return with_thread_; }
@@ -171,6 +173,7 @@ class Handoff {
   void give_way();
   void disarm();
   void drain();
+  void let_go();
   void take_reminder();
   void leave_slowly();
   bool arm_and_unlock();
@@ -195,6 +198,7 @@ class Handoff {
   bool sockets_watched_ = false;  // stand in the inner epoll
   uint32_t attended_ = 0;         // waits since the sockets were last armed or slept on
   bool rung_ = false;             // somebody rang, or is about to
+  bool called_ = false;           // call_thread() until the engine is free
   bool with_thread_ = false;
   bool traps_ = false;
   bool quiet_ = true;  // nobody parks or sleeps

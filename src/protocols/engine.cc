@@ -277,7 +277,11 @@ void Engine::settle() {
   if (!has_runnable()) return;
   // Of a message whose user was released nobody else copies.
   const Request* first = pulls_.first();
-  handoff.remind(first && first->region ? 1 : copy_after_us);
+  if (first && first->region) {
+    handoff.call_thread();
+  } else {
+    handoff.remind(copy_after_us);
+  }
 }
 
 uint32_t Engine::wanted() {

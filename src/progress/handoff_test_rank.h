@@ -1,0 +1,114 @@
+// A rank whose work is a mailbox in memory and a socket: what the litmus tests of the handoff race
+// with. Thread: as the handoff. Owner: the test. Invariant: nobody moves anything without the
+// engine.
+#pragma once
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <random>
+
+#include "base/clock.h"
+#include "progress/handoff.h"
+
+namespace headway::progress {
+
+inline constexpr uint64_t limit_ns = 5'000'000'000;  // a wake that takes longer is lost
+inline constexpr uint64_t box_ns = 1'200'000'000;    // time for one test
+constexpr uint32_t event_mail = 2, event_other = 4;
+
+inline uint64_t base_seed() {
+  const char* given = getenv("HEADWAY_TEST_SEED");
+  return given ? strtoull(given, nullptr, 0) : 1;
+}
+
+inline void spin_some(std::mt19937_64& random, unsigned most) {
+  for (auto turns = random() % most; turns > 0; --turns) base::cpu_relax();
+}
+
+// A rank whose work is a mailbox in memory and a socket.
+class Rank final : public Work {
+ public:
+  explicit Rank(bool with_thread) {
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets_), 0);
+    EXPECT_EQ(handoff.start(this, &armed, sockets_[0], with_thread), Outcome::ok);
+  }
+  ~Rank() {
+    handoff.stop();
+    for (const int fd : sockets_) close(fd);
+  }
+
+  bool advance() override {
+    if (!handoff.is_held() || busy_.exchange(true)) ++two_owners;
+    bool moved = false;
+    const uint64_t published = mail_.load(std::memory_order_acquire);
+    if (published != taken_mail.load(std::memory_order_relaxed)) {
+      taken_mail.store(published, std::memory_order_release);
+      moved = true;
+    }
+    char bytes[64];
+    const ssize_t n = read(sockets_[0], bytes, sizeof bytes);
+    if (n > 0) {
+      taken_bytes.fetch_add(uint64_t(n), std::memory_order_release);
+      moved = true;
+    }
+    busy_ = false;
+    if (after_look) after_look(*this);
+    return moved;
+  }
+  void settle() override {
+    ++settled;
+    if (in_settle) in_settle(*this);
+  }
+  uint32_t wanted() override { return event_mail; }
+  void awake() override {}
+  void thread_begins() override {}
+  void faults() override {}
+  bool is_awaited() override { return false; }
+
+  // As a peer publishes, and as shm::Node::wake rings.
+  void mail(uint64_t number) {
+    mail_.store(number, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (armed.load(std::memory_order_relaxed) & event_mail && armed.exchange(0)) {
+      handoff.bell().ring();
+    }
+  }
+  void byte() { EXPECT_EQ(write(sockets_[1], "x", 1), 1); }
+
+  void (*after_look)(Rank&) = nullptr;  // what happens just after a look that found nothing
+  void (*in_settle)(Rank&) = nullptr;
+  std::atomic<uint32_t> armed{0};
+  Handoff handoff;
+  std::atomic<uint64_t> taken_mail{0}, taken_bytes{0};
+  std::atomic<int> two_owners{0};
+  std::atomic<int> settled{0};
+
+ private:
+  std::atomic<uint64_t> mail_{0};
+  std::atomic<bool> busy_{false};
+  int sockets_[2] = {-1, -1};
+};
+
+// As a rank that waits: now and then long enough for the sockets to leave the sleepers' epoll.
+inline void attend(Rank& rank, std::mt19937_64& random) {
+  for (auto times = random() % 40; times > 0; --times) rank.handoff.attend();
+}
+
+inline bool reaches(const std::atomic<uint64_t>& value, uint64_t wanted) {
+  const uint64_t start = base::now_ns();
+  for (int turn = 0; value.load(std::memory_order_acquire) < wanted; ++turn) {
+    if (turn > 200) {
+      sched_yield();
+    } else {
+      base::cpu_relax();
+    }
+    if (turn % 64 == 0 && base::now_ns() - start > limit_ns) return false;
+  }
+  return true;
+}
+
+}  // namespace headway::progress
