@@ -561,7 +561,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   Predictions predictions_;
   Origins origins_;
   base::Pool<Store> stores_;
-  base::List<Origin> asked_;  // in the order of their requests
+  base::List<Origin> asked_;  // whose turn is next comes first
   uint64_t stored_bytes_ = 0;
   char* early_piece_ = nullptr;
   bool pressure_ = false;

@@ -318,34 +318,31 @@ void Engine::begin_looks(Origin& origin) {
 // --- before the send ---
 
 // True if something went. What is sent goes before what may be, and one piece is on its way at a
-// time: the links that lead to several peers are often one.
+// time: the links that lead to several peers are often one. In turn, a piece each: whoever got
+// nothing would think that there is nothing.
 bool Engine::presend_some() {
   if (presending_ || !busy_.empty()) return false;
   const uint64_t now = base::now_ns();
   if (now < nothing_until_) return false;
   uint64_t until = now + most_rest_ns;
   bool moved = false;
-  for (Origin* origin = asked_.first(); origin && !presending_;) {
-    Origin* next = origin->list_next;
-    Peer& peer = peers_[origin->peer];
-    if (!look_again(*origin, now)) {
-      const uint32_t id = origins_.id_of(*origin);
-      leave_alone(*origin);
+  for (uint64_t left = asked_.size(); left > 0 && !presending_; --left) {
+    Origin& origin = *asked_.first();
+    Peer& peer = peers_[origin.peer];
+    asked_.remove(&origin);
+    asked_.push_back(&origin);
+    if (!look_again(origin, now)) {
+      const uint32_t id = origins_.id_of(origin);
+      leave_alone(origin);
       refuse(peer, id, false);
     } else if (peer.connected && tcp.writable(peer.rank)) {
-      while (!presending_ && presend_piece(peer, *origin)) moved = true;
-      if (presending_) {
-        // In turn: whoever got nothing would think that there is nothing.
-        asked_.remove(origin);
-        asked_.push_back(origin);
-      }
-      const bool all = origin->next == origin->grid.pages();
-      const uint64_t at = all ? origin->looked_at + origin->pace_ns : 0;
+      moved |= presend_piece(peer, origin);
+      const bool all = origin.next == origin.grid.pages();
+      const uint64_t at = all ? origin.looked_at + origin.pace_ns : 0;
       if (at < until) until = at;
     } else {
       until = 0;
     }
-    origin = next;
   }
   nothing_until_ = presending_ ? 0 : until;
   return moved;
