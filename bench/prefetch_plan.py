@@ -37,11 +37,11 @@ EXCHANGED = {"nbody": PARTICLES * PARTICLE, "ft": 512**3 * 16, "is": IS_KEYS * 4
 # takes one to two minutes an iteration, with little to do meanwhile where there are few ranks: there it
 # runs faster, at the price that our own costs count as many times as much.
 DILATION = {
-    "pes": {8: 1, 16: 2, 32: 5, 64: 18},
+    "pes": {8: 1, 16: 2, 32: 5, 64: 24},
     "m3": {8: 1, 16: 1, 32: 3, 64: 4},
-    "nbody": {32: 5, 64: 12},
+    "nbody": {32: 6, 64: 12},
     "ft": {8: 0.25, 16: 0.4, 32: 1},
-    "is": {8: 1, 16: 4, 32: 2},
+    "is": {8: 1, 16: 5, 32: 2.5},
 }
 THIN = {"pes": 1, "m3": 32, "nbody": 32, "ft": 64, "is": 4}
 WORDS = {
@@ -172,6 +172,10 @@ KINDS = {
 }
 
 
+# Two runs differ by 2 percent, more than these may lose: more of them are measured.
+MUST_NOT_LOSE = ("rewrite-100", "at-once", "elsewhere")
+
+
 @dataclass(frozen=True)
 class Sender:
     """bench/early_sender.c on two hosts. `ready`: it computes for as long as its message needs."""
@@ -235,6 +239,6 @@ def senders(quick: bool) -> list[Sender]:
             for kind in ("rewrite-0", "at-once") if quick else KINDS:
                 size = kb * 1024
                 messages = messages_of(seconds(size, mbit), quick, kind)
-                rounds = 3 if kind in ("at-once", "elsewhere") and not quick else 1
+                rounds = 3 if kind in MUST_NOT_LOSE and not quick else 1
                 found.append(Sender(f"sender/{mbit}/{kb}K/{kind}", mbit, size, kind, messages, rounds))
     return found

@@ -23,8 +23,8 @@ class Counts:
     when: float
     backlog_drops: int
     shaper_drops: int
-    retransmits: int
-    needless: int  # of them: the receiver reported that it had the segment already
+    retransmits: list  # by host
+    reported: list  # by host: the receiver of a segment told that it had it already
     timeouts: int
     sent_bytes: list  # by host, out of its network card
     received_bytes: list
@@ -77,23 +77,24 @@ def waiting_us():
 
 
 def count(plan, folder):
-    shaper_drops = retransmits = needless = timeouts = 0
-    sent, received = [], []
+    shaper_drops = timeouts = 0
+    retransmits, reported, sent, received = [], [], [], []
     with namespaces.inside(folder.fabric):
         shaper_drops += drops_here()
     for h in range(plan.hosts):
         with namespaces.inside(folder.net(plan.host_name(h))):
             shaper_drops += drops_here()
-            retransmits += table("/proc/thread-self/net/snmp", "Tcp").get("RetransSegs", 0)
+            retransmits.append(table("/proc/thread-self/net/snmp", "Tcp").get("RetransSegs", 0))
             more = table("/proc/thread-self/net/netstat", "TcpExt")
             timeouts += more.get("TCPTimeouts", 0)
-            needless += more.get("TCPDSACKRecvSegs", more.get("TCPDSACKRecv", 0))
+            # Not TCPDSACKRecvSegs: it leaves out reports that TCP takes no action on.
+            reported.append(more.get("TCPDSACKRecv", 0))
             out, come = card_bytes()
             sent.append(out)
             received.append(come)
     total, idle, softirq = processor()
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Counts(time.monotonic(), backlog_drops(), shaper_drops, retransmits, needless, timeouts,
+    return Counts(time.monotonic(), backlog_drops(), shaper_drops, retransmits, reported, timeouts,
                   sent, received, total, idle, softirq, waiting_us(), own.ru_utime + own.ru_stime)
 
 
@@ -154,10 +155,14 @@ def judge(before, after, cpu_after, min_idle=MIN_IDLE):
         waiting = (cpu_after.cpu_waiting_us - before.cpu_waiting_us) / 1e6 / wall
     lost_backlog = after.backlog_drops - before.backlog_drops
     lost_shaper = after.shaper_drops - before.shaper_drops
-    resent = after.retransmits - before.retransmits
     # Two processors now and then swap packets between namespaces, and TCP resends what only came
     # out of order: the receiver says so. That is no loss, and costs a few frames in ten thousand.
-    needless = min(resent, after.needless - before.needless)
+    # By host: what one was told about its segments says nothing of another's.
+    resent = needless = 0
+    for was, is_now, told, telling in zip(before.retransmits, after.retransmits, before.reported,
+                                          after.reported):
+        resent += is_now - was
+        needless += min(is_now - was, telling - told)
     reasons = []
     if lost_backlog:
         reasons.append(f"{lost_backlog} packets were dropped between the namespaces")

@@ -1,0 +1,54 @@
+"""Tests of the verdict on a run: what counts as lost. Needs no rights and makes no cluster."""
+
+import unittest
+
+import support  # noqa: F401  makes the cluster's modules importable
+import watch
+
+
+def counts(when, retransmits=(0, 0), reported=(0, 0), drops=0, shaped=0, idle=0.5):
+    return watch.Counts(when=when, backlog_drops=drops, shaper_drops=shaped,
+                        retransmits=list(retransmits), reported=list(reported), timeouts=0,
+                        sent_bytes=[0, 0], received_bytes=[0, 0], cpu_total=1000.0 * when,
+                        cpu_idle=1000.0 * when * idle, cpu_softirq=0.0, cpu_waiting_us=0,
+                        own_cpu_seconds=0.0)
+
+
+def verdict(**changes):
+    """Of a run of ten seconds, on hosts that had resent something before it."""
+    before = counts(1.0, (7, 2), (7, 0))
+    after = counts(11.0, **({"retransmits": (7, 2), "reported": (7, 0)} | changes))
+    return watch.judge(before, after, after)
+
+
+class Verdicts(unittest.TestCase):
+    def test_nothing_happened(self):
+        seen = verdict()
+        self.assertTrue(seen.valid, seen.reasons)
+        self.assertEqual((seen.retransmits, seen.needless_retransmits), (0, 0))
+
+    def test_what_the_receiver_had_is_no_loss(self):
+        seen = verdict(retransmits=(9, 3), reported=(9, 1))
+        self.assertTrue(seen.valid, seen.reasons)
+        self.assertEqual((seen.retransmits, seen.needless_retransmits), (3, 3))
+        self.assertEqual(seen.lost_segments, 0)
+
+    def test_what_no_receiver_told_of_is_a_loss(self):
+        seen = verdict(retransmits=(8, 2))
+        self.assertFalse(seen.valid)
+        self.assertIn("resent 1 segments", seen.reasons[0])
+
+    def test_one_hosts_reports_do_not_excuse_anothers_loss(self):
+        seen = verdict(retransmits=(7, 3), reported=(12, 0))
+        self.assertFalse(seen.valid)
+        self.assertEqual(seen.lost_segments, 1)
+
+    def test_dropped_packets(self):
+        for change in ({"drops": 2}, {"shaped": 2}):
+            seen = verdict(**change)
+            self.assertFalse(seen.valid, change)
+            self.assertIn("2 packets were dropped", seen.reasons[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
