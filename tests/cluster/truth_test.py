@@ -7,10 +7,12 @@ usage: truth_test.py            quick, 4 hosts, and the traps
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 
 import support
+import watch
 from harness import tries
 from support import NAME, ClusterTest, cluster, fabric, machine
 
@@ -45,7 +47,28 @@ def reshape(devices, burst, limit, packet):
             fabric.call("ip", f"link set eth0 gso_max_size {packet}\n")
 
 
+def out_of_order():
+    """Segments that came before an earlier one, so far, on all hosts."""
+    folder, found = machine.Folder(NAME), 0
+    for h in range(folder.plan().hosts):
+        with fabric.namespaces.inside(folder.net(folder.plan().host_name(h))):
+            seen = watch.table("/proc/thread-self/net/netstat", "TcpExt")
+            found += seen["TCPOFOQueue"] + seen["PAWSEstab"]
+    return found
+
+
 class Quick(ClusterTest):
+    def test_packets_stay_in_order_on_busy_processors(self):
+        cluster("up", "--hosts", 8, "--rate", "400mbit")
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+        try:
+            cluster("check", "--quick", check=False, timeout=450)
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        self.assertEqual(out_of_order(), 0)
+
     def test_four_hosts_are_true(self):
         cluster("up", "--hosts", 4, "--rate", "100mbit")
         report = check_good("--quick")

@@ -5,6 +5,7 @@ network, no name there can clash, and deleting the namespace deletes every link.
 link are shaped: out of the host, and from the switch into the host.
 """
 
+import glob
 import json
 import os
 import shutil
@@ -74,6 +75,33 @@ def set_if_there(settings):
                 raise Refused(f"cannot set {name} to {value} in a host: {error.strerror}", 1)
 
 
+def keep_order():
+    """Packets that arrive at the cards of this namespace are handled by one processor, always.
+
+    Else they wait in the queue of whichever processor sent them. Where one of these is busy they
+    overtake each other by milliseconds, and TCP resends what it takes for lost, or drops what comes
+    with a time stamp more than one older than the last (PAWS): no switch would do that. The same one
+    for all cards: from one to the next a packet needs no interrupt between processors.
+    """
+
+    def steer():
+        # sysfs shows the cards of the namespace that it was mounted from.
+        checked, libc = namespaces.checked, namespaces.libc
+        checked(libc.unshare(namespaces.CLONE_NEWNS), "unshare")
+        private = namespaces.MS_REC | namespaces.MS_PRIVATE
+        checked(libc.mount(b"none", b"/", None, private, None), "mount")
+        checked(libc.mount(b"headway-cluster", b"/sys", b"sysfs", 0, None), "mount /sys")
+        above, within = divmod(max(os.sched_getaffinity(0)), 32)
+        mask = f"{1 << within:x}" + ",00000000" * above
+        for file in glob.glob("/sys/class/net/*/queues/rx-0/rps_cpus"):
+            with open(file, "w", encoding="ascii") as stream:
+                stream.write(mask)
+
+    story = namespaces.in_child(steer)
+    if story:
+        raise Refused(f"cannot keep a card's packets in order: {story}", 1)
+
+
 def switch_batch(plan, folder):
     """Switches, their uplinks to a core, and a port for each host."""
     lines, shapers, forward = [], [], []
@@ -135,6 +163,7 @@ def build(plan, folder, congestion):
         call("ip", links)
         call("tc", shapers)
         call("bridge", forward)
+        keep_order()
     wanted = dict(HOST_SETTINGS)
     wanted["net/ipv4/tcp_rto_min_us"] = str(int(1_000_000 * plan.dilation))
     wanted["net/ipv4/tcp_congestion_control"] = congestion
@@ -143,3 +172,4 @@ def build(plan, folder, congestion):
             set_if_there(wanted)
             call("ip", host_batch(plan, h))
             call("tc", shaper(plan, "eth0", plan.link_rate))
+            keep_order()

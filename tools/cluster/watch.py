@@ -87,8 +87,9 @@ def count(plan, folder):
             retransmits.append(table("/proc/thread-self/net/snmp", "Tcp").get("RetransSegs", 0))
             more = table("/proc/thread-self/net/netstat", "TcpExt")
             timeouts += more.get("TCPTimeouts", 0)
-            # Not TCPDSACKRecvSegs: it leaves out reports that TCP takes no action on.
-            reported.append(more.get("TCPDSACKRecv", 0))
+            # One report can be of several segments; the count of segments leaves out reports that
+            # TCP takes no action on.
+            reported.append(max(more.get("TCPDSACKRecvSegs", 0), more.get("TCPDSACKRecv", 0)))
             out, come = card_bytes()
             sent.append(out)
             received.append(come)
