@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from clusters import Hosts
-from prefetch_plan import LEARNING, LONG, Case, Sender
+from prefetch_plan import LONG, Case, Sender
 from starts import Runner, Setup, Store
 
 # Each side: PREFETCH, EARLY_RELEASE.
@@ -48,7 +48,7 @@ class PrefetchRunner(Runner):
     def iterations(self, case: Case, pace: float) -> tuple[int, int]:
         estimate = case.iteration_estimate(pace)
         least = 4 if estimate < LONG else 2
-        return max(least, min(50, int(self.setup.seconds / estimate) - LEARNING)), LEARNING
+        return max(least, min(50, int(self.setup.seconds / estimate) - case.learning)), case.learning
 
     def turns_of(self, case: Case, pace: float, rounds: int) -> tuple[str, ...]:
         """Half of them for programs of long iterations: a start of FT or IS takes minutes, and its
