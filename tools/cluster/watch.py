@@ -156,8 +156,8 @@ def judge(before, after, cpu_after, min_idle=MIN_IDLE):
         waiting = (cpu_after.cpu_waiting_us - before.cpu_waiting_us) / 1e6 / wall
     lost_backlog = after.backlog_drops - before.backlog_drops
     lost_shaper = after.shaper_drops - before.shaper_drops
-    # Two processors now and then swap packets between namespaces, and TCP resends what only came
-    # out of order: the receiver says so. That is no loss, and costs a few frames in ten thousand.
+    # TCP also resends what only came late or out of order (the fabric keeps the order, a program's
+    # own shaping may not): the receiver says so, and that is no loss.
     # By host: what one was told about its segments says nothing of another's.
     resent = needless = 0
     for was, is_now, told, telling in zip(before.retransmits, after.retransmits, before.reported,
