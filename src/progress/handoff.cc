@@ -245,7 +245,7 @@ bool Handoff::arm_and_unlock() {
       armed_->store(work_->wanted(), std::memory_order_relaxed);
       is_armed_ = true;
       ++counters.self_rings;
-      bell_.ring();
+      called_ = true;
       break;
     }
   }
