@@ -7,9 +7,12 @@ usage: truth_test.py            quick, 4 hosts, and the traps
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 import support
 import watch
@@ -57,7 +60,68 @@ def out_of_order():
     return found
 
 
+def swallow(listener):
+    """Takes connections, and all that comes on them, until the listener closes."""
+    def drain(connection):
+        with connection:
+            while connection.recv(65536):
+                pass
+
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        threading.Thread(target=drain, args=[connection], daemon=True).start()
+
+
+def listen_on(host):
+    """A listener there that swallows all it gets."""
+    folder = machine.Folder(NAME)
+    with fabric.namespaces.inside(folder.net(folder.plan().host_name(host))):
+        listener = socket.create_server((folder.plan().address(host), 0))
+    threading.Thread(target=swallow, args=[listener], daemon=True).start()
+    return listener
+
+
+def socket_on(host):
+    folder = machine.Folder(NAME)
+    with fabric.namespaces.inside(folder.net(folder.plan().host_name(host))):
+        return socket.socket()
+
+
+def connect_from_a_busy_host():
+    """Seconds that a connection from h0 takes while three others send to h0 as fast as they can:
+    the answer to it waits at the switch."""
+    busy, other = listen_on(0), listen_on(4)
+    senders, late = [socket_on(h) for h in (1, 2, 3)], socket_on(0)
+    for sender in senders:
+        sender.connect(busy.getsockname())
+    for sender in senders:
+        sender.sendall(bytes(14000))  # what TCP sends before it hears of its receiver
+    time.sleep(1)
+    began = time.monotonic()
+    late.connect(other.getsockname())
+    took = time.monotonic() - began
+    for one in (*senders, late):
+        one.shutdown(socket.SHUT_WR)
+        one.recv(1)  # all of it is there, and so are its acknowledgements
+        one.close()
+    for listener in (busy, other):
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+    return took
+
+
 class Quick(ClusterTest):
+    def test_a_handshake_that_waits_behind_data_is_no_loss(self):
+        cluster("up", "--hosts", 5, "--rate", "100kbit")
+        folder = machine.Folder(NAME)
+        took, seen = watch.around(folder.plan(), folder, connect_from_a_busy_host, min_idle=0)
+        self.assertGreater(took, 1.0)
+        self.assertGreater(seen.late_handshakes, 0)
+        self.assertTrue(seen.valid, seen.reasons)
+
     def test_packets_stay_in_order_on_busy_processors(self):
         cluster("up", "--hosts", 8, "--rate", "400mbit")
         busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]

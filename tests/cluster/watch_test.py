@@ -6,10 +6,11 @@ import support  # noqa: F401  makes the cluster's modules importable
 import watch
 
 
-def counts(when, retransmits=(0, 0), reported=(0, 0), drops=0, shaped=0, idle=0.5):
+def counts(when, retransmits=(0, 0), reported=(0, 0), drops=0, shaped=0, late=0, refused=0,
+           idle=0.5):
     return watch.Counts(when=when, backlog_drops=drops, shaper_drops=shaped,
                         retransmits=list(retransmits), reported=list(reported), timeouts=0,
-                        sent_bytes=[0, 0], received_bytes=[0, 0], cpu_total=1000.0 * when,
+                        late_handshakes=late, refused_handshakes=refused, sent_bytes=[0, 0], received_bytes=[0, 0], cpu_total=1000.0 * when,
                         cpu_idle=1000.0 * when * idle, cpu_softirq=0.0, cpu_waiting_us=0,
                         own_cpu_seconds=0.0)
 
@@ -48,6 +49,16 @@ class Verdicts(unittest.TestCase):
             seen = verdict(**change)
             self.assertFalse(seen.valid, change)
             self.assertIn("2 packets were dropped", seen.reasons[0])
+
+    def test_a_late_handshake_is_no_loss(self):
+        seen = verdict(late=50)
+        self.assertTrue(seen.valid, seen.reasons)
+        self.assertEqual((seen.late_handshakes, seen.lost_segments), (50, 0))
+
+    def test_a_refused_handshake_is_told(self):
+        seen = verdict(late=1, refused=1)
+        self.assertFalse(seen.valid)
+        self.assertIn("1 connections were refused", seen.reasons[0])
 
 
 if __name__ == "__main__":
