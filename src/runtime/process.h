@@ -69,6 +69,7 @@ class Process {
   Outcome read_settings();
   void fit_valgrind();
   void tell_whereabouts();
+  uint64_t yield_us(bool crowded) const;
   Outcome find_neighbours();
   Outcome publish();
   Outcome read_cards();

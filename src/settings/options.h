@@ -23,6 +23,7 @@ struct Settings {
   // progress
   uint64_t progress = 1;
   uint64_t spin_us = 50;
+  uint64_t yield_us = 1000;
   // transports
   uint64_t shm = 1;
   uint64_t one_copy = 1;
@@ -76,6 +77,11 @@ inline constexpr OptionInfo option_table[] = {
     {"SPIN", Category::progress, Audience::tuner, OptionKind::microseconds, "50us", "",
      "how long a waiting rank spins before it yields its core, when every rank has a core",
      &Settings::spin_us, nullptr},
+    {"YIELD", Category::progress, Audience::tuner, OptionKind::microseconds, "1ms", "",
+     "how long a waiting rank yields its core to others before it sleeps until something comes; "
+     "unless set, not at all where ranks share cores and every message comes over TCP. 0, with "
+     "SPIN=0, for waits that take no time of a processor",
+     &Settings::yield_us, nullptr},
     {"SHM", Category::transports, Audience::user, OptionKind::boolean, "on", "",
      "use shared memory between ranks of one host; off sends everything over TCP", &Settings::shm,
      nullptr},

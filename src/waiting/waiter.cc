@@ -10,9 +10,8 @@ namespace {
 
 // That a send waits for its receiver before its message is copied: a copy costs less than that.
 constexpr uint64_t send_patience_ns = 150'000;
-constexpr uint32_t attend_after = 4;          // idle turns; then this wait is one
-constexpr uint32_t clock_every = 64;          // idle turns between two looks at the clock
-constexpr uint64_t yield_for_ns = 1'000'000;  // then sleep
+constexpr uint32_t attend_after = 4;  // idle turns; then this wait is one
+constexpr uint32_t clock_every = 64;  // idle turns between two looks at the clock
 // A yield that took as long as a time slice: somebody computes on this core. Turns of waiting
 // ranks take 3 us each, those of ranks that compute a little some tens.
 constexpr uint64_t long_yield_ns = 1'000'000;
@@ -103,7 +102,7 @@ void Waiter::rest(Turn& turn) {
   const uint64_t before = base::now_ns();
   if (turn.since == 0) turn.since = before;
   const bool naps = naps_ > 0 || before < nap_until_;
-  if (naps || before - turn.since > yield_for_ns) {
+  if (naps || before - turn.since > policy_.yield_ns) {
     if (naps_ > 0) --naps_;
     engine.handoff.sleep(*turn.sleep_ms);
     return;

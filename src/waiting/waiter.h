@@ -14,6 +14,7 @@ namespace headway::waiting {
 struct Policy {
   bool crowded = false;  // more ranks than cores on this node
   uint64_t spin_ns = 50'000;
+  uint64_t yield_ns = 1'000'000;  // then sleep
 };
 
 class Waiter {

@@ -239,5 +239,31 @@ TEST(Waiter, ALongWaitSleeps) {
   EXPECT_EQ(rank.engine.handoff.counters.late_wakes, 0u);
 }
 
+// Sleeps during short waits, each shorter than a waiter yields if nobody says otherwise.
+uint64_t sleeps_in_short_waits(const Policy& policy) {
+  constexpr int waits = 40;
+  Rank rank(true, policy);
+  std::thread other([&] {
+    for (int i = 0; i < waits; ++i) {
+      usleep(300);
+      EXPECT_EQ(rank.move(RequestKind::send, &i, sizeof i, 1), Outcome::ok);
+    }
+  });
+  int got = 0;
+  for (int i = 0; i < waits; ++i) {
+    EXPECT_EQ(rank.move(RequestKind::receive, &got, sizeof got, 1), Outcome::ok);
+    EXPECT_EQ(got, i);
+  }
+  other.join();
+  EXPECT_EQ(rank.engine.handoff.counters.late_wakes, 0u);
+  return rank.engine.handoff.counters.sleeps;
+}
+
+TEST(Waiter, YieldsAsLongAsItIsTold) {
+  constexpr uint64_t a_while = 20'000'000'000;
+  EXPECT_EQ(sleeps_in_short_waits({.spin_ns = 0, .yield_ns = a_while}), 0u);
+  EXPECT_GE(sleeps_in_short_waits({.spin_ns = 0, .yield_ns = 0}), 20u);
+}
+
 }  // namespace
 }  // namespace headway::waiting
