@@ -155,7 +155,7 @@ class Runs(Stored):
 
         self.assertEqual(of("physical/ft/8"), (2, 6))
         self.assertEqual(of("physical/m3/8"), (4, 6))
-        self.assertEqual(of("physical/pes/8"), (26, 6))
+        self.assertEqual(of("physical/pes/8"), (18, 14))
 
     def test_pace_for_the_share(self):
         """A stored run at the wanted share ends the search."""
