@@ -2,6 +2,7 @@
 #include "transports/tcp/tcp_test_node.h"
 
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +83,40 @@ TEST_F(TcpPair, EverySizeArrivesWholeAndInOrder) {
     }
   }
   EXPECT_TRUE(b.losses.empty());
+}
+
+// A page that was closed when a read met it: opened by us, by another thread meanwhile (there is
+// nothing left to open), or by nobody.
+TEST_F(TcpPair, ABodysPlaceThatWasClosed) {
+  constexpr size_t bytes = 1 << 20;
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  connect();
+  b.body_place = static_cast<char*>(memory);
+  const std::string body = pattern(bytes, 7);
+  // What came with the header is copied, which is no system call.
+  const auto close_it = [&] { EXPECT_EQ(mprotect(memory, bytes, PROT_READ), 0); };
+  for (const bool told : {true, false}) {
+    b.frames.clear();
+    int opened = 0;
+    b.when_landed = close_it;
+    b.open_memory = [&](const char*, size_t) {
+      ++opened;
+      return mprotect(memory, bytes, PROT_READ | PROT_WRITE) == 0 && told;
+    };
+    ASSERT_TRUE(push_until_taken(both, [&] { return a.send(1, body); }));
+    ASSERT_TRUE(drive(both, [&] { return b.frames.size() == 1; })) << told;
+    EXPECT_EQ(memcmp(memory, body.data(), bytes), 0);
+    EXPECT_GT(opened, 0);
+  }
+  EXPECT_TRUE(b.losses.empty());
+  b.when_landed = close_it;
+  b.open_memory = nullptr;
+  ASSERT_TRUE(push_until_taken(both, [&] { return a.send(1, body); }));
+  ASSERT_TRUE(drive(both, [&] { return b.losses.size() == 1; }));
+  EXPECT_NE(b.losses[0].story.find("cannot be written"), std::string::npos);
+  munmap(memory, bytes);
 }
 
 TEST_F(TcpPair, FeedsFlatAndPackedWithHeads) {

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <poll.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transports/tcp/tcp.h"
@@ -42,6 +44,9 @@ struct TestNode : Receiver {
   std::vector<std::unique_ptr<std::string>> bodies;
   uint64_t last_arrived = 0;
   int unsent_links = 0;
+  std::function<bool(const char*, size_t)> open_memory;  // of a body that cannot be written
+  std::function<void()> when_landed;                     // once
+  char* body_place = nullptr;                            // instead of `bodies`
 
   TestNode(uint32_t rank, uint32_t size, const char* interface = "lo") {
     config.rank = rank;
@@ -80,16 +85,19 @@ struct TestNode : Receiver {
     if (place == Place::unpacked) {
       landing.unpack = unpack;
     } else {
-      landing.flat = bodies.back()->data();
+      landing.flat = body_place ? body_place : bodies.back()->data();
     }
     last_arrived = 0;
     return true;
   }
-  bool make_writable(const char*, size_t) override { return false; }
+  bool make_writable(const char* from, size_t n) override {
+    return open_memory && open_memory(from, n);
+  }
   void landed(uint32_t, const FrameHeader& header, const Landing&, uint64_t arrived) override {
     EXPECT_GT(arrived, last_arrived);
     EXPECT_LE(arrived, header.length);
     last_arrived = arrived;
+    if (const auto act = std::exchange(when_landed, nullptr)) act();
   }
   void end(uint32_t peer, const FrameHeader& header, const Landing& landing) override {
     EXPECT_EQ(last_arrived, header.length);

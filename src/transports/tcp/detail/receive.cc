@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <utility>
+
 #include "transports/tcp/detail/impl.h"
 
 namespace headway::tcp {
@@ -19,7 +21,7 @@ constexpr uint32_t beside_bodies = 4096;
 bool Tcp::Impl::read_link(Link& link, uint64_t& budget) {
   if (link.ended) return false;
   uint64_t turn = budget < turn_bytes ? budget : turn_bytes;
-  bool moved = false;
+  bool moved = false, again = false;
   while (turn && (link.state == LinkState::open || link.state == LinkState::broken)) {
     size_t asked;
     const ssize_t n = read_once(link, asked);
@@ -29,13 +31,16 @@ bool Tcp::Impl::read_link(Link& link, uint64_t& budget) {
       return true;
     }
     if (n < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN) break;
-      if (errno == EFAULT && make_room(link)) continue;
-      read_failed(link, errno);
+      const int error = errno;
+      if (error == EINTR) continue;
+      if (error == EAGAIN) break;
+      // Once more in any case: a thread of the program may have made the page writable since.
+      if (error == EFAULT && (make_room(link) || !std::exchange(again, true))) continue;
+      read_failed(link, error);
       return true;
     }
     moved = true;
+    again = false;
     counters.bytes_in += size_t(n);
     turn -= turn < size_t(n) ? turn : size_t(n);
     budget -= budget < size_t(n) ? budget : size_t(n);
