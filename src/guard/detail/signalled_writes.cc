@@ -73,7 +73,10 @@ bool SignalledWrites::make_writable(Range range) {
   bool some = false;
   for (char* page = range.base; page < range.end(); page += page_bytes) {
     const Stamps::State* state = stamps_.state(page);
-    if (state && (state->load() & (followed | dirty)) == followed) some |= let_write(page);
+    const auto now = state ? state->load() : 0;
+    // A dirty one may be protected, if a thread opened it while protect() closed it: its next write
+    // would only fault once more, but a system call fails.
+    if (now & followed && let_write(page)) some |= !(now & dirty);
   }
   return some;
 }

@@ -27,7 +27,7 @@ class SignalledWrites final : public Writes {
   void lose(Range range) override { leave(range); }
   void yield(Range range) override { leave(range); }
   void regain(Range /*range*/) override {}
-  // As if the program wrote to each page that would tell of it. False: there is none.
+  // As if the program wrote to each page. False: none of them would have told of it.
   bool make_writable(Range range);
   bool sees_kernel() const { return prober_.sees_kernel(); }
 
