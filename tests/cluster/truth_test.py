@@ -87,7 +87,9 @@ def listen_on(host):
 def socket_on(host):
     folder = machine.Folder(NAME)
     with fabric.namespaces.inside(folder.net(folder.plan().host_name(host))):
-        return socket.socket()
+        made = socket.socket()
+    made.settimeout(30)
+    return made
 
 
 def connect_from_a_busy_host():

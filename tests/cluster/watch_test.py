@@ -10,7 +10,8 @@ def counts(when, retransmits=(0, 0), reported=(0, 0), drops=0, shaped=0, late=0,
            idle=0.5):
     return watch.Counts(when=when, backlog_drops=drops, shaper_drops=shaped,
                         retransmits=list(retransmits), reported=list(reported), timeouts=0,
-                        late_handshakes=late, refused_handshakes=refused, sent_bytes=[0, 0], received_bytes=[0, 0], cpu_total=1000.0 * when,
+                        late_handshakes=late, refused_handshakes=refused,
+                        sent_bytes=[0, 0], received_bytes=[0, 0], cpu_total=1000.0 * when,
                         cpu_idle=1000.0 * when * idle, cpu_softirq=0.0, cpu_waiting_us=0,
                         own_cpu_seconds=0.0)
 

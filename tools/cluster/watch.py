@@ -101,7 +101,8 @@ def count(plan, folder):
     total, idle, softirq = processor()
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Counts(time.monotonic(), backlog_drops(), shaper_drops, retransmits, reported, timeouts,
-                  late, refused, sent, received, total, idle, softirq, waiting_us(), own.ru_utime + own.ru_stime)
+                  late, refused, sent, received, total, idle, softirq, waiting_us(),
+                  own.ru_utime + own.ru_stime)
 
 
 def refresh_processor(counts):
