@@ -41,7 +41,7 @@ DILATION = {
     "m3": {8: 1, 16: 1, 32: 3, 64: 4},
     "nbody": {32: 6, 64: 12},
     "ft": {8: 0.25, 16: 0.4, 32: 1},
-    "is": {8: 1, 16: 4, 32: 3.5},
+    "is": {8: 1, 16: 4, 32: 4},
 }
 THIN = {"pes": 1, "m3": 32, "nbody": 32, "ft": 64, "is": 4}
 WORDS = {
@@ -57,8 +57,8 @@ LEARNING = 6
 # A message of N-Body with 64 ranks is two or three pages, and each page learns by itself how long it must be still:
 # after six time steps each further one was still a tenth shorter than the one before.
 # PES exchanges two buffers in turn, so it takes twice as many iterations until each has been asked for, and followed,
-# and its pauses are known.
-LEARNING_LONGER = {("nbody", 64): 14} | {("pes", ranks): 14 for ranks in (8, 16, 32, 64)}
+# and its pauses are known. FT with 32 ranks gained 12.0 % in the seventh time step and 13.5 in the eighth.
+LEARNING_LONGER = {("nbody", 64): 14, ("ft", 32): 10} | {("pes", ranks): 14 for ranks in (8, 16, 32, 64)}
 LONG = 5.0  # seconds of an iteration: then few are measured
 
 

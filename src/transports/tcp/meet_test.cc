@@ -137,6 +137,44 @@ TEST(Race, HigherRankCrossesALowerOneThatHasCommitted) {
   EXPECT_TRUE(drive({&low}, [&] { return low.tcp.writable(1); }));
 }
 
+// The dial that loses is given up by a reset, whoever closes first: ends closed in order, both at
+// once, would leave a FIN to be sent again (64 hosts on a slow fabric, perf of tcp_retransmit_skb).
+TEST(Race, TheDialThatLosesEndsByAReset) {
+  for (const bool answered : {false, true}) {
+    TestNode low(0, 2), high(1, 2);
+    FakePeer fake;
+    ASSERT_TRUE(low.start() && high.start());
+    ASSERT_EQ(high.tcp.set_card(0, card_for(high, fake.port).c_str()), Outcome::ok);
+    EXPECT_EQ(high.send(0, "x"), Push::full);
+    const Raw dialled = fake.accept_from({&high});
+    Hello hello;
+    drive({&high},
+          [&] { return recv(dialled.fd, &hello, sizeof hello, MSG_DONTWAIT) == sizeof hello; });
+    if (answered) {  // the lower rank has turned the dial away and closed its end
+      Answer no;
+      no.magic = answer_magic;
+      no.verdict = Verdict::crossed;
+      dialled.say(&no, sizeof no);
+      EXPECT_EQ(shutdown(dialled.fd, SHUT_WR), 0);
+    } else {  // its own Hello is there first
+      const Raw winning = connect_to(port_of(high));
+      const Hello mine = hello_of(low, 1);
+      winning.say(&mine, sizeof mine);
+      EXPECT_EQ(read_answer(winning, {&high}).verdict, Verdict::accept);
+    }
+    char byte;
+    ssize_t n = -1;
+    int why = 0;  // a socket tells its error once
+    ASSERT_TRUE(drive({&high}, [&] {
+      n = recv(dialled.fd, &byte, 1, MSG_DONTWAIT);
+      why = n < 0 ? errno : 0;
+      return why != EAGAIN;
+    }));
+    EXPECT_EQ(n, -1) << "closed in order";
+    EXPECT_EQ(why, ECONNRESET);
+  }
+}
+
 TEST(Race, LowerRankThatIsOnlyDiallingTakesWhatComes) {
   TestNode low(0, 2), high(1, 2);
   ASSERT_TRUE(low.start() && high.start());

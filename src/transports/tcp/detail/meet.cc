@@ -187,8 +187,12 @@ bool Tcp::Impl::start_attempt(Meeting& meeting) {
   return true;
 }
 
+// Gives up our dial by a reset: the peer may be closing its end of it at this moment, and two ends
+// closed in order keep state and timers for a connection that nobody trusted yet.
 void Tcp::Impl::drop_outgoing(Meeting& meeting) {
   if (!meeting.outgoing) return;
+  const linger at_once = {1, 0};
+  setsockopt(meeting.outgoing->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   close_link(*meeting.outgoing);
   meeting.outgoing = nullptr;
   meeting.patient = false;
