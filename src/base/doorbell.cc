@@ -1,24 +1,54 @@
 #include "base/doorbell.h"
 
+#include <cstddef>
+#include <cstring>
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/text.h"
 
 namespace headway::base {
+namespace {
+
+// An abstract name: a zero in front, no file behind it. Returns the length that goes with it.
+socklen_t abstract(const char* name, sockaddr_un& out) {
+  out = {};
+  out.sun_family = AF_UNIX;
+  const size_t most = sizeof out.sun_path - 1, n = strlen(name);
+  memcpy(out.sun_path + 1, name, n < most ? n : most);
+  return socklen_t(offsetof(sockaddr_un, sun_path) + 1 + (n < most ? n : most));
+}
+
+}  // namespace
 
 Outcome Doorbell::create() {
   if (pipe2(fds_, O_CLOEXEC | O_NONBLOCK) != 0) return Outcome::no_resource;
   return Outcome::ok;
 }
 
+bool Doorbell::listen(const char* name) {
+  socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket_ < 0) return false;
+  sockaddr_un self;
+  const socklen_t length = abstract(name, self);
+  if (bind(socket_, reinterpret_cast<const sockaddr*>(&self), length) == 0) return true;
+  ::close(socket_);
+  socket_ = -1;
+  return false;
+}
+
 bool Doorbell::drain() const {
   char rings[64];
-  for (bool any = false;;) {
-    const ssize_t n = read(fds_[0], rings, sizeof rings);
+  bool any = false;
+  for (ssize_t n = sizeof rings; n == ssize_t(sizeof rings);) {
+    n = read(fds_[0], rings, sizeof rings);
     any |= n > 0;
-    if (n < ssize_t(sizeof rings)) return any;
   }
+  if (any || socket_ < 0) return any;
+  while (recv(socket_, rings, sizeof rings, MSG_DONTWAIT) >= 0) any = true;
+  return any;
 }
 
 void Doorbell::close() {
@@ -26,6 +56,8 @@ void Doorbell::close() {
     if (fd >= 0) ::close(fd);
     fd = -1;
   }
+  if (socket_ >= 0) ::close(socket_);
+  socket_ = -1;
 }
 
 int Doorbell::open_of(int pid, int fd) {
@@ -40,6 +72,15 @@ void Doorbell::ring_fd(int fd) {
   // A full pipe means that the sleeper has been rung already; nothing is lost.
   const char ring = 1;
   [[maybe_unused]] const ssize_t n = write(fd, &ring, 1);
+}
+
+void Doorbell::call(int fd, const char* name) {
+  sockaddr_un to;
+  const socklen_t length = abstract(name, to);
+  // A full queue means that the sleeper has been called already; a name that is gone, that it died.
+  const char ring = 1;
+  [[maybe_unused]] const ssize_t n = sendto(fd, &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL,
+                                            reinterpret_cast<const sockaddr*>(&to), length);
 }
 
 }  // namespace headway::base

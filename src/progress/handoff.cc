@@ -86,6 +86,10 @@ Outcome Handoff::watch(int sockets) {
   return sockets_watched_ ? Outcome::ok : Outcome::no_resource;
 }
 
+bool Handoff::listen(const char* name) {
+  return bell_.listen(name) && add_to(inner_, bell_.call_fd(), EPOLLIN, source_bell);
+}
+
 Outcome Handoff::watch_faults(int fd) {
   return add_to(outer_, fd, EPOLLIN, source_faults) ? Outcome::ok : Outcome::no_resource;
 }

@@ -69,6 +69,9 @@ class Handoff {
   Outcome watch(int sockets);
   // The message thread looks at this one always, also while the engine is taken.
   Outcome watch_faults(int fd);
+  // Others may call this name where they cannot open the bell; before threads of the program come.
+  // False: that way is not to be had.
+  bool listen(const char* name);
   // From now on the program's system calls may be trapped, but never inside MPI. Before threads
   // come.
   void expect_traps() { traps_ = true; }

@@ -65,7 +65,12 @@ Outcome Process::open_memory() {
     if (text[0] == '-') return Outcome::no_resource;  // the first one tells
     opened = engine_->node.attach(text, beside_);
   }
-  if (opened == Outcome::ok) return engine_->node.join(node_place_, engine_->handoff.bell());
+  if (opened == Outcome::ok) {
+    shm::Node& node = engine_->node;
+    const Outcome joined = node.join(node_place_, engine_->handoff.bell());
+    (void)engine_->handoff.listen(node.name_of(node_place_).c_str());  // without it: the pipe alone
+    return joined;
+  }
   if (node_place_ != 0 && opened != Outcome::peer_lost) {
     base::Text<bootstrap::key_max> own;
     own << refused_key << rank();

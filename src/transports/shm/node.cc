@@ -143,11 +143,21 @@ Outcome Node::join(uint32_t local_rank, const base::Doorbell& bell) {
   self_ = local_rank;
   // Where Yama restricts tracing, this lets the other ranks of the node copy from our memory.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  bell_ = &bell;
   ProcessPage& page = own();
   page.pid.store(getpid(), std::memory_order_relaxed);
   page.bell_fd.store(bell.write_fd(), std::memory_order_relaxed);
   page.ready.store(1, std::memory_order_release);
   return Outcome::ok;
+}
+
+base::Text<64> Node::name_of(uint32_t local) const {
+  const char* page = reinterpret_cast<const char*>(pages_[local]);
+  base::Text<64> name;
+  name << "headway-";
+  name.hex(reinterpret_cast<const Head*>(memory_)->cookie)
+      << "-" << size_t(page - memory_) / page_bytes;
+  return name;
 }
 
 // Pages stay where they are; rings are as many as there are pairs now.
@@ -210,7 +220,11 @@ void Node::ring(uint32_t local) {
     bells_[local] = base::Doorbell::open_of(page.pid.load(std::memory_order_relaxed),
                                             page.bell_fd.load(std::memory_order_relaxed));
   }
-  if (bells_[local] >= 0) base::Doorbell::ring_fd(bells_[local]);
+  if (bells_[local] >= 0) {
+    base::Doorbell::ring_fd(bells_[local]);
+  } else if (bell_ && bell_->call_fd() >= 0) {
+    base::Doorbell::call(bell_->call_fd(), name_of(local).c_str());
+  }
   ++counters.bells;
 }
 

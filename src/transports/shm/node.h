@@ -12,6 +12,7 @@
 #include "base/counter.h"
 #include "base/doorbell.h"
 #include "base/outcome.h"
+#include "base/text.h"
 #include "transports/shm/ring.h"
 
 namespace headway::shm {
@@ -57,8 +58,11 @@ class Node {
   // The other ranks. refused: this process may not open it (other user, container); peer_lost: the
   // first rank has ended; no_resource, no_memory: no descriptor or address space is left.
   Outcome attach(const char* key, uint32_t ranks);
-  // Every rank, after create or attach: fills its page.
+  // Every rank, after create or attach: fills its page. `bell` stays ours, and should listen to
+  // name_of(self()): so it calls, and is called, where a bell cannot be opened.
   Outcome join(uint32_t local_rank, const base::Doorbell& bell);
+  // The name of a rank's bell, which no other process has: made of the segment's cookie.
+  base::Text<64> name_of(uint32_t local) const;
   // Whether that rank has joined: certain once all have had their chance (a fence of the job).
   bool has_joined(uint32_t local) const {
     return pages_[local]->ready.load(std::memory_order_acquire) != 0;  // pairs with join
@@ -127,6 +131,7 @@ class Node {
   Shape shape_{64, 65536};
   uint32_t newcomers_seen_ = 0;
   uint64_t senders_seen_[max_ranks / 64] = {};
+  const base::Doorbell* bell_ = nullptr;
   ProcessPage* pages_[max_ranks] = {};
   int bells_[max_ranks] = {};
 };

@@ -249,6 +249,40 @@ TEST(Node, OnlyWhoIsArmedForTheEventIsRungAndOnce) {
   EXPECT_FALSE(is_rung(house.bells[1])) << "rung twice for one arming";
 }
 
+// As if /proc of the sleeper were closed, or no descriptor left.
+TEST(Node, WhoCannotOpenABellCallsItsName) {
+  House house(3);
+  for (uint32_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(house.bells[i].listen(house.nodes[i]->name_of(i).c_str())) << i;
+  }
+  EXPECT_FALSE(base::Doorbell().listen(house.nodes[0]->name_of(2).c_str())) << "a name for two";
+  const int beyond = 1 << 20;  // no such descriptor
+  house.nodes[1]->own().bell_fd.store(beyond);
+  const auto called = [&](uint32_t i) {
+    pollfd entry{house.bells[i].call_fd(), POLLIN, 0};
+    return poll(&entry, 1, 0) == 1;
+  };
+  for (int turn = 0; turn < 100; ++turn) {  // more than the queue of a socket takes
+    house.nodes[1]->own().armed.store(event_any);
+    house.nodes[0]->wake(1, event_control);
+    EXPECT_EQ(house.nodes[1]->own().armed.load(), 0u);
+  }
+  EXPECT_TRUE(called(1));
+  EXPECT_FALSE(is_rung(house.bells[1]));
+  EXPECT_FALSE(called(0) || called(2));
+  house.bells[1].ring();
+  EXPECT_TRUE(house.bells[1].drain());
+  EXPECT_FALSE(is_rung(house.bells[1]));
+  EXPECT_TRUE(called(1)) << "taken with the rings, which costs each of them a system call more";
+  EXPECT_TRUE(house.bells[1].drain());
+  EXPECT_FALSE(called(1));
+  EXPECT_FALSE(house.bells[1].drain());
+  // Nobody listens to the name of one who died: nothing happens.
+  house.bells[1].close();
+  house.nodes[1]->own().armed.store(event_any);
+  house.nodes[0]->wake(1, event_any);
+}
+
 TEST(Node, PullAndPushCopyOverSeveralVectors) {
   House house(2);
   std::vector<char> there(100'000), here(100'000);
