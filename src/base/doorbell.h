@@ -1,7 +1,7 @@
 // Doorbell: wakes a sleeping process of the same node. A pipe, because another process can open it
 // through /proc/PID/fd (an eventfd cannot be opened so), and nothing is left behind by a kill. Who
 // cannot open it (/proc of a process that may not be looked into is closed; no descriptor is left)
-// calls by a datagram to a name, with a socket that it has beforehand: three times as slow.
+// calls by a datagram to a name, with a socket that it has beforehand.
 // Thread: ring() any, the rest the owner. Owner: the process whose bell it is.
 #pragma once
 #include <cstdint>
