@@ -46,7 +46,8 @@ void ask_and_answer(int from, int bytes, uint64_t key) {
   }
 }
 
-// The same where the receiver computes, and its message thread is to be woken.
+// The same where the receiver computes, and its message thread is to be woken. (That it was is seen
+// where receives are released early: who touches the buffer waits for that thread alone.)
 void while_computing(int from, int bytes, uint64_t key) {
   const int to = (from + 1) % check::size;
   std::vector<char> data(size_t(bytes), 0);

@@ -58,8 +58,9 @@ class Node {
   // The other ranks. refused: this process may not open it (other user, container); peer_lost: the
   // first rank has ended; no_resource, no_memory: no descriptor or address space is left.
   Outcome attach(const char* key, uint32_t ranks);
-  // Every rank, after create or attach: fills its page. `bell` stays ours, and should listen to
-  // name_of(self()): so it calls, and is called, where a bell cannot be opened.
+  // Every rank, after create or attach: fills its page. `bell` lives as long as the node, and
+  // should listen to name_of(self()): by it this rank calls, and is called, where a bell cannot be
+  // opened.
   Outcome join(uint32_t local_rank, const base::Doorbell& bell);
   // The name of a rank's bell, which no other process has: made of the segment's cookie.
   base::Text<64> name_of(uint32_t local) const;
