@@ -1,6 +1,7 @@
 // Arrived: an unexpected message: one that no receive waited for. Thread: holder of the engine.
 // Owner: the engine's pool, until a receive takes it. Invariant: `data` holds `have` of `size`
-// bytes of an eager message; a message that is asked for by handshake holds none.
+// bytes of an eager message, or of one that is fetched before its receive; a message that is asked
+// for by handshake holds none.
 #pragma once
 #include <cstdint>
 
@@ -22,6 +23,7 @@ struct Arrived : matching::Message {
 
   bool synchronous = false;
   bool handshake = false;
+  bool fetched = false;  // asked for before its receive (fetch_unexpected.cc)
   Peer* peer = nullptr;
   uint64_t size = 0;
   uint64_t have = 0;

@@ -41,11 +41,15 @@ void Engine::leave_aside(Request* send, char* copy) {
   send->blocking = false;
 }
 
+// Over that peer's link so many bytes take much longer than their copy.
+bool Engine::is_slow(const Peer& peer, uint64_t bytes) const {
+  const uint64_t rate = tcp.rate(peer.rank);
+  return rate != 0 && rate <= fastest_rate && bytes * 1'000'000 / rate >= least_wait_us;
+}
+
 bool Engine::copy_aside(Request* send) {
   const Peer& peer = *send->peer;
-  if (peer.via != Via::tcp) return false;
-  const uint64_t rate = tcp.rate(peer.rank), bytes = send->memory.bytes();
-  if (rate == 0 || rate > fastest_rate || bytes * 1'000'000 / rate < least_wait_us) return false;
+  if (peer.via != Via::tcp || !is_slow(peer, send->memory.bytes())) return false;
   char* copy = make_copy(*send);
   if (!copy) return false;
   leave_aside(send, copy);

@@ -81,6 +81,7 @@ Push Engine::push_rest(const Request& send) {
     if (push_frame(*send.peer, header, nullptr, 0, &feed, 0, 0, shm::event_control) == Push::full) {
       return Push::full;
     }
+    note_leaving(*send.peer, to - from);
     confirm.next = end;
   }
   return Push::done;

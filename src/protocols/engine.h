@@ -349,6 +349,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // aside.cc
   char* make_copy(const Request& send);
   void drop_copy(char* copy, uint64_t bytes);
+  bool is_slow(const Peer& peer, uint64_t bytes) const;
   void leave_aside(Request* send, char* copy);
   void may_move(Request* send, RequestSend& body);
   void moves_no_more(Request* send);
@@ -490,6 +491,16 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void choose_pages(Request* receive, const Grid& grid);
   void clear_to_send(Request* receive, Way way, Store* store = nullptr);
 
+  // leaving.cc
+  void note_leaving(Peer& peer, uint64_t bytes);
+  void note_announced(Peer& peer, const Request& send);
+  bool others_leave(uint64_t now);
+
+  // fetch_unexpected.cc
+  bool may_fetch(const Arrived& message) const;
+  void fetch(Arrived* message);
+  void end_fetch(Request* fetch);
+
   // unexpected.cc
   Arrived* make_arrived(Peer& peer, const FrameHeader& header, uint64_t size, bool with_data);
   void give_arrived(Arrived* message);
@@ -551,6 +562,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool may_prefetch_ = false;
   bool presending_ = false;     // early_piece_ is on its way
   uint64_t nothing_until_ = 0;  // ns: before it no look is due, and no page waits to be sent early
+  base::Vec<Peer*> draining_;   // by whose links messages leave
   struct {
     const char* address = nullptr;
     uint64_t size = 0;

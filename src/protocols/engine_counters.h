@@ -30,6 +30,7 @@ struct EngineCounters {
   base::Counter prefetch_late;  // requests that their sends crossed
   base::Counter prefetch_refused;
   base::Counter prefetch_no_room;
+  base::Counter fetched;  // unexpected messages that were asked for before their receives
   base::Counter presend_received_bytes;
   base::Counter prefetch_used_bytes;
   base::Counter prefetch_saved_ns;  // that those would have taken on the link

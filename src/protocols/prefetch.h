@@ -164,6 +164,7 @@ struct Origin {
   uint32_t index = 0;
   uint32_t generation = 0;
   uint32_t idle = 0;     // sends in a row that nobody asked for
+  bool paid = false;     // some of the last message that was asked for came early
   bool watched = false;  // its pages' writes are followed
   bool asked = false;    // its peer wants it as soon as it is final; it is watched
   bool wanted = false;   // its peer asked while it was not watched

@@ -59,6 +59,27 @@ TEST_F(PrefetchingPatience, PagesThatAreWrittenNowAndThenAreNotFinal) {
   EXPECT_GE(used() - before, 2 * long_size);
 }
 
+// What is sent early takes nothing from the link that a message, which has been sent, is about to
+// take.
+TEST_F(PrefetchingPatience, WhatHasBeenAnnouncedGoesFirst) {
+  Buffer out(long_size), in(long_size), other(long_size), place(long_size);
+  for (int i = 0; i < 2; ++i) {
+    exchange(other, place, 2);
+    turns(period_ms);
+  }
+  learn(out, in);
+  Request* receive = post(in);
+  turns(5);
+  fill(out);
+  Request* announced = send(other, 2);
+  const uint64_t from = base::now_ns();
+  EXPECT_TRUE(comes_early(page));
+  EXPECT_GE(base::now_ns() - from, period_ms * 1'000'000 / 8);
+  Request* later = post(place, 2);
+  end(announced, later);
+  complete(receive, out, in);
+}
+
 // The first guess, a part of the time between two sends, is much too long for what is written in
 // one go: that is seen at once. A pause of half of it between two writes is reason to keep it.
 TEST_F(PrefetchingPatience, HowLongIsWaitedFollowsThePausesBetweenWrites) {

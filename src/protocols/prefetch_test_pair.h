@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -37,6 +38,7 @@ class Prefetching : public TwoEngines {
     settings[1].early_release = 0;
     settings[0].prefetch = settings[1].prefetch = 1;
     if (receivers_room()) settings[1].prefetch_max = receivers_room();
+    change(settings[1]);
     start(settings);
     if (HasFatalFailure()) return;
     if (!sender().prefetches() || !sender().may_release()) {
@@ -46,6 +48,7 @@ class Prefetching : public TwoEngines {
 
   // For what comes before its send; 0: the default.
   virtual uint64_t receivers_room() const { return 0; }
+  virtual void change(settings::Settings&) {}
 
   Request* take_for(uint32_t rank, RequestKind kind, Buffer& buffer, int tag) {
     std::vector<char> nothing;
@@ -150,6 +153,43 @@ class Prefetching : public TwoEngines {
     return request;
   }
   uint64_t used() { return receiver().counters.prefetch_used_bytes; }
+  // Everything at random: a writer, receives before and after, other buffers, lengths and modes.
+  void everything_at_random() {
+    for (uint64_t seed = base_seed(); seed < base_seed() + 20; ++seed) {
+      SCOPED_TRACE("HEADWAY_TEST_SEED=" + std::to_string(seed));
+      random_.seed(seed);
+      Buffer buffers[2] = {Buffer(short_size + random_() % long_size),
+                           Buffer(short_size + random_() % long_size)};
+      Buffer in(short_size + long_size);
+      for (int round = 0; round < 60; ++round) {
+        Buffer& out = buffers[random_() % 8 == 0];
+        const size_t bytes = random_() % 8 ? out.size() : 1 + random_() % out.size();
+        const bool before = random_() % 4;
+        Request* receive = before ? post(in) : nullptr;
+        const Buffer held = in;
+        for (uint64_t n = random_() % 6; n-- > 0;) {
+          const size_t from = random_() % out.size(), length = random_() % (out.size() - from) + 1;
+          memset(out.data() + from, int(random_()), length);
+          if (random_() % 2) turns(random_() % 4);
+        }
+        Request* request = take_for(0, RequestKind::send, out, 1);
+        request->memory = UserMemory(out.data(), bytes);
+        request->mode = random_() % 5 ? Mode::standard : Mode::synchronous;
+        sender().start_send(request);
+        for (uint64_t n = random_() % 50; n-- > 0;) both();
+        if (!receive) receive = post(in);
+        end(request, receive);
+        if (HasFatalFailure()) return;
+        ASSERT_EQ(receive->status_bytes, bytes);
+        ASSERT_EQ(0, memcmp(out.data(), in.data(), bytes)) << "round " << round;
+        ASSERT_EQ(0, memcmp(held.data() + bytes, in.data() + bytes, in.size() - bytes))
+            << "round " << round;
+      }
+    }
+    EXPECT_GT(used(), 0u);
+    EXPECT_GT(sender().counters.presend_again_bytes, 0u);
+    EXPECT_EQ(sender().counters.garbage + receiver().counters.garbage, 0u);
+  }
 };
 
 }  // namespace headway::protocols

@@ -44,9 +44,12 @@ constexpr uint32_t fading = 8;
 constexpr uint64_t telling_part = 64;         // of a buffer: fewer tell nothing
 constexpr uint64_t first_rate = 100'000'000;  // until one has been measured
 constexpr uint64_t most_times = 2;            // that its bytes go for one request
-constexpr uint32_t most_idle = 32;  // sends of a buffer that nobody asked for: it is left alone
+// Sends of a buffer that nobody asked for, then it is left alone: if the last one that was asked
+// for had pages that came early, and if it had none. While one is followed each packet may wake the
+// message thread.
+constexpr uint32_t most_idle = 32, most_idle_in_vain = 4;
 constexpr uint64_t early_cookie = ~0ull;
-
+constexpr uint64_t leaving_ns = 200'000;  // between two looks at what others_leave()
 uint64_t within(uint64_t value, uint64_t least, uint64_t most) {
   return value < least ? least : value > most ? most : value;
 }
@@ -324,6 +327,10 @@ bool Engine::presend_some() {
   if (presending_ || !busy_.empty()) return false;
   const uint64_t now = base::now_ns();
   if (now < nothing_until_) return false;
+  if (!draining_.empty() && others_leave(now)) {
+    nothing_until_ = now + leaving_ns;
+    return false;
+  }
   uint64_t until = now + most_rest_ns;
   bool moved = false;
   for (uint64_t left = asked_.size(); left > 0 && !presending_; --left) {
@@ -474,6 +481,7 @@ uint32_t Engine::next_look_us() const {
     const uint64_t left = at > now ? at - now : 0;
     if (left < soonest) soonest = left;
   }
+  if (now + soonest < nothing_until_) soonest = nothing_until_ - now;
   return uint32_t(soonest / 1000) + 50;
 }
 
@@ -486,7 +494,7 @@ Confirm* Engine::settle_origin(Origin& origin, const char* address, uint64_t siz
   if (!origin.asked) {
     // To look would cost the program a fault for each page that it writes next.
     origin.settled = false;
-    if (++origin.idle > most_idle) leave_alone(origin);
+    if (++origin.idle > (origin.paid ? most_idle : most_idle_in_vain)) leave_alone(origin);
     return nullptr;
   }
   end_asked(origin);
@@ -515,6 +523,7 @@ Confirm* Engine::settle_origin(Origin& origin, const char* address, uint64_t siz
     }
   }
   counters.presend_again_bytes += again;
+  origin.paid = confirm->bytes != 0;
   learn_calm(origin, *confirm, again);
   return confirm;
 }

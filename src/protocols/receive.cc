@@ -151,6 +151,7 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   message->remote = header.word;
   message->asked = request;
   message->store = store;
+  fetch(message);
   return true;
 }
 
@@ -395,8 +396,8 @@ void Engine::accept(Request* receive, Arrived* message) {
 
 void Engine::finish_eager(Request* receive, Arrived* message) {
   if (receive->status_bytes) receive->memory.write(0, message->data, receive->status_bytes);
-  note_received(receive->status_bytes);
-  note_origin(receive, message->synchronous ? 0 : message->remote, nullptr);
+  if (!message->fetched) note_received(receive->status_bytes);
+  note_origin(receive, message->synchronous ? 0 : message->remote, nullptr, message->fetched);
   if (message->synchronous) {
     FrameHeader answer;
     answer.kind = uint8_t(Kind::acknowledge);

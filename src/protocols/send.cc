@@ -34,8 +34,14 @@ uint64_t cookie_of(const Request& request) {
 
 Push Engine::push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
                         const Feed* feed, uint64_t cookie, uint32_t reserve, uint32_t event) {
-  if (peer.via == Via::tcp) return tcp.push(peer.rank, header, head, n, feed, cookie);
   Push pushed;
+  if (peer.via == Via::tcp) {
+    pushed = tcp.push(peer.rank, header, head, n, feed, cookie);
+    if (watched_ && pushed != Push::full && header.kind != uint8_t(Kind::presend)) {
+      note_leaving(peer, header.length);
+    }
+    return pushed;
+  }
   if (header.length > shm::inline_max) {
     pushed =
         peer.out.push_payload(header, head, n, *feed, reserve, header.kind == uint8_t(Kind::data));
@@ -175,6 +181,7 @@ Push Engine::push_envelope(Request* request) {
     if (request->blocking || handoff.driver == progress::Driver::waiting) {
       header.flags |= flag_waiting;
     }
+    if (synchronous) header.flags |= flag_synchronous;
     char frame[sizeof body + sizeof(Confirmed) + most_confirmed_words * sizeof(uint64_t)];
     memcpy(frame, &body, sizeof body);
     header.word = id_of(request);
@@ -185,6 +192,7 @@ Push Engine::push_envelope(Request* request) {
       moves_no_more(request);
     } else {
       ++counters.handshakes;
+      if (watched_ && peer.via == Via::tcp) note_announced(peer, *request);
     }
   } else {
     header.word = request->origin;

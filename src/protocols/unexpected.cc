@@ -71,7 +71,7 @@ Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t si
   }
   message->key = key_of(header);
   message->synchronous = header.flags & flag_synchronous;
-  message->handshake = false;
+  message->handshake = message->fetched = false;
   message->traffic = traffic_of(header);
   message->peer = &peer;
   message->size = size;
@@ -94,6 +94,7 @@ Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t si
 
 void Engine::give_arrived(Arrived* message) {
   unexpected_bytes_ -= bytes_of(*message);
+  if (message->fetched) stored_bytes_ -= message->size;
   if (message->store) [[unlikely]]
     drop_store(message->store);
   if (message->data && message->data != message->in_place) {

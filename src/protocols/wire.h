@@ -37,7 +37,7 @@ enum class Kind : uint8_t {
 };
 
 enum Flag : uint8_t {
-  flag_synchronous = 1,
+  flag_synchronous = 1,  // envelopes: the send ends when its receive has begun
   flag_to_receive = 2,
   flag_yes = 4,
   flag_waiting = 8,  // request_send: its rank waits in MPI from now on

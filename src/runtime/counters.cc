@@ -178,6 +178,7 @@ constexpr Reader readers[] = {
     {"prefetch_late", engine_counter<&EngineCounters::prefetch_late>},
     {"prefetch_refused", engine_counter<&EngineCounters::prefetch_refused>},
     {"prefetch_no_room", engine_counter<&EngineCounters::prefetch_no_room>},
+    {"prefetch_unexpected", engine_counter<&EngineCounters::fetched>},
     {"prefetch_received_bytes", engine_counter<&EngineCounters::presend_received_bytes>},
     {"prefetch_used_bytes", engine_counter<&EngineCounters::prefetch_used_bytes>},
     {"prefetch_saved_ns", engine_counter<&EngineCounters::prefetch_saved_ns>},

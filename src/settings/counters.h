@@ -222,6 +222,8 @@ inline constexpr CounterInfo counter_table[] = {
     {"prefetch_no_room", Category::prefetching, CounterKind::events, Audience::user,
      "times that a message was not asked for since PREFETCH_MAX was used up: raise it if there is "
      "memory"},
+    {"prefetch_unexpected", Category::prefetching, CounterKind::events, Audience::user,
+     "long messages over a slow network that were fetched before their receive was called"},
     {"prefetch_received_bytes", Category::prefetching, CounterKind::sum, Audience::tuner,
      "bytes that came before their send"},
     {"prefetch_used_bytes", Category::prefetching, CounterKind::sum, Audience::user,

@@ -44,6 +44,7 @@ struct Settings {
   uint64_t prefetch_writes = 0;  // guard::Versions::Wish
   uint64_t prefetch_threshold = 4096;
   uint64_t prefetch_max = 256ull << 20;
+  uint64_t prefetch_unexpected = 0;
   // matching
   uint64_t matcher = 0;
   uint64_t matcher_kc = 8;
@@ -141,8 +142,14 @@ inline constexpr OptionInfo option_table[] = {
      "smallest message of which something is sent before its send", &Settings::prefetch_threshold,
      nullptr},
     {"PREFETCH_MAX", Category::prefetching, Audience::tuner, OptionKind::bytes, "256M", "",
-     "memory of a rank for what came before its send; beyond it nothing more is asked for",
+     "memory of a rank for what came before its send, or was fetched before its receive; beyond it "
+     "nothing more is asked for",
      &Settings::prefetch_max, nullptr},
+    {"PREFETCH_UNEXPECTED", Category::prefetching, Audience::tuner, OptionKind::choice, "auto",
+     "auto|always|off",
+     "fetch a long message that comes before its receive is called, while the program computes: "
+     "over slow networks (auto), over all",
+     &Settings::prefetch_unexpected, nullptr},
     {"MATCHER", Category::matching, Audience::tuner, OptionKind::choice, "headway",
      "headway|list|source|pnp|col+list|list+pnp|col+pnp",
      "how receives and messages find each other: by a hash of source, tag and communicator; the "

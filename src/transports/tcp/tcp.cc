@@ -2,8 +2,10 @@
 
 #include <cerrno>
 #include <ctime>
+#include <linux/sockios.h>
 #include <new>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -324,6 +326,15 @@ bool Tcp::writable(uint32_t peer) const {
 uint64_t Tcp::rate(uint32_t peer) const {
   const Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
   return link ? link->rate : 0;
+}
+
+uint64_t Tcp::in_flight(uint32_t peer) const {
+  const Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
+  if (!link || link->state != LinkState::open) return 0;
+  int queued = 0;
+  if (ioctl(link->fd, SIOCOUTQ, &queued) != 0 || queued < 0) queued = 0;
+  const uint64_t fed = link->feeding ? link->feed.length - link->feed_from : 0;
+  return uint64_t(queued) + (link->block_tail - link->block_head) + fed;
 }
 
 bool Tcp::reap(uint64_t budget) { return active() && impl_->reap(budget); }

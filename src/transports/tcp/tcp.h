@@ -82,6 +82,9 @@ class Tcp {
   // Bytes a second that the link to this peer carries, as measured when it last held us up; 0: it
   // never has. For choosing the length of chunks.
   uint64_t rate(uint32_t peer) const;
+  // Bytes of pushed frames that the peer's system has not acknowledged yet, those that wait here
+  // with them.
+  uint64_t in_flight(uint32_t peer) const;
 
   // Reads what has arrived on all connections (at most `budget` bytes) and hands it on; accepts
   // and completes connections; goes on with half-written frames. True if anything moved.

@@ -216,6 +216,23 @@ TEST_F(TcpPair, SlowReaderStopsTheWriterAndLosesNothing) {
 
 // Without a cookie nobody hears of its end: what does not go out at once is copied, and the buffer
 // is the caller's again. (Half of such a frame was taken for none, and it was sent twice.)
+TEST_F(TcpPair, InFlightIsWhatNobodyHasTaken) {
+  EXPECT_EQ(a.tcp.in_flight(1), 0u);
+  connect();
+  ASSERT_TRUE(drive(both, [&] { return a.tcp.in_flight(1) == 0; }));
+  const std::string body = pattern(1 << 20, 1);
+  const Feed feed{.flat = body.data(), .length = body.size()};
+  uint64_t sent = 0;
+  while (a.tcp.writable(1)) {
+    ASSERT_NE(a.feed(1, "", feed, 1), Push::full);
+    sent += body.size();
+  }
+  EXPECT_GT(a.tcp.in_flight(1), 0u);
+  EXPECT_LE(a.tcp.in_flight(1), sent + 4096);
+  ASSERT_TRUE(drive(both, [&] { return b.frames.size() * body.size() == sent; }));
+  ASSERT_TRUE(drive(both, [&] { return a.tcp.in_flight(1) == 0; }));
+}
+
 TEST_F(TcpPair, FrameWithoutCookieIsTakenWholeOrNotAtAll) {
   connect();
   std::string body;

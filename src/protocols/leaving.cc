@@ -1,0 +1,54 @@
+// What has been sent goes before what may be: pages are sent before their send only while no
+// message is on its way out of this host. The system takes a message faster than the link does, and
+// what is sent early to one peer would share the link with what another one waits for.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+constexpr uint64_t little = 8 << 10;        // of a message: less holds nothing up
+constexpr uint64_t stuck_ns = 100'000'000;  // in which a receiver takes none of it
+// So long a handshake's answer is waited for, by the time between two sends: a receiver that
+// computes gives none.
+constexpr uint64_t answer_part = 8, least_answer_ns = 1'000'000;
+
+}  // namespace
+
+// So much of a message, which has been sent, goes to that peer.
+void Engine::note_leaving(Peer& peer, uint64_t bytes) {
+  if (bytes < Grid::page) return;
+  peer.acknowledged_at = base::now_ns();
+  peer.unacknowledged = ~0ull;
+  if (!peer.drains) peer.drains = draining_.push(&peer);
+}
+
+// Its receiver is about to ask for it, unless it is busy.
+void Engine::note_announced(Peer& peer, const Request& send) {
+  const Origin* origin = send.origin ? origins_.find(send.origin, peer.rank) : nullptr;
+  const uint64_t period = origin ? origin->period_ns : 0;
+  peer.answer_until = base::now_ns() + std::clamp(period / answer_part, least_answer_ns, stuck_ns);
+  note_leaving(peer, send.total);
+}
+
+// Messages that have been sent are on their way out of this host, or will be as soon as their
+// receivers have answered.
+bool Engine::others_leave(uint64_t now) {
+  for (size_t i = 0; i < draining_.size();) {
+    Peer& peer = *draining_[i];
+    if (controls_awaited_ && now < peer.answer_until) return true;
+    const uint64_t left = tcp.in_flight(peer.rank);
+    if (left < peer.unacknowledged) {
+      peer.unacknowledged = left;
+      peer.acknowledged_at = now;
+    }
+    if (left > little && now - peer.acknowledged_at < stuck_ns) return true;
+    peer.drains = false;
+    draining_.remove_unordered(i);
+  }
+  return false;
+}
+
+}  // namespace headway::protocols
