@@ -132,6 +132,14 @@ class Prefetching : public TwoEngines {
     fill(out);
     return comes_early(out.size()) ? receive : nullptr;
   }
+  // The same, but its receive is taken back: whatever is sent now finds none.
+  bool come_early_for_nobody(Buffer& out, Buffer& in) {
+    Request* receive = come_early(out, in);
+    if (!receive) return false;
+    receiver().cancel(receive);
+    receiver().give_request(receive);
+    return true;
+  }
   // What was asked for at the last match: all of it comes before its send, and before its receive.
   void exchange_ahead(Buffer& out, Buffer& in, bool sent_first = false) {
     turns(2);
