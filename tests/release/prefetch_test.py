@@ -11,6 +11,8 @@ import support
 from support import ClusterTest, cluster
 
 READY = jobs.SLEEPER.replace("sleeper", "ready")
+PES = [os.path.join(jobs.BUILD, "apps", "pes"), "--size", 5120, "--rows", 400, "--iterations", 20, "--pace", 733,
+       "--alone", 0]  # rows of 40 KB
 BYTES, MS, ROUNDS = 1_000_000, 90, 16  # 85 ms on the wire
 LEARNING = 7
 MOST = 0.7  # of the time without; 0.5 would be ideal
@@ -59,6 +61,22 @@ class Prefetch(ClusterTest):
             self.skipTest("writes cannot be followed, or nothing can be released on this machine")
         self.assertGreaterEqual(ranks[1]["prefetch_hits"], ROUNDS - LEARNING)
         self.assertGreaterEqual(ranks[1]["released"], ROUNDS - 3)
+
+    def test_rows_that_come_before_their_receives(self):
+        """Neighbours in PES are never in step for long: some row finds its receiver computing."""
+        cluster("up", "--hosts", 4, "--rate", "100mbit")
+        sums, checksums = {}, set()
+        for wish in ("off", "auto"):
+            with tempfile.TemporaryDirectory() as folder:
+                env = jobs.environment("off", HEADWAY_PREFETCH="auto", HEADWAY_PREFETCH_UNEXPECTED=wish,
+                                       HEADWAY_COUNTERS=os.path.join(folder, "%r"))
+                done = cluster("run", "-n", 4, "--ranks-per-host", 1, "--timeout", 60, "--quiet", "--", *PES, env=env)
+                ranks = [json.loads(path.read_text()) for path in pathlib.Path(folder).iterdir()]
+            sums[wish] = sum(rank["prefetch_unexpected"] for rank in ranks)
+            checksums.add(json.loads(done.stdout.splitlines()[-1])["checksum"])
+        self.assertEqual(sums["off"], 0)
+        self.assertGreater(sums["auto"], 0)
+        self.assertEqual(len(checksums), 1)
 
 
 if __name__ == "__main__":
