@@ -121,6 +121,20 @@ def rounded(value):
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
+def gains_in_words():
+    """What prefetching gains, by program, as the last line of its page on performance sums it up."""
+    def gains(program, *ranks, heading="Table 2 of the paper"):
+        return [f"{number(row_of('prefetching-results.md', heading, program, str(n))['gain']):.0f}" for n in ranks]
+
+    for program in ("M3", "PES"):
+        found = sorted(gains(program, 8, 16, 32, 64), key=int)
+        yield f"{program}{' gains' if program == 'M3' else ''} {found[0]} to {found[-1]} %"
+    yield "FT {}, {} and {} % with 8, 16 and 32".format(*gains("FT", 8, 16, 32))
+    yield "IS {}, {} and {} %".format(*gains("IS", 8, 16, 32))
+    yield "N-Body {} % with 32 ranks and {} % with 64".format(
+        *gains("N-Body", 32, 64, heading="N-Body at the paper's share"))
+
+
 def quotations():
     """(page, words): each page must hold the words, across line ends."""
     nbody, m3, _ = releases()
@@ -135,6 +149,8 @@ def quotations():
                         f"{rounded(master.before)}")
     yield "docs/prefetching.md", f"takes {rounded(master.after)} s instead of {rounded(master.before)}"
     yield "docs/prefetching.md", f"{rounded(ft.after)} instead of {rounded(ft.before)}"
+    for words in gains_in_words():
+        yield "docs/prefetching.md", words
     for page in ("README.md", "docs/matching.md"):
         yield page, (f"behind {most} receives takes {ours:.2f} µs from rank to rank, with MPICH "
                      f"{mpich:.0f}, with Open MPI {openmpi:.0f}")
