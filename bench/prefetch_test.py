@@ -135,6 +135,10 @@ class Plan(unittest.TestCase):
         early = by_name(senders, "sender/100/1024K/rewrite-0")
         self.assertAlmostEqual(early.compute_us, 86_900, delta=10)
         self.assertEqual((early.asked, moving.asked), (1.6, 0.995))
+        in_vain = by_name(senders, "sender/1000/64K/rewrite-100")
+        self.assertEqual((in_vain.asked, in_vain.rounds), (0.995, 3))
+        self.assertAlmostEqual(in_vain.compute_us, 543, delta=1)
+        self.assertEqual(by_name(senders, "sender/1000/64K/at-once").compute_us, 0)
 
 
 class Runs(Stored):
