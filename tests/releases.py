@@ -128,9 +128,19 @@ def no_userfaultfd(bench):
     if os.geteuid() != 0:
         raise Skip("only root can become a user who has no other way")
     stays_plain(bench, "memfd", around_rank=without(bench, "userfaultfd", "memfd_create"),
-                uid=NOBODY)
+                uid=NOBODY, settings={"GUARD": "trap"})
+    stays_plain(bench, "userfaultfd", around_rank=without(bench, "userfaultfd"), uid=NOBODY)
     stays_plain(bench, "userfaultfd", around_rank=without(bench, "userfaultfd"), uid=NOBODY,
                 settings={"GUARD": "missing"})
+
+
+@case("userfaultfd refused: signals and memory of the program stay its own")
+def own_memory(bench):
+    if os.geteuid() != 0:
+        raise Skip("only root can become a user who has no other way")
+    for shm in ("off", "on"):
+        bench.run("release_memory", [], around_rank=without(bench, "container"), uid=NOBODY, SHM=shm,
+                  EARLY_RELEASE="always", RELEASE_THRESHOLD="0")
 
 
 @case("memfd refused")

@@ -1,17 +1,16 @@
 #include "guard/choice.h"
 
-#include <array>
-
 namespace headway::guard {
 namespace {
 
 constexpr const char* none_wished = "HEADWAY_GUARD=none";
 
-// In the order in which they are tried. Missing keeps the program's memory as it is; minor needs
-// all that missing needs and more, so that it is no way out.
-std::array<Kind, 2> candidates(Wish wish) {
-  if (wish == Wish::automatic) return {Kind::missing, Kind::trap};
-  return {wish == Wish::none ? Kind::none : Kind(uint8_t(wish)), Kind::none};
+// Missing keeps the program's memory as it is. The others change what correct programs see: a
+// thread that blocks SIGSEGV dies at a closed page, and memory that has become an alias cannot be
+// dropped. So they are for those who ask for them.
+Kind candidate(Wish wish) {
+  if (wish == Wish::automatic) return Kind::missing;
+  return wish == Wish::none ? Kind::none : Kind(uint8_t(wish));
 }
 
 template <class M>
@@ -78,13 +77,9 @@ System look_at_system() {
 }
 
 Kind choose(const System& system, Wish wish, const char*& why) {
-  why = none_wished;
-  for (const Kind kind : candidates(wish)) {
-    if (kind == Kind::none) continue;
-    why = system.of(kind).why;
-    if (system.of(kind).outcome == Outcome::ok) return kind;
-  }
-  return Kind::none;
+  const Kind kind = candidate(wish);
+  why = kind == Kind::none ? none_wished : system.of(kind).why;
+  return kind != Kind::none && system.of(kind).outcome == Outcome::ok ? kind : Kind::none;
 }
 
 static_assert(uint8_t(Wish::missing) == uint8_t(Kind::missing) &&
@@ -94,15 +89,13 @@ static_assert(uint8_t(Wish::missing) == uint8_t(Kind::missing) &&
 Outcome Choice::start(Wish wish) {
   stop();
   why_ = none_wished;
-  for (const Kind kind : candidates(wish)) {
-    if (kind == Kind::none) continue;
-    const Outcome started = kind == Kind::missing ? start_one(missing_, mechanism_, sees_kernel_)
-                            : kind == Kind::minor ? start_one(minor_, mechanism_, sees_kernel_)
-                                                  : start_one(trap_, mechanism_, sees_kernel_);
-    if (started == Outcome::ok) return started;
-    why_ = explain(kind, started);
-  }
-  return Outcome::refused;
+  const Kind kind = candidate(wish);
+  if (kind == Kind::none) return Outcome::refused;
+  const Outcome started = kind == Kind::missing ? start_one(missing_, mechanism_, sees_kernel_)
+                          : kind == Kind::minor ? start_one(minor_, mechanism_, sees_kernel_)
+                                                : start_one(trap_, mechanism_, sees_kernel_);
+  if (started != Outcome::ok) why_ = explain(kind, started);
+  return started == Outcome::ok ? started : Outcome::refused;
 }
 
 void Choice::stop() {

@@ -88,7 +88,9 @@ TEST(Choosing, TheBestThatTheSystemGives) {
   EXPECT_EQ(chosen_without(-1, Wish::minor), Kind::minor);
   EXPECT_EQ(chosen_without(-1, Wish::trap), Kind::trap);
   EXPECT_EQ(chosen_without(-1, Wish::none), Kind::none);
-  EXPECT_EQ(chosen_without(SYS_userfaultfd, Wish::automatic), Kind::trap);
+  // What changes the program's memory or its signals is for those who ask for it.
+  EXPECT_EQ(chosen_without(SYS_userfaultfd, Wish::automatic), Kind::none);
+  EXPECT_EQ(chosen_without(SYS_userfaultfd, Wish::trap), Kind::trap);
   EXPECT_EQ(chosen_without(SYS_userfaultfd, Wish::missing), Kind::none);
   EXPECT_EQ(chosen_without(SYS_userfaultfd, Wish::minor), Kind::none);
   EXPECT_EQ(chosen_without(SYS_memfd_create, Wish::automatic), Kind::missing);
