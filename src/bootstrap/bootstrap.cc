@@ -139,30 +139,53 @@ Outcome Bootstrap::join_pmix(const Environment& seen) {
 }
 
 Outcome Bootstrap::put(const char* key, const char* value) {
-  switch (job_.launcher) {
-    case Launcher::pmi1: return pmi_.put(key, value);
-    case Launcher::pmix: return pmix_.put(key, value);
-    case Launcher::none: break;
-  }
-  return Outcome::ok;  // nobody else will ever ask
+  Outcome outcome = Outcome::ok;  // for who is alone: nobody else will ever ask
+  if (job_.launcher == Launcher::pmi1) outcome = pmi_.put(key, value);
+  if (job_.launcher == Launcher::pmix) outcome = pmix_.put(key, value);
+  if (outcome == Outcome::ok) return outcome;
+  char what[key_max + 80];
+  snprintf(what, sizeof what, "the launcher did not take what this rank publishes (%.*s)",
+           int(key_max), key);
+  return explain_no(outcome, what);
 }
 
 Outcome Bootstrap::get(const char* key, char* value, size_t capacity, int owner) {
-  switch (job_.launcher) {
-    case Launcher::pmi1: return pmi_.get(key, value, capacity);
-    case Launcher::pmix: return pmix_.get(key, value, capacity, owner);
-    case Launcher::none: break;
-  }
-  return Outcome::not_found;
+  Outcome outcome = Outcome::not_found;
+  if (job_.launcher == Launcher::pmi1) outcome = pmi_.get(key, value, capacity);
+  if (job_.launcher == Launcher::pmix) outcome = pmix_.get(key, value, capacity, owner);
+  if (outcome == Outcome::ok) return outcome;
+  char whose[40] = "another rank", what[key_max + 140];
+  if (owner != any_rank) snprintf(whose, sizeof whose, "rank %d", owner);
+  snprintf(what, sizeof what, "the launcher did not give what %s has published (%.*s)", whose,
+           int(key_max), key);
+  return explain_no(outcome, what);
 }
 
 Outcome Bootstrap::fence() {
-  switch (job_.launcher) {
-    case Launcher::pmi1: return pmi_.barrier();
-    case Launcher::pmix: return pmix_.fence();
-    case Launcher::none: break;
+  Outcome outcome = Outcome::ok;
+  if (job_.launcher == Launcher::pmi1) outcome = pmi_.barrier();
+  if (job_.launcher == Launcher::pmix) outcome = pmix_.fence();
+  if (outcome == Outcome::ok) return outcome;
+  return explain_no(outcome, "the launcher could not bring together what the ranks publish");
+}
+
+// `what` did not happen: with the launcher's own word for it, where it has one.
+Outcome Bootstrap::explain_no(Outcome outcome, const char* what) {
+  const char* why = job_.launcher == Launcher::pmix ? pmix_.reason() : "";
+  if (!*why) {
+    switch (outcome) {
+      case Outcome::not_found: why = "it does not know it"; break;
+      case Outcome::too_long: why = "the text is too long"; break;
+      case Outcome::launcher_lost: why = "its connection is closed"; break;
+      case Outcome::bad_reply: why = "what it answers is not its protocol"; break;
+      case Outcome::refused: why = "it says no, and does not say why"; break;
+      case Outcome::wrong_launcher:
+      case Outcome::ok: break;
+    }
   }
-  return Outcome::ok;
+  char text[sizeof explanation_];
+  snprintf(text, sizeof text, "%s: %s", what, why);
+  return explain(outcome, text);
 }
 
 void Bootstrap::abort(int exit_code, const char* message) {

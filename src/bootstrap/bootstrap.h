@@ -37,7 +37,8 @@ class Bootstrap {
   Bootstrap& operator=(const Bootstrap&) = delete;
 
   // Finds the launcher in the environment and joins the job. Nothing found: a singleton, still
-  // ok. Later calls only count. On failure, explanation() is one sentence for the user.
+  // ok. Later calls only count. On failure, explanation() is one sentence for the user, here and
+  // below.
   Outcome open();
 
   // One for each successful open. The last tells the launcher that this rank may now end.
@@ -47,7 +48,8 @@ class Bootstrap {
   // spaces, no newline, no '=' in the key; no space and no newline in the value.
   Outcome put(const char* key, const char* value);
 
-  // `owner` is the rank that put it, where known: some launchers ask only that rank's node.
+  // `owner` is the rank that put it, where known: some launchers ask only that rank's node, and
+  // wait for a key that it has not put. Ask with an owner only for what is always put.
   Outcome get(const char* key, char* value, size_t capacity, int owner = any_rank);
 
   // Waits until every rank of the job has called it; what was put before is then visible.
@@ -75,6 +77,7 @@ class Bootstrap {
   Outcome join_pmi(const struct Environment& seen);
   Outcome join_pmix(const struct Environment& seen);
   Outcome explain(Outcome outcome, const char* text);
+  Outcome explain_no(Outcome outcome, const char* what);
   void adopt_job_id(const char* name);
   static void at_exit(void* self);
 

@@ -11,6 +11,8 @@ namespace headway::bootstrap {
 namespace {
 
 constexpr const char* library_name = "libpmix.so.2";
+// That a server may take to fetch what another machine's rank has put.
+constexpr int answer_timeout_s = 120;
 
 void* open_library(const char* folder, const char* below) {
   char path[1024];
@@ -21,11 +23,10 @@ void* open_library(const char* folder, const char* below) {
   return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-// The library that the launcher itself uses, seen in the memory map of our parent. It is the one
-// that surely speaks with its server, but it may lie off every search path, as in Python wheels.
-void* open_library_of_parent() {
+// The libpmix in the memory map of a process.
+void* open_library_of(long pid) {
   char path[64];
-  snprintf(path, sizeof path, "/proc/%d/maps", getppid());
+  snprintf(path, sizeof path, "/proc/%ld/maps", pid);
   FILE* const maps = fopen(path, "re");
   if (!maps) return nullptr;
   void* library = nullptr;
@@ -40,14 +41,43 @@ void* open_library_of_parent() {
   return library;
 }
 
+// -1 where /proc does not tell.
+long parent_of(long pid) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+  FILE* const file = fopen(path, "re");
+  if (!file) return -1;
+  const size_t size = fread(text, 1, sizeof text - 1, file);
+  fclose(file);
+  text[size] = '\0';
+  // The name before it is in brackets, and may hold some itself.
+  const char* const behind = strrchr(text, ')');
+  long parent = -1;
+  return behind && sscanf(behind + 1, " %*c %ld", &parent) == 1 ? parent : -1;
+}
+
+// The library that the launcher itself uses surely speaks with its server; another version, though
+// it lies on the search path, may not (PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER). The launcher is
+// the nearest ancestor that has one: shells and wrappers may stand between.
+void* open_library_of_launcher() {
+  constexpr int most_ancestors = 64;
+  long pid = getppid();
+  for (int i = 0; i < most_ancestors && pid > 0; ++i) {
+    if (void* library = open_library_of(pid)) return library;
+    pid = parent_of(pid);
+  }
+  return nullptr;
+}
+
 void* find_library() {
+  if (void* library = open_library_of_launcher()) return library;
   if (void* library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL)) return library;
   for (const char* variable : {"PMIX_PREFIX", "PMIX_INSTALL_PREFIX", "OPAL_PREFIX"}) {
     for (const char* below : {"lib", "lib64", "lib/openmpi", "lib/x86_64-linux-gnu/pmix2/lib"}) {
       if (void* library = open_library(getenv(variable), below)) return library;
     }
   }
-  return open_library_of_parent();
+  return nullptr;
 }
 
 template <typename Function>
@@ -138,28 +168,45 @@ bool PmixClient::get_number(uint32_t rank, const char* key, int& number) const {
   return fits;
 }
 
+Outcome PmixClient::say_no(Outcome outcome, pmix::Status status) {
+  snprintf(reason_, sizeof reason_, "%s", pmix_.error_string(status));
+  return outcome;
+}
+
 Outcome PmixClient::put(const char* key, const char* text) {
+  reason_[0] = '\0';
   if (!joined_) return Outcome::launcher_lost;
   if (strlen(key) >= key_max || strlen(text) >= value_max) return Outcome::too_long;
   pmix::Value value = {};
   value.type = pmix::type_string;
   value.data.string = const_cast<char*>(text);  // it is copied
-  return pmix_.put(pmix::scope_global, key, &value) == pmix::success ? Outcome::ok
-                                                                     : Outcome::refused;
+  const pmix::Status status = pmix_.put(pmix::scope_global, key, &value);
+  return status == pmix::success ? Outcome::ok : say_no(Outcome::refused, status);
 }
 
-Outcome PmixClient::get(const char* key, char* out, size_t capacity, int owner) const {
-  if (!joined_) return Outcome::launcher_lost;
+// At once, a server tells what it has. That may be all there is, or what the ranks of this machine
+// have put: PRRTE fetches what others put only for who is ready to wait. For a key without an owner
+// nobody is asked to wait, since nobody may ever put it.
+pmix::Value* PmixClient::ask(const char* key, int owner, pmix::Status& status) const {
   const pmix::Process whose =
       process(owner == any_rank ? pmix::rank_undefined : static_cast<uint32_t>(owner));
-  // Without the first, a server waits for a key that nobody will ever put.
-  const pmix::Info how[] = {yes("pmix.immediate"), seconds("pmix.timeout", 120)};
+  const pmix::Info how[] = {seconds("pmix.timeout", answer_timeout_s), yes("pmix.immediate")};
   pmix::Value* value = nullptr;
-  const pmix::Status status = pmix_.get(&whose, key, how, 2, &value);
-  if (status != pmix::success || !value) {
-    // The names of "no" differ between versions and data stores; a lost server shows at the fence.
-    return Outcome::not_found;
-  }
+  status = pmix_.get(&whose, key, how, 2, &value);
+  if (status == pmix::success && value) return value;
+  if (owner == any_rank) return nullptr;
+  value = nullptr;
+  status = pmix_.get(&whose, key, how, 1, &value);
+  return status == pmix::success ? value : nullptr;
+}
+
+Outcome PmixClient::get(const char* key, char* out, size_t capacity, int owner) {
+  reason_[0] = '\0';
+  if (!joined_) return Outcome::launcher_lost;
+  pmix::Status status = pmix::success;
+  pmix::Value* const value = ask(key, owner, status);
+  // The names of "no" differ between versions and data stores; a lost server shows at the fence.
+  if (!value) return say_no(Outcome::not_found, status);
   Outcome outcome = Outcome::bad_reply;
   if (value->type == pmix::type_string && value->data.string) {
     const size_t size = strlen(value->data.string);
@@ -171,11 +218,13 @@ Outcome PmixClient::get(const char* key, char* out, size_t capacity, int owner) 
 }
 
 Outcome PmixClient::fence() {
+  reason_[0] = '\0';
   if (!joined_) return Outcome::launcher_lost;
-  if (pmix_.commit() != pmix::success) return Outcome::refused;
+  pmix::Status status = pmix_.commit();
+  if (status != pmix::success) return say_no(Outcome::refused, status);
   const pmix::Info collect = yes("pmix.collect");
-  return pmix_.fence(nullptr, 0, &collect, 1) == pmix::success ? Outcome::ok
-                                                               : Outcome::launcher_lost;
+  status = pmix_.fence(nullptr, 0, &collect, 1);
+  return status == pmix::success ? Outcome::ok : say_no(Outcome::launcher_lost, status);
 }
 
 int PmixClient::node_of(int rank) const {

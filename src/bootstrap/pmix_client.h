@@ -27,7 +27,9 @@ class PmixClient {
   // wrong_launcher: the library is not there or its server does not answer; reason() says which.
   Outcome join(PmixIdentity& identity);
   Outcome put(const char* key, const char* value);
-  Outcome get(const char* key, char* value, size_t capacity, int owner) const;
+  // With an owner known, the key must be one that this rank puts, fence or no fence: else the
+  // server may wait for it, up to its time limit.
+  Outcome get(const char* key, char* value, size_t capacity, int owner);
   Outcome fence();
   void abort(int exit_code, const char* message) const;
   void finalize();
@@ -36,12 +38,15 @@ class PmixClient {
   int node_of(int rank) const;
 
   bool joined() const { return joined_; }
+  // The library's own word for why the last call failed; "" if it has none.
   const char* reason() const { return reason_; }
   // The job's name among all jobs of its launcher.
   const char* name_space() const { return self_.name_space; }
 
  private:
   bool load();
+  Outcome say_no(Outcome outcome, pmix::Status status);
+  pmix::Value* ask(const char* key, int owner, pmix::Status& status) const;
   bool get_number(uint32_t rank, const char* key, int& number) const;
   pmix::Process process(uint32_t rank) const;
 

@@ -67,10 +67,12 @@ Outcome Process::open_memory() {
   }
   if (opened == Outcome::ok) {
     shm::Node& node = engine_->node;
-    const Outcome joined = node.join(node_place_, engine_->handoff.bell());
+    node.join(node_place_, engine_->handoff.bell());
     (void)engine_->handoff.listen(node.name_of(node_place_).c_str());  // without it: the pipe alone
-    return joined;
+    return opened;
   }
+  // Whoever is not in the memory has put this: the first rank asks for it, and some launchers wait
+  // for a key that is not there.
   if (node_place_ != 0 && opened != Outcome::peer_lost) {
     base::Text<bootstrap::key_max> own;
     own << refused_key << rank();
@@ -127,10 +129,10 @@ Outcome Process::go_on_without(uint32_t local) {
   key << "headway-card-" << peer;
   char text[bootstrap::value_max];
   Card card;
-  if (bootstrap.get(key.c_str(), text, sizeof text, peer) != bootstrap::Outcome::ok ||
-      !read_card(text, card)) {
+  if (bootstrap.get(key.c_str(), text, sizeof text, peer) != bootstrap::Outcome::ok) {
     return fail(Outcome::no_route, bootstrap.explanation());
   }
+  if (!read_card(text, card)) return fail(Outcome::bad_data, "a rank published a broken card");
   return reach_by_network(peer, card.network);
 }
 

@@ -139,7 +139,7 @@ Outcome Node::attach(const char* key, uint32_t ranks) {
   return Outcome::ok;
 }
 
-Outcome Node::join(uint32_t local_rank, const base::Doorbell& bell) {
+void Node::join(uint32_t local_rank, const base::Doorbell& bell) {
   self_ = local_rank;
   // Where Yama restricts tracing, this lets the other ranks of the node copy from our memory.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -148,7 +148,6 @@ Outcome Node::join(uint32_t local_rank, const base::Doorbell& bell) {
   page.pid.store(getpid(), std::memory_order_relaxed);
   page.bell_fd.store(bell.write_fd(), std::memory_order_relaxed);
   page.ready.store(1, std::memory_order_release);
-  return Outcome::ok;
 }
 
 base::Text<64> Node::name_of(uint32_t local) const {

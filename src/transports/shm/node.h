@@ -61,7 +61,7 @@ class Node {
   // Every rank, after create or attach: fills its page. `bell` lives as long as the node, and
   // should listen to name_of(self()): by it this rank calls, and is called, where a bell cannot be
   // opened.
-  Outcome join(uint32_t local_rank, const base::Doorbell& bell);
+  void join(uint32_t local_rank, const base::Doorbell& bell);
   // The name of a rank's bell, which no other process has: made of the segment's cookie.
   base::Text<64> name_of(uint32_t local) const;
   // Whether that rank has joined: certain once all have had their chance (a fence of the job).

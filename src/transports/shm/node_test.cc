@@ -149,7 +149,7 @@ TEST(Node, ThoseWhoJoinedGoOnWithoutTheOthers) {
     ASSERT_EQ(i == 0 ? nodes[i].create(all, key, sizeof key) : nodes[i].attach(key, all),
               Outcome::ok);
     ASSERT_EQ(bells[i].create(), Outcome::ok);
-    ASSERT_EQ(nodes[i].join(members[i], bells[i]), Outcome::ok);
+    nodes[i].join(members[i], bells[i]);
   }
   for (uint32_t place = 0; place < all; ++place) {
     EXPECT_EQ(nodes[3].has_joined(place), place != 1 && place != 4) << place;
