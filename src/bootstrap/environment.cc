@@ -92,13 +92,6 @@ bool read_proc(long pid, const char* name, char* out, size_t room) {
   return got > 0;
 }
 
-long parent_of(long pid) {
-  char text[512];
-  if (!read_proc(pid, "stat", text, sizeof text)) return 0;
-  const char* const behind_name = strrchr(text, ')');  // "PID (NAME) STATE PARENT ..."
-  return behind_name && strlen(behind_name) > 4 ? strtol(behind_name + 4, nullptr, 10) : 0;
-}
-
 // True if the process was started with NAME=value.
 bool was_started_with(long pid, const char* entry) {
   char path[64];
@@ -191,6 +184,13 @@ int pmix_job_size() {
 }
 
 }  // namespace
+
+long parent_of(long pid) {
+  char text[512];
+  if (!read_proc(pid, "stat", text, sizeof text)) return 0;
+  const char* const behind_name = strrchr(text, ')');  // "PID (NAME) STATE PARENT ..."
+  return behind_name && strlen(behind_name) > 4 ? strtol(behind_name + 4, nullptr, 10) : 0;
+}
 
 Environment read_environment() {
   if (is_set("PMI_FD")) return read_pmi_fd();

@@ -31,4 +31,7 @@ Environment read_environment();
 // may call system()), unless a launcher in between sets the variables anew.
 void mark_environment_used();
 
+// The process that started another one, or has taken it up; 0 where /proc does not tell.
+long parent_of(long pid);
+
 }  // namespace headway::bootstrap

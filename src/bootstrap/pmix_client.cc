@@ -7,6 +7,8 @@
 #include <initializer_list>
 #include <unistd.h>
 
+#include "bootstrap/environment.h"
+
 namespace headway::bootstrap {
 namespace {
 
@@ -39,21 +41,6 @@ void* open_library_of(long pid) {
   }
   fclose(maps);
   return library;
-}
-
-// -1 where /proc does not tell.
-long parent_of(long pid) {
-  char path[64], text[512];
-  snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-  FILE* const file = fopen(path, "re");
-  if (!file) return -1;
-  const size_t size = fread(text, 1, sizeof text - 1, file);
-  fclose(file);
-  text[size] = '\0';
-  // The name before it is in brackets, and may hold some itself.
-  const char* const behind = strrchr(text, ')');
-  long parent = -1;
-  return behind && sscanf(behind + 1, " %*c %ld", &parent) == 1 ? parent : -1;
 }
 
 // The library that the launcher itself uses surely speaks with its server; another version, though

@@ -23,7 +23,13 @@ constexpr uint32_t unwatch_after = 32;  // waits one after the other that needed
 constexpr int long_sleep_ms = 100;      // a safety net, and no wake-up of its own
 constexpr size_t thread_stack = 256 << 10;
 
-enum Source : uint64_t { source_bell = 1, source_sockets = 2, source_timer = 3, source_faults = 4 };
+enum Source : uint64_t {
+  source_bell = 1,
+  source_sockets = 2,
+  source_timer = 3,
+  source_faults = 4,
+  source_deaths = 5
+};
 
 long futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const timespec* timeout) {
   return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
@@ -92,6 +98,12 @@ bool Handoff::listen(const char* name) {
 
 Outcome Handoff::watch_faults(int fd) {
   return add_to(outer_, fd, EPOLLIN, source_faults) ? Outcome::ok : Outcome::no_resource;
+}
+
+Outcome Handoff::watch_deaths(int fd, void (*notice)()) {
+  notice_death_ = notice;
+  const int epoll = with_thread_ ? outer_ : inner_;
+  return add_to(epoll, fd, EPOLLIN, source_deaths) ? Outcome::ok : Outcome::no_resource;
 }
 
 void Handoff::stop() {
@@ -359,8 +371,8 @@ void Handoff::sleep(int timeout_ms) {
   driver = Driver::nobody;
   show_waiting(false);
   let_go();
-  epoll_event events[3];
-  int count = epoll_wait(inner_, events, 3, timeout_ms);
+  epoll_event events[4];
+  int count = epoll_wait(inner_, events, 4, timeout_ms);
   enter_contended();
   driver = Driver::waiting;
   show_waiting(poller_ != 0);
@@ -368,10 +380,11 @@ void Handoff::sleep(int timeout_ms) {
   refresh_quiet();
   if (is_armed_) disarm();
   // A ring that came after the time-out is not a lost one.
-  if (count == 0) count = epoll_wait(inner_, events, 3, 0);
+  if (count == 0) count = epoll_wait(inner_, events, 4, 0);
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u64 == source_bell) drain();
     if (events[i].data.u64 == source_timer) take_reminder();
+    if (events[i].data.u64 == source_deaths) notice_death_();
   }
   // Short sleeps end by themselves while something is on its way.
   if (count == 0 && timeout_ms >= long_sleep_ms && work_->advance()) ++counters.late_wakes;
@@ -405,6 +418,10 @@ void Handoff::run_thread() {
     const int count = epoll_wait(outer_, &event, 1, -1);
     if (count < 0 && errno != EINTR) return;
     if (count <= 0 || stop_.load(std::memory_order_acquire)) continue;
+    if (event.data.u64 == source_deaths) {
+      notice_death_();
+      continue;
+    }
     if (event.data.u64 == source_faults) {
       work_->faults();
       if (!work_->is_awaited()) continue;

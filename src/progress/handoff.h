@@ -69,6 +69,9 @@ class Handoff {
   Outcome watch(int sockets);
   // The message thread looks at this one always, also while the engine is taken.
   Outcome watch_faults(int fd);
+  // `notice` is called when this one is readable: by the message thread, without the engine, also
+  // while it is taken; where there is none, by a thread that sleeps, with it.
+  Outcome watch_deaths(int fd, void (*notice)());
   // Others may call this name where they cannot open the bell; before threads of the program come.
   // False: that way is not to be had.
   bool listen(const char* name);
@@ -211,6 +214,7 @@ class Handoff {
   std::atomic<uint32_t>* armed_ = nullptr;
   std::atomic<uint32_t>* waiting_ = nullptr;
   Work* work_ = nullptr;
+  void (*notice_death_)() = nullptr;
   alignas(64) std::atomic<uint32_t> contenders_{0};
   std::atomic<uint32_t> kick_{0};
   std::atomic<uint32_t> epoch_{0};  // futex of the parked threads

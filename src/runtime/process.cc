@@ -399,6 +399,7 @@ Outcome Process::finalize() {
       },
       nullptr);
   barrier(leftovers);
+  say_goodbye();
   leftovers.tell_messages();
   engine_->finish(finish_timeout_us);
   engine_->handoff.leave();
@@ -406,6 +407,7 @@ Outcome Process::finalize() {
   engine_->handoff.stop();
   write_counters();
   engine_->stop_guard();
+  deaths_.stop();
   engine_->node.detach();
   bootstrap.close();
   return Outcome::ok;
@@ -416,6 +418,11 @@ void Process::abort(int code, const char* story, const char* reason) {
     base::Text<1024> line;
     line << "headway: rank " << rank() << " on " << host_ << ": " << story << "\n";
     line.write_to(2);
+  }
+  // Where the launcher does not end them, the others of this node see this rank's end.
+  if (!forked && engine_ && engine_->node.active()) {
+    engine_->node.tell_end({uint32_t(rank()), code & 255 ? code & 255 : 1, true});
+    if (story) (void)engine_->node.claim_story();
   }
   // After MPI_Finalize the launcher hears of it by the exit code, and says it once.
   if (!forked && state.load() != State::after) bootstrap.abort(code, reason);
@@ -454,6 +461,7 @@ void Process::after_fork_in_child() {
   instance.forked = true;
   instance.engine_->stop_guard();
   instance.engine_->handoff.abandon();
+  instance.deaths_.stop();
   if (instance.network_) instance.engine_->tcp.abandon();
   instance.state.store(State::after, std::memory_order_release);
   instance.world.store(State::after, std::memory_order_release);

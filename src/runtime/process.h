@@ -11,6 +11,7 @@
 #include "bootstrap/bootstrap.h"
 #include "objects/registry.h"
 #include "protocols/engine.h"
+#include "runtime/deaths.h"
 #include "settings/options.h"
 #include "waiting/waiter.h"
 
@@ -81,6 +82,11 @@ class Process {
   Outcome settle_memory(Outcome opened);
   Outcome go_on_without(uint32_t local);
   void tell_missing(uint32_t missing, uint32_t first);
+  // process_deaths.cc
+  void watch_neighbours();
+  void say_goodbye();
+  static void notice_death();
+  [[noreturn]] void end_after(uint32_t local);
   Outcome connect_network();
   Outcome make_world();
   void barrier(Leftovers& leftovers);
@@ -103,7 +109,9 @@ class Process {
   bool some_node_shares_ = false;  // somewhere in the job; all ranks agree
   uint32_t machine_ranks_ = 1;     // ranks on this machine, all simulated hosts together
   uint32_t machine_cores_ = 1;
-  bool network_ = false;  // the listener is up
+  Deaths deaths_;
+  std::atomic<bool> watches_{false};  // an end without goodbye is a death
+  bool network_ = false;              // the listener is up
   bool remote_peers_ = false;
   unsigned char secret_[16] = {};
   uint64_t contexts_ = 0;

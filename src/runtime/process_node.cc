@@ -118,7 +118,9 @@ Outcome Process::settle_memory(Outcome opened) {
   node_place_ = uint32_t(own - members.begin());
   for (uint32_t i = 0; i < count; ++i) (*node_ranks_)[i] = (*node_ranks_)[members[i]];
   if (!node_ranks_->resize(count)) return fail(Outcome::no_memory, "no memory at the start");
-  if (count > 1) engine_->use_node(node_ranks_->data(), count);
+  if (count == 1) return Outcome::ok;
+  engine_->use_node(node_ranks_->data(), count);
+  watch_neighbours();
   return Outcome::ok;
 }
 

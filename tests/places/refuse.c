@@ -12,6 +12,7 @@
 
 static int is_refused(void) {
   const char* rank = getenv("PMI_RANK");
+  if (!rank) rank = getenv("PMIX_RANK");
   const char* list = getenv("REFUSED");
   while (rank && list && *list) {
     char* rest;

@@ -24,7 +24,19 @@ struct Head {
   uint64_t magic;
   uint64_t cookie;
   uint32_t ranks;
+  std::atomic<uint32_t> story_claimed;
+  std::atomic<uint64_t> end;  // how the job ends: see packed(); 0: it does not yet
 };
+constexpr uint64_t end_told = uint64_t(1) << 40;
+
+uint64_t packed(const Ended& ended) {
+  return (uint64_t(ended.rank) + 1) | uint64_t(ended.code & 255) << 32 |
+         (ended.is_told ? end_told : 0);
+}
+
+Ended unpacked(uint64_t word) {
+  return {uint32_t(word) - 1, int(word >> 32 & 255), (word & end_told) != 0};
+}
 constexpr uint64_t head_magic = 0x4865616477617931;  // "Headway1"
 
 Shape shape_for(uint32_t ranks) {
@@ -97,7 +109,9 @@ Outcome Node::create(uint32_t ranks, char* key, size_t room) {
     return mapped;
   }
   auto* head = reinterpret_cast<Head*>(memory_);
-  *head = {head_magic, random_cookie(), ranks};
+  head->magic = head_magic;  // all else is zero in new memory
+  head->cookie = random_cookie();
+  head->ranks = ranks;
   base::Text<128> text;
   text << getpid() << ":" << fd << ":" << head->cookie;
   if (text.size() + 1 > room) return Outcome::internal;
@@ -157,6 +171,25 @@ base::Text<64> Node::name_of(uint32_t local) const {
   name.hex(reinterpret_cast<const Head*>(memory_)->cookie)
       << "-" << size_t(page - memory_) / page_bytes;
   return name;
+}
+
+Ended Node::tell_end(Ended ended) {
+  auto& end = reinterpret_cast<Head*>(memory_)->end;
+  uint64_t before = 0;
+  const uint64_t mine = packed(ended);
+  // All that it says is in the word.
+  return unpacked(end.compare_exchange_strong(before, mine, std::memory_order_relaxed) ? mine
+                                                                                       : before);
+}
+
+bool Node::is_ending_by_death() const {
+  const uint64_t word = reinterpret_cast<const Head*>(memory_)->end.load(std::memory_order_relaxed);
+  return word != 0 && !unpacked(word).is_told;
+}
+
+bool Node::claim_story() {
+  return reinterpret_cast<Head*>(memory_)->story_claimed.exchange(1, std::memory_order_relaxed) ==
+         0;
 }
 
 // Pages stay where they are; rings are as many as there are pairs now.

@@ -40,9 +40,17 @@ struct ProcessPage {
   std::atomic<int32_t> pid;
   std::atomic<int32_t> bell_fd;
   std::atomic<uint32_t> no_pull;  // nobody may read this process's memory
+  std::atomic<uint32_t> left;     // it may end now, and is missed by nobody
   alignas(64) std::atomic<uint64_t> senders[max_ranks / 64];
 };
 static_assert(sizeof(ProcessPage) <= 4096);
+
+// Why the job ends, as its ranks on this node tell each other: the first word counts.
+struct Ended {
+  uint32_t rank = 0;     // of the job
+  int code = 0;          // for all of them
+  bool is_told = false;  // it said so itself, and was not found dead
+};
 
 struct Counters {
   base::Counter rings;   // pairs that talk
@@ -72,6 +80,19 @@ class Node {
   // them call this with the same ascending list, and number i is from now on who was members[i].
   void keep(const uint32_t* members, uint32_t count);
   void detach();
+
+  // This rank needs no other and is needed by none: its end is no death.
+  void say_goodbye() { own().left.store(1, std::memory_order_release); }  // pairs with has_left
+  bool has_left(uint32_t local) const {
+    return pages_[local]->left.load(std::memory_order_acquire) != 0;
+  }
+  int pid_of(uint32_t local) const { return pages_[local]->pid.load(std::memory_order_relaxed); }
+  // The job ends as `ended` says, unless somebody said otherwise before. What counts is returned.
+  Ended tell_end(Ended ended);
+  // Somebody was found dead, and the launcher did nothing about it.
+  bool is_ending_by_death() const;
+  // True for the first rank of the node that asks: it tells the user.
+  bool claim_story();
 
   bool active() const { return memory_ != nullptr; }
   bool owns(const void* address) const { return address >= memory_ && address < memory_ + bytes_; }

@@ -27,7 +27,7 @@ struct House {
       EXPECT_EQ(i == 0 ? nodes[i]->create(ranks, key, sizeof key) : nodes[i]->attach(key, ranks),
                 Outcome::ok);
       EXPECT_EQ(bells[i].create(), Outcome::ok);
-      EXPECT_EQ(nodes[i]->join(i, bells[i]), Outcome::ok);
+      nodes[i]->join(i, bells[i]);
     }
   }
   ~House() {
