@@ -168,16 +168,20 @@ uint32_t Neighbourhood::machine_cores() const {
   return cores ? cores : 1;
 }
 
-void make_secret(unsigned char (&secret)[16], char (&text)[33]) {
+bool make_secret(unsigned char (&secret)[16], char (&text)[33]) {
   if (getrandom(secret, sizeof secret, 0) != ssize_t(sizeof secret)) {
-    uint64_t weak[2] = {uint64_t(getpid()), reinterpret_cast<uintptr_t>(&secret)};
-    memcpy(secret, weak, sizeof weak);
+    // Kernels and filters without the call have the file. One that can be guessed is no secret.
+    const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, secret, sizeof secret);
+    if (fd >= 0) close(fd);
+    if (n != ssize_t(sizeof secret)) return false;
   }
   for (size_t i = 0; i < 16; ++i) {
     text[2 * i] = "0123456789abcdef"[secret[i] >> 4];
     text[2 * i + 1] = "0123456789abcdef"[secret[i] & 15];
   }
   text[32] = '\0';
+  return true;
 }
 
 bool read_secret(const char* text, unsigned char (&secret)[16]) {

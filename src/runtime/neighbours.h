@@ -59,8 +59,8 @@ class Neighbourhood {
   base::Vec<uint64_t> nodes_;  // of all cards
 };
 
-// 16 random bytes and their text in hex.
-void make_secret(unsigned char (&secret)[16], char (&text)[33]);
+// 16 random bytes and their text in hex. False: the system has none.
+[[nodiscard]] bool make_secret(unsigned char (&secret)[16], char (&text)[33]);
 [[nodiscard]] bool read_secret(const char* text, unsigned char (&secret)[16]);
 
 tcp::Config tcp_config(const settings::Settings& settings, uint32_t rank, uint32_t size);

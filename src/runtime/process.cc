@@ -220,7 +220,9 @@ Outcome Process::find_neighbours() {
 Outcome Process::publish() {
   if (bootstrap.rank() == 0) {
     char text[2 * sizeof secret_ + 1];
-    make_secret(secret_, text);
+    if (!make_secret(secret_, text)) {
+      return fail(Outcome::no_resource, "the system gives no random bytes for the job's secret");
+    }
     if (bootstrap.put("headway-secret", text) != bootstrap::Outcome::ok) {
       return fail(Outcome::no_route, bootstrap.explanation());
     }
@@ -279,7 +281,7 @@ Outcome Process::read_cards() {
       !read_secret(text, secret_)) {
     return fail(Outcome::no_route, "the job's secret could not be read from the launcher");
   }
-  if (network_) engine_->tcp.set_secret(secret_);
+  if (network_) engine_->tcp.set_secret(secret_, bootstrap.job().job_id);
   return Outcome::ok;
 }
 
@@ -320,6 +322,7 @@ Outcome Process::connect_network() {
          << "); see ulimit -n for descriptors, ip link for interfaces";
     return fail(Outcome::no_route, text.c_str());
   }
+  engine_->tcp.settle();
   return engine_->use_tcp();
 }
 

@@ -38,8 +38,10 @@ TEST(Stranger, RightProtocolWrongDetails) {
     void (*spoil)(Hello&);
   };
   const Case cases[] = {
-      {Verdict::other_job, [](Hello& h) { h.secret[15] ^= 1; }},
-      {Verdict::other_job, [](Hello& h) { memset(h.secret, 0, 16); }},
+      {Verdict::other_job, [](Hello& h) { h.seal.bytes[31] ^= 1; }},
+      {Verdict::other_job, [](Hello& h) { h.seal = {}; }},
+      {Verdict::other_job, [](Hello& h) { h.nonce.bytes[0] ^= 1; }},
+      {Verdict::other_job, [](Hello& h) { ++h.attempt; }},
       {Verdict::other_rank, [](Hello& h) { h.to = 0; }},
       {Verdict::other_rank, [](Hello& h) { h.from = 1; }},
       {Verdict::other_rank, [](Hello& h) { h.from = 2; }},
@@ -52,6 +54,7 @@ TEST(Stranger, RightProtocolWrongDetails) {
     Raw raw = connect_to(port_of(b));
     Hello hello = hello_of(a, 1);
     each.spoil(hello);
+    if (each.verdict == Verdict::other_rank) hello.seal = seal_hello(key_of(a), hello);
     raw.say(&hello, sizeof hello);
     const Answer answer = read_answer(raw, {&b});
     EXPECT_EQ(answer.magic, answer_magic);
@@ -100,8 +103,9 @@ TEST(Stranger, HelloByteByByteIsStillHeard) {
     raw.say(reinterpret_cast<const char*>(&hello) + i, 1);
     b.tcp.reap(1 << 20);
   }
-  EXPECT_EQ(read_answer(raw, {&b}).verdict, Verdict::accept);
-  confirm(raw);
+  const Answer answer = read_answer(raw, {&b});
+  EXPECT_EQ(answer.verdict, Verdict::accept);
+  confirm(raw, a, hello, answer);
   EXPECT_TRUE(drive({&b}, [&] { return b.tcp.writable(0); }));
 }
 
@@ -114,8 +118,9 @@ TEST(Member, GarbageFramesEndTheConnection) {
     Raw raw = connect_to(port_of(b));
     const Hello hello = hello_of(a, 1);
     raw.say(&hello, sizeof hello);
-    EXPECT_EQ(read_answer(raw, {&b}).verdict, Verdict::accept);
-    confirm(raw);
+    const Answer answer = read_answer(raw, {&b});
+    EXPECT_EQ(answer.verdict, Verdict::accept);
+    confirm(raw, a, hello, answer);
     FrameHeader header;
     header.kind = kind == 0 ? uint8_t(1) : kind == 1 ? goodbye_kind : uint8_t(77);
     header.length = kind == 0 ? b.config.max_body + 1 : kind == 1 ? 5 : 0;

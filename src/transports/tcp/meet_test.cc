@@ -20,17 +20,6 @@ TEST(Judge, TheLowerRanksHelloWins) {
   EXPECT_EQ(judge(headway::tcp::Pair::gone, 1, 0), Verdict::gone);
 }
 
-TEST(Judge, SecretsDifferInAnyByte) {
-  unsigned char a[16], b[16];
-  for (int i = 0; i < 16; ++i) a[i] = b[i] = (unsigned char)(i * 7);
-  EXPECT_TRUE(same_secret(a, b));
-  for (unsigned char& byte : b) {
-    byte ^= 0x80;
-    EXPECT_FALSE(same_secret(a, b));
-    byte ^= 0x80;
-  }
-}
-
 // Three ranks in one thread; every step is a push or a reap of a random one. Whatever the order,
 // each pair ends with one connection, nothing is lost and the order is kept.
 TEST(Race, RandomInterleavings) {
@@ -119,10 +108,7 @@ TEST(Race, HigherRankCrossesALowerOneThatHasCommitted) {
   ASSERT_EQ(low.tcp.set_card(1, card_for(low, fake.port).c_str()), Outcome::ok);
   EXPECT_EQ(low.send(1, "x"), Push::full);
   Raw dialled = fake.accept_from({&low});
-  Hello hello;
-  drive({&low}, [&] {
-    return recv(dialled.fd, &hello, sizeof hello, MSG_DONTWAIT | MSG_PEEK) == sizeof hello;
-  });
+  const Hello hello = read_hello(dialled, {&low});
   EXPECT_EQ(hello.magic, hello_magic);
   // Now low has committed itself. The higher rank's own Hello must be turned away ...
   Raw crossing = connect_to(port_of(low));
@@ -131,8 +117,7 @@ TEST(Race, HigherRankCrossesALowerOneThatHasCommitted) {
   EXPECT_EQ(read_answer(crossing, {&low}).verdict, Verdict::crossed);
   EXPECT_TRUE(drive({&low}, [&] { return crossing.ended(); }));
   // ... and low's accepted.
-  Answer yes;
-  yes.magic = answer_magic;
+  const Answer yes = answer_to(hello, high);
   dialled.say(&yes, sizeof yes);
   EXPECT_TRUE(drive({&low}, [&] { return low.tcp.writable(1); }));
 }
@@ -147,13 +132,9 @@ TEST(Race, TheDialThatLosesEndsByAReset) {
     ASSERT_EQ(high.tcp.set_card(0, card_for(high, fake.port).c_str()), Outcome::ok);
     EXPECT_EQ(high.send(0, "x"), Push::full);
     const Raw dialled = fake.accept_from({&high});
-    Hello hello;
-    drive({&high},
-          [&] { return recv(dialled.fd, &hello, sizeof hello, MSG_DONTWAIT) == sizeof hello; });
+    const Hello hello = read_hello(dialled, {&high});
     if (answered) {  // the lower rank has turned the dial away and closed its end
-      Answer no;
-      no.magic = answer_magic;
-      no.verdict = Verdict::crossed;
+      const Answer no = answer_to(hello, low, Verdict::crossed);
       dialled.say(&no, sizeof no);
       EXPECT_EQ(shutdown(dialled.fd, SHUT_WR), 0);
     } else {  // its own Hello is there first
@@ -217,8 +198,9 @@ TEST(Vanish, AfterConfirmTheRankIsLost) {
   Raw raw = connect_to(port_of(b));
   const Hello hello = hello_of(a, 1);
   raw.say(&hello, sizeof hello);
-  EXPECT_EQ(read_answer(raw, {&b}).verdict, Verdict::accept);
-  confirm(raw);
+  const Answer answer = read_answer(raw, {&b});
+  EXPECT_EQ(answer.verdict, Verdict::accept);
+  confirm(raw, a, hello, answer);
   FrameHeader half;
   half.length = 10'000;
   raw.say(&half, sizeof half);
@@ -243,9 +225,7 @@ TEST(Vanish, AcceptorThatHangsUpIsDialledAgain) {
     if (stage == 2) dialled.say("short", 5);
   }
   Raw dialled = fake.accept_from({&a});
-  Answer yes;
-  yes.magic = answer_magic;
-  dialled.say(&yes, sizeof yes);
+  take(dialled, b, {&a});
   EXPECT_TRUE(drive({&a}, [&] { return a.tcp.writable(1); }));
   EXPECT_TRUE(a.losses.empty());
 }

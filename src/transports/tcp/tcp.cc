@@ -46,6 +46,7 @@ bool watch(int epoll, int fd, uint64_t mark) {
 Outcome Tcp::Impl::open(const Config& c, Receiver* r) {
   config = c;
   receiver = r;
+  key = key_of(config.secret, config.job);
   if (!list_own(config.interface, own, scope, explanation)) return Outcome::no_route;
   explanation = Line();
   own.host = host_identity();
@@ -81,6 +82,9 @@ Outcome Tcp::Impl::listen_on() {
     if (listener < 0) continue;
     const int off = 0;
     if (family == AF_INET6) setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    // For settle(), which may want a second one at the same port.
+    const int on = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (bind(listener, where.raw(), where.length) == 0 && listen(listener, 4096) == 0) {
       SocketAddress bound;
       bound.length = sizeof bound.storage;
@@ -102,6 +106,30 @@ Outcome Tcp::Impl::listen_on() {
   }
   if (!explanation.length) explanation.add("no TCP socket: ").add(error_words(errno));
   return Outcome::no_resource;
+}
+
+// The port stays, and so do those who have dialled already: the new listener stands before the old
+// one goes, and what waits at the old one is taken first.
+void Tcp::Impl::keep_to_loopback() {
+  if (own.count <= 1 || peers_elsewhere) return;  // a single address is bound to already
+  const Address* here = nullptr;
+  for (size_t i = 0; i < own.count && !here; ++i) {
+    if (own.addresses[i].reach == Reach::loopback) here = &own.addresses[i];
+  }
+  if (!here) return;
+  const SocketAddress where = socket_address(*here, own.port, 0);
+  int narrow = socket(here->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  const int on = 1;
+  if (narrow < 0 || setsockopt(narrow, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
+      bind(narrow, where.raw(), where.length) != 0 || listen(narrow, 4096) != 0 ||
+      !watch(epoll, narrow, listener_mark)) {
+    close_fd(narrow);
+    return;
+  }
+  while (accept_all()) {
+  }
+  close_fd(listener);
+  listener = narrow;
 }
 
 bool Tcp::Impl::reap(uint64_t budget) {
@@ -302,6 +330,7 @@ size_t Tcp::card(char* out, size_t room) const {
 Outcome Tcp::set_card(uint32_t peer, const char* card) {
   Card read;
   if (!impl_ || peer >= impl_->config.size || !read_card(card, read)) return Outcome::bad_argument;
+  impl_->peers_elsewhere |= !read.host || read.host != impl_->own.host;
   Peer& each = impl_->peers[peer];
   const size_t size = strlen(card) + 1;
   char* copy = static_cast<char*>(base::heap_allocate(size));
@@ -311,6 +340,10 @@ Outcome Tcp::set_card(uint32_t peer, const char* card) {
   each.card = copy;
   each.card_size = uint16_t(size);
   return Outcome::ok;
+}
+
+void Tcp::settle() {
+  if (active()) impl_->keep_to_loopback();
 }
 
 Push Tcp::push(uint32_t peer, const FrameHeader& header, const void* head, size_t n,

@@ -16,7 +16,8 @@ namespace headway::tcp {
 struct Config {
   uint32_t rank = 0;
   uint32_t size = 1;
-  unsigned char secret[16] = {};  // opens every connection of this job
+  unsigned char secret[16] = {};  // proves to ranks of this job that one is of it
+  const char* job = "";           // its name
   const char* interface = "";     // HEADWAY_TCP_INTERFACE
   uint64_t connect_timeout_us = 10'000'000;
   uint32_t max_body = 1u << 20;  // a longer body in a frame is garbage
@@ -68,9 +69,12 @@ class Tcp {
   // Text that other ranks need to reach this one (addresses as numbers and port), NUL-terminated.
   size_t card(char* out, size_t room) const;
   // The job's secret, if it came after start(); before the first reap() and push().
-  void set_secret(const unsigned char (&secret)[16]);
+  void set_secret(const unsigned char (&secret)[16], const char* job);
   // The card of a peer, known before the first push to it. Copied.
   Outcome set_card(uint32_t peer, const char* card);
+  // All cards are set. Where every peer is on this host, nobody else can reach the listener from
+  // now on.
+  void settle();
 
   // Sends a frame: header, then header.length bytes of body: first `n` bytes at `head`, then the
   // Feed's (feed may be null; n + feed->length == header.length). While a connection comes up, or

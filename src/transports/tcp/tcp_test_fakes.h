@@ -101,15 +101,53 @@ inline std::string card_for(const TestNode& node, uint16_t port, const char* add
          (addresses ? addresses : card.substr(second + 1));
 }
 
+inline base::HmacKey key_of(const TestNode& node) {
+  return key_of(node.config.secret, node.config.job);
+}
+
+// What a rank that knows the secret would say: an attempt later than all of the node's own.
 inline Hello hello_of(const TestNode& from, uint32_t to) {
+  static uint64_t attempts = 1 << 20;
   Hello hello;
   hello.magic = hello_magic;
   hello.version = protocol_version;
   hello.from = from.config.rank;
   hello.to = to;
   hello.size = from.config.size;
-  memcpy(hello.secret, from.config.secret, sizeof hello.secret);
+  hello.attempt = ++attempts;
+  hello.seal = seal_hello(key_of(from), hello);
   return hello;
+}
+
+// A rank's Hello to a fake of `peer`.
+inline Hello read_hello(const Raw& raw, const Nodes& nodes) {
+  Hello hello = {};
+  size_t have = 0;
+  drive(nodes, [&] {
+    const ssize_t n =
+        recv(raw.fd, reinterpret_cast<char*>(&hello) + have, sizeof hello - have, MSG_DONTWAIT);
+    if (n > 0) have += size_t(n);
+    return have == sizeof hello || n == 0;
+  });
+  EXPECT_EQ(have, sizeof hello);
+  return hello;
+}
+
+// The right answer to it by who knows the secret of `job`.
+inline Answer answer_to(const Hello& hello, const TestNode& job,
+                        Verdict verdict = Verdict::accept) {
+  Answer answer;
+  answer.magic = answer_magic;
+  answer.verdict = verdict;
+  answer.nonce.bytes[3] = 7;
+  answer.seal = seal_answer(key_of(job), hello, answer);
+  return answer;
+}
+
+// Reads the Hello and says yes.
+inline void take(const Raw& dialled, const TestNode& job, const Nodes& nodes) {
+  const Answer yes = answer_to(read_hello(dialled, nodes), job);
+  dialled.say(&yes, sizeof yes);
 }
 
 inline Answer read_answer(const Raw& raw, const Nodes& nodes) {
@@ -125,9 +163,10 @@ inline Answer read_answer(const Raw& raw, const Nodes& nodes) {
   return answer;
 }
 
-inline void confirm(const Raw& raw) {
-  Answer yes;
+inline void confirm(const Raw& raw, const TestNode& job, const Hello& hello, const Answer& answer) {
+  Confirm yes;
   yes.magic = confirm_magic;
+  yes.seal = seal_confirm(key_of(job), hello, answer.nonce);
   raw.say(&yes, sizeof yes);
 }
 

@@ -1,5 +1,5 @@
 // Tcp::Impl: everything behind tcp.h. Thread: holder of the engine. Owner: Tcp. Split over files:
-// tcp.cc (start, reap, finish), meet.cc (dialling, accepting, timers), send.cc, receive.cc.
+// tcp.cc (start, reap, finish), meet.cc (dialling, timers), accept.cc, send.cc, receive.cc.
 // Invariant: the Receiver is told of a loss only from inside reap(), never from inside push().
 #pragma once
 #include <sys/types.h>
@@ -18,11 +18,16 @@ inline constexpr uint32_t lowat_min = 16 << 10;  // of what may lie unsent in a 
 inline constexpr uint64_t tick_us = 100'000;
 inline constexpr uint8_t stranger_ticks = 50;  // 5 s of silence
 
+void set_link_options(int fd);
+
 struct Tcp::Impl {
   Config config;
   Receiver* receiver = nullptr;
   Counters counters;
   Line explanation;
+  base::HmacKey key;
+  uint64_t attempts = 0;  // Hellos said
+  uint64_t nonces = 0;    // made as an acceptor
 
   int epoll = -1;
   int listener = -1;
@@ -32,6 +37,7 @@ struct Tcp::Impl {
   bool finishing = false;
   uint32_t scope = 0;
   Card own;
+  bool peers_elsewhere = false;  // or where that is not known
 
   Peer* peers = nullptr;
   Meeting* meetings = nullptr;
@@ -47,6 +53,7 @@ struct Tcp::Impl {
   // tcp.cc
   Outcome open(const Config& c, Receiver* r);
   Outcome listen_on();
+  void keep_to_loopback();
   bool reap(uint64_t budget);
   bool reap_peer(uint32_t peer, uint64_t budget);
   bool serve(Link& link, uint32_t events, uint64_t& budget);
@@ -58,7 +65,7 @@ struct Tcp::Impl {
   void finish(uint64_t timeout_us);
   void release_all();
 
-  // meet.cc
+  // meet.cc and accept.cc
   Link* make_link(int fd, LinkState state);
   Meeting* meeting_of(uint32_t peer);
   void end_meeting(Meeting& meeting);
@@ -76,11 +83,14 @@ struct Tcp::Impl {
   bool greet(Link& link);  // connecting -> answer_wait
   bool hear_answer(Link& link);
   bool hear_hello(Link& link);
+  Verdict examine(const Hello& hello);
+  void welcome(Link& link);
   bool hear_confirm(Link& link);
   int hear(Link& link, size_t bytes);  // 1 whole, 0 not yet, -1 ended or failed (errno; 0: end)
   void dismiss(Link& stranger, bool garbage);
   void drop(Link& stranger);
   bool answer(Link& link, Verdict verdict);
+  bool answer_sealed(Link& link, Verdict verdict);
   void lose_tentative(Link& link);
   bool promote(Link& link);
   void arm_timer();

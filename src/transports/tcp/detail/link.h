@@ -59,6 +59,8 @@ struct Link {
   uint32_t receive_lowat = 1;
 
   // Handshake.
+  Hello hello;     // said, or heard and found right
+  Nonce answered;  // the acceptor's
   unsigned char greeting[sizeof(Hello)] = {};
   uint8_t greeting_have = 0;
   uint8_t ticks = 0;
@@ -98,6 +100,7 @@ struct Peer {
   char* card = nullptr;
   uint16_t card_size = 0;
   bool lost = false;
+  uint64_t heard[purposes] = {};  // the last attempt of its Hellos
 };
 
 }  // namespace headway::tcp

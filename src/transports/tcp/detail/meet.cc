@@ -1,6 +1,7 @@
-// Meeting: dialling, accepting, and the clock of both. Connections come up without anybody waiting
-// for them; the only limits are counted in ticks of a timer that runs while one is half made. A
-// tick counts once however late it is noticed, so a rank that computes does not time out.
+// Meeting: dialling, and the clock of it and of accepting (accept.cc). Connections come up without
+// anybody waiting for them; the only limits are counted in ticks of a timer that runs while one is
+// half made. A tick counts once however late it is noticed, so a rank that computes does not time
+// out.
 #include <cerrno>
 #include <netinet/tcp.h>
 #include <new>
@@ -23,7 +24,9 @@ void set_number(int fd, int level, int option, int value) {
   setsockopt(fd, level, option, &value, sizeof value);
 }
 
-void set_options(int fd) {
+}  // namespace
+
+void set_link_options(int fd) {
   set_number(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_number(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 16 << 10);
   // A host that vanishes without a word is noticed after two minutes.
@@ -32,6 +35,8 @@ void set_options(int fd) {
   set_number(fd, IPPROTO_TCP, TCP_KEEPINTVL, 10);
   set_number(fd, IPPROTO_TCP, TCP_KEEPCNT, 6);
 }
+
+namespace {
 
 // Whether time matters to it. A peer that took our Hello may compute for as long as it likes.
 bool ticking(const Meeting& meeting) {
@@ -50,6 +55,18 @@ bool is_final(const Candidate& candidate) {
     case EACCES:
     case EPERM:
     case EINVAL: return true;
+    default: return false;
+  }
+}
+
+// Somebody answered who is no rank, or not this one.
+bool is_stranger(const Candidate& candidate) {
+  if (candidate.error == EPROTO) return true;
+  switch (Verdict(candidate.reject)) {
+    case Verdict::other_job:
+    case Verdict::other_rank:
+    case Verdict::other_version:
+    case Verdict::stranger: return true;
     default: return false;
   }
 }
@@ -77,6 +94,8 @@ const char* verdict_words(Verdict verdict) {
     case Verdict::other_rank: return "another rank answered";
     case Verdict::other_version: return "another version of the library answered";
     case Verdict::gone: return "it has given up this rank";
+    case Verdict::stranger:
+      return "who answered does not know this job's secret, so it is no rank of it";
   }
   return "unknown answer";
 }
@@ -167,7 +186,7 @@ bool Tcp::Impl::start_attempt(Meeting& meeting) {
     candidate.error = errno;
     return false;
   }
-  set_options(fd);
+  set_link_options(fd);
   if (connect(fd, to.raw(), to.length) != 0 && errno != EINPROGRESS) {
     candidate.error = errno;
     ::close(fd);
@@ -227,7 +246,10 @@ bool Tcp::Impl::greet(Link& link) {
     hello.from = config.rank;
     hello.to = link.peer;
     hello.size = config.size;
-    memcpy(hello.secret, config.secret, sizeof hello.secret);
+    hello.attempt = ++attempts;
+    hello.nonce = make_nonce(key, config.rank, attempts);
+    hello.seal = seal_hello(key, hello);
+    link.hello = hello;
     const ssize_t n = send(link.fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n != ssize_t(sizeof hello)) error = n < 0 ? errno : EPIPE;
   }
@@ -263,9 +285,9 @@ bool Tcp::Impl::hear_answer(Link& link) {
   Meeting& meeting = *peers[link.peer].meeting;
   const int heard = hear(link, sizeof(Answer));
   if (heard == 0) return false;
-  if (heard < 0) {
+  const int error = heard < 0 && errno ? errno : ECONNRESET;
+  if (heard < 0 && link.greeting_have < oldest_answer) {
     // Somebody is there: a full acceptor closes whom it does not know yet.
-    const int error = errno ? errno : ECONNRESET;
     if (meeting.hangups < hangups_allowed) {
       ++meeting.hangups;
       meeting.ticks = 0;
@@ -274,165 +296,37 @@ bool Tcp::Impl::hear_answer(Link& link) {
     return true;
   }
   Answer answer;
-  memcpy(&answer, link.greeting, sizeof answer);
+  memcpy(static_cast<void*>(&answer), link.greeting, heard < 0 ? oldest_answer : sizeof answer);
   if (answer.magic != answer_magic) {
     ++counters.garbage;
     attempt_failed(meeting, EPROTO, Verdict::accept);
+    return true;
+  }
+  switch (answer.verdict) {
+    // Nobody need prove that we are none of his.
+    case Verdict::other_job:
+    case Verdict::other_rank:
+    case Verdict::other_version: attempt_failed(meeting, 0, answer.verdict); return true;
+    default: break;
+  }
+  if (heard < 0 || !base::same_digest(answer.seal, seal_answer(key, link.hello, answer))) {
+    ++counters.rejected;
+    attempt_failed(meeting, 0, Verdict::stranger);
     return true;
   }
   if (answer.verdict != Verdict::accept) {
     attempt_failed(meeting, 0, answer.verdict);
     return true;
   }
-  Answer confirm;
+  Confirm confirm;
   confirm.magic = confirm_magic;
+  confirm.seal = seal_confirm(key, link.hello, answer.nonce);
   const ssize_t n = send(link.fd, &confirm, sizeof confirm, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (n != ssize_t(sizeof confirm)) {
     attempt_failed(meeting, n < 0 ? errno : EPIPE, Verdict::accept);
     return true;
   }
   return promote(link);
-}
-
-bool Tcp::Impl::accept_all() {
-  bool moved = false;
-  for (int turn = 0; turn < 64; ++turn) {
-    SocketAddress from;
-    from.length = sizeof from.storage;
-    const int fd = accept4(listener, from.raw(), &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        // The listener would stay readable: look away until the next tick.
-        epoll_event none = {};
-        none.data.u64 = 1;
-        epoll_ctl(epoll, EPOLL_CTL_MOD, listener, &none);
-        listener_paused = true;
-        arm_timer();
-      }
-      break;
-    }
-    moved = true;
-    if (stranger_count >= max_strangers) make_room();
-    Link* link = make_link(fd, LinkState::hello_wait);
-    if (!link) break;
-    set_options(fd);
-    link->remote = from_socket(from, &link->remote_port);
-    link->next = strangers;
-    if (strangers) strangers->previous = link;
-    strangers = link;
-    ++stranger_count;
-    set_interest(*link, EPOLLIN);
-    hear_hello(*link);  // it usually lies there already
-  }
-  if (strangers) arm_timer();
-  return moved;
-}
-
-// The oldest stranger goes. A rank among them sees the end and dials again.
-void Tcp::Impl::make_room() {
-  Link* oldest = strangers;
-  while (oldest->next) oldest = oldest->next;
-  dismiss(*oldest, false);
-}
-
-void Tcp::Impl::forget_stranger(Link& link) {
-  (link.previous ? link.previous->next : strangers) = link.next;
-  if (link.next) link.next->previous = link.previous;
-  link.next = link.previous = nullptr;
-  --stranger_count;
-}
-
-void Tcp::Impl::dismiss(Link& stranger, bool garbage) {
-  ++(garbage ? counters.garbage : counters.rejected);
-  drop(stranger);
-}
-
-void Tcp::Impl::drop(Link& stranger) {
-  forget_stranger(stranger);
-  close_link(stranger);
-}
-
-bool Tcp::Impl::answer(Link& link, Verdict verdict) {
-  Answer answer;
-  answer.magic = answer_magic;
-  answer.verdict = verdict;
-  return send(link.fd, &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         ssize_t(sizeof answer);
-}
-
-bool Tcp::Impl::hear_hello(Link& link) {
-  const int heard = hear(link, sizeof(Hello));
-  const size_t have = link.greeting_have < 8 ? link.greeting_have : 8;
-  if (memcmp(link.greeting, &hello_magic, have) != 0) {
-    dismiss(link, true);
-    return true;
-  }
-  if (heard == 0) return false;
-  if (heard < 0) {
-    // One that left without a word is a dial that was given up, or a probe of the network.
-    if (link.greeting_have) ++counters.rejected;
-    drop(link);
-    return true;
-  }
-  Hello hello;
-  memcpy(&hello, link.greeting, sizeof hello);
-  Verdict verdict = Verdict::accept;
-  if (hello.version != protocol_version) {
-    verdict = Verdict::other_version;
-  } else if (!same_secret(hello.secret, config.secret)) {
-    verdict = Verdict::other_job;
-  } else if (hello.to != config.rank || hello.from == config.rank || hello.from >= config.size ||
-             hello.size != config.size) {
-    verdict = Verdict::other_rank;
-  }
-  if (verdict != Verdict::accept) {
-    (void)answer(link, verdict);  // a courtesy: it is closed anyway
-    dismiss(link, false);
-    return true;
-  }
-  verdict = finishing ? Verdict::gone : judge(pair_state(hello.from), config.rank, hello.from);
-  Meeting* meeting = verdict == Verdict::accept ? meeting_of(hello.from) : nullptr;
-  forget_stranger(link);
-  if (!meeting) {
-    (void)answer(link, verdict == Verdict::accept ? Verdict::gone : verdict);
-    close_link(link);
-    return true;
-  }
-  drop_outgoing(*meeting);
-  if (meeting->incoming) close_link(*meeting->incoming);
-  meeting->incoming = &link;
-  link.peer = hello.from;
-  link.state = LinkState::confirm_wait;
-  link.greeting_have = 0;
-  if (!answer(link, Verdict::accept)) lose_tentative(link);
-  return true;
-}
-
-bool Tcp::Impl::hear_confirm(Link& link) {
-  const int heard = hear(link, sizeof(Answer));
-  if (heard == 0) return false;
-  Answer confirm;
-  memcpy(&confirm, link.greeting, sizeof confirm);
-  if (heard < 0 || confirm.magic != confirm_magic) {
-    lose_tentative(link);
-    return true;
-  }
-  return promote(link);
-}
-
-// The peer gave up a connection before it confirmed it: nothing has been sent on it.
-void Tcp::Impl::lose_tentative(Link& link) {
-  Meeting& meeting = *peers[link.peer].meeting;
-  close_link(link);
-  meeting.incoming = nullptr;
-  if (!meeting.wanted) {
-    end_meeting(meeting);
-    return;
-  }
-  meeting.wanted = false;
-  meeting.index = 0;
-  meeting.pause = 0;
-  want(meeting.peer);
 }
 
 // The connection stands.
@@ -549,10 +443,12 @@ void Tcp::Impl::give_up(Meeting& meeting) {
   Line story;
   story.add("no TCP connection from rank ").number(config.rank).add(" to rank ").number(peer);
   if (!meeting.count) story.add(": it has told no address that can be reached from here");
-  bool starved = meeting.count > 0;
+  bool starved = meeting.count > 0, strangers_answered = false, refused = meeting.count > 0;
   for (size_t i = 0; i < meeting.count; ++i) {
     const Candidate& each = meeting.candidates[i];
     starved &= each.error == EMFILE || each.error == ENFILE;
+    strangers_answered |= is_stranger(each);
+    refused &= each.error == ECONNREFUSED;
     story.add(i ? "; " : ": tried ");
     add_address(story, each.address);
     story.add(" port ").number(meeting.port);
@@ -570,6 +466,14 @@ void Tcp::Impl::give_up(Meeting& meeting) {
             : misses_loopback(meeting.candidates, meeting.count)
                 ? "; the loopback device is down, through which a host reaches itself (ip link set "
                   "lo up)"
+            : strangers_answered
+                ? "; no firewall is in the way, but who answers is not that rank: from here the "
+                  "address leads to another machine or container, or another program has taken the "
+                  "port. HEADWAY_TCP_INTERFACE must name the network that joins the hosts"
+            : refused
+                ? "; the host answers, but nothing listens there: that rank has perhaps ended, or "
+                  "a firewall refuses, or HEADWAY_TCP_INTERFACE must name the network that joins "
+                  "the hosts"
                 : "; a firewall may be in the way, or HEADWAY_TCP_INTERFACE must name the "
                   "network that joins the hosts");
   peers[peer].lost = true;
