@@ -28,7 +28,8 @@ enum Source : uint64_t {
   source_sockets = 2,
   source_timer = 3,
   source_faults = 4,
-  source_deaths = 5
+  source_deaths = 5,
+  source_hosts = 6
 };
 
 long futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const timespec* timeout) {
@@ -104,6 +105,10 @@ Outcome Handoff::watch_deaths(int fd, void (*notice)()) {
   notice_death_ = notice;
   const int epoll = with_thread_ ? outer_ : inner_;
   return add_to(epoll, fd, EPOLLIN, source_deaths) ? Outcome::ok : Outcome::no_resource;
+}
+
+Outcome Handoff::watch_hosts(int fd) {
+  return add_to(outer_, fd, EPOLLIN, source_hosts) ? Outcome::ok : Outcome::no_resource;
 }
 
 void Handoff::stop() {
@@ -420,6 +425,10 @@ void Handoff::run_thread() {
     if (count <= 0 || stop_.load(std::memory_order_acquire)) continue;
     if (event.data.u64 == source_deaths) {
       notice_death_();
+      continue;
+    }
+    if (event.data.u64 == source_hosts) {
+      work_->hosts();
       continue;
     }
     if (event.data.u64 == source_faults) {

@@ -37,6 +37,8 @@ class Work {
   virtual uint32_t wanted() = 0;
   // The sleeper is up: from now on advance() looks also at what wanted() let the kernel hold back.
   virtual void awake() = 0;
+  // The descriptor of watch_hosts() is readable: called without the engine, by the message thread.
+  virtual void hosts() {}
   // The message thread begins.
   virtual void thread_begins() = 0;
   // Somebody touched a closed page, or its address space moves: called without the engine, by the
@@ -69,6 +71,8 @@ class Handoff {
   Outcome watch(int sockets);
   // The message thread looks at this one always, also while the engine is taken.
   Outcome watch_faults(int fd);
+  // And at this one, which is about hosts that vanish.
+  Outcome watch_hosts(int fd);
   // `notice` is called when this one is readable: by the message thread, without the engine, also
   // while it is taken; where there is none, by a thread that sleeps, with it.
   Outcome watch_deaths(int fd, void (*notice)());

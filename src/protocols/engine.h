@@ -192,6 +192,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void awake() override { overlooks_ = expects_; }
   void thread_begins() override { dispatch_.exempt(); }
   void faults() override { guard.serve(); }
+  void hosts() override { tcp.look_at_hosts(); }
   bool is_awaited() override { return guard.is_awaited(); }
   // The same as advance(), but looks at one peer's ring or socket first (null: all).
   bool advance_for(Peer* peer);

@@ -70,6 +70,21 @@ void append_hex(base::Text<N>& text, uint64_t value) {
   text << digits + at;
 }
 
+// Nothing of a name may look like another field, or end the card.
+template <size_t N>
+void append_host(base::Text<N>& text) {
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+  for (size_t i = 0; host[i]; ++i) {
+    const char c = host[i];
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       c == '-' || c == '.' || c == '_';
+    if (!plain) host[i] = '_';
+  }
+  host[sizeof Card::host - 1] = '\0';
+  text << host;
+}
+
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -100,6 +115,8 @@ void write_card(char* out, size_t room, bool shares_memory, const char* network)
     text << ",";
     append_hex(text, word);
   }
+  text << ",";
+  append_host(text);
   text << "," << network;
   const size_t n = text.size() < room ? text.size() : room - 1;
   memcpy(out, text.c_str(), n);
@@ -116,7 +133,11 @@ bool read_card(char* text, Card& card) {
     if (rest == text || *rest != ',') return false;
     text = rest + 1;
   }
-  card.network = text;
+  const size_t length = strcspn(text, ",");
+  if (text[length] != ',' || length >= sizeof card.host) return false;
+  memcpy(card.host, text, length);
+  card.host[length] = '\0';
+  card.network = text + length + 1;
   return true;
 }
 

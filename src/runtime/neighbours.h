@@ -20,6 +20,7 @@ struct Card {
   uint64_t machine = 0;
   uint64_t node = 0;
   uint64_t cores[mask_words] = {};
+  char host[65] = "";        // its name
   const char* network = "";  // into the card's text
 };
 

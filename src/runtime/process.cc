@@ -14,6 +14,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "runtime/counters.h"
+#include "runtime/host_ring.h"
 #include "runtime/leftovers.h"
 #include "runtime/neighbours.h"
 
@@ -249,6 +250,7 @@ Outcome Process::publish() {
 
 Outcome Process::read_cards() {
   Neighbourhood neighbours;
+  HostRing hosts;
   char text[bootstrap::value_max];
   for (int i = 0; i < bootstrap.size(); ++i) {
     base::Text<bootstrap::key_max> key;
@@ -261,7 +263,9 @@ Outcome Process::read_cards() {
       return fail(Outcome::bad_data,
                   "a rank published a broken card; do "
                   "all ranks run the same version of Headway MPI?");
-    if (!neighbours.add(card)) return fail(Outcome::no_memory, "no memory at the start");
+    if (!hosts.add(tcp::host_of(card.network)) || !neighbours.add(card)) {
+      return fail(Outcome::no_memory, "no memory at the start");
+    }
     if (i != bootstrap.rank() && !(settings.shm && neighbours.is_on_my_node(card))) {
       if (const Outcome done = reach_by_network(i, card.network); done != Outcome::ok) return done;
     } else {
@@ -270,6 +274,8 @@ Outcome Process::read_cards() {
         return fail(Outcome::no_memory, "no memory at the start");
     }
   }
+  next_host_ = hosts.next(uint32_t(rank()));
+  previous_host_ = hosts.previous(uint32_t(rank()));
   machine_ranks_ = neighbours.machine_ranks();
   machine_cores_ = neighbours.machine_cores();
   beside_ = uint32_t(node_ranks_->size());
@@ -323,7 +329,8 @@ Outcome Process::connect_network() {
     return fail(Outcome::no_route, text.c_str());
   }
   engine_->tcp.settle();
-  return engine_->use_tcp();
+  if (const Outcome used = engine_->use_tcp(); used != Outcome::ok) return used;
+  return watch_hosts();
 }
 
 Outcome Process::make_world() {
@@ -408,6 +415,7 @@ Outcome Process::finalize() {
   engine_->handoff.leave();
   state.store(State::after, std::memory_order_release);
   engine_->handoff.stop();
+  engine_->tcp.end_watch();
   write_counters();
   engine_->stop_guard();
   deaths_.stop();

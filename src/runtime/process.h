@@ -82,6 +82,10 @@ class Process {
   Outcome settle_memory(Outcome opened);
   Outcome go_on_without(uint32_t local);
   void tell_missing(uint32_t missing, uint32_t first);
+  // process_hosts.cc
+  Outcome watch_hosts();
+  void name_host(uint32_t rank, char* out, size_t room);
+  static void on_silent_host(uint32_t peer, const char* story);
   // process_deaths.cc
   void watch_neighbours();
   void say_goodbye();
@@ -110,6 +114,8 @@ class Process {
   uint32_t machine_ranks_ = 1;     // ranks on this machine, all simulated hosts together
   uint32_t machine_cores_ = 1;
   Deaths deaths_;
+  uint32_t next_host_ = 0;  // HostRing's
+  uint32_t previous_host_ = 0;
   std::atomic<bool> watches_{false};  // an end without goodbye is a death
   bool network_ = false;              // the listener is up
   bool remote_peers_ = false;

@@ -29,6 +29,7 @@ struct Settings {
   uint64_t one_copy = 1;
   const char* tcp_interface = "";
   uint64_t connect_timeout_us = 10'000'000;
+  uint64_t host_timeout_us = 8'000'000;
   // protocols
   uint64_t eager_max_shm = 4096;
   uint64_t eager_max_tcp = 16384;
@@ -96,6 +97,11 @@ inline constexpr OptionInfo option_table[] = {
     {"CONNECT_TIMEOUT", Category::transports, Audience::tuner, OptionKind::microseconds, "10s", "",
      "how long a TCP connection may take to come up before the job stops with an error",
      &Settings::connect_timeout_us, nullptr},
+    {"HOST_TIMEOUT", Category::transports, Audience::user, OptionKind::microseconds, "8s", "",
+     "how long the system of another host may stay without any answer before it counts as vanished "
+     "and the job ends (less than 3s counts as 3s, 0: for ever, at most 1 hour); whether ranks "
+     "there compute, are stopped or sit in a debugger does not matter",
+     &Settings::host_timeout_us, nullptr, 3'600'000'000},
     {"EAGER_MAX_SHM", Category::protocols, Audience::tuner, OptionKind::bytes, "4K", "",
      "largest message sent without a handshake to a rank on the same host (at most 4K)",
      &Settings::eager_max_shm, nullptr},

@@ -19,6 +19,7 @@ namespace {
 // What epoll gives back: these, or the address of a Link.
 constexpr uint64_t listener_mark = 1;
 constexpr uint64_t timer_mark = 2;
+constexpr uint64_t hosts_mark = 3;
 constexpr int events_at_once = 32;
 constexpr uint32_t expect_min = 4096;
 constexpr uint64_t expect_max = 256 << 10;
@@ -142,6 +143,8 @@ bool Tcp::Impl::reap(uint64_t budget) {
       moved |= accept_all();
     } else if (mark == timer_mark) {
       tick();
+    } else if (mark == hosts_mark) {
+      hosts.look();
     } else {
       moved |= serve(*reinterpret_cast<Link*>(mark), events[i].events, budget);
     }
@@ -254,6 +257,8 @@ bool Tcp::Impl::collect_broken() {
 
 void Tcp::Impl::finish(uint64_t timeout_us) {
   finishing = true;
+  hosts.stop();
+  if (hosts_in_reap) epoll_ctl(epoll, EPOLL_CTL_DEL, hosts.descriptor(), nullptr);
   close_fd(listener);
   while (strangers) dismiss(*strangers, false);
   for (Meeting *meeting = meetings, *next; meeting; meeting = next) {
@@ -342,6 +347,33 @@ Outcome Tcp::set_card(uint32_t peer, const char* card) {
   return Outcome::ok;
 }
 
+uint64_t host_of(const char* card) {
+  Card read;
+  return read_card(card, read) ? read.host : 0;
+}
+
+Outcome Tcp::watch_hosts(const HostPlan& plan, bool in_reap) {
+  Card target;
+  if (!active() || plan.target >= impl_->config.size || !impl_->peers[plan.target].card ||
+      !read_card(impl_->peers[plan.target].card, target)) {
+    return Outcome::bad_argument;
+  }
+  HostWatch& hosts = impl_->hosts;
+  const Outcome started =
+      hosts.start(plan, impl_->config, impl_->key, target, impl_->own.host, impl_->scope);
+  if (started != Outcome::ok || !in_reap) return started;
+  impl_->hosts_in_reap = watch(impl_->epoll, hosts.descriptor(), hosts_mark);
+  return impl_->hosts_in_reap ? Outcome::ok : Outcome::no_resource;
+}
+
+int Tcp::hosts_fd() const { return impl_ ? impl_->hosts.descriptor() : -1; }
+
+void Tcp::look_at_hosts() { impl_->hosts.look(); }
+
+void Tcp::end_watch() {
+  if (impl_) impl_->hosts.close();
+}
+
 void Tcp::settle() {
   if (active()) impl_->keep_to_loopback();
 }
@@ -419,6 +451,7 @@ void Tcp::abandon() {
     if (each.meeting && each.meeting->outgoing) close_fd(each.meeting->outgoing->fd);
   }
   for (Link* link = impl_->strangers; link; link = link->next) close_fd(link->fd);
+  impl_->hosts.abandon();
   close_fd(impl_->listener);
   close_fd(impl_->epoll);
   close_fd(impl_->timer);

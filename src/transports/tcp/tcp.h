@@ -24,6 +24,19 @@ struct Config {
   int verbose = 0;
 };
 
+// Which host is watched, and who is told that one has vanished.
+struct HostPlan {
+  uint32_t target = 0;  // a rank of the next host
+  uint64_t silence_us = 8'000'000;
+  char next_name[65] = "";      // of its host
+  char previous_name[65] = "";  // of the host whose ranks watch this one
+  // `story`: which host, where, since when. On the thread that looks, once.
+  void (*silent)(uint32_t peer, const char* story) = nullptr;
+};
+
+// Which host a card is of: equal where 127.0.0.1 means the same thing; 0 where that is not known.
+uint64_t host_of(const char* card);
+
 struct Counters {
   base::Counter frames_out, frames_in, bytes_out, bytes_in;
   base::Counter connections, rejected, garbage, reads, writes;
@@ -75,6 +88,13 @@ class Tcp {
   // All cards are set. Where every peer is on this host, nobody else can reach the listener from
   // now on.
   void settle();
+  // From now on a vanished host is noticed. `in_reap`: reap() looks; else somebody calls
+  // look_at_hosts() when hosts_fd() is readable, on any one thread, without the engine.
+  Outcome watch_hosts(const HostPlan& plan, bool in_reap);
+  int hosts_fd() const;
+  void look_at_hosts();
+  // What was watched is closed; after the last look_at_hosts(). Nothing is told after finish().
+  void end_watch();
 
   // Sends a frame: header, then header.length bytes of body: first `n` bytes at `head`, then the
   // Feed's (feed may be null; n + feed->length == header.length). While a connection comes up, or

@@ -131,8 +131,22 @@ bool Tcp::Impl::hear_hello(Link& link) {
   link.hello = hello;
   link.peer = hello.from;
   forget_stranger(link);
-  welcome(link);
+  if (hello.purpose == Purpose::watch) {
+    hand_to_watch(link);
+  } else {
+    welcome(link);
+  }
   return true;
+}
+
+// Its connection carries no frames, and nobody need answer but the system.
+void Tcp::Impl::hand_to_watch(Link& link) {
+  set_interest(link, 0);
+  if (!finishing && hosts.descriptor() >= 0) {
+    hosts.take(link.fd, link.peer, link.remote);
+    link.fd = -1;
+  }
+  close_link(link);
 }
 
 // A rank of the job, and no stranger any more.

@@ -4,6 +4,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include "transports/tcp/detail/host_watch.h"
 #include "transports/tcp/detail/link.h"
 #include "transports/tcp/tcp.h"
 
@@ -26,6 +27,8 @@ struct Tcp::Impl {
   Counters counters;
   Line explanation;
   base::HmacKey key;
+  HostWatch hosts;
+  bool hosts_in_reap = false;
   uint64_t attempts = 0;  // Hellos said
   uint64_t nonces = 0;    // made as an acceptor
 
@@ -85,6 +88,7 @@ struct Tcp::Impl {
   bool hear_hello(Link& link);
   Verdict examine(const Hello& hello);
   void welcome(Link& link);
+  void hand_to_watch(Link& link);
   bool hear_confirm(Link& link);
   int hear(Link& link, size_t bytes);  // 1 whole, 0 not yet, -1 ended or failed (errno; 0: end)
   void dismiss(Link& stranger, bool garbage);
