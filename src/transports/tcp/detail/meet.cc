@@ -29,8 +29,8 @@ void set_number(int fd, int level, int option, int value) {
 void set_link_options(int fd) {
   set_number(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_number(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 16 << 10);
-  // A host that vanishes is noticed by HostWatch; a way to one peer alone that is interrupted, after
-  // two minutes, where nothing is under way.
+  // A host that vanishes is noticed by HostWatch; a way to one peer alone that is interrupted,
+  // after two minutes, where nothing is under way.
   set_number(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_number(fd, IPPROTO_TCP, TCP_KEEPIDLE, 60);
   set_number(fd, IPPROTO_TCP, TCP_KEEPINTVL, 10);
