@@ -6,6 +6,7 @@ the place of ssh. Nothing of the environment is changed beyond what names the ne
 """
 
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -14,9 +15,10 @@ import sys
 import time
 
 import namespaces
-from plan import Refused
+from plan import QUEUE_BYTES, Refused
 
 MPIS = ("headway", "mpich", "openmpi")
+HOST_TIMEOUT = 8  # seconds: the library's default
 
 
 def cache():
@@ -77,6 +79,10 @@ def command(plan, folder, mpi, ranks, ranks_per_host, launcher, extra, program):
     hosts = ",".join(f"{plan.host_name(h)}:{n}" for h, n in enumerate(counts))
     environment = dict(os.environ)
     environment["CLUSTER_DILATION"] = f"{plan.dilation:g}"
+    # A full queue is no vanished host: three of them may stand between a question and its answer.
+    queues = math.ceil(3 * 8 * QUEUE_BYTES / plan.link_rate)
+    if queues > HOST_TIMEOUT:
+        environment.setdefault("HEADWAY_HOST_TIMEOUT", f"{queues}s")
     if mpi == "headway":
         by_rank = enter + ["--by-rank", "--ranks-per-host", str(per_host)]
         return [path, "-n", str(ranks)] + extra + by_rank + program, environment
