@@ -56,6 +56,10 @@ void close_fd(int& fd) {
 
 Outcome HostWatch::start(const HostPlan& plan, const Config& config, const base::HmacKey& key,
                          const Card& target, uint64_t own_host, uint32_t scope) {
+  stopped_.store(false, std::memory_order_relaxed);  // nobody looks yet
+  pace_us_ = 0;
+  known_ = false;
+  rest(1);
   plan_ = plan;
   config_ = config;
   key_ = key;
