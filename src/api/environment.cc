@@ -28,6 +28,7 @@ int start(const char* call, int required, int* provided) {
   }
   const Inside inside(call, unset, unset);
   if (self.open_world(required) != Outcome::ok) cannot_start(call);
+  if (required == MPI_THREAD_MULTIPLE) self.expect_threads();
   complete_info_env();
   if (provided) *provided = required;
   return MPI_SUCCESS;

@@ -150,7 +150,7 @@ Request* active_at(const MPI_Request* requests, int i) {
 void glance() {
   progress::Handoff& handoff = process().engine().handoff;
   handoff.enter();
-  process().waiter().glance();
+  process().waiter().test();
   handoff.leave();
 }
 

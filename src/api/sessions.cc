@@ -80,6 +80,7 @@ HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Se
   }
   const Inside inside(story.call, unset, unset);
   if (process().open_session(level) != Outcome::ok) cannot_start(story.call);
+  if (level == MPI_THREAD_MULTIPLE) process().expect_threads();
   made->handle = registry().sessions.add(made);
   if (!made->handle) {
     objects::release(made);

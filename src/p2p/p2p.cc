@@ -315,7 +315,7 @@ protocols::Arrived* find(waiting::Waiter& waiter, const Address& from, bool wait
     if (wait) {
       waiter.until([&] { return (message = engine.probe(key)) != nullptr; }, peer_of(engine, from));
     } else {
-      waiter.glance();
+      waiter.test();
       message = engine.probe(key);
     }
   }

@@ -167,6 +167,15 @@ void Handoff::give_way() {
   if (is_armed_) disarm();
 }
 
+void Handoff::yield() {
+  const Driver mine = driver;
+  lock_.unlock();
+  sched_yield();
+  if (!lock_.try_lock()) enter_contended();
+  driver = mine;
+  if (is_armed_) disarm();
+}
+
 void Handoff::remind(uint32_t us) {
   if (!with_thread_ && !sleepers_) return;
   const uint64_t at = base::now_ns() + uint64_t(us) * 1000;

@@ -130,6 +130,9 @@ class Handoff {
     if (contenders_.load(std::memory_order_relaxed)) [[unlikely]]
       give_way();
   }
+  // Gives the core away for a moment, and the engine to whoever wants it meanwhile. Nobody is told
+  // to ring: this thread is back soon.
+  void yield();
   // True if another application thread already polls: the caller should park().
   bool is_polled() const { return poller_ != 0; }
   void set_poller(bool here) {

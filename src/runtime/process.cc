@@ -189,6 +189,13 @@ uint64_t Process::yield_us(bool crowded) const {
   return crowded && only_tcp && !settings::given("YIELD") ? 0 : settings.yield_us;
 }
 
+void Process::expect_threads() {
+  const uint32_t share = machine_cores_ / machine_ranks_;
+  engine_->handoff.enter();
+  waiter_->expect_threads(share > 0 ? share : 1);
+  engine_->handoff.leave();
+}
+
 // A launcher that knows the key can say where each rank stood when it ends a job; to others it is
 // one more text. Nothing depends on it.
 void Process::tell_whereabouts() {

@@ -28,6 +28,8 @@ class Process {
   // `story` is one sentence for the user.
   Outcome open_world(int level);
   Outcome open_session(int level);
+  // Several threads of the program may call at once.
+  void expect_threads();
   // MPI_Finalize: finishes what is pending, waits for the other ranks, takes the rooms down. Once
   // there was a session, more may come at any time, and the rooms stay until the program's exit.
   Outcome close_world();

@@ -18,6 +18,10 @@ constexpr uint64_t long_yield_ns = 1'000'000;
 constexpr uint32_t soon = 16;  // two long yields within so many: it was no accident
 constexpr uint32_t calm = 64;  // short yields after which the last nap is forgotten
 constexpr uint32_t least_naps = 16;
+// Tests in vain that come sooner one after the other are a loop that waits; and it may test so long
+// before it yields: a list of requests that are tested one by one is to be looked through.
+constexpr uint64_t loop_ns = 20'000, before_yield_ns = 500;
+constexpr uint64_t testers_period_ns = 50'000'000;  // a few turns of all threads on one core
 constexpr uint64_t first_nap_ns = 4'000'000, longest_nap_ns = 64'000'000;
 
 }  // namespace
@@ -65,10 +69,35 @@ void Waiter::receive(protocols::Request* request, bool unmatched) {
       request->peer, patience.sleep_ms());
 }
 
-void Waiter::glance() {
-  engine.advance_for(nullptr);
+bool Waiter::glance() {
+  const bool moved = engine.advance_for(nullptr);
   engine.note_look();
-  engine.handoff.run_user_calls();
+  return engine.handoff.run_user_calls() || moved;
+}
+
+void Waiter::test_in_vain() {
+  const uint64_t now = base::now_ns();
+  if (!policy_.crowded && !many_threads_test(now)) return;
+  if (now - vain_last_ > loop_ns) vain_since_ = now;
+  vain_last_ = now;
+  if (now - vain_since_ < before_yield_ns) return;
+  engine.handoff.yield();
+  glance();
+  vain_since_ = vain_last_ = base::now_ns();
+}
+
+// Whether more threads of this rank test, each in a loop of its own, than have a core.
+bool Waiter::many_threads_test(uint64_t now) {
+  if (now - testers_since_ > testers_period_ns) {
+    testers_before_ = now - testers_since_ > 2 * testers_period_ns ? 0 : testers_now_;
+    testers_now_ = 0;
+    testers_since_ = now;
+  }
+  const void* const self = __builtin_thread_pointer();
+  uint32_t i = 0;
+  while (i < testers_now_ && testers_[i] != self) ++i;
+  if (i == testers_now_ && i < most_testers) testers_[testers_now_++] = self;
+  return testers_now_ > threads_most_ || testers_before_ > threads_most_;
 }
 
 bool Waiter::idle(Turn& turn, protocols::Peer*) {

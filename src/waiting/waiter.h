@@ -19,7 +19,8 @@ struct Policy {
 
 class Waiter {
  public:
-  Waiter(protocols::Engine& engine, const Policy& policy) : engine(engine), policy_(policy) {}
+  Waiter(protocols::Engine& engine, const Policy& policy)
+      : engine(engine), policy_(policy), shares_(policy.crowded) {}
 
   // Waits until done() is true. `hint`: the peer whose message is awaited, or null; it may change
   // while this waits, and so may the longest time that it sleeps without a look.
@@ -48,8 +49,19 @@ class Waiter {
   void send(protocols::Request* request);
   // The same for a receive whose user may be released; `unmatched`: also before its match.
   void receive(protocols::Request* request, bool unmatched = false);
+  // Several threads may call at once; so many of them have a core. Engine held.
+  void expect_threads(uint32_t cores) {
+    threads_most_ = cores;
+    shares_ = true;
+  }
   // One look at everything, for calls that do not wait; also runs user functions that are due.
-  void glance();
+  bool glance();
+  // The same for a test or a probe that has found nothing yet. Who tests in a loop waits: where
+  // others want its core, it yields and looks again.
+  void test() {
+    if (!glance() && shares_) [[unlikely]]
+      test_in_vain();
+  }
 
   protocols::Engine& engine;
   static constexpr int sleep_ms = 500;  // a safety net: Counters::late_wakes tells if it was needed
@@ -76,8 +88,20 @@ class Waiter {
   bool idle(Turn& turn, protocols::Peer* hint);
   void rest(Turn& turn);
   void judge_yield(uint64_t before, uint64_t after);
+  void test_in_vain();
+  bool many_threads_test(uint64_t now);
 
   Policy policy_;
+  bool shares_;                // tests may have to yield
+  uint32_t threads_most_ = 0;  // 0: threads that test are not counted
+  // Looks in vain, one soon after the other: since when, and the last one.
+  uint64_t vain_since_ = 0, vain_last_ = 0;
+  // Threads that test, by the addresses of their control blocks: those of this period, and how many
+  // there were in the last one.
+  static constexpr uint32_t most_testers = 64;
+  const void* testers_[most_testers] = {};
+  uint32_t testers_now_ = 0, testers_before_ = 0;
+  uint64_t testers_since_ = 0;
   // While naps_ > 0 or until nap_until_, waits sleep at once.
   uint32_t naps_ = 0;
   uint64_t nap_until_ = 0;
