@@ -117,18 +117,30 @@ int number_in(const char* variable) {
   return text ? atoi(text) : 0;
 }
 
-// Systems that list the machines of a job in a file, one or more lines each.
+// Who list the machines of a job in a file, one or more lines each.
 struct NodeFile {
   const char* variable;
-  const char* system;
-  bool hydra_reads_it;  // -f with this file; else it finds the hosts without being told
+  const char* system;  // null: whoever set the variable, as Kubernetes' MPI operator does
+  const char* engine;  // what starts ranks there
+  const char* option;  // names the file; null: it finds the hosts without being told
 };
+constexpr const char* hydra = "mpiexec.hydra";
 constexpr NodeFile node_files[] = {
-    {"PBS_NODEFILE", "PBS", true},
-    {"OAR_NODEFILE", "OAR", true},
-    {"COBALT_NODEFILE", "Cobalt", true},
-    {"PE_HOSTFILE", "Grid Engine", false},
+    {"PBS_NODEFILE", "PBS", hydra, "-f"},
+    {"OAR_NODEFILE", "OAR", hydra, "-f"},
+    {"COBALT_NODEFILE", "Cobalt", hydra, "-f"},
+    {"PE_HOSTFILE", "Grid Engine", hydra, nullptr},
+    {"HYDRA_HOST_FILE", nullptr, hydra, "-f"},
+    {"PRTE_MCA_prte_default_hostfile", nullptr, "prterun", "--hostfile"},
+    {"OMPI_MCA_prte_default_hostfile", nullptr, "prterun", "--hostfile"},
+    {"OMPI_MCA_orte_default_hostfile", nullptr, "prterun", "--hostfile"},
 };
+
+// The file that the variable names, or null.
+const char* path_in(const NodeFile& file) {
+  const char* path = getenv(file.variable);
+  return path && *path ? path : nullptr;
+}
 
 // LSF writes "host slots host slots ..."; older releases a host for each slot.
 std::vector<std::string> hosts_of_lsf() {
@@ -143,7 +155,7 @@ std::vector<std::string> hosts_of_lsf() {
 
 // What a batch system gave to this job.
 struct Allocation {
-  const char* system = nullptr;  // null: none is known
+  std::string whose;  // for people; empty: none is known
   size_t machines = 1;
   std::string elsewhere;  // its only machine, which is not this one
 };
@@ -158,7 +170,7 @@ bool is_placed_step() {
 }
 
 Allocation slurm_allocation() {
-  Allocation result{"Slurm", 1, ""};
+  Allocation result{"this Slurm job", 1, ""};
   const int machines = is_placed_step()
                            ? number_in("SLURM_STEP_NUM_NODES")
                            : std::max(number_in("SLURM_JOB_NUM_NODES"), number_in("SLURM_NNODES"));
@@ -172,21 +184,28 @@ Allocation slurm_allocation() {
   return result;
 }
 
+Allocation allocation_of(const NodeFile& file, const char* path) {
+  std::vector<std::string> names;
+  if (!names_in_file(path, names) || names.empty()) return {};
+  const size_t machines = std::set<std::string>(names.begin(), names.end()).size();
+  if (file.system) return {format("this %s job", file.system), machines, ""};
+  // A batch system starts us on one of the machines; here we may be beside them.
+  const bool is_elsewhere = machines == 1 && !is_this_machine(names[0]);
+  return {format("the host file %s, which %s names,", path, file.variable), machines,
+          is_elsewhere ? names[0] : ""};
+}
+
 Allocation find_allocation() {
   if (getenv("SLURM_JOB_ID")) return slurm_allocation();
   for (const NodeFile& file : node_files) {
-    const char* path = getenv(file.variable);
-    if (!path) continue;
-    std::vector<std::string> names;
-    if (!names_in_file(path, names)) names.resize(1);
-    return {file.system, std::set<std::string>(names.begin(), names.end()).size(), ""};
+    if (const char* path = path_in(file)) return allocation_of(file, path);
   }
   if (getenv("FLUX_JOB_ID")) {
-    return {"Flux", static_cast<size_t>(std::max(number_in("FLUX_JOB_NNODES"), 1)), ""};
+    return {"this Flux job", static_cast<size_t>(std::max(number_in("FLUX_JOB_NNODES"), 1)), ""};
   }
   if (getenv("LSB_JOBID") || getenv("LSB_HOSTS")) {
     const std::vector<std::string> names = hosts_of_lsf();
-    return {"LSF", std::set<std::string>(names.begin(), names.end()).size(), ""};
+    return {"this LSF job", std::set<std::string>(names.begin(), names.end()).size(), ""};
   }
   return {};
 }
@@ -208,10 +227,11 @@ std::string right_command(const Plan& plan, const std::string& hosts) {
                   hosts.c_str(), rest.c_str(), hosts.c_str(), rest.c_str());
   }
   for (const NodeFile& file : node_files) {
-    const char* path = getenv(file.variable);
+    const char* path = path_in(file);
     if (!path) continue;
-    const std::string option = file.hydra_reads_it ? format("-f %s ", path) : "";
-    return format("mpiexec.hydra %s%s (MPICH's launcher)", option.c_str(), rest.c_str());
+    const std::string option = file.option ? format("%s %s ", file.option, path) : "";
+    return format("%s %s%s (%s launcher)", file.engine, option.c_str(), rest.c_str(),
+                  file.engine == hydra ? "MPICH's" : "Open MPI's");
   }
   return "mpiexec.hydra " + rest + " (MPICH's launcher, which asks the batch system)";
 }
@@ -251,13 +271,13 @@ std::string check_hosts(const std::vector<std::string>& host_lists,
   const std::string here =
       right_command(plan, "") + ", or add --host localhost to start them here, on " + host_name();
   if (!allocation.elsewhere.empty()) {
-    return format(
-        "this %s job has the machine %s, and this mpiexec starts ranks on %s only; use %s",
-        allocation.system, allocation.elsewhere.c_str(), host_name().c_str(), here.c_str());
+    return format("%s has the machine %s, and this mpiexec starts ranks on %s only; use %s",
+                  allocation.whose.c_str(), allocation.elsewhere.c_str(), host_name().c_str(),
+                  here.c_str());
   }
   if (allocation.machines <= 1) return "";
-  return format("this %s job has %zu machines, and this mpiexec starts ranks on one only; use %s",
-                allocation.system, allocation.machines, here.c_str());
+  return format("%s has %zu machines, and this mpiexec starts ranks on one only; use %s",
+                allocation.whose.c_str(), allocation.machines, here.c_str());
 }
 
 }  // namespace headway::launcher

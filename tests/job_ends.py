@@ -388,6 +388,16 @@ for transport_name, transport in (("shm", {}), ("tcp", TCP)):
             good_or_sentence(bench, "descriptor|open files")
 
 
+for soft in (8, 16):
+    @case(f"a soft limit of {soft} descriptors, below a hard one: all pairs of 12 ranks, tcp", soft)
+    def soft_limit(bench, soft):
+        few = ["sh", "-c", f'ulimit -Sn {soft}; exec "$@"', "sh"]
+        bench.run(12, [], TCP, around_rank=few, program="p2p_random", timeout=60)
+        if bench.last.code != 0:
+            raise Wrong(f"exit code {bench.last.code}")
+        bench.says(r"^ok")
+
+
 @case("few descriptors for mpiexec itself")
 def launcher_descriptors(bench):
     bench.run(16, ["run", "1"], before=["sh", "-c", 'ulimit -n 20; exec "$@"', "sh"])

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/text.h"
 
 namespace headway::base {
@@ -24,12 +25,12 @@ socklen_t abstract(const char* name, sockaddr_un& out) {
 }  // namespace
 
 Outcome Doorbell::create() {
-  if (pipe2(fds_, O_CLOEXEC | O_NONBLOCK) != 0) return Outcome::no_resource;
-  return Outcome::ok;
+  const int made = with_room([this] { return pipe2(fds_, O_CLOEXEC | O_NONBLOCK); });
+  return made == 0 ? Outcome::ok : Outcome::no_resource;
 }
 
 bool Doorbell::listen(const char* name) {
-  socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  socket_ = with_room([] { return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
   if (socket_ < 0) return false;
   sockaddr_un self;
   const socklen_t length = abstract(name, self);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 
 namespace headway::progress {
 namespace {
@@ -49,9 +50,10 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
   work_ = work;
   armed_ = armed;
   if (const Outcome made = bell_.create(); made != Outcome::ok) return made;
-  inner_ = epoll_create1(EPOLL_CLOEXEC);
-  outer_ = epoll_create1(EPOLL_CLOEXEC);
-  timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  inner_ = base::with_room([] { return epoll_create1(EPOLL_CLOEXEC); });
+  outer_ = base::with_room([] { return epoll_create1(EPOLL_CLOEXEC); });
+  timer_ =
+      base::with_room([] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); });
   if (inner_ < 0 || outer_ < 0 || timer_ < 0) return Outcome::no_resource;
   if (!add_to(inner_, bell_.read_fd(), EPOLLIN, source_bell) ||
       !add_to(inner_, timer_, EPOLLIN, source_timer) || !add_to(outer_, inner_, EPOLLONESHOT, 0)) {

@@ -5,12 +5,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
 namespace headway::runtime {
 
 static_assert(1u << 10 == shm::max_ranks);
 
 bool Deaths::start(const shm::Node& node) {
-  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  epoll_ = base::with_room([] { return epoll_create1(EPOLL_CLOEXEC); });
   if (epoll_ < 0) return false;
   for (uint32_t distance = 1; distance < node.ranks(); distance *= 2) {
     const uint32_t local = (node.self() + distance) % node.ranks();
@@ -23,7 +25,7 @@ bool Deaths::start(const shm::Node& node) {
 }
 
 bool Deaths::watch(uint32_t local, int pid) {
-  const int fd = int(syscall(SYS_pidfd_open, pid, 0));
+  const int fd = base::with_room([pid] { return int(syscall(SYS_pidfd_open, pid, 0)); });
   if (fd < 0) {
     if (errno != ESRCH) return false;
     dead_ = local;

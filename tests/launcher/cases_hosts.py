@@ -91,6 +91,37 @@ def allocations_with_a_file_of_machines():
 
 
 @case
+def host_files_of_operators():
+    """A launcher pod names its workers so, and is none of them itself."""
+    name = os.uname().nodename
+    with folder() as path:
+        file_name = os.path.join(path, "hosts")
+
+        def machines(*lines):
+            with open(file_name, "w", encoding="ascii") as file:
+                file.write("".join(line + "\n" for line in lines))
+        for variable, command in (
+                ("HYDRA_HOST_FILE", f"mpiexec.hydra -f {file_name} -n 6 ./solver"),
+                ("OMPI_MCA_orte_default_hostfile", f"prterun --hostfile {file_name} -n 6 ./solver"),
+                ("PRTE_MCA_prte_default_hostfile", f"prterun --hostfile {file_name} -n 6 ./solver"),
+                ("OMPI_MCA_prte_default_hostfile", f"prterun --hostfile {file_name} -n 6 ./solver")):
+            for lines in (("job-worker-0.job:4", "job-worker-1.job:4"),
+                          ("job-worker-0.job slots=4", "job-worker-1.job slots=4")):
+                machines("# made by the operator", *lines)
+                refused({variable: file_name}, f"{file_name}, which {variable} names, has 2 machines",
+                        command, "--host localhost")
+            machines("job-worker-0.job:4")
+            refused({variable: file_name}, "has the machine job-worker-0.job", name, command)
+            machines(f"{name} slots=4")
+            accepted({variable: file_name})
+            machines()
+            accepted({variable: file_name})
+            os.unlink(file_name)
+            accepted({variable: file_name})
+            accepted({variable: ""})
+
+
+@case
 def allocations_of_lsf_and_flux():
     refused(dict(LSB_JOBID="7", LSB_MCPU_HOSTS="node1 4 node2 4 node3 2"), "LSF job has 3 machines",
             "mpiexec.hydra -n 6 ./solver 'input file.txt'", "asks the batch system")

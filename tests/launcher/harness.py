@@ -73,7 +73,8 @@ def environment(**changes):
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PMI_", "PMIX_", "OMPI_", "SLURM", "PBS_", "FLUX_", "LSB_", "OMP_",
-                                "OAR_", "COBALT_", "PE_HOSTFILE", "HEADWAY_", "MPIEXEC_"))
+                                "OAR_", "COBALT_", "PE_HOSTFILE", "HEADWAY_", "MPIEXEC_",
+                                "HYDRA_", "PRTE_"))
         or name == "HEADWAY_CACHE"
     }
     # Other people's libraries leak: only our unit tests look for that.

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/text.h"
 
 namespace headway::shm {
@@ -96,7 +97,7 @@ Outcome Node::map(uint32_t ranks, int fd) {
 
 Outcome Node::create(uint32_t ranks, char* key, size_t room) {
   if (ranks > max_ranks) return Outcome::no_resource;
-  const int fd = memfd_create("headway", MFD_CLOEXEC);
+  const int fd = base::with_room([] { return memfd_create("headway", MFD_CLOEXEC); });
   if (fd < 0) return Outcome::no_resource;
   plan(ranks);
   const size_t pages = page_bytes * (1 + ranks);
@@ -128,7 +129,7 @@ Outcome Node::attach(const char* key, uint32_t ranks) {
   const uint64_t cookie = strtoull(rest + 1, nullptr, 10);
   base::Text<64> path;
   path << "/proc/" << pid << "/fd/" << number;
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const int fd = base::with_room([&] { return open(path.c_str(), O_RDWR | O_CLOEXEC); });
   if (fd < 0) {
     return errno == ENOENT || errno == ESRCH    ? Outcome::peer_lost
            : errno == EMFILE || errno == ENFILE ? Outcome::no_resource

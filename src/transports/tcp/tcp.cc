@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/heap.h"
 #include "transports/tcp/detail/impl.h"
 
@@ -56,8 +57,9 @@ Outcome Tcp::Impl::open(const Config& c, Receiver* r) {
   if (!peers) return Outcome::no_memory;
   memset(static_cast<void*>(peers), 0, table);
   if (const Outcome done = listen_on(); done != Outcome::ok) return done;
-  epoll = epoll_create1(EPOLL_CLOEXEC);
-  timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  epoll = base::with_room([] { return epoll_create1(EPOLL_CLOEXEC); });
+  timer =
+      base::with_room([] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); });
   if (epoll < 0 || timer < 0 || !watch(epoll, listener, listener_mark) ||
       !watch(epoll, timer, timer_mark)) {
     explanation.add("no descriptors for TCP: ").add(error_words(errno));
@@ -79,7 +81,8 @@ Outcome Tcp::Impl::listen_on() {
       any.family = uint8_t(family);
       where = socket_address(any, 0, 0);
     }
-    listener = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    listener = base::with_room(
+        [&] { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); });
     if (listener < 0) continue;
     const int off = 0;
     if (family == AF_INET6) setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
@@ -119,7 +122,9 @@ void Tcp::Impl::keep_to_loopback() {
   }
   if (!here) return;
   const SocketAddress where = socket_address(*here, own.port, 0);
-  int narrow = socket(here->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  int narrow = base::with_room([&] {
+    return socket(here->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  });
   const int on = 1;
   if (narrow < 0 || setsockopt(narrow, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
       bind(narrow, where.raw(), where.length) != 0 || listen(narrow, 4096) != 0 ||

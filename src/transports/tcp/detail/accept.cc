@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/descriptors.h"
 #include "transports/tcp/detail/impl.h"
 
 namespace headway::tcp {
@@ -14,7 +15,8 @@ bool Tcp::Impl::accept_all() {
   for (int turn = 0; turn < 64; ++turn) {
     SocketAddress from;
     from.length = sizeof from.storage;
-    const int fd = accept4(listener, from.raw(), &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = base::with_room(
+        [&] { return accept4(listener, from.raw(), &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC); });
     if (fd < 0) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         // The listener would stay readable: look away until the next tick.

@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/heap.h"
 #include "transports/tcp/detail/impl.h"
 
@@ -181,8 +182,9 @@ void Tcp::Impl::round_over(Meeting& meeting) {
 bool Tcp::Impl::start_attempt(Meeting& meeting) {
   Candidate& candidate = meeting.candidates[meeting.index];
   const SocketAddress to = socket_address(candidate.address, meeting.port, scope);
-  const int fd =
-      socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  const int fd = base::with_room([&] {
+    return socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  });
   if (fd < 0) {
     candidate.error = errno;
     return false;
