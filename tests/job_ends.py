@@ -388,7 +388,7 @@ for transport_name, transport in (("shm", {}), ("tcp", TCP)):
             good_or_sentence(bench, "descriptor|open files")
 
 
-for soft in (8, 16):
+for soft in (8, 16, 26):
     @case(f"a soft limit of {soft} descriptors, below a hard one: all pairs of 12 ranks, tcp", soft)
     def soft_limit(bench, soft):
         few = ["sh", "-c", f'ulimit -Sn {soft}; exec "$@"', "sh"]
