@@ -1,5 +1,4 @@
-// Buffers whose pages are closed: a call that gets one waits for it before it takes the engine, for
-// whoever holds the engine must never wait for a page.
+// Calls that wait for closed pages before they take the engine.
 #include "api/detail/message.h"
 
 namespace headway::api {
@@ -27,14 +26,6 @@ void settle() {
 void await_open(const void* from, size_t n) {
   protocols::Engine& engine = process().engine();
   if (engine.is_closed(from, n)) await([&] { return !engine.is_closed(from, n); });
-}
-
-void await_open(const void* buffer, int64_t count, const datatypes::Type& type) {
-  if (!type.is_contiguous(uint64_t(count))) {
-    await_all_open();  // with gaps or a changed order it may reach far
-    return;
-  }
-  await_open(static_cast<const char*>(buffer) + type.true_lb(), size_t(count) * type.size());
 }
 
 void await_all_open() {

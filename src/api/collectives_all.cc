@@ -103,8 +103,6 @@ int take_typed(Story& story, const void* buffer, const Count* counts, const Plac
     }
     if (!types.push(type)) return raise(story, Outcome::no_memory);
   }
-  if (process().engine().guard.any_closed()) [[unlikely]]
-    await_all_open();
   blocks = collectives::Blocks::typed(const_cast<void*>(buffer), datatypes::Integers(counts),
                                       datatypes::Integers(places), types.data());
   return MPI_SUCCESS;

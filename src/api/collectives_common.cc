@@ -55,7 +55,8 @@ int launch(const Story& story, collectives::Schedule* schedule, const Way& way) 
       return code;
     }
     const bool persistent = way.end == Way::End::persistent;
-    return hand_out(story, persistent ? schedule->prepare() : schedule->start(), way.request);
+    return hand_out(story, persistent ? schedule->prepare() : schedule->start(process().waiter()),
+                    way.request);
   }
   const Inside inside(story.call, unset, unset);
   return conclude(story, schedule->run(process().waiter()));

@@ -18,8 +18,6 @@ int take_contribution(Story& story, const void* sendbuf, void* recvbuf, int64_t 
 }
 
 int check_result(const Story& story, const void* recvbuf, int64_t count) {
-  if (process().engine().guard.any_closed()) [[unlikely]]
-    await_open(recvbuf, count, *story.type);
   if (recvbuf || count == 0 || story.type->size() == 0 ||
       story.type->basic() == datatypes::BasicType::none) {
     return refuse_in_place(story, recvbuf);

@@ -154,13 +154,20 @@ void glance() {
   handoff.leave();
 }
 
-// Waits until done() holds.
+// Waits until done() holds, which reads the list with the engine held.
 template <class Done>
-void wait_until(Done&& done, protocols::Peer* const& hint,
+void wait_until(int count, const MPI_Request* requests, Done&& done, protocols::Peer* const& hint,
                 int sleep_ms = waiting::Waiter::sleep_ms) {
-  progress::Handoff& handoff = process().engine().handoff;
+  progress::Handoff& handoff = engine().handoff;
+  waiting::Waiter& waiter = process().waiter();
+  const protocols::UserMemory list(const_cast<MPI_Request*>(requests),
+                                   size_t(count) * sizeof *requests);
+  protocols::Reach::Use use;
   handoff.enter();
-  process().waiter().until(done, hint, sleep_ms);
+  waiter.open(list);
+  engine().reach.begin(use, list.extent());
+  waiter.until(done, hint, sleep_ms);
+  engine().reach.end(use);
   handoff.leave();
 }
 
@@ -266,8 +273,6 @@ bool release_all(int count, const MPI_Request* requests, int first, int& unready
     }
     if (++i == count) i = first;
   }
-  const protocols::UserMemory::Extent list{reinterpret_cast<const char*>(requests),
-                                           reinterpret_cast<const char*>(requests + count)};
   engine().begin_wait();
   for (int i = first; i < count; ++i) {
     Request* request = active_at(requests, i);
@@ -277,8 +282,7 @@ bool release_all(int count, const MPI_Request* requests, int first, int& unready
     Request* request = active_at(requests, i);
     if (!request || is_done(request)) continue;
     const bool ready = engine().is_ready(request);
-    if (!(ready ? engine().close_rest(request, &list) : engine().foresee(request, list)))
-      return false;
+    if (!(ready ? engine().close_rest(request) : engine().foresee(request))) return false;
   }
   for (int i = first; i < count; ++i) {
     Request* request = active_at(requests, i);
@@ -329,7 +333,7 @@ int start_one(const char* call, MPI_Request handle) {
         request->peer);
   }
   if (request->kind == protocols::RequestKind::schedule) {
-    collectives::Schedule::restart(request);
+    collectives::Schedule::restart(waiter, request);
   } else {
     p2p::restart(waiter, request);
   }
@@ -401,7 +405,8 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
     return true;
   };
   // The hint is read with the engine held: until then another thread may write the peer of a match.
-  if (!all_done(count, requests)) wait_until(all_are_done, hint, patience.sleep_ms());
+  if (!all_done(count, requests))
+    wait_until(count, requests, all_are_done, hint, patience.sleep_ms());
   return retire_all("MPI_Waitall", count, requests, statuses);
 }
 
@@ -424,6 +429,7 @@ HEADWAY_ENTRY(MPI_Waitany)(int count, MPI_Request* requests, int* index, MPI_Sta
   if (found < 0) {
     const Inside inside("MPI_Waitany", unset, unset);
     wait_until(
+        count, requests,
         [&] {
           found = first_done(count, requests);
           if (found < 0 && release_first(count, requests)) found = first_done(count, requests);
@@ -465,6 +471,7 @@ HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, i
   if (first_done(incount, requests) < 0) {
     const Inside inside("MPI_Waitsome", unset, unset);
     wait_until(
+        incount, requests,
         [&] { return first_done(incount, requests) >= 0 || release_first(incount, requests); },
         nullptr);
   }

@@ -17,8 +17,14 @@ inline void cpu_relax() {
 class SpinLock {
  public:
   bool try_lock() {
-    return !held_.load(std::memory_order_relaxed) &&
-           !held_.exchange(1, std::memory_order_acquire);  // pairs with unlock
+    if (held_.load(std::memory_order_relaxed) ||
+        held_.exchange(1, std::memory_order_acquire)) {  // pairs with unlock
+      return false;
+    }
+#if defined(HEADWAY_DEBUG)
+    holder_.store(__builtin_thread_pointer(), std::memory_order_relaxed);
+#endif
+    return true;
   }
   void lock() {
     for (int turns = 0; !try_lock(); ++turns) {
@@ -30,11 +36,25 @@ class SpinLock {
       }
     }
   }
-  void unlock() { held_.store(0, std::memory_order_release); }  // pairs with try_lock
+  void unlock() {
+#if defined(HEADWAY_DEBUG)
+    holder_.store(nullptr, std::memory_order_relaxed);
+#endif
+    held_.store(0, std::memory_order_release);  // pairs with try_lock
+  }
   bool is_held() const { return held_.load(std::memory_order_relaxed) != 0; }
+#if defined(HEADWAY_DEBUG)
+  // By this thread.
+  bool is_mine() const {
+    return holder_.load(std::memory_order_relaxed) == __builtin_thread_pointer();
+  }
+#endif
 
  private:
   std::atomic<uint32_t> held_{0};
+#if defined(HEADWAY_DEBUG)
+  std::atomic<void*> holder_{nullptr};
+#endif
 };
 
 class SpinGuard {

@@ -17,14 +17,23 @@ constexpr uint64_t most_gathered = 16 << 10;  // bytes of all ranks' vectors on 
 // The messages of one call. Holds the engine as long as it lives, but for the waits.
 class Talk {
  public:
-  Talk(const Place& place, waiting::Waiter& waiter, Kind kind)
+  // `in`, `out`: all that the call touches of the program's memory.
+  Talk(const Place& place, waiting::Waiter& waiter, Kind kind, const UserMemory& in = {},
+       const UserMemory& out = {})
       : engine_(place.engine), waiter_(waiter), comm_(place.comm), kind_(kind) {
     engine_.handoff.enter();
+    waiter.open(in, out);
+    engine_.reach.begin(in_, in.extent());
+    engine_.reach.begin(out_, out.extent());
     engine_.handoff.driver = progress::Driver::waiting;
     tag_ = Schedule::next_tag(comm_);
     ++engine_.counters.collectives;
   }
-  ~Talk() { engine_.handoff.leave(); }
+  ~Talk() {
+    engine_.reach.end(in_);
+    engine_.reach.end(out_);
+    engine_.handoff.leave();
+  }
   Talk(const Talk&) = delete;
   Talk& operator=(const Talk&) = delete;
 
@@ -114,6 +123,7 @@ class Talk {
   objects::Comm* comm_;
   Kind kind_;
   int tag_;
+  protocols::Reach::Use in_, out_;
 };
 
 // A buffer that is one run of at most so many bytes, or null.
@@ -252,7 +262,7 @@ bool bcast_now(const Place& place, waiting::Waiter& waiter, const Data& data, in
   if (algorithm != Algorithm::direct && algorithm != Algorithm::binomial) return false;
   const int rank = place.comm->rank, size = place.comm->size;
   if (algorithm == Algorithm::direct && size > most_direct) return false;
-  Talk talk(place, waiter, Kind::bcast);
+  Talk talk(place, waiter, Kind::bcast, data.memory());
   Request* leaving[most_direct];
   int sends = 0;
   if (algorithm == Algorithm::binomial) {
@@ -283,14 +293,14 @@ bool reduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, con
   if (place.choose(Kind::reduce, bytes) != Algorithm::direct) {
     alignas(64) char mine[most_bytes];
     memcpy(mine, in.buffer, bytes);
-    Talk talk(place, waiter, Kind::reduce);
+    Talk talk(place, waiter, Kind::reduce, {}, rank == root ? out.memory() : UserMemory());
     reduce_binomial_now(talk, place.comm, mine, bytes, in.count, reduction, root);
     if (rank == root) memcpy(out.buffer, mine, bytes);
     outcome = talk.outcome;
     return true;
   }
   if (size > most_direct || uint64_t(size) * bytes > most_gathered) return false;
-  Talk talk(place, waiter, Kind::reduce);
+  Talk talk(place, waiter, Kind::reduce, in.memory(), rank == root ? out.memory() : UserMemory());
   if (rank != root) {
     talk.send(root, in.buffer, bytes);
   } else {
@@ -318,7 +328,7 @@ bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
   const Algorithm algorithm = place.choose(Kind::allreduce, bytes);
   if (algorithm == Algorithm::doubling) {
     if (in.buffer != out.buffer) memcpy(out.buffer, in.buffer, bytes);
-    Talk talk(place, waiter, Kind::allreduce);
+    Talk talk(place, waiter, Kind::allreduce, {}, out.memory());
     allreduce_doubling_now(talk, place.comm, static_cast<char*>(out.buffer), bytes, in.count,
                            reduction);
     outcome = talk.outcome;
@@ -331,7 +341,7 @@ bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
   alignas(64) char vectors[most_gathered];
   memcpy(vectors + uint64_t(rank) * bytes, in.buffer, bytes);
   {
-    Talk talk(place, waiter, Kind::allreduce);
+    Talk talk(place, waiter, Kind::allreduce, in.memory());
     talk.exchange_with_all([&](int) { return in.buffer; },
                            [&](int from) { return vectors + uint64_t(from) * bytes; }, bytes);
     outcome = talk.outcome;
@@ -347,7 +357,7 @@ bool allgather_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
   if (in.type && (in.bytes() != bytes || !in.memory().is_flat())) return false;
   char* own = out[place.comm->rank].memory().flat();
   if (in.type) copy_own(in.memory().flat(), own, bytes);
-  Talk talk(place, waiter, Kind::allgather);
+  Talk talk(place, waiter, Kind::allgather, {}, out.range(0, place.comm->size).memory());
   talk.exchange_with_all([&](int) { return own; },
                          [&](int from) { return out[from].memory().flat(); }, bytes);
   outcome = talk.outcome;
@@ -361,7 +371,8 @@ bool alltoall_now(const Place& place, waiting::Waiter& waiter, const Blocks& in,
   if (in.in_place() || !is_lean(place, Kind::alltoall, out)) return false;
   if (in[0].bytes() != bytes || !in[0].memory().is_flat()) return false;
   copy_own(in[rank].memory().flat(), out[rank].memory().flat(), bytes);
-  Talk talk(place, waiter, Kind::alltoall);
+  const int size = place.comm->size;
+  Talk talk(place, waiter, Kind::alltoall, in.range(0, size).memory(), out.range(0, size).memory());
   talk.exchange_with_all([&](int to) { return in[to].memory().flat(); },
                          [&](int from) { return out[from].memory().flat(); }, bytes);
   outcome = talk.outcome;

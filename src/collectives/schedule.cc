@@ -142,11 +142,76 @@ Request* Schedule::make_request() {
   return request;
 }
 
-void Schedule::begin() {
+// Calls visit(extent) for what each step reads and writes, until it returns false; false then.
+template <class Visit>
+bool Schedule::each_extent(Visit&& visit) const {
+  const auto vector = [this](const UserMemory& memory, uint64_t count) {
+    return UserMemory(memory.base(), count, *reduction.type).extent();
+  };
+  for (const Step& step : steps_) {
+    switch (step.kind) {
+      case Step::Kind::send:
+        if (!visit(step.from.extent())) return false;
+        break;
+      case Step::Kind::receive:
+        if (!visit(step.to.extent())) return false;
+        break;
+      case Step::Kind::copy:
+        if (!visit(step.from.extent()) || !visit(step.to.extent())) return false;
+        break;
+      case Step::Kind::reduce:
+        if (step.count &&
+            (!visit(vector(step.from, step.count)) || !visit(vector(step.to, step.count)))) {
+          return false;
+        }
+        break;
+      case Step::Kind::nothing: break;
+    }
+  }
+  return true;
+}
+
+// Steps run with the engine held, whoever holds it, and must never wait for a closed page.
+void Schedule::await_open(waiting::Waiter& waiter) const {
+  const auto is_open = [this](UserMemory::Extent extent) {
+    return extent.from >= extent.to ||
+           !engine_->is_closed(extent.from, size_t(extent.to - extent.from));
+  };
+  const auto are_open = [&] { return each_extent(is_open); };
+  if (!are_open()) waiter.until_open(are_open);
+}
+
+// Blocks side by side are told of as one.
+void Schedule::reach(const Request& request, protocols::Reach& reach) {
+  const auto& schedule = *static_cast<const Schedule*>(request.owner);
+  UserMemory::Extent known;
+  (void)schedule.each_extent([&](UserMemory::Extent extent) {
+    if (extent.from >= extent.to) return true;
+    for (const Block& block : schedule.blocks_) {
+      const char* from = static_cast<const char*>(block.memory);
+      if (extent.from >= from && extent.from < from + block.size) return true;
+    }
+    if (known.from == known.to || extent.from > known.to || extent.to < known.from) {
+      reach.touch(known);
+      known = extent;
+    } else {
+      if (extent.from < known.from) known.from = extent.from;
+      if (extent.to > known.to) known.to = extent.to;
+    }
+    return true;
+  });
+  reach.touch(known);
+}
+
+void Schedule::begin(waiting::Waiter& waiter) {
+  if (engine_->guard.any_closed()) [[unlikely]]
+    await_open(waiter);
   Request* request = request_;
   request->stage = Stage::running;
   request->outcome = outcome = Outcome::ok;
   request->done.store(0, std::memory_order_relaxed);
+  if (engine_->reach.is_kept()) [[unlikely]]
+    engine_->reach.note(*request);
   ++engine_->handoff.pending;
   ++engine_->schedules;
   ++engine_->counters.collectives;
@@ -360,11 +425,11 @@ void Schedule::released(Request* request) { static_cast<Schedule*>(request->owne
 
 // --- as an operation ---
 
-Request* Schedule::start() {
+Request* Schedule::start(waiting::Waiter& waiter) {
   Engine& engine = *engine_;
   engine.handoff.enter();
   Request* request = make_request();
-  if (request) begin();
+  if (request) begin(waiter);
   engine.handoff.leave();
   if (!request) destroy();
   return request;
@@ -385,9 +450,9 @@ Request* Schedule::prepare() {
   return request;
 }
 
-void Schedule::restart(Request* request) {
+void Schedule::restart(waiting::Waiter& waiter, Request* request) {
   request->started = true;
-  static_cast<Schedule*>(request->owner)->begin();
+  static_cast<Schedule*>(request->owner)->begin(waiter);
 }
 
 // What is left are receives that nothing waits for, matched, and worth letting the user go: nothing
@@ -413,7 +478,7 @@ bool Schedule::release() {
   }
   if (found < left_) return false;  // some wait for others
   for (const Step& step : steps_) {
-    if (step.request && !engine_->close_rest(step.request)) return false;
+    if (step.request && !engine_->close_rest(step.request, request_)) return false;
   }
   engine_->let_user_go(request_);
   return true;
@@ -429,7 +494,7 @@ Outcome Schedule::run(waiting::Waiter& waiter) {
     destroy();
     return Outcome::no_memory;
   }
-  begin();
+  begin(waiter);
   waiter.until([&] { return request->done.load(std::memory_order_relaxed) != 0 || release(); },
                request->peer);
   const Outcome result = request->outcome;

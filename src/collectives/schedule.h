@@ -107,13 +107,15 @@ class Schedule {
     return int(comm->collective_count++ & (persistent_tag - 1));
   }
   // Starts it as a request that its user holds. Takes the engine itself.
-  Request* start();
+  Request* start(waiting::Waiter& waiter);
   // A persistent request for it, not started. Takes the engine itself.
   Request* prepare();
   // Starts the schedule of a persistent request (again); engine held.
-  static void restart(Request* request);
+  static void restart(waiting::Waiter& waiter, Request* request);
   // Starts it, waits, and frees it. Takes the engine itself.
   Outcome run(waiting::Waiter& waiter);
+  // For Reach: all memory that its steps touch, now or later.
+  static void reach(const Request& request, protocols::Reach& reach);
 
  private:
   // Tags of persistent collectives have this bit, those of others count up below it. Messages of
@@ -131,7 +133,10 @@ class Schedule {
 
   StepId add(const Step& step, StepId after);
   Request* make_request();
-  void begin();
+  template <class Visit>
+  bool each_extent(Visit&& visit) const;
+  void await_open(waiting::Waiter& waiter) const;
+  void begin(waiting::Waiter& waiter);
   void work();
   void launch(StepId id);
   void launch_message(Step& step);

@@ -152,7 +152,7 @@ protocols::Request* start_dup(const Makers& makers, objects::Comm* comm, objects
   if (adopt_copy(makers, *comm, 0, made) != Outcome::ok) return nullptr;
   // The number lands in the communicator itself.
   collectives::Schedule* schedule = tell_context(makers, comm, made->context);
-  protocols::Request* request = schedule ? schedule->start() : nullptr;
+  protocols::Request* request = schedule ? schedule->start(makers.waiter) : nullptr;
   if (request) return request;
   makers.registry.comms.remove(made->handle);
   objects::release(made);

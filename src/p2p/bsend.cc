@@ -110,8 +110,10 @@ Outcome send_copy(waiting::Waiter& waiter, const UserMemory& memory, const Addre
   }
   if (!block) return Outcome::bad_argument;
   const uint64_t bytes = memory.bytes();
+  const UserMemory kept(block->memory, bytes);
+  waiter.open(memory, kept);
   if (bytes) memory.read(0, block->memory, bytes);
-  Request* request = make_send(engine, UserMemory(block->memory, bytes), to, Mode::buffered);
+  Request* request = make_send(engine, kept, to, Mode::buffered);
   if (!request) {
     buffer->blocks.remove(block);
     if (!buffer->memory) base::heap_free(block->memory, block->size);

@@ -82,6 +82,7 @@ void read_status(const Request& request, Status& status) {
 Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& to, Mode mode) {
   Engine& engine = waiter.engine;
   engine.handoff.enter_briefly();
+  waiter.open(memory);
   Peer& peer = engine.peer(to.comm->job_rank(to.rank));
   if (peer.via != protocols::Via::shm) {
     engine.handoff.stay();  // a socket may take half of it
@@ -120,6 +121,7 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
                 bool unmatched, Status& status) {
   Engine& engine = waiter.engine;
   engine.handoff.enter_briefly();
+  waiter.open(memory);
   Peer* peer = peer_of(engine, from);
   if (peer && !engine.handoff.is_polled() &&
       engine.receive_now(*peer, {from.comm->context, from.rank, from.tag}, memory,
@@ -156,6 +158,7 @@ Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Add
                     Mode mode) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
+  waiter.open(memory);
   Request* request = make_send(engine, memory, to, mode);
   if (request) {
     engine.hear(*request->peer);
@@ -170,6 +173,7 @@ Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Add
 Request* start_receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
+  waiter.open(memory);
   Request* request = make_receive(engine, memory, from);
   if (request) {
     keep(request, from);
@@ -202,6 +206,7 @@ Outcome send_receive(waiting::Waiter& waiter, const UserMemory& out, const Addre
                      const UserMemory& in, const Address& from, Status& status) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
+  waiter.open(out, in);
   Request* receive = make_receive(engine, in, from);
   Request* send = make_send(engine, out, to, Mode::standard);
   Outcome outcome = Outcome::no_memory;
@@ -268,6 +273,7 @@ Request* start_send_receive(waiting::Waiter& waiter, const UserMemory& out, cons
   Engine& engine = waiter.engine;
   auto* pair = static_cast<Pair*>(base::heap_allocate(sizeof(Pair)));
   engine.handoff.enter();
+  waiter.open(out, in);
   Request* whole = engine.take_request();
   Request* receive = make_receive(engine, in, from);
   Request* send = make_send(engine, out, to, Mode::standard);
@@ -348,6 +354,7 @@ Request* start_matched_receive(waiting::Waiter& waiter, const UserMemory& memory
                                protocols::Arrived* message) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
+  waiter.open(memory);
   const Address from{comm_of(*message), message->key.source, message->key.tag};
   Request* request = make_receive(engine, memory, from);
   if (request) {
@@ -363,6 +370,7 @@ Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
                         protocols::Arrived* message, Status& status) {
   Engine& engine = waiter.engine;
   engine.handoff.enter();
+  waiter.open(memory);
   const Address from{comm_of(*message), message->key.source, message->key.tag};
   Request* request = make_receive(engine, memory, from);
   Outcome outcome = Outcome::no_memory;
@@ -398,6 +406,7 @@ Request* make_persistent(waiting::Waiter& waiter, const UserMemory& memory, cons
 
 void restart(waiting::Waiter& waiter, Request* request) {
   Engine& engine = waiter.engine;
+  waiter.open(request->memory);
   request->started = true;
   if (request->kind == RequestKind::send && request->mode == Mode::buffered) {
     restart_buffered(waiter, request);

@@ -170,6 +170,9 @@ class Handoff {
   // Processor time that the message thread has taken; 0 without one.
   uint64_t thread_ns() const;
   bool is_held() const { return lock_.is_held(); }
+#if defined(HEADWAY_DEBUG)
+  bool is_mine() const { return lock_.is_mine(); }
+#endif
 
   Driver driver = Driver::nobody;
   // Operations that go on without their user; maintained by the engine.

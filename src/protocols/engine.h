@@ -22,6 +22,7 @@
 #include "protocols/peer.h"
 #include "protocols/prefetch.h"
 #include "protocols/profit.h"
+#include "protocols/reach.h"
 #include "protocols/request.h"
 #include "protocols/wire.h"
 #include "settings/options.h"
@@ -110,15 +111,14 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
     return may_release_ &&
            (receive->region ? receive->stage != Stage::posted : is_worth_closing(*receive));
   }
-  // What has not arrived of a ready receive is closed to the program. False: wait for it.
-  // Where its pages may hold other data too, they must not hold `list`, which is read with the
-  // engine held; null: such a receive is not closed.
-  bool close_rest(Request* receive, const UserMemory::Extent* list = nullptr) {
-    return receive->region || close_now(receive, list);
+  // What has not arrived of a ready receive is closed to the program. False: wait for it. `whole`:
+  // the schedule of which it is a step, and which does nothing but receive any more.
+  bool close_rest(Request* receive, const Request* whole = nullptr) {
+    return receive->region || close_now(receive, whole);
   }
   // The user of a blocked receive may go on. True: source, tag and count are in the request.
-  bool release(Request* receive, const UserMemory::Extent* list = nullptr) {
-    if (!is_ready(receive) || !close_rest(receive, list)) [[likely]]
+  bool release(Request* receive) {
+    if (!is_ready(receive) || !close_rest(receive)) [[likely]]
       return false;
     let_user_go(receive);
     return true;
@@ -164,8 +164,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // Whether anybody but the thread that asks could notice: other threads, shared memory, operations
   // that need this thread.
   bool is_alone();
-  // `reach`: memory that must stay open, such as the list of requests. False: wait for its match.
-  bool foresee(Request* receive, UserMemory::Extent reach);
+  // False: wait for its match.
+  bool foresee(Request* receive);
   // Before that, what the same call waits for: a receive that it does not wait for may depend on
   // what the program does next, and must not keep a page closed.
   void begin_wait() { ++wait_; }
@@ -226,6 +226,9 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   matching::PostedQueue posted;
   matching::UnexpectedQueue unexpected;
   guard::Guard guard;
+  // What may not be closed. Whoever begins an operation has looked, with the engine held, that its
+  // memory is open (waiting::Waiter::open).
+  Reach reach{requests_};
   EngineCounters counters;
   bool uses_tcp = false;
   bool crowded = false;  // more ranks than cores on this machine
@@ -269,6 +272,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void start_guard();
   bool may_close();
   guard::Region* close(Request* receive, guard::Range range, bool keep);
+  bool is_alone_in(Request* receive, guard::Range range, const Request* whole);
   void end_traps();
   static bool has_one_thread();
   void learn_site(Request* receive);
@@ -294,8 +298,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void attach(Request* receive, guard::Region* region);
   void keep_rest(Request* receive, uint64_t from);
   void note_match(Request* receive);
-  bool gather_neighbours(Request** members, size_t& count, guard::Range& range,
-                         UserMemory::Extent reach);
+  bool gather_neighbours(Request** members, size_t& count, guard::Range& range);
   bool has_edges(const Request& receive) const;
   bool is_worth_closing(const Request& receive) const;
   void ask_for_awaited();
@@ -305,13 +308,12 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool may_come(Request* receive, const FrameHeader& header);
   static void note_moved(Request* request, uint64_t offset, uint64_t n);
   void note_cost(guard::Range range, uint64_t closing_ns);
-  bool close_now(Request* receive, const UserMemory::Extent* list);
-  bool close_left(Request* receive);
+  bool close_now(Request* receive, const Request* whole);
+  bool close_left(Request* receive, const Request* whole);
 
   // release_runs.cc
   static bool is_made_of_runs(const Request& receive);
-  bool is_alone_in(const Request* receive, guard::Range range);
-  bool close_runs(Request* receive, const UserMemory::Extent* list);
+  bool close_runs(Request* receive, const Request* whole);
   void open_runs(Request* receive, uint64_t offset, uint64_t n);
 
   // engine.cc

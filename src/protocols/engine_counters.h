@@ -20,6 +20,7 @@ struct EngineCounters {
   base::Counter garbage;
   base::Counter released;   // receives whose user went on before the data had come
   base::Counter foreseen;   // those of them that had not been matched
+  base::Counter shared;     // ranges that were not closed, since other operations work there
   base::Counter untrapped;  // ranges that were not closed, since not all threads could be trapped
   base::Counter demands;    // pages that were asked for out of turn
   base::Counter withheld;   // messages that waited for their turn with all but their edges

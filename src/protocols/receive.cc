@@ -305,6 +305,8 @@ void Engine::begin_receive(Request* request) {
   request->worth = Request::Worth::unasked;
   request->alone = false;
   request->turn = ++receives_begun_;
+  if (reach.is_kept()) [[unlikely]]
+    reach.note(*request);
 }
 
 void Engine::start_receive(Request* request) {

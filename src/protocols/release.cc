@@ -24,10 +24,6 @@ uint32_t to_boundary(const char* address) {
   return uint32_t(-reinterpret_cast<uintptr_t>(address) % page_bytes);
 }
 
-bool meet(const char* a, const char* a_end, const char* b, const char* b_end) {
-  return a < b_end && b < a_end;
-}
-
 void pause_a_little() {
   const timespec pause{0, 50'000};
   nanosleep(&pause, nullptr);
@@ -55,6 +51,14 @@ void Engine::start_guard() {
     line.write_to(2);
     return;
   }
+#if defined(HEADWAY_DEBUG)
+  check_touches(
+      [](void* self, const char* from, size_t n) {
+        auto* engine = static_cast<Engine*>(self);
+        return engine->handoff.is_mine() && engine->guard.is_closed(from, n);
+      },
+      this);
+#endif
   release_us_ = settings_.release_threshold_us;
   if (settings_.release_batch) guard.batch_pages = settings_.release_batch;
   may_release_ = true;
@@ -64,6 +68,9 @@ void Engine::start_guard() {
 }
 
 void Engine::stop_guard() {
+#if defined(HEADWAY_DEBUG)
+  check_touches(nullptr, nullptr);
+#endif
   may_prefetch_ = false;
   versions_.stop();
   may_release_ = may_foresee_ = false;
@@ -118,6 +125,16 @@ guard::Region* Engine::close(Request* receive, guard::Range range, bool keep) {
                    .thread_ns = learns_ ? handoff.thread_ns() : 0};
   if (region->owner.settles) settles_.store(true, std::memory_order_relaxed);
   return region;
+}
+
+// Nothing else works in these pages: whoever holds the engine must never wait for a closed one.
+// `whole`: as in close_rest(). False: its user waits for it.
+bool Engine::is_alone_in(Request* receive, guard::Range range, const Request* whole) {
+  if (reach.is_free(range, receive, whole)) [[likely]]
+    return true;
+  ++counters.shared;
+  receive->stays = true;
+  return false;
 }
 
 void Engine::end_traps() {
@@ -210,7 +227,7 @@ uint64_t Engine::expected_us(const Request& receive) const {
   return rate ? (receive.total - receive.moved - receive.partial) * 1'000'000 / rate : 0;
 }
 
-bool Engine::close_now(Request* receive, const UserMemory::Extent* list) {
+bool Engine::close_now(Request* receive, const Request* whole) {
   const uint64_t come = receive->moved + receive->partial;
   const uint64_t next = come - receive->tail, end = receive->total - receive->tail;
   char* base = receive->memory.flat();
@@ -219,14 +236,15 @@ bool Engine::close_now(Request* receive, const UserMemory::Extent* list) {
     receive->stays = true;
     return false;
   }
-  if (receive->in_runs) return close_runs(receive, list);
-  if (receive->order) return close_left(receive);
+  if (receive->in_runs) return close_runs(receive, whole);
+  if (receive->order) return close_left(receive, whole);
   // The page that is filled at this moment is closed with the others; what it has is kept aside.
   const size_t kept = (reinterpret_cast<uintptr_t>(base) + next) % page_bytes;
   char aside[page_bytes];
   char* first = base + next - kept;
-  memcpy(aside, first, kept);
   const guard::Range range{first, size_t(base + end - first) / page_bytes};
+  if (!is_alone_in(receive, range, whole)) return false;
+  memcpy(aside, first, kept);
   guard::Region* region = close(receive, range, false);
   if (!region) {
     memcpy(first, aside, kept);
@@ -244,7 +262,7 @@ bool Engine::close_now(Request* receive, const UserMemory::Extent* list) {
 
 // The same of a message some of which came before its send, in pages that lie anywhere: from the
 // first to the last one that has not.
-bool Engine::close_left(Request* receive) {
+bool Engine::close_left(Request* receive, const Request* whole) {
   const Order& order = *receive->order;
   const uint64_t coming = receive->begun - streamed(*receive);  // the frame that is on its way
   const uint64_t from = coming ? (receive->begun_at - receive->head) / page_bytes : 0;
@@ -258,6 +276,7 @@ bool Engine::close_left(Request* receive) {
   for (uint64_t page = first; page < end; ++page) there += is_there(page);
   const guard::Range range{receive->memory.flat() + receive->head + first * page_bytes,
                            end - first};
+  if (!is_alone_in(receive, range, whole)) return false;
   guard::Region* region = there <= range.pages / 2 ? close(receive, range, true) : nullptr;
   if (!region) {
     receive->stays = true;
@@ -323,14 +342,14 @@ bool Engine::is_alone() {
   return !guard.shares_memory(ours, this);
 }
 
-bool Engine::foresee(Request* receive, UserMemory::Extent reach) {
+bool Engine::foresee(Request* receive) {
   if (receive->region) return true;
   Request* members[most_members] = {receive};
   size_t count = 1;
   guard::Range range{};
   receive->mixed_at = changes_;  // not again before one of its neighbours may have changed
   if (!is_profitable(receive, receive->memory.bytes())) return false;
-  if (!gather_neighbours(members, count, range, reach)) return false;
+  if (!gather_neighbours(members, count, range)) return false;
   for (size_t i = 0; i < count; ++i) {
     if (withdraw(members[i])) continue;
     posted.remove(members[i]);  // its sender has claimed it, and fills it from now on
@@ -367,39 +386,37 @@ bool Engine::has_edges(const Request& receive) const {
 
 // All posted receives of this wait that share pages with the first one, or with one another, in the
 // order of their addresses, and the range that they lie in. False: something else works in these
-// pages, and whoever runs the engine must never wait for a closed page.
-bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& range,
-                               UserMemory::Extent reach) {
-  char* from = members[0]->memory.flat();
-  char* to = from + members[0]->memory.bytes();
-  range = guard::Guard::around(from, size_t(to - from));
-  for (uint32_t i = 0; i < requests_.capacity(); ++i) {
-    Request* other = requests_.at(i);
-    if (!other->taken || other->stage == Stage::idle || other->region || !other->memory.bytes() ||
-        (other->kind != RequestKind::receive && other->kind != RequestKind::send)) {
-      continue;
-    }
-    const UserMemory::Extent extent = other->memory.extent();
-    if (!meet(extent.from, extent.to, range.base, range.end())) continue;
-    size_t place = 0;
-    while (place < count && members[place] != other) ++place;
-    if (place < count) continue;
-    if (has_edges(*other)) continue;  // on shared pages all of it is there
-    if (!is_foreseeable(other) || other->wait != wait_ || count == most_members) return false;
-    for (place = count++; place > 0 && members[place - 1]->memory.flat() > extent.from; --place) {
-      members[place] = members[place - 1];
-    }
-    members[place] = other;
-    from = members[0]->memory.flat();
-    to = members[count - 1]->memory.flat() + members[count - 1]->memory.bytes();
-    range = guard::Guard::around(from, size_t(to - from));
-    i = uint32_t(-1);  // it may have neighbours of its own
-  }
+// pages.
+bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& range) {
+  const auto around_all = [&] {
+    char* from = members[0]->memory.flat();
+    char* to = members[count - 1]->memory.flat() + members[count - 1]->memory.bytes();
+    return guard::Guard::around(from, size_t(to - from));
+  };
+  size_t known;
+  do {
+    known = count;
+    range = around_all();
+    const bool are_all = reach.visit(range, [&](Request* other) {
+      for (size_t i = 0; i < count; ++i) {
+        if (members[i] == other) return true;
+      }
+      if (has_edges(*other)) return true;  // on shared pages all of it is there
+      if (!is_foreseeable(other) || other->wait != wait_ || count == most_members) return false;
+      size_t place = count++;
+      for (; place > 0 && members[place - 1]->memory.flat() > other->memory.flat(); --place) {
+        members[place] = members[place - 1];
+      }
+      members[place] = other;
+      return true;
+    });
+    if (!are_all) return false;
+  } while (count > known);  // they may have neighbours of their own
   for (size_t i = 1; i < count; ++i) {
     const UserMemory& before = members[i - 1]->memory;
     if (before.flat() + before.bytes() > members[i]->memory.flat()) return false;
   }
-  return !meet(reach.from, reach.to, range.base, range.end());
+  return true;
 }
 
 // A receive that has been closed before is matched now.

@@ -29,30 +29,13 @@ bool Engine::is_made_of_runs(const Request& receive) {
   return are_large;
 }
 
-// No other operation works in these pages: whoever runs the engine must never wait for a closed
-// one.
-bool Engine::is_alone_in(const Request* receive, guard::Range range) {
-  for (uint32_t i = 0; i < requests_.capacity(); ++i) {
-    const Request* other = requests_.at(i);
-    if (other == receive || !other->taken || other->stage == Stage::idle || other->region ||
-        !other->memory.bytes() ||
-        (other->kind != RequestKind::receive && other->kind != RequestKind::send)) {
-      continue;
-    }
-    const UserMemory::Extent extent = other->memory.extent();
-    if (extent.from < range.end() && range.base < extent.to) return false;
-  }
-  return true;
-}
-
-bool Engine::close_runs(Request* receive, const UserMemory::Extent* list) {
+bool Engine::close_runs(Request* receive, const Request* whole) {
   const UserMemory::Extent extent = receive->memory.extent();
   const guard::Range range =
       guard::Guard::around(const_cast<char*>(extent.from), size_t(extent.to - extent.from));
-  guard::Region* region = nullptr;
-  if (list && !(list->from < range.end() && range.base < list->to) && is_alone_in(receive, range)) {
-    region = close(receive, range, true);
-  }
+  if (!is_alone_in(receive, range, whole)) return false;
+  // Another thread's stack may lie between the runs.
+  guard::Region* region = has_one_thread() ? close(receive, range, true) : nullptr;
   if (!region) {
     receive->stays = true;
     return false;

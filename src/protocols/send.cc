@@ -136,6 +136,8 @@ void Engine::start_send(Request* request) {
   request->in_flight = 0;
   request->cancelled = request->cancelling = false;
   request->origin = 0;
+  if (reach.is_kept()) [[unlikely]]
+    reach.note(*request);
   Peer& peer = *request->peer;
   note_sent(request->total);
   if (may_prefetch_ && peer.via == Via::tcp) note_send(request);

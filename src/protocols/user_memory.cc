@@ -1,9 +1,29 @@
 #include "protocols/user_memory.h"
 
+#include "base/check.h"
+
 namespace headway::protocols {
+
+#if defined(HEADWAY_DEBUG)
+namespace {
+IsShut checked = nullptr;
+void* checked_engine = nullptr;
+}  // namespace
+
+void check_touches(IsShut is_shut, void* engine) {
+  checked = is_shut;
+  checked_engine = engine;
+}
+
+void check_open(const char* from, size_t n) {
+  HEADWAY_CHECK(!checked || !checked(checked_engine, from, n));
+}
+#endif
 
 void UserMemory::copy(const UserMemory& from, UserMemory& to, uint64_t n) {
   if (n == 0) return;
+  from.check(0, n);
+  to.check(0, n);
   if (from.is_flat() && to.is_flat()) {
     memmove(to.base_, from.base_, n);  // a program may send to itself within one buffer
     return;
@@ -34,6 +54,7 @@ UserMemory::Extent UserMemory::extent() const {
 
 size_t UserMemory::vectors(uint64_t offset, uint64_t n, iovec* out, size_t max,
                            uint64_t& covered) const {
+  check(offset, n);
   if (!type_) {
     out[0] = {base_ + offset, n};
     covered = n;

@@ -14,6 +14,16 @@
 
 namespace headway::protocols {
 
+// Looked at where HEADWAY_DEBUG is set: whoever touches this memory, and has the engine, does not
+// wait for a closed page. Others may.
+#if defined(HEADWAY_DEBUG)
+using IsShut = bool (*)(void* engine, const char* from, size_t n);
+void check_touches(IsShut is_shut, void* engine);  // null: no more
+void check_open(const char* from, size_t n);
+#else
+inline void check_open(const char*, size_t) {}
+#endif
+
 class UserMemory {
  public:
   UserMemory() = default;
@@ -52,6 +62,7 @@ class UserMemory {
 
   // Bytes [offset, offset + n) of the message to `out`.
   void read(uint64_t offset, void* out, size_t n) const {
+    check(offset, n);
     if (!type_) {
       if (n) memcpy(out, base_ + offset, n);  // an empty message may have no address
     } else {
@@ -59,6 +70,7 @@ class UserMemory {
     }
   }
   void write(uint64_t offset, const void* in, size_t n) const {
+    check(offset, n);
     if (!type_) {
       if (n) base::plain_copy(base_ + offset, static_cast<const char*>(in), n);
     } else {
@@ -66,10 +78,12 @@ class UserMemory {
     }
   }
   Feed feed(uint64_t offset, uint64_t length) const {
+    check(offset, length);
     if (!type_) return {.flat = base_ + offset, .length = length};
     return {.pack = pack_out, .memory = this, .offset = offset, .length = length};
   }
   Landing landing(uint64_t offset, uint64_t length) {
+    check(offset, length);
     if (!type_) return {.flat = base_ + offset, .length = length};
     return {.unpack = unpack_in, .memory = this, .offset = offset, .length = length};
   }
@@ -80,6 +94,14 @@ class UserMemory {
   size_t vectors(uint64_t offset, uint64_t n, iovec* out, size_t max, uint64_t& covered) const;
 
  private:
+  // With gaps: all of it, since no operation may work between its runs, either.
+  void check([[maybe_unused]] uint64_t offset, [[maybe_unused]] size_t n) const {
+#if defined(HEADWAY_DEBUG)
+    if (!n) return;
+    const Extent all = extent();
+    check_open(type_ ? all.from : base_ + offset, type_ ? size_t(all.to - all.from) : n);
+#endif
+  }
   static void pack_out(const void* memory, uint64_t offset, void* out, size_t n) {
     static_cast<const UserMemory*>(memory)->read(offset, out, n);
   }

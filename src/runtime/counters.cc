@@ -68,7 +68,8 @@ uint64_t given_up(const Engine& engine) {
 
 uint64_t refused(const Engine& engine) {
   const guard::Counters& guard = engine.guard.counters;
-  return guard.no_memory + guard.overlaps + guard.refused + engine.counters.untrapped;
+  return guard.no_memory + guard.overlaps + guard.refused + engine.counters.shared +
+         engine.counters.untrapped;
 }
 
 using protocols::EngineCounters;
@@ -159,6 +160,7 @@ constexpr Reader readers[] = {
     {"close_refused", refused},
     {"close_refused_memory", guard_counter<&guard::Counters::no_memory>},
     {"close_refused_overlap", guard_counter<&guard::Counters::overlaps>},
+    {"close_refused_shared", engine_counter<&EngineCounters::shared>},
     {"close_refused_system", guard_counter<&guard::Counters::refused>},
     {"close_refused_threads", engine_counter<&EngineCounters::untrapped>},
     {"release_given_up", [](const Engine& engine) { return engine.profit().all_given_up(); }},
@@ -256,7 +258,8 @@ void tell_releases(const Engine& engine, int rank) {
        << " awaited by the next call, " << profit.given_up[Profit::traps].get() << " by traps, "
        << profit.given_up[Profit::closing].get() << " too short, " << profit.sites_settled.get()
        << " sites settle at a system call; not closed: " << guard.no_memory.get()
-       << " no plain memory, " << guard.overlaps.get() << " closed already, " << guard.refused.get()
+       << " no plain memory, " << guard.overlaps.get() << " closed already, "
+       << counted.shared.get() << " shared with other operations, " << guard.refused.get()
        << " refused by the system, " << counted.untrapped.get()
        << " with threads that are not trapped\n";
   line.write_to(2);

@@ -13,6 +13,7 @@
 #include "base/machine.h"
 #include "base/signals.h"
 #include "base/text.h"
+#include "collectives/schedule.h"
 #include "runtime/counters.h"
 #include "runtime/host_ring.h"
 #include "runtime/leftovers.h"
@@ -160,6 +161,7 @@ Outcome Process::init(int level) {
   const double quota = base::cpu_quota();
   const bool crowded = machine_ranks_ > machine_cores_ || double(beside_) > quota;
   engine_->crowded = crowded;
+  engine_->reach.ask_schedules(collectives::Schedule::reach);
   waiter_ = new (waiter_memory) waiting::Waiter(*engine_, {.crowded = crowded,
                                                            .spin_ns = settings.spin_us * 1000,
                                                            .yield_ns = yield_us(crowded) * 1000});

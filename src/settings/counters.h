@@ -179,11 +179,15 @@ inline constexpr CounterInfo counter_table[] = {
     {"demands_heeded", Category::early_release, CounterKind::events, Audience::tuner,
      "pages that others asked for, and that went first"},
     {"close_refused", Category::early_release, CounterKind::events, Audience::tuner,
-     "ranges that could not be closed, for one of the four reasons below"},
+     "ranges that could not be closed, for one of the five reasons below"},
     {"close_refused_memory", Category::early_release, CounterKind::events, Audience::tuner,
      "memory that is shared, of a file, a stack or read-only"},
     {"close_refused_overlap", Category::early_release, CounterKind::events, Audience::tuner,
      "memory with pages that were closed already"},
+    {"close_refused_shared", Category::early_release, CounterKind::events, Audience::tuner,
+     "memory that other operations may touch meanwhile: two receives, or a receive and a send, "
+     "share "
+     "a buffer or a page"},
     {"close_refused_system", Category::early_release, CounterKind::events, Audience::tuner,
      "memory that the system would not let us close: a limit, locked or pinned pages"},
     {"close_refused_threads", Category::early_release, CounterKind::events, Audience::tuner,

@@ -52,21 +52,33 @@ void Waiter::send(protocols::Request* request) {
 void Waiter::receive(protocols::Request* request, bool unmatched) {
   engine.note_wait(request);
   Patience patience(engine, unmatched);
-  const protocols::UserMemory::Extent nothing;
   until(
       [&] {
-        if (request->done.load(std::memory_order_relaxed) != 0 ||
-            engine.release(request, &nothing)) {
+        if (request->done.load(std::memory_order_relaxed) != 0 || engine.release(request)) {
           return true;
         }
         if (!engine.is_foreseeable(request) || !patience.is_over()) return false;
         engine.begin_wait();
         engine.waits_for(request);
-        if (!engine.foresee(request, {})) return false;
+        if (!engine.foresee(request)) return false;
         engine.let_user_go(request);
         return true;
       },
       request->peer, patience.sleep_ms());
+}
+
+void Waiter::await_open(const protocols::UserMemory::Extent* extents, size_t count) {
+  const auto are_open = [&] {
+    for (size_t i = 0; i < count; ++i) {
+      const protocols::UserMemory::Extent& extent = extents[i];
+      if (extent.from < extent.to &&
+          engine.is_closed(extent.from, size_t(extent.to - extent.from))) {
+        return false;
+      }
+    }
+    return true;
+  };
+  if (!are_open()) until_open(are_open);
 }
 
 bool Waiter::glance() {

@@ -54,6 +54,27 @@ class Waiter {
     threads_most_ = cores;
     shares_ = true;
   }
+  // Waits until no page of this memory is closed. Nothing begins on a closed page: whoever holds
+  // the engine must never wait for one. It stays open until the engine is given up, and then as
+  // long as an operation is known to touch it (Engine::reach). After enter_briefly() it may stay().
+  template <class... Memory>
+  void open(const Memory&... memory) {
+    if (!engine.guard.any_closed()) [[likely]]
+      return;
+    const protocols::UserMemory::Extent extents[] = {memory.extent()...};
+    await_open(extents, sizeof...(memory));
+  }
+  void await_open(const protocols::UserMemory::Extent* extents, size_t count);
+  // The same for whatever `open` looks at.
+  template <class Open>
+  void until_open(Open&& open) {
+    const progress::Driver driver = engine.handoff.driver;
+    engine.handoff.stay();
+    engine.guard.begin_wait();
+    until(open, nullptr);
+    engine.guard.end_wait();
+    engine.handoff.driver = driver;
+  }
   // One look at everything, for calls that do not wait; also runs user functions that are due.
   bool glance();
   // The same for a test or a probe that has found nothing yet. Who tests in a loop waits: where

@@ -58,6 +58,10 @@ inline bool is_still_running() { return process().is_running(); }
 // closed: a call that may begin something must not be seen before (early-release paper, section
 // 2.5).
 [[gnu::cold, gnu::noinline]] void settle();
+// Waits until no page of [from, from + n) is closed; until none at all is. For what a call touches
+// without the engine it would do to touch it; with the engine held waiting::Waiter::open is needed.
+void await_open(const void* from, size_t n);
+void await_all_open();
 // True if MPI is running, for all other calls.
 inline bool is_running() {
   if (!is_still_running()) [[unlikely]]

@@ -101,8 +101,6 @@ inline int take_blocks(Story& story, const void* buffer, int64_t count, MPI_Data
                        collectives::Blocks& blocks) {
   if (const int code = refuse_in_place(story, buffer)) return code;
   if (const int code = take_data(story, buffer, count, datatype)) return code;
-  if (process().engine().guard.any_closed()) [[unlikely]]
-    await_open(buffer, count * story.comm->size, *story.type);  // one block only so far
   blocks = collectives::Blocks::even(const_cast<void*>(buffer), uint64_t(count), story.type);
   return MPI_SUCCESS;
 }
@@ -129,8 +127,6 @@ int take_uneven(Story& story, const void* buffer, const Count* counts, const Pla
     most = counts[rank] < 0 || counts[rank] > most ? counts[rank] : most;
   }
   if (const int code = take_data(story, buffer, most, datatype)) return code;
-  if (process().engine().guard.any_closed()) [[unlikely]]
-    await_all_open();
   blocks = collectives::Blocks::uneven(const_cast<void*>(buffer), datatypes::Integers(counts),
                                        datatypes::Integers(places), story.type);
   return MPI_SUCCESS;

@@ -8,14 +8,6 @@
 
 namespace headway::api {
 
-// Waits until no page of this data is closed (early release).
-void await_open(const void* buffer, int64_t count, const datatypes::Type& type);
-
-void await_open(const void* from, size_t n);
-
-// The same for everything: for calls that do not say which memory they will touch.
-void await_all_open();
-
 // Finds the datatype; raises MPI_ERR_TYPE, MPI_ERR_COUNT or MPI_ERR_BUFFER.
 inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype) {
   story.count = count;
@@ -42,8 +34,6 @@ inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Dataty
                  "look at what the allocation returned, and pass the data's address",
                  "an allocation that failed or comes later, or a pointer that was never set");
   }
-  if (process().engine().guard.any_closed()) [[unlikely]]
-    await_open(buffer, count, *type);
   return MPI_SUCCESS;
 }
 
