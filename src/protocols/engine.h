@@ -299,7 +299,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void keep_rest(Request* receive, uint64_t from);
   void note_match(Request* receive);
   bool gather_neighbours(Request** members, size_t& count, guard::Range& range);
-  bool has_edges(const Request& receive) const;
+  static bool has_come(const Request& receive, guard::Range range);
   bool is_worth_closing(const Request& receive) const;
   void ask_for_awaited();
   bool ask_for(Request* receive, const char* page);

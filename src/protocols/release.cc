@@ -374,14 +374,19 @@ bool Engine::foresee(Request* receive) {
   return true;
 }
 
-// What is still to come of it lies in pages of its own.
-bool Engine::has_edges(const Request& receive) const {
-  return receive.kind == RequestKind::receive && receive.stage == Stage::landing &&
-         receive.expected && !receive.stays && receive.memory.is_flat() &&
-         receive.total >= release_from && receive.outcome == Outcome::ok &&
-         receive.status_bytes == receive.memory.bytes() &&
-         to_boundary(receive.memory.flat()) == receive.head &&
-         streamed(receive) + receive.partial >= edges_of(receive);
+// What is still to come of it lies in other pages than these.
+bool Engine::has_come(const Request& receive, guard::Range range) {
+  if (receive.kind != RequestKind::receive || receive.stage != Stage::landing ||
+      !receive.expected || receive.stays || !receive.memory.is_flat() ||
+      receive.total < release_from || receive.outcome != Outcome::ok ||
+      receive.status_bytes != receive.memory.bytes() ||
+      to_boundary(receive.memory.flat()) != receive.head ||
+      streamed(receive) + receive.partial < edges_of(receive)) {
+    return false;
+  }
+  const char* from = receive.memory.flat() + receive.head;
+  const char* to = receive.memory.flat() + receive.total - receive.tail;
+  return to <= range.base || range.end() <= from;
 }
 
 // All posted receives of this wait that share pages with the first one, or with one another, in the
@@ -401,7 +406,7 @@ bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& r
       for (size_t i = 0; i < count; ++i) {
         if (members[i] == other) return true;
       }
-      if (has_edges(*other)) return true;  // on shared pages all of it is there
+      if (has_come(*other, range)) return true;
       if (!is_foreseeable(other) || other->wait != wait_ || count == most_members) return false;
       size_t place = count++;
       for (; place > 0 && members[place - 1]->memory.flat() > other->memory.flat(); --place) {
