@@ -35,6 +35,7 @@ int allgatherv(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dat
   collectives::Blocks out;
   if (const int code = take_own(story, sendbuf, sendcount, sendtype, in)) return code;
   if (const int code = take_uneven(story, recvbuf, recvcounts, displs, recvtype, out)) return code;
+  if (const int code = refuse_shared(story, Side(in), Side(out, story.comm->size))) return code;
   return launch(story, collectives::allgatherv(place_of(story), in, out), way);
 }
 
@@ -44,13 +45,14 @@ int alltoall(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datat
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   collectives::Blocks in, out;
-  // The receive buffer, sent as it is received, means what MPI_IN_PLACE means.
-  const bool in_place = is_in_place(sendbuf) || (sendbuf && sendbuf == recvbuf &&
-                                                 sendcount == recvcount && sendtype == recvtype);
-  if (!in_place) {
+  if (!is_in_place(sendbuf)) {
     if (const int code = take_blocks(story, sendbuf, sendcount, sendtype, in)) return code;
   }
   if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
+  if (!in.in_place()) {
+    const int ranks = story.comm->size;
+    if (const int code = refuse_shared(story, in.range(0, ranks), out.range(0, ranks))) return code;
+  }
   int ended = MPI_SUCCESS;
   if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
         return collectives::alltoall_now(place, waiter, in, out, outcome);
@@ -75,6 +77,9 @@ int alltoallv(const char* call, const void* sendbuf, const Count* sendcounts, co
   if (const int code = take_uneven(story, recvbuf, recvcounts, rdispls, recvtype, out)) {
     return code;
   }
+  if (const int code =
+          refuse_shared(story, Side(in, story.comm->size), Side(out, story.comm->size)))
+    return code;
   return launch(
       story, collectives::alltoallv(place_of(story), in, out, collectives::Kind::alltoallv), way);
 }
@@ -126,6 +131,9 @@ int alltoallw(const char* call, const void* sendbuf, const Count* sendcounts, co
           take_typed(story, recvbuf, recvcounts, rdispls, recvtypes, receive_types, out)) {
     return code;
   }
+  if (const int code =
+          refuse_shared(story, Side(in, story.comm->size), Side(out, story.comm->size)))
+    return code;
   return launch(
       story, collectives::alltoallv(place_of(story), in, out, collectives::Kind::alltoallw), way);
 }

@@ -6,6 +6,10 @@ using namespace headway::api;
 
 namespace {
 
+constexpr char leave_the_roots_block[] =
+    "pass MPI_IN_PLACE as the root's receive buffer if its block is to stay where it is, or use a "
+    "second buffer";
+
 // Finds the communicator and checks the root.
 int take_place(Story& story, MPI_Comm comm, int root, bool& is_root) {
   if (const int code = take_comm(story, comm)) return code;
@@ -51,6 +55,7 @@ int gatherv(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dataty
     if (const int code = take_uneven(story, recvbuf, recvcounts, displs, recvtype, out)) {
       return code;
     }
+    if (const int code = refuse_shared(story, Side(in), Side(out, story.comm->size))) return code;
   }
   return launch(story, collectives::gatherv(place_of(story), in, out, root), way);
 }
@@ -69,9 +74,7 @@ int scatter(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dataty
   if (const int code = take_one(story, is_root, recvbuf, recvcount, recvtype, out)) return code;
   if (is_root) {
     if (const int code =
-            refuse_shared(story, in.range(0, story.comm->size), out,
-                          "pass MPI_IN_PLACE as the root's receive buffer if its block is to stay "
-                          "where it is, or use a second buffer")) {
+            refuse_shared(story, in.range(0, story.comm->size), out, leave_the_roots_block)) {
       return code;
     }
   }
@@ -93,6 +96,12 @@ int scatterv(const char* call, const void* sendbuf, const Count* sendcounts, con
     }
   }
   if (const int code = take_one(story, is_root, recvbuf, recvcount, recvtype, out)) return code;
+  if (is_root) {
+    if (const int code =
+            refuse_shared(story, Side(in, story.comm->size), Side(out), leave_the_roots_block)) {
+      return code;
+    }
+  }
   return launch(story, collectives::scatterv(place_of(story), in, out, root), way);
 }
 

@@ -103,12 +103,13 @@ int exscan(const char* call, const void* sendbuf, void* recvbuf, int64_t count,
           take_contribution(story, sendbuf, recvbuf, count, datatype, op, in, reduction)) {
     return code;
   }
-  // The first rank gets nothing: its receive buffer means nothing.
+  // The first rank gets nothing, so its receive buffer may be anything, but the send buffer: that
+  // is the same mistake as at the other ranks, and is told at all of them.
   if (story.comm->rank > 0) {
     if (const int code = check_result(story, recvbuf, count)) return code;
-    if (!is_in_place(sendbuf)) {
-      if (const int code = refuse_shared(story, in, data_of(story, recvbuf))) return code;
-    }
+  }
+  if (!is_in_place(sendbuf)) {
+    if (const int code = refuse_shared(story, in, data_of(story, recvbuf))) return code;
   }
   return launch(story, collectives::exscan(place_of(story), in, data_of(story, recvbuf), reduction),
                 way);

@@ -44,6 +44,9 @@ int reduce_local(const char* call, const void* inbuf, void* inoutbuf, int64_t co
   collectives::Data in, inout;
   if (const int code = take_buffer(story, inbuf, count, datatype, in)) return code;
   if (const int code = take_buffer(story, inoutbuf, count, datatype, inout)) return code;
+  if (const int code = refuse_shared(story, in, inout, "copy one of them to a second buffer")) {
+    return code;
+  }
   collectives::Reduction reduction;
   if (const int code = take_op(story, op, datatype, reduction)) return code;
   if (count > 0) collectives::apply(reduction, in.buffer, inout.buffer, in.count);

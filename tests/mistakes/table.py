@@ -79,6 +79,12 @@ SECTIONS = (
                 "another.",
                 call(1, "MPI_Allreduce", "same memory", "count 1, datatype MPI_DOUBLE, 8 bytes",
                      "MPI_ERR_BUFFER", "MPI_IN_PLACE"), 1),
+        Mistake("aliased_block", "A rank's own block, sent from where it is to end",
+                "The root gathers into an array, and its own part is there already. All collectives "
+                "look for this, block by block. Buffers that only lie in one another's gaps are right, "
+                "and so are two of which one is empty.",
+                call(0, "MPI_Gatherv", "same memory", "the block from rank 0", "count 2, datatype "
+                     "MPI_INT, 8 bytes", "MPI_ERR_BUFFER", "MPI_IN_PLACE"), 1),
         Mistake("sendrecv_one_buffer", "One buffer for both halves of MPI_Sendrecv",
                 "Many programs do it with a byte that nobody reads, so the program goes on: what goes "
                 "out is copied first. The line comes once.",

@@ -233,13 +233,14 @@ void collectives() {
 
 // Operations on types they are not defined for.
 void op_and_type() {
-  double a = 1, b = 2;
+  double a = 1, b = 2, complex[2] = {1, 1}, other_complex[2] = {2, 2};
   struct {
     double v;
     int i;
   } pair = {1, 1}, other = {2, 2};
   EXPECT_CLASS(MPI_ERR_OP, MPI_Reduce_local(&a, &b, 1, MPI_DOUBLE, MPI_BAND));
-  EXPECT_CLASS(MPI_ERR_OP, MPI_Reduce_local(&a, &b, 1, MPI_C_DOUBLE_COMPLEX, MPI_MAX));
+  EXPECT_CLASS(MPI_ERR_OP,
+               MPI_Reduce_local(complex, other_complex, 1, MPI_C_DOUBLE_COMPLEX, MPI_MAX));
   EXPECT_CLASS(MPI_ERR_OP, MPI_Reduce_local(&a, &b, 1, MPI_DOUBLE, MPI_MINLOC));
   EXPECT_CLASS(MPI_ERR_OP, MPI_Reduce_local(&pair, &other, 1, MPI_DOUBLE_INT, MPI_SUM));
   EXPECT_CLASS(MPI_ERR_OP, MPI_Allreduce(&a, &b, 1, MPI_BYTE, MPI_SUM, MPI_COMM_SELF));

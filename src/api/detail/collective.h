@@ -3,6 +3,7 @@
 #pragma once
 #include "api/detail/message.h"
 #include "api/detail/requests.h"
+#include "api/detail/shared.h"
 #include "base/vec.h"
 #include "collectives/collectives.h"
 #include "collectives/lean.h"
@@ -62,20 +63,6 @@ inline int refuse_in_place(const Story& story, const void* buffer) {
   if (!is_in_place(buffer)) [[likely]]
     return MPI_SUCCESS;
   return raise(story, MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer of this rank");
-}
-
-// Refuses buffers that share memory where the standard wants two: what is read would be overwritten
-// meanwhile. Data with gaps may lie in one another's gaps, and are not looked at.
-inline int refuse_shared(const Story& story, const collectives::Data& in,
-                         const collectives::Data& out, const char* remedy = nullptr) {
-  if (!in.type || !out.type || !share_memory(in.memory(), out.memory())) [[likely]]
-    return MPI_SUCCESS;
-  return raise(story, MPI_ERR_BUFFER, shared_buffers,
-               remedy
-                   ? remedy
-                   : "pass MPI_IN_PLACE as the send buffer if the result is to replace the data, "
-                     "or use a second buffer",
-               shared_cause);
 }
 
 inline collectives::Data data_of(const Story& story, const void* buffer) {
