@@ -33,6 +33,19 @@ void warn(const char* part, uint64_t length) {
   }
 }
 
+[[gnu::cold, gnu::noinline]] int no_such_operation(const Story& story, datatypes::ReduceOp op,
+                                                   bool forbidden) {
+  base::Text<160> why;
+  why << datatypes::op_name(op) << " is not defined on this datatype";
+  if (forbidden) why << " by the MPI standard (without HEADWAY_STRICT it is computed)";
+  return raise(story, MPI_ERR_OP, why.c_str(),
+               forbidden && story.type->basic() == datatypes::BasicType::char_
+                   ? "take MPI_SIGNED_CHAR or MPI_UNSIGNED_CHAR for small numbers; MPI_CHAR is for "
+                     "text (MPI 5.0, section 6.9.2)"
+                   : "take an operation that the datatype has; bitwise and logical ones want "
+                     "integers (MPI 5.0, section 6.9.2)");
+}
+
 int check_way(const Story& story, const Way& way) {
   if (const int code = check_places(story, way.request)) return code;
   objects::Info* hints;
@@ -91,13 +104,11 @@ int take_op(const Story& story, MPI_Op handle, MPI_Datatype datatype,
       op->builtin == datatypes::ReduceOp::replace || op->builtin == datatypes::ReduceOp::no_op
           ? nullptr
           : datatypes::find_reducer(op->builtin, story.type->basic());
-  if (reduction.kernel) return MPI_SUCCESS;
-  base::Text<80> why;
-  why << datatypes::op_name(op->builtin) << " is not defined on this datatype";
-  return raise(
-      story, MPI_ERR_OP, why.c_str(),
-      "take an operation that the datatype has; bitwise and logical ones want integers (MPI "
-      "5.0, section 6.9.2)");
+  const bool forbidden = process().settings.strict && reduction.kernel &&
+                         !datatypes::is_standard(op->builtin, story.type->basic());
+  if (reduction.kernel && !forbidden) [[likely]]
+    return MPI_SUCCESS;
+  return no_such_operation(story, op->builtin, forbidden);
 }
 
 }  // namespace headway::api

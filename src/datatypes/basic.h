@@ -139,6 +139,9 @@ struct BasicInfo {
   uint16_t alignment;
 };
 
+// Whether a char has a sign is the processor's custom.
+inline constexpr Machine char_machine = char(-1) < 0 ? Machine::i8 : Machine::u8;
+
 inline constexpr BasicInfo basic_table[] = {
     {0x200, "MPI_DATATYPE_NULL", BasicClass::none, Machine::none, 0, 0, 1},
     {0x201, "MPI_AINT", BasicClass::multi_language, Machine::i64, 8, 8, 8},
@@ -183,7 +186,7 @@ inline constexpr BasicInfo basic_table[] = {
     {0x23c, "MPI_WCHAR", BasicClass::text, Machine::none, 4, 4, 4},
     {0x240, "MPI_INT8_T", BasicClass::c_integer, Machine::i8, 1, 1, 1},
     {0x241, "MPI_UINT8_T", BasicClass::c_integer, Machine::u8, 1, 1, 1},
-    {0x243, "MPI_CHAR", BasicClass::text, Machine::none, 1, 1, 1},
+    {0x243, "MPI_CHAR", BasicClass::text, char_machine, 1, 1, 1},
     {0x244, "MPI_SIGNED_CHAR", BasicClass::c_integer, Machine::i8, 1, 1, 1},
     {0x245, "MPI_UNSIGNED_CHAR", BasicClass::c_integer, Machine::u8, 1, 1, 1},
     {0x247, "MPI_BYTE", BasicClass::byte, Machine::u8, 1, 1, 1},

@@ -22,8 +22,8 @@ constexpr OpInfo op_table[op_count] = {
     {0x30, "MPI_LAND"},    {0x31, "MPI_LOR"},     {0x32, "MPI_LXOR"}, {0x38, "MPI_MINLOC"},
     {0x39, "MPI_MAXLOC"},  {0x3c, "MPI_REPLACE"}, {0x3d, "MPI_NO_OP"}};
 
-// Which groups of datatypes an operation is defined on.
-bool is_legal(ReduceOp op, BasicClass group) {
+// Which groups of datatypes the standard defines an operation on.
+bool is_standard_on(ReduceOp op, BasicClass group) {
   const bool integer = group == BasicClass::c_integer || group == BasicClass::fortran_integer;
   const bool address = group == BasicClass::multi_language;
   switch (op) {
@@ -42,6 +42,15 @@ bool is_legal(ReduceOp op, BasicClass group) {
     case ReduceOp::maxloc: return group == BasicClass::pair;
     default: return false;
   }
+}
+
+// What the standard leaves out and both MPICH and Open MPI compute; tried with all pairs of
+// predefined operations and types.
+bool is_customary(ReduceOp op, BasicType type) {
+  const bool logical = op == ReduceOp::land || op == ReduceOp::lor || op == ReduceOp::lxor;
+  const bool located = op == ReduceOp::minloc || op == ReduceOp::maxloc;
+  return type == BasicType::char_ ? !located
+                                  : logical && info(type).group == BasicClass::multi_language;
 }
 
 // replace and no_op copy elements. A pair's second part may lie behind a gap, and its end before
@@ -129,7 +138,7 @@ Kernel find_kernel(ReduceOp op, BasicType type) {
   if (type == BasicType::none || op == ReduceOp::none) return {};
   const BasicInfo& row = info(type);
   if (op == ReduceOp::replace || op == ReduceOp::no_op) return find_copy(op, row);
-  if (!is_legal(op, row.group)) return {};
+  if (!is_standard_on(op, row.group) && !is_customary(op, type)) return {};
   const Kernel& best = best_table().kernels[size_t(op)][size_t(row.machine)];
   return best.two ? best : base_kernels.kernels[size_t(op)][size_t(row.machine)];
 }
@@ -150,6 +159,10 @@ ReduceOp find_op(uintptr_t handle) {
     if (op_table[op].handle == handle) return ReduceOp(op);
   }
   return ReduceOp::none;
+}
+
+bool is_standard(ReduceOp op, BasicType type) {
+  return type != BasicType::none && is_standard_on(op, info(type).group);
 }
 
 const char* op_name(ReduceOp op) { return op_table[size_t(op)].name; }

@@ -35,8 +35,13 @@ using Reducer3 = void (*)(const void* lower, const void* upper, void* out, uint6
 ReduceOp find_op(uintptr_t handle);
 const char* op_name(ReduceOp op);
 
-// Null where the standard does not define the operation on that type. replace (out = lower) and
-// no_op (out = upper) are there for every type but are legal for accumulates only.
+// True if the standard (MPI 5.0, section 6.9.2) defines the operation on that type.
+bool is_standard(ReduceOp op, BasicType type);
+
+// Null where neither the standard nor custom defines the operation on that type: MPICH and Open MPI
+// also compute MPI_CHAR, as a number, and logical operations on MPI_AINT, MPI_COUNT and MPI_OFFSET.
+// replace (out = lower) and no_op (out = upper) are there for every type but are legal for
+// accumulates only.
 Reducer find_reducer(ReduceOp op, BasicType type);
 Reducer3 find_reducer3(ReduceOp op, BasicType type);
 

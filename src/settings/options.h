@@ -55,6 +55,7 @@ struct Settings {
   const char* collective_algorithms = "";
   // reporting
   uint64_t finalize_check = 1;
+  uint64_t strict = 0;
   const char* counters_file = "";
   uint64_t verbose = 0;
 };
@@ -179,6 +180,10 @@ inline constexpr OptionInfo option_table[] = {
      "let MPI_Finalize tell of requests that were never completed and messages that nobody "
      "received",
      &Settings::finalize_check, nullptr},
+    {"STRICT", Category::reporting, Audience::user, OptionKind::boolean, "off", "",
+     "refuse what the MPI standard forbids although MPICH and Open MPI do it: so far predefined "
+     "operations on MPI_CHAR, and logical ones on MPI_AINT, MPI_COUNT and MPI_OFFSET",
+     &Settings::strict, nullptr},
     {"COUNTERS", Category::reporting, Audience::user, OptionKind::text, "", "",
      "file that each rank's counters are written to at the end and on SIGUSR1, as JSON; %r is the "
      "rank",
