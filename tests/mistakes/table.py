@@ -78,9 +78,9 @@ SECTIONS = (
                 "The standard keeps MPI_CHAR for text. Other libraries compute it all the same, and so "
                 "does this one, but with `--set STRICT=on`, which is for finding what may not work "
                 "elsewhere.",
-                call(r"\d", "MPI_Allreduce", "MPI_SUM is not defined on this datatype by the MPI "
+                call(0, "MPI_Allreduce", "MPI_SUM is not defined on this datatype by the MPI "
                      "standard", "count 1, datatype MPI_CHAR", "MPI_ERR_OP", "MPI_SIGNED_CHAR"), 10,
-                options=("--set", "STRICT=on")),
+                ranks=1, options=("--set", "STRICT=on")),
         Mistake("aliased_buffers", "One buffer for sending and receiving",
                 "It often seems to work with one library and one size, and gives wrong sums with "
                 "another.",
