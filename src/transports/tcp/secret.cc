@@ -32,8 +32,8 @@ base::Digest seal(const base::HmacKey& key, uint64_t record, const Hello& hello,
 base::HmacKey key_of(const unsigned char (&secret)[16], const char* job) {
   char text[128] = "headway tcp ";
   const size_t head = strlen(text);
-  const size_t length = strnlen(job, sizeof text - head);
-  memcpy(text + head, job, length);
+  size_t length = 0;
+  for (; length < sizeof text - head && job[length]; ++length) text[head + length] = job[length];
   const base::Digest key = base::HmacKey(secret, sizeof secret).of(text, head + length);
   return {key.bytes, sizeof key.bytes};
 }
