@@ -172,8 +172,8 @@ Outcome PmixClient::put(const char* key, const char* text) {
 }
 
 // At once, a server tells what it has. That may be all there is, or what the ranks of this machine
-// have put: PRRTE fetches what others put only for who is ready to wait. For a key without an owner
-// nobody is asked to wait, since nobody may ever put it.
+// have put: PRRTE fetches what others put only for who is ready to wait. For a key without an
+// owner, or of this machine, nobody is asked to wait, since nobody may ever put it.
 pmix::Value* PmixClient::ask(const char* key, int owner, pmix::Status& status) const {
   const pmix::Process whose =
       process(owner == any_rank ? pmix::rank_undefined : static_cast<uint32_t>(owner));
@@ -181,7 +181,8 @@ pmix::Value* PmixClient::ask(const char* key, int owner, pmix::Status& status) c
   pmix::Value* value = nullptr;
   status = pmix_.get(&whose, key, how, 2, &value);
   if (status == pmix::success && value) return value;
-  if (owner == any_rank) return nullptr;
+  const int node = owner == any_rank ? -1 : node_of(owner);
+  if (owner == any_rank || (node >= 0 && node == node_of(int(self_.rank)))) return nullptr;
   value = nullptr;
   status = pmix_.get(&whose, key, how, 1, &value);
   return status == pmix::success ? value : nullptr;

@@ -27,7 +27,7 @@ class PmixClient {
   // wrong_launcher: the library is not there or its server does not answer; reason() says which.
   Outcome join(PmixIdentity& identity);
   Outcome put(const char* key, const char* value);
-  // With an owner known, the key must be one that this rank puts, fence or no fence: else the
+  // With an owner on another machine, the key must be one that it puts, fence or no fence: else the
   // server may wait for it, up to its time limit.
   Outcome get(const char* key, char* value, size_t capacity, int owner);
   Outcome fence();

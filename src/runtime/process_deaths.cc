@@ -2,6 +2,7 @@
 // then, and say how it ended; this is for those that go on (srun without --kill-on-bad-exit).
 #include <ctime>
 
+#include "base/machine.h"
 #include "base/text.h"
 #include "runtime/process.h"
 
@@ -21,7 +22,8 @@ void pause_for(int ms) {
 
 // Without it, and where the launcher goes on, the others wait for ever: as before.
 void Process::watch_neighbours() {
-  if (!deaths_.start(engine_->node)) return;
+  // Valgrind does not know pidfd_open, and says so in many lines.
+  if (base::under_valgrind() || !deaths_.start(engine_->node)) return;
   watches_.store(true, std::memory_order_release);
   if (engine_->handoff.watch_deaths(deaths_.descriptor(), notice_death) != Outcome::ok) {
     watches_.store(false, std::memory_order_relaxed);

@@ -241,5 +241,11 @@ def under_the_launcher_of_open_mpi():
     hidden = ("sh", "-c", f"env -u PMIX_PREFIX -u OPAL_PREFIX LD_LIBRARY_PATH= {Paths.probe}; "
               "exit $?")
     result = run(*common, "-n", "2", *hidden, launcher=mpirun, limit=60)
+    equal((result.code, result.out.count("of 2 app 0")), (0, 2), "libpmix seen past a shell", result)
+    if os.geteuid() != 0:
+        return
+    # Where the launcher itself cannot be seen, either.
+    alone = ("unshare", "--pid", "--fork", "--mount-proc")
+    result = run(*common, "-n", "2", *alone, *hidden, launcher=mpirun, limit=60)
     expect(result.code != 0 and "started by Open MPI's mpirun" in result.err
            and "libpmix.so.2" in result.err, "without libpmix: one sentence", result)
