@@ -93,8 +93,8 @@ void HostWatch::look() {
   set_pace(look_at_target() || silent ? eager_us : calm_us);
 }
 
-// What the system knows of the other one. Data of ours that is under way is answered by the same
-// acknowledgements as questions are.
+// What the system knows of the other one. While data of ours is under way it asks no questions, but
+// sends that again, ever more seldom: on a bad network too seldom to tell an end.
 HostWatch::Seen HostWatch::examine(int fd, uint32_t& looks) const {
   tcp_info info = {};
   if (!read_info(fd, info) || info.tcpi_state != established) return Seen::ended;
@@ -102,7 +102,7 @@ HostWatch::Seen HostWatch::examine(int fd, uint32_t& looks) const {
     looks = 0;
     return Seen::answered;
   }
-  ++looks;
+  if (++looks >= fewest_looks && info.tcpi_unacked) return Seen::unheard;
   const uint64_t limit_ms = plan_.silence_us / 1000;
   const uint64_t before = quiet_ms + calm_us / 1000;
   uint64_t due = limit_ms > before ? (limit_ms - before) * 1000 / eager_us : 0;
@@ -200,6 +200,13 @@ bool HostWatch::look_at_target() {
   switch (examine(link_, looks_)) {
     case Seen::answered: return false;
     case Seen::silent: return true;
+    case Seen::unheard:  // our greeting was lost: whoever is there answers one of several attempts
+      close_fd(link_);
+      state_ = State::dialling;
+      looks_ += uint32_t(quiet_ms * 1000 / eager_us);
+      dialled_ = 0;
+      dial();
+      return true;
     case Seen::dead: tell(plan_.target, candidates_[best_].address, plan_.next_name); return true;
     case Seen::ended: break;
   }

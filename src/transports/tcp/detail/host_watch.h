@@ -34,7 +34,8 @@ class HostWatch {
 
  private:
   enum class State : uint8_t { resting, dialling, linked };
-  enum class Seen : uint8_t { answered, silent, ended, dead };
+  // Unheard: silent, with data of ours under way.
+  enum class Seen : uint8_t { answered, silent, unheard, ended, dead };
   struct Taken {
     int fd;
     uint32_t peer;
