@@ -37,6 +37,7 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
     peer->rank = i;
     peer->via = i == rank ? Via::self : Via::tcp;
   }
+  if (settings.strict) reach.tell_overlaps(rank);
   start_guard();
   if (const Outcome started = handoff.start(this, &own_armed_, -1, settings.progress != 0);
       started != Outcome::ok) {

@@ -1,5 +1,7 @@
 #include "protocols/reach.h"
 
+#include "base/text.h"
+
 namespace headway::protocols {
 namespace {
 
@@ -10,15 +12,42 @@ bool meet(UserMemory::Extent extent, guard::Range pages) {
   return extent.from < extent.to && extent.from < pages.end() && pages.base < extent.to;
 }
 
+// Of the program's own messages, not of collectives.
+bool is_message(const Request& request) {
+  return (request.kind == RequestKind::send || request.kind == RequestKind::receive) &&
+         !request.traffic.collective && !request.notify && request.memory.is_flat();
+}
+
+// As in "a receive (source 0, tag 3, 800 bytes)".
+void describe(base::Text<700>& line, const Request& request) {
+  const bool receives = request.kind == RequestKind::receive;
+  const int peer = receives ? request.key.source : request.status_source;
+  line << (receives ? "receive (source " : "send (destination ");
+  if (peer == matching::any) {
+    line << "any";
+  } else {
+    line << peer;
+  }
+  line << ", tag ";
+  if (request.key.tag == matching::any) {
+    line << "any";
+  } else {
+    line << request.key.tag;
+  }
+  line << ", " << request.memory.bytes() << " bytes)";
+}
+
 }  // namespace
 
 void Reach::note(const Request& request) {
-  if (++noted_ > most_unasked + 4 * requests_.capacity()) {
+  if (!tells_ && ++noted_ > most_unasked + 4 * requests_.capacity()) {
     stop();
     return;
   }
   noting_ = request.pool_index;
   forget(noting_);
+  if (tells_) [[unlikely]]
+    look_for_overlap(request);
   if (request.kind == RequestKind::schedule) {
     if (steps_) steps_(request, *this);
   } else if (request.memory.bytes()) {
@@ -54,6 +83,35 @@ void Reach::forget(uint32_t owner) {
     link = next;
   }
   first_[owner] = 0;
+}
+
+void Reach::look_for_overlap(const Request& begun) {
+  if (!is_message(begun) || !begun.memory.bytes()) return;
+  const UserMemory::Extent extent = begun.memory.extent();
+  const Request* first = nullptr;
+  (void)ranges_.visit(extent.from, extent.to, [&](uint32_t, uint32_t owner) {
+    const Request& other = *requests_.at(owner);
+    const bool writes = begun.kind == RequestKind::receive || other.kind == RequestKind::receive;
+    if (&other != &begun && writes && is_at_home(other) && is_message(other)) first = &other;
+    return !first;
+  });
+  if (!first) return;
+  tells_ = false;  // one line is enough
+  const UserMemory::Extent theirs = first->memory.extent();
+  const char* from = extent.from > theirs.from ? extent.from : theirs.from;
+  const char* to = extent.to < theirs.to ? extent.to : theirs.to;
+  base::Text<700> line;
+  line << "headway: rank " << rank_ << ": a ";
+  describe(line, begun);
+  line << " begins in memory of another operation under way, a ";
+  describe(line, *first);
+  line << ": " << uint64_t(to - from)
+       << " bytes are shared. The MPI standard gives a buffer to one operation at a time; what it "
+          "holds afterwards, or what is sent, is undefined. Likely cause: the same buffer was "
+          "passed "
+          "twice. Likely remedy: use a buffer for each message, or wait for the first one before "
+          "the second begins\n";
+  line.write_to(2);
 }
 
 // True: all that is under way stands here.

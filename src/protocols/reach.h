@@ -23,6 +23,13 @@ class Reach {
   bool is_kept() const { return kept_; }
   void note(const Request& request);
 
+  // From now on it is always kept, and one line tells of the first message whose buffer another one
+  // under way has, if one of the two writes it. `rank`: ours in the job, for that line.
+  void tell_overlaps(uint32_t rank) {
+    tells_ = kept_ = true;
+    rank_ = rank;
+  }
+
   // What the steps of a schedule touch before and after their messages: calls touch() for each.
   using Steps = void (*)(const Request& schedule, Reach& reach);
   void ask_schedules(Steps steps) { steps_ = steps; }
@@ -69,6 +76,7 @@ class Reach {
   void stop();
   void forget(uint32_t owner);
   bool is_used(guard::Range pages) const;
+  void look_for_overlap(const Request& begun);
 
   // An owner's ranges, one behind the other.
   struct Link {
@@ -78,7 +86,9 @@ class Reach {
   const base::Pool<Request>& requests_;
   Steps steps_ = nullptr;
   bool kept_ = false;
-  bool failed_ = false;        // no memory while a request was noted
+  bool tells_ = false;   // tell_overlaps(), and nothing has been told yet
+  bool failed_ = false;  // no memory while a request was noted
+  uint32_t rank_ = 0;
   uint32_t noted_ = 0;         // since the last question
   uint32_t noting_ = 0;        // by number: the one whose memory touch() is told of
   base::Intervals ranges_;     // owners: numbers of requests

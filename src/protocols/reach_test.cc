@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -158,6 +160,40 @@ TEST(Reach, ScheduleStepsCountUntilItsUserIsLetGo) {
     EXPECT_TRUE(all.reach.is_free({at(home), 9}, nullptr, nullptr));
     all.give(schedule);
   }
+}
+
+std::string told_by(const std::function<void()>& what) {
+  testing::internal::CaptureStderr();
+  what();
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Reach, TheFirstOverlapIsToldIfItIsWished) {
+  using enum RequestKind;
+  Operations silent;
+  EXPECT_EQ(told_by([&] {
+              silent.begin(receive, home, 100);
+              silent.begin(receive, home, 100);
+            }),
+            "");
+  Operations all;
+  all.reach.tell_overlaps(7);
+  // Two sends may read one buffer, and one that is over has no buffer.
+  EXPECT_EQ(told_by([&] {
+              all.begin(send, home, 100);
+              all.begin(send, home + 50, 100);
+              Operations::end(all.begin(receive, home + 1000, 100));
+              all.begin(receive, home + 1000, 100);
+              all.begin(receive, home + 1100, 100);
+              all.begin(receive, home + 1050, 0);
+            }),
+            "");
+  const std::string told = told_by([&] { all.begin(receive, home + 149, 30); });
+  EXPECT_NE(told.find("rank 7: a receive (source 0, tag 0, 30 bytes) begins in memory of another "
+                      "operation under way, a send (destination 0, tag 0, 100 bytes): 1 bytes"),
+            std::string::npos)
+      << told;
+  EXPECT_EQ(told_by([&] { all.begin(send, home + 149, 30); }), "");  // once
 }
 
 // Nanoseconds for a question and a start, while `many` operations are under way.

@@ -182,7 +182,9 @@ inline constexpr OptionInfo option_table[] = {
      &Settings::finalize_check, nullptr},
     {"STRICT", Category::reporting, Audience::user, OptionKind::boolean, "off", "",
      "refuse what the MPI standard forbids although MPICH and Open MPI do it: so far predefined "
-     "operations on MPI_CHAR, and logical ones on MPI_AINT, MPI_COUNT and MPI_OFFSET",
+     "operations on MPI_CHAR, and logical ones on MPI_AINT, MPI_COUNT and MPI_OFFSET; and tell of "
+     "the "
+     "first message whose buffer another one under way has",
      &Settings::strict, nullptr},
     {"COUNTERS", Category::reporting, Audience::user, OptionKind::text, "", "",
      "file that each rank's counters are written to at the end and on SIGUSR1, as JSON; %r is the "

@@ -92,6 +92,14 @@ SECTIONS = (
                 "and so are two of which one is empty.",
                 call(0, "MPI_Gatherv", "same memory", "the block from rank 0", "count 2, datatype "
                      "MPI_INT, 8 bytes", "MPI_ERR_BUFFER", "MPI_IN_PLACE"), 1),
+        Mistake("shared_window", "One buffer for several receives",
+                "Bandwidth benchmarks do it, so it runs, and says nothing by itself. `--set STRICT=on` "
+                "tells of it, also where a receive is begun over a send, or a send over a receive. The "
+                "line comes once.",
+                (r"^headway: rank 1: a receive \(source 0, tag 1, 8000 bytes\) begins in memory of "
+                 r"another operation under way, a receive \(source 0, tag 0, 8000 bytes\): 8000 bytes "
+                 r"are shared.*Likely remedy: use a buffer for each message",), 0,
+                options=("--set", "STRICT=on")),
         Mistake("sendrecv_one_buffer", "One buffer for both halves of MPI_Sendrecv",
                 "Many programs do it with a byte that nobody reads, so the program goes on: what goes "
                 "out is copied first. The line comes once.",
