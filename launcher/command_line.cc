@@ -123,8 +123,10 @@ void describe(CLI::App& app, Given& given) {
   app.set_help_flag("--help,-h", "Show this help");
   app.add_flag("--version,-V", given.version, "Show the version");
   app.add_flag("--info", given.info, "Show the library's options, its place, and the binding");
-  app.add_flag("--check", given.check,
-               "Run nothing; list the MPI functions that PROGRAM needs and this library lacks");
+  app.add_flag(
+      "--check", given.check,
+      "Run nothing; list the MPI functions that PROGRAM needs and this library lacks; code 1 "
+      "if it may not start for it");
   app.add_flag("--help-rows", given.help_rows, "For the manual page")->group("");
   app.add_option("--np,-n", given.ranks, "Number of ranks (also -np); 1 if not given")
       ->check(CLI::Range(1, 1'000'000))

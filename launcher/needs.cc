@@ -149,26 +149,28 @@ void collect(const std::string& file, Needs& needs) {
   needs.given.insert(symbols.given.begin(), symbols.given.end());
 }
 
-// What a function means for the program; "" if all is well.
-std::string trouble_with(const std::string& name, bool weak) {
-  if (is_of_fortran(name)) return "of Fortran, for which there is no interface yet";
-  switch (state_of(name)) {
-    case State::there: return "";
-    case State::unsupported: return "not written yet: a call raises MPI_ERR_UNSUPPORTED_OPERATION";
-    case State::unknown: break;
-  }
-  if (weak) return "";
-  return "no function of the standard ABI: the program does not start, or stops at the call";
+// What was found, by what it means for a run.
+struct Findings {
+  std::vector<std::string> faults;     // it cannot run, or that is not certain
+  std::vector<std::string> unwritten;  // functions that are there and end in an error, if called
+};
+
+// Why a function that no library gives is missing. The loader binds functions early (as it does
+// under LD_BIND_NOW, or for a program linked with -z now) or late, so both ends are possible.
+const char* why_missing(const std::string& name) {
+  return is_of_fortran(name)
+             ? "of Fortran, for which there is no interface yet"
+             : "no function of the standard ABI: the program does not start, or stops at the call";
 }
 
 // What is wrong with the libraries that the program brings in.
 void look_at_libraries(const std::string& path, const Loaded& loaded, const std::string& our_folder,
-                       std::vector<std::string>& troubles) {
-  for (const std::string& name : loaded.lost) troubles.push_back(name + "  is found nowhere");
+                       std::vector<std::string>& faults) {
+  for (const std::string& name : loaded.lost) faults.push_back(name + "  is found nowhere");
   for (const std::string& file : loaded.paths) {
     if (our_folder.empty() || !file.ends_with(std::string("/") + library_name)) continue;
     if (same_file(file, our_folder + "/" + library_name)) continue;
-    troubles.push_back(
+    faults.push_back(
         format("%s  would be loaded in the place of Headway's: the program or one of its libraries "
                "has an RPATH, which is stronger than mpiexec; relink it with "
                "-Wl,--enable-new-dtags",
@@ -180,7 +182,7 @@ void look_at_libraries(const std::string& path, const Loaded& loaded, const std:
     for (const std::string& name : read_dynamic(file).needed) {
       const char* whose = other_library(name);
       if (!whose) continue;
-      troubles.push_back(
+      faults.push_back(
           format("%s  is needed by %s: it was built for %s and has to be built again with "
                  "Headway's mpicc",
                  name.c_str(), file.c_str(), whose));
@@ -189,8 +191,7 @@ void look_at_libraries(const std::string& path, const Loaded& loaded, const std:
 }
 
 // The same of functions. Returns how many the program needs.
-size_t look_at_functions(const std::string& path, const Loaded& loaded,
-                         std::vector<std::string>& troubles) {
+size_t look_at_functions(const std::string& path, const Loaded& loaded, Findings& findings) {
   Needs needs;
   collect(path, needs);
   for (const std::string& file : loaded.paths) collect(file, needs);
@@ -198,10 +199,16 @@ size_t look_at_functions(const std::string& path, const Loaded& loaded,
   for (const auto& [name, file] : needs.who) {
     if (needs.given.count(name) != 0) continue;
     ++wanted;
-    const std::string trouble = trouble_with(name, needs.strong.count(name) == 0);
-    if (trouble.empty()) continue;
+    const State state = is_of_fortran(name) ? State::unknown : state_of(name);
+    if (state == State::there) continue;
     const std::string by = file == path ? "" : " (needed by " + file + ")";
-    troubles.push_back(format("%-30s %s%s", name.c_str(), trouble.c_str(), by.c_str()));
+    if (state == State::unsupported) {
+      findings.unwritten.push_back(
+          format("%-30s not written yet: a call raises MPI_ERR_UNSUPPORTED_OPERATION%s",
+                 name.c_str(), by.c_str()));
+    } else if (needs.strong.count(name) != 0) {
+      findings.faults.push_back(format("%-30s %s%s", name.c_str(), why_missing(name), by.c_str()));
+    }
   }
   return wanted;
 }
@@ -220,12 +227,29 @@ void tell_nothing_found(const std::string& path, bool is_elf) {
   }
 }
 
+// The answer in one line, and a line for each finding.
+void tell(const std::string& path, size_t wanted, const Findings& findings) {
+  printf("%s needs %zu function%s of MPI: ", path.c_str(), wanted, wanted == 1 ? "" : "s");
+  const size_t unwritten = findings.unwritten.size();
+  if (!findings.faults.empty()) {
+    printf("not all is well\n");
+    for (const std::string& fault : findings.faults) printf("  %s\n", fault.c_str());
+    if (unwritten != 0) printf("These keep no program from starting:\n");
+  } else if (unwritten != 0) {
+    printf("%zu of them %s not written yet. It starts, and runs as long as it does not call %s\n",
+           unwritten, unwritten == 1 ? "is" : "are", unwritten == 1 ? "it" : "them");
+  } else {
+    printf("all are there\n");
+  }
+  for (const std::string& row : findings.unwritten) printf("  %s\n", row.c_str());
+}
+
 }  // namespace
 
 bool check_needs(const Plan& plan, const Section& section, const std::string& path) {
   const Dynamic dynamic = read_dynamic(path);
   const std::string folder = plan.library == Library::ours ? library_folder() : "";
-  std::vector<std::string> troubles;
+  Findings findings;
   Loaded loaded;
   if (dynamic.is_elf && !dynamic.needed.empty()) {
     std::optional<Loaded> found =
@@ -233,19 +257,18 @@ bool check_needs(const Plan& plan, const Section& section, const std::string& pa
     if (found) {
       loaded = std::move(*found);
     } else {
-      troubles.emplace_back("the loader cannot read it, so its libraries were not looked at");
+      findings.faults.emplace_back(
+          "the loader cannot read it, so its libraries were not looked at");
     }
   }
-  look_at_libraries(path, loaded, folder, troubles);
-  const size_t wanted = look_at_functions(path, loaded, troubles);
-  if (wanted == 0 && troubles.empty()) {
+  look_at_libraries(path, loaded, folder, findings.faults);
+  const size_t wanted = look_at_functions(path, loaded, findings);
+  if (wanted == 0 && findings.faults.empty()) {
     tell_nothing_found(path, dynamic.is_elf);
-    return true;
+  } else {
+    tell(path, wanted, findings);
   }
-  printf("%s needs %zu functions of MPI: %s\n", path.c_str(), wanted,
-         troubles.empty() ? "all are there" : "not all is well");
-  for (const std::string& trouble : troubles) printf("  %s\n", trouble.c_str());
-  return troubles.empty();
+  return findings.faults.empty();
 }
 
 }  // namespace headway::launcher
