@@ -1,5 +1,6 @@
 #include "objects/grid.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -10,39 +11,134 @@ namespace {
 
 size_t bytes_of(int dimensions) { return sizeof(Grid) + 2 * size_t(dimensions) * sizeof(int); }
 
-// Is value <= bound to the power of `count`?
-bool fits_into(int64_t value, int64_t bound, int count) {
+// An int has at most 1,600 divisors (2095133040 has), and at most 30 prime factors.
+constexpr int most_divisors = 1600;
+constexpr int most_factors = 30;
+
+// The divisors of a number, rising.
+struct Divisors {
+  int values[most_divisors];
+  int count = 0;
+
+  explicit Divisors(int number) {
+    values[count++] = 1;
+    for (int64_t prime = 2; number > 1; ++prime) {
+      if (prime > number / prime) prime = number;  // what is left is one
+      const int before = count;
+      for (int64_t power = prime; number % prime == 0; power *= prime) {
+        for (int i = 0; i < before; ++i) values[count++] = int(values[i] * power);
+        number = int(number / prime);
+      }
+    }
+    std::sort(values, values + count);
+  }
+  // Where the first one stands that is no less than `bound`.
+  int at_least(int64_t bound) const {
+    return int(std::lower_bound(begin(), end(), bound) - begin());
+  }
+  const int* begin() const { return values; }
+  const int* end() const { return values + count; }
+};
+
+// Is value <= base to the power of `count`?
+bool fits_into(int64_t value, int64_t base, int count) {
   int64_t power = 1;
-  for (int i = 0; i < count && power < value; ++i) power *= bound;
+  for (int i = 0; i < count && power < value; ++i) {
+    if (base == 1) return value <= 1;
+    power *= base;
+  }
   return value <= power;
 }
 
-int largest_prime_of(int number) {
-  int largest = 1;
-  for (int prime = 2; prime <= number / prime; ++prime) {
-    for (; number % prime == 0; number /= prime) largest = prime;
+// The least whole number whose power of `count` is no less than `value`.
+int root_above(int64_t value, int count) {
+  int64_t low = 1, high = value;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (fits_into(value, middle, count)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
   }
-  return number > 1 ? number : largest;
+  return int(low);
 }
 
-// Splits `number` into `count` factors of at most `bound`, the smallest possible one first. False:
-// it cannot be done.
-bool split_up(int number, int bound, int count, int* factors) {
-  if (count == 1) {
-    factors[0] = number;
-    return number <= bound;
+// Looks for the factors whose range is the smallest, and among those for the smallest largest one.
+class Splitter {
+ public:
+  Splitter(int number, int count) : divisors_(number), number_(number), count_(count) {
+    failed_ = static_cast<int*>(base::heap_allocate(failed_bytes()));
   }
-  if (!fits_into(number, bound, count)) return false;
-  // The first factor is the largest, so it is no less than the factor that has the largest prime.
-  int first = largest_prime_of(number);
-  while (!fits_into(number, first, count)) ++first;
-  for (int factor = first; factor <= bound && factor <= number; ++factor) {
-    if (number % factor != 0) continue;
-    factors[0] = factor;
-    if (split_up(number / factor, factor, count - 1, factors + 1)) return true;
+  ~Splitter() { base::heap_free(failed_, failed_bytes()); }
+  Splitter(const Splitter&) = delete;
+  Splitter& operator=(const Splitter&) = delete;
+
+  // Falling; count >= 1.
+  void split(int* factors) {
+    int best = INT32_MAX;
+    int found[most_factors + 1];
+    // The least factor is no more than the root. With a smaller one the largest factor, which is no
+    // less than the root of the rest, only grows: once even that range is too large, all are. The
+    // same range with a smaller least factor has a smaller largest one, so it is preferred.
+    for (int i = divisors_.count - 1; i >= 0; --i) {
+      const int least = divisors_.values[i];
+      if (!is_power_within(least, number_, count_)) continue;
+      const int rest = number_ / least;
+      const int largest = count_ == 1 ? least : root_above(rest, count_ - 1);
+      if (largest - least > best) break;
+      const int bound = best <= INT32_MAX - least ? least + best : INT32_MAX;
+      found[count_ - 1] = least;
+      if (failed_) memset(failed_, 0, failed_bytes());
+      if (!fill(rest, least, bound, count_ - 1, found)) continue;
+      best = found[0] - least;
+      std::copy(found, found + count_, factors);
+    }
   }
-  return false;
-}
+
+ private:
+  // Is base to the power of `count` <= value?
+  static bool is_power_within(int64_t base, int64_t value, int count) {
+    for (int i = 0; i < count && base > 1; ++i) {
+      value /= base;
+      if (value == 0) return false;
+    }
+    return true;
+  }
+
+  // Splits `number` into `count` factors from `least` to `bound`, the smallest possible one first.
+  bool fill(int number, int least, int bound, int count, int* factors) {
+    if (count == 0) return number == 1;
+    if (count == 1) {
+      factors[0] = number;
+      return number >= least && number <= bound;
+    }
+    if (!is_power_within(least, number, count) || !fits_into(number, bound, count)) return false;
+    int* failed =
+        failed_ ? &failed_[count * divisors_.count + divisors_.at_least(number)] : nullptr;
+    if (failed && bound <= *failed) return false;
+    for (int i = divisors_.at_least(root_above(number, count)); i < divisors_.count; ++i) {
+      const int factor = divisors_.values[i];
+      if (factor > bound || factor > number) break;
+      if (number % factor != 0) continue;
+      if (!is_power_within(least, number / factor, count - 1)) break;
+      factors[0] = factor;
+      if (fill(number / factor, least, factor, count - 1, factors + 1)) return true;
+    }
+    if (failed) *failed = bound;
+    return false;
+  }
+
+  size_t failed_bytes() const { return size_t(count_) * size_t(divisors_.count) * sizeof *failed_; }
+
+  const Divisors divisors_;
+  const int number_;
+  const int count_;
+  // For a count and a divisor: up to which bound it has no split. What failed once is not tried
+  // again: there are few pairs of the two, and many ways to come to each. Null without memory,
+  // which costs time only.
+  int* failed_ = nullptr;
+};
 
 }  // namespace
 
@@ -123,10 +219,10 @@ bool balance(int places, int dimensions, int* lengths) {
   if (places < 1 || places % given != 0) return false;
   const int rest = places / int(given);
   if (open == 0) return rest == 1;
-  // An int has at most 30 prime factors: with more dimensions the others are 1.
-  int factors[31];
-  const int count = open < 31 ? open : 31;
-  if (!split_up(rest, rest, count, factors)) return false;
+  // With more dimensions than an int has prime factors the others are 1.
+  int factors[most_factors + 1];
+  const int count = open <= most_factors ? open : most_factors + 1;
+  Splitter(rest, count).split(factors);
   for (int i = 0, next = 0; i < dimensions; ++i) {
     if (lengths[i] != 0) continue;
     lengths[i] = next < count ? factors[next] : 1;

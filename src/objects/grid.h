@@ -40,8 +40,9 @@ class Grid {
 int volume_of(int dimensions, const int* lengths);
 
 // Sets the lengths that are 0 so that `places` is the product of all, as near to one another as can
-// be and in falling order: first the largest is as small as possible, then the next one. False: a
-// length is negative, or the product of the others does not divide `places`.
+// be and in falling order. What counts: the smallest range (largest - smallest) of the lengths set
+// here, then the smallest largest one, then the smallest next one, and so on. False: a length is
+// negative, or the product of the others does not divide `places`.
 [[nodiscard]] bool balance(int places, int dimensions, int* lengths);
 
 }  // namespace headway::objects

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <tuple>
 #include <vector>
 
 namespace headway::objects {
@@ -79,10 +80,16 @@ TEST(Grid, Volumes) {
   EXPECT_EQ(volume_of(2, negative), -1);
 }
 
-// All falling factorizations; the first one in lexicographic order is what balance() shall find.
+// What counts, in this order: the range, the largest, and then what is smaller in falling order.
+using Measure = std::tuple<int, int, std::vector<int>>;
+Measure measure(const std::vector<int>& lengths) {
+  return {lengths.front() - lengths.back(), lengths.front(), lengths};
+}
+
+// Looks at all falling factorizations; keeps the one with the least measure.
 void search(int number, int bound, int count, std::vector<int>& so_far, std::vector<int>& best) {
   if (count == 0) {
-    if (number == 1 && (best.empty() || so_far < best)) best = so_far;
+    if (number == 1 && (best.empty() || measure(so_far) < measure(best))) best = so_far;
     return;
   }
   for (int factor = 1; factor <= bound && factor <= number; ++factor) {
@@ -93,15 +100,32 @@ void search(int number, int bound, int count, std::vector<int>& so_far, std::vec
   }
 }
 
+void compare_with_search(int places, int dimensions) {
+  std::vector<int> so_far, best, got(dimensions, 0);
+  search(places, places, dimensions, so_far, best);
+  ASSERT_TRUE(balance(places, dimensions, got.data()));
+  ASSERT_EQ(got, best) << places;
+}
+
 TEST(Balance, AgainstASearchOfAll) {
-  for (int places = 1; places <= 360; ++places) {
-    for (int dimensions = 1; dimensions <= 5; ++dimensions) {
-      std::vector<int> so_far, best, got(dimensions, 0);
-      search(places, places, dimensions, so_far, best);
-      ASSERT_TRUE(balance(places, dimensions, got.data()));
-      ASSERT_EQ(got, best) << places;
+  for (int dimensions = 1; dimensions <= 5; ++dimensions) {
+    for (int places = 1; places <= 5000; ++places) compare_with_search(places, dimensions);
+  }
+  for (const int places : {5040, 7560, 10'080, 16'384, 19'683, 30'030}) {
+    for (int dimensions = 6; dimensions <= 8; ++dimensions) {
+      compare_with_search(places, dimensions);
     }
   }
+}
+
+// A smaller largest length is no gain where the others are thin.
+TEST(Balance, TheRangeCounts) {
+  int a[] = {0, 0, 0};
+  EXPECT_TRUE(balance(4620, 3, a));
+  EXPECT_EQ(std::vector<int>(a, a + 3), (std::vector<int>{22, 15, 14})) << "21 20 11 is worse";
+  int b[] = {0, 5, 0, 0, 0};
+  EXPECT_TRUE(balance(5 * 3600, 5, b));
+  EXPECT_EQ(std::vector<int>(b, b + 5), (std::vector<int>{10, 5, 10, 6, 6})) << "10 9 8 5 is worse";
 }
 
 TEST(Balance, KeepsWhatIsGiven) {
@@ -124,9 +148,9 @@ TEST(Balance, KeepsWhatIsGiven) {
 
 // Numbers on which a careless search would take for ever.
 TEST(Balance, LargeNumbersEndSoon) {
-  for (const int places : {INT32_MAX, 1 << 30, 2'095'133'040, 46337 * 46337, 2 * 1'073'741'789,
-                           1'102'701'600, 1'073'741'789}) {
-    for (const int dimensions : {1, 2, 3, 4, 7, 12, 40}) {
+  for (const int places : {INT32_MAX, 1 << 30, 2'095'133'040, 1'396'755'360, 46337 * 46337,
+                           2 * 1'073'741'789, 1'102'701'600, 1'073'741'789, 968'647'680}) {
+    for (const int dimensions : {1, 2, 3, 4, 7, 12, 15, 16, 20, 25, 29, 30, 31, 32, 40}) {
       std::vector<int> got(dimensions, 0);
       ASSERT_TRUE(balance(places, dimensions, got.data()));
       int64_t product = 1;
