@@ -280,7 +280,10 @@ void merge(Plan& plan, const Given& given) {
   plan.unset.insert(plan.unset.end(), given.unset.begin(), given.unset.end());
   if (given.timeout_s >= 0) plan.timeout_s = given.timeout_s;
   if (!given.bind.empty()) plan.bind = parse_bind(given.bind);
-  if (!given.stdin_text.empty()) plan.stdin_rank = parse_stdin(given.stdin_text);
+  if (!given.stdin_text.empty()) {
+    plan.stdin_rank = parse_stdin(given.stdin_text);
+    plan.stdin_named = true;
+  }
   if (!given.output_directory.empty()) plan.output_directory = given.output_directory;
   if (!given.color.empty()) {
     plan.color = given.color == "always"  ? Color::always

@@ -1,26 +1,37 @@
 #include "input.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <unistd.h>
 
 namespace headway::launcher {
 
-int Input::start() {
+int Input::start(bool eager) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return -1;
   fcntl(ends[1], F_SETFL, O_NONBLOCK);
   pipe_ = ends[1];
+  eager_ = eager;
   return ends[0];
 }
 
-bool Input::wants_terminal() const {
-  constexpr size_t enough = 64 * 1024;
-  return active() && !typed_end_ && pending_.size() < enough &&
+bool Input::wants_terminal(int64_t now_ms) const {
+  return active() && !typed_end_ && pending_.empty() && now_ms >= look_again_at_ &&
          tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-void Input::read_terminal() {
+void Input::read_terminal(pid_t rank, int64_t now_ms) {
+  // What else was ready with the terminal may have ended the rank's input: the line is the shell's.
+  if (!wants_terminal(now_ms)) return;
+  if (!eager_ && !readers_.want_input(pipe_, rank, now_ms)) {
+    look_again_at_ = now_ms + delay_ms_;
+    delay_ms_ = std::min(2 * delay_ms_, longest_delay_ms);
+    return;
+  }
+  look_again_at_ = -1;
+  delay_ms_ = first_delay_ms;
+  // A terminal gives one line, or what is there if it does not gather lines.
   char buffer[4096];
   const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
   if (got > 0) {

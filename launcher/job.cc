@@ -90,7 +90,9 @@ void Job::dispatch(const Ready& ready) {
       read_pmi(ready.rank);
       check_waiting();
       break;
-    case Source::terminal: input_.read_terminal(); break;
+    case Source::terminal:
+      input_.read_terminal(ranks_[size_t(plan_.stdin_rank)].pid, now_ms());
+      break;
     case Source::input_pipe:
       // A pipe without a reader reports an error, and writing finds that out.
       if (input_.wants_pipe()) {
@@ -212,7 +214,7 @@ void Job::pause_streams(Sink& sink, bool pause) {
 }
 
 void Job::watch_input() {
-  const bool terminal = input_.wants_terminal();
+  const bool terminal = input_.wants_terminal(now_ms());
   if (terminal != terminal_watched_) {
     terminal_watched_ = terminal;
     if (terminal) {
@@ -272,7 +274,9 @@ int Job::timeout() const {
     }
   }
   // Whether the terminal is ours changes without notice.
-  if (input_.active() && !terminal_watched_) consider(now_ms() + 300);
+  if (input_.active() && !terminal_watched_) {
+    consider(input_.look_again_at() > now_ms() ? input_.look_again_at() : now_ms() + 300);
+  }
   if (next < 0) return -1;
   return static_cast<int>(std::clamp<int64_t>(next - now_ms(), 0, 60'000));
 }

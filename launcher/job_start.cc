@@ -143,7 +143,7 @@ bool Job::open_file(std::unique_ptr<Sink>& sink, int rank, const char* suffix) {
 int Job::input_for(int rank) {
   if (rank == plan_.stdin_rank) {
     if (passes_through() || isatty(STDIN_FILENO) != 1) return -1;
-    return input_.start();
+    return input_.start(plan_.stdin_named);
   }
   return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }

@@ -37,7 +37,8 @@ struct Plan {
   bool verbose = false;
   Color color = Color::automatic;
   std::string output_directory;
-  int stdin_rank = 0;  // -1: none
+  int stdin_rank = 0;        // -1: none
+  bool stdin_named = false;  // the user did: typing is passed on without being asked for
   Library library = Library::ours;
   bool show_info = false;
   bool check = false;  // of MPI functions, in the place of a run

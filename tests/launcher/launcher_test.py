@@ -11,6 +11,7 @@ import cases_input_output  # noqa: F401
 import cases_options  # noqa: F401
 import cases_places  # noqa: F401
 import cases_protocol  # noqa: F401
+import cases_typed_ahead  # noqa: F401
 from harness import main
 
 sys.exit(main(sys.argv[1:]))
