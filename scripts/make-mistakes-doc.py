@@ -23,7 +23,7 @@ edit. -->
 Each of these programs has one mistake that many users of MPI make. Under each stand the command,
 the lines that it printed, and the exit code. A test runs all of them and fails if this page says
 anything else. Long lines are broken here; each sentence is one line on stderr, which begins with
-`headway:` if the library says it and with `mpiexec:` if the launcher does.
+`headway:` if the library says it, and with `mpiexec:` or `mpicc:` if that command does.
 
 A line names the call, the rank and its host, and of a message the other rank, the tag, the count,
 the datatype and the size; then what is likely to stand behind it, and what to do.

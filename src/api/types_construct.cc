@@ -6,14 +6,21 @@
 
 namespace headway::api {
 
+const char* why_no_type(MPI_Datatype handle) {
+  if (handle == MPI_DATATYPE_NULL) return "the datatype is MPI_DATATYPE_NULL";
+  // Markers of MPI-1, which mpi.h knows how to read in MPI_Type_struct alone.
+  if (handle == MPI_LB || handle == MPI_UB)
+    return "MPI_LB and MPI_UB, which MPI-3.0 removed, are for MPI_Type_struct alone: "
+           "MPI_Type_create_resized does what they did";
+  return "the datatype is not valid: it was freed, or never made";
+}
+
 int take_type(Story& story, MPI_Datatype handle, datatypes::Type*& type) {
   if (!is_running()) [[unlikely]]
     return not_running(story.call);
   type = registry().find_type(value_of(handle));
   if (type) return MPI_SUCCESS;
-  return raise(story, MPI_ERR_TYPE,
-               handle == MPI_DATATYPE_NULL ? "the datatype is MPI_DATATYPE_NULL"
-                                           : "the datatype is not valid: freed, or never made");
+  return raise(story, MPI_ERR_TYPE, why_no_type(handle));
 }
 
 int hand_out_type(const Story& story, Outcome outcome, datatypes::Type* made,

@@ -186,6 +186,12 @@ SECTIONS = (
                  "cause: .*Likely remedy: ",), 139),
     )),
     Section("Starting a job", (
+        Mistake("static_link", "A program linked with -static",
+                "",
+                (r"^mpicc: there is no static library of Headway MPI, because .*libmpi_abi\.so\.1.*"
+                 "Likely remedy: leave -static out",), 1,
+                before="echo 'int main(void) { return 0; }' > $DIR/hello.c",
+                command="mpicc -static $DIR/hello.c -o $DIR/hello"),
         Mistake("missing_program", "A program that is not there",
                 "",
                 ("there is no program ./helo; did you mean ./hello\\? Likely cause: ",), 127,

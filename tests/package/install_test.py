@@ -19,6 +19,7 @@ FILES = {
     "libexec/headway/cluster-enter", "libexec/headway/cluster-probe",
     *(f"share/man/man1/{name}.1" for name in COMMANDS), "share/man/man7/headway.7",
     "share/doc/headway/LICENSE", "share/doc/headway/README.md",
+    "share/headway/tsan.supp",
     *(f"share/headway/cluster/{path.name}"
       for path in (support.ROOT / "tools" / "cluster").glob("*.py")),
 }

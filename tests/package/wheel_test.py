@@ -71,6 +71,11 @@ class Wheel(Case):
                 self.assertIn(inside, os.path.realpath(line.split("=>")[1].split()[0]), line)
         self.assertIn("libhwloc", places)
 
+    def test_the_suppressions_of_thread_sanitizer_come_along(self):
+        told = run(self.bin("mpicc"), "-showme:tsan", env=self.activated()).stdout.strip()
+        with open(told, encoding="utf-8") as file:
+            self.assertIn("called_from_lib:libmpi_abi.so\n", file.read())
+
     def test_licences_come_along(self):
         names = zipfile.ZipFile(self.wheel).namelist()
         self.assertTrue([n for n in names if n.endswith("licenses/LICENSE")], names)

@@ -7,6 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 failures=0
+line_end=$'\n'
 
 fail() {
   echo "FAILED: $*" >&2
@@ -51,6 +52,9 @@ check_place() {  # check_place NAME BIN LIB INCLUDE: everything must lead to the
   refuse "$name -showme:compile" "$("$bin/mpicc" -showme:compile)" '-lmpi_abi'
   expect "$name -showme:link" "$("$bin/mpicxx" -showme:link)" "-L'?$lib.*-lmpi_abi$"
   expect "$name -showme:incdirs" "$("$bin/mpic++" -showme:incdirs)" "^$include$"
+  expect "$name -showme:tsan" "$("$bin/mpicc" -showme:tsan)" '^/.*/share/headway/tsan\.supp$'
+  grep -qx 'called_from_lib:libmpi_abi\.so' "$("$bin/mpicc" -showme:tsan)" ||
+    fail "$name: the file of -showme:tsan"
   expect "$name HEADWAY_CC" "$(HEADWAY_CC='ccache gcc' "$bin/mpicc" -show x.o)" '^ccache gcc '
   expect "$name HEADWAY_CXX" "$(HEADWAY_CXX=clang++ "$bin/mpicxx" -show x.o)" '^clang\+\+ '
   for text in -help --help -showme:help; do
@@ -98,6 +102,32 @@ code=0
 said=$(HEADWAY_CC=no-such-compiler "$build/bin/mpicc" hello.c -o hello_none 2>&1) || code=$?
 expect "no compiler" "$said, code $code" \
   '^mpicc: there is no compiler no-such-compiler .*HEADWAY_CC=NAME, code 127$'
+
+# There is no static library: one sentence instead of the linker's error, and only where a link would
+# look for one.
+for wrapper in mpicc mpicxx; do
+  for flags in -static --static -static-pie '-static -Wl,-Bdynamic'; do
+    code=0
+    # shellcheck disable=SC2086
+    said=$("$build/bin/$wrapper" $flags hello.o -o hello_none 2>&1) || code=$?
+    expect "$wrapper $flags" "$said, code $code" \
+      "^$wrapper: there is no static library of Headway MPI, because [^.]*libmpi_abi\.so\.1[^.]*\. Likely remedy: leave -static out; [^$line_end]*, code 1\$"
+  done
+  for flags in -Wl,-Bstatic '-Wl,-Bdynamic,-lm,-Bstatic' '-Xlinker -Bstatic' -Wl,-dn -Wl,-static; do
+    code=0
+    # shellcheck disable=SC2086
+    said=$("$build/bin/$wrapper" hello.o $flags -o hello_none 2>&1) || code=$?
+    expect "$wrapper $flags" "$said, code $code" \
+      "^$wrapper: there is no static library .* put -Wl,-Bdynamic behind [^$line_end]*, code 1\$"
+  done
+  for flags in '-Wl,-Bstatic -lm -Wl,-Bdynamic' '-Wl,-Bstatic,-lm,-Bdynamic' -static-libgcc \
+    '-Xlinker -Bstatic -lm -Xlinker -Bdynamic'; do
+    # shellcheck disable=SC2086
+    "$build/bin/$wrapper" hello.o $flags -o hello_some || fail "$wrapper $flags"
+    expect "$wrapper $flags" "$(readelf -dW hello_some)" 'NEEDED.*\[libmpi_abi\.so\.1\]'
+  done
+done
+"$build/bin/mpicc" -static -c hello.c -o hello_static.o || fail "mpicc -static -c"
 
 # Installed, then moved as a whole: nothing may remember where it was.
 DESTDIR="$work/stage" cmake --install "$build" --prefix /opt/headway >install.log ||

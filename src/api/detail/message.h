@@ -8,6 +8,9 @@
 
 namespace headway::api {
 
+// What is wrong with a handle that is no datatype's.
+const char* why_no_type(MPI_Datatype handle);
+
 // Finds the datatype; raises MPI_ERR_TYPE, MPI_ERR_COUNT or MPI_ERR_BUFFER.
 inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype) {
   story.count = count;
@@ -19,11 +22,7 @@ inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Dataty
   if (!type || !type->committed()) [[unlikely]] {
     story.type = type;
     return raise(
-        story, MPI_ERR_TYPE,
-        type ? "the datatype is not committed"
-        : value_of(datatype) == value_of(MPI_DATATYPE_NULL)
-            ? "the datatype is MPI_DATATYPE_NULL"
-            : "the datatype is not valid: it was freed, or never made",
+        story, MPI_ERR_TYPE, type ? "the datatype is not committed" : why_no_type(datatype),
         type ? "call MPI_Type_commit once, before the first send or receive with it" : nullptr);
   }
   story.type = type;
