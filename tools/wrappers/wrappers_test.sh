@@ -113,7 +113,8 @@ for wrapper in mpicc mpicxx; do
     expect "$wrapper $flags" "$said, code $code" \
       "^$wrapper: there is no static library of Headway MPI, because [^.]*libmpi_abi\.so\.1[^.]*\. Likely remedy: leave -static out; [^$line_end]*, code 1\$"
   done
-  for flags in -Wl,-Bstatic '-Wl,-Bdynamic,-lm,-Bstatic' '-Xlinker -Bstatic' -Wl,-dn -Wl,-static; do
+  for flags in -Wl,-Bstatic '-Wl,-Bdynamic,-lm,-Bstatic' '-Xlinker -Bstatic' -Wl,-dn -Wl,-static \
+    '-Wl,--push-state -Wl,-Bdynamic -lm -Wl,-Bstatic,--push-state,-Bdynamic,--pop-state'; do
     code=0
     # shellcheck disable=SC2086
     said=$("$build/bin/$wrapper" hello.o $flags -o hello_none 2>&1) || code=$?
@@ -121,7 +122,8 @@ for wrapper in mpicc mpicxx; do
       "^$wrapper: there is no static library .* put -Wl,-Bdynamic behind [^$line_end]*, code 1\$"
   done
   for flags in '-Wl,-Bstatic -lm -Wl,-Bdynamic' '-Wl,-Bstatic,-lm,-Bdynamic' -static-libgcc \
-    '-Xlinker -Bstatic -lm -Xlinker -Bdynamic'; do
+    '-Xlinker -Bstatic -lm -Xlinker -Bdynamic' '-Wl,-Bdynamic,-Bstatic,-lm,-Bdynamic' \
+    '-Wl,--push-state,-Bstatic -lm -Wl,--pop-state'; do
     # shellcheck disable=SC2086
     "$build/bin/$wrapper" hello.o $flags -o hello_some || fail "$wrapper $flags"
     expect "$wrapper $flags" "$(readelf -dW hello_some)" 'NEEDED.*\[libmpi_abi\.so\.1\]'
