@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
     MPI_Irecv(block, 1000, MPI_DOUBLE, 0, i, MPI_COMM_WORLD, &requests[i]);
   }
   /* end */
+  MPI_Barrier(MPI_COMM_WORLD); /* so that no message is there before both receives are */
   for (int i = 0; i < 2 && rank == 0; ++i) {
     MPI_Isend(block, 1000, MPI_DOUBLE, 1, i, MPI_COMM_WORLD, &requests[i]);
   }
