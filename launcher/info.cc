@@ -63,14 +63,17 @@ void print_guards(const Plan& plan) {
     const guard::Ability& ability = system.of(kind);
     const bool works = ability.outcome == Outcome::ok;
     const char* mode = !works ? "no" : ability.sees_kernel ? "full mode" : "user mode";
-    printf("  %-16s %s\n", guard::name_of(kind), mode);
+    const char* asked = works && kind != Kind::missing ? ", for those who ask" : "";
+    printf("  %-16s %s%s\n", guard::name_of(kind), mode, asked);
     if (!works) print_wrapped(ability.why, 6, 90);
   }
   const char* why = "";
   const Kind chosen = guard::choose(system, guard::Wish(wished.guard), why);
   printf("  %-16s %s\n", "chosen", guard::name_of(chosen));
-  // Why none works has been said above.
-  if (*why && (chosen != Kind::none || guard::Wish(wished.guard) == guard::Wish::none)) {
+  // Why what was asked for does not work has been said above.
+  const auto wish = guard::Wish(wished.guard);
+  const bool asked = wish != guard::Wish::automatic && wish != guard::Wish::none;
+  if (*why && (chosen != Kind::none || !asked)) {
     print_wrapped(why, 6, 90);
   }
 }

@@ -99,7 +99,7 @@ bool measure(const char* name, bool busy, int repetitions) {
     std::vector<double> close, open, copy;
     for (int i = 0; i < repetitions + 3; ++i) {
       const Cost cost = once(guard, memory, data.data(), kb * 1024 / page_bytes);
-      if (i < 3) continue;  // the first ones make tables and aliases
+      if (i < 3) continue;  // the first ones make tables
       close.push_back(cost.close);
       open.push_back(cost.open);
       copy.push_back(cost.copy);

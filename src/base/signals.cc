@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <initializer_list>
 #include <pthread.h>
+#include <ucontext.h>
 
 #include "base/selector.h"
 
@@ -27,14 +29,12 @@ void pass_on(int number, siginfo_t* info, void* context) {
       return;
     }
   }
-  sigset_t before;
-  pthread_sigmask(SIG_BLOCK, &former.sa_mask, &before);
-  if (former.sa_flags & SA_NODEFER) {
-    sigset_t one;
-    sigemptyset(&one);
-    sigaddset(&one, number);
-    pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
-  }
+  // As the kernel would have it. Our return puts back the mask of the program.
+  const sigset_t& now = static_cast<const ucontext_t*>(context)->uc_sigmask;
+  sigset_t mask;
+  sigorset(&mask, &now, &former.sa_mask);
+  if (!(former.sa_flags & SA_NODEFER)) sigaddset(&mask, number);
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   if (former.sa_flags & SA_RESETHAND) {
     former_handler.sa_flags &= ~SA_SIGINFO;
     former_handler.sa_handler = SIG_DFL;
@@ -44,18 +44,29 @@ void pass_on(int number, siginfo_t* info, void* context) {
   } else {
     former.sa_handler(number);
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// A jump into memory without code is no touch of data.
+bool is_fetch([[maybe_unused]] const void* context) {
+#if defined(__x86_64__)
+  constexpr greg_t fetch = 16;
+  return static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & fetch;
+#else
+  return false;
+#endif
 }
 
 void on_fault(int number, siginfo_t* info, void* context) {
   const int error = errno;
   bool ours = false;
-  if (info->si_code == SEGV_ACCERR) {
+  if (info->si_code == SEGV_ACCERR && !is_fetch(context)) {
+    const auto* interrupted = static_cast<const ucontext_t*>(context);
+    const uint64_t mask = *reinterpret_cast<const uint64_t*>(&interrupted->uc_sigmask);
     // Trapped, its calls would wait for the very page that it opens.
     const OwnCalls pass;
     for (const auto& slot : access_handlers) {
       const AccessHandler handler = slot.load(std::memory_order_acquire);  // pairs with the store
-      ours = ours || (handler && handler(info->si_addr));
+      ours = ours || (handler && handler(info->si_addr, mask));
     }
   }
   errno = error;
@@ -86,12 +97,6 @@ void on_fork(void (*before)(), void (*child)()) {
   done = pthread_atfork(before, nullptr, child) == 0;
 }
 
-bool on_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
-  static bool done = false;
-  if (!done) done = pthread_atfork(prepare, parent, child) == 0;
-  return done;
-}
-
 bool on_access_fault(AccessHandler handler) {
   bool taken = false;
   for (auto& slot : access_handlers) {
@@ -104,7 +109,12 @@ bool on_access_fault(AccessHandler handler) {
   struct sigaction ours {};
   ours.sa_sigaction = on_fault;
   // The stack of the program may be closed, too: its own signal stack, if it has one, is not.
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  // Nor may a touch by whoever interrupts the wait for a page kill the process.
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigfillset(&ours.sa_mask);
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
+    sigdelset(&ours.sa_mask, own);
+  }
   return sigaction(SIGSEGV, &ours, nullptr) == 0;
 }
 

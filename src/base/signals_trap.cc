@@ -71,7 +71,8 @@ void chain_trap_signal(int number, siginfo_t* info, void* context) {
   }
 }
 
-bool keep_trap_signal(TrapHandler handler, uint64_t& caught, uint64_t& programs) {
+bool keep_trap_signal(TrapHandler handler, uint64_t unblockable, uint64_t& caught,
+                      uint64_t& programs) {
   caught = programs = 0;
   for (int number = 1; number <= last_signal; ++number) {
     if (number == SIGKILL || number == SIGSTOP) continue;
@@ -85,13 +86,15 @@ bool keep_trap_signal(TrapHandler handler, uint64_t& caught, uint64_t& programs)
     caught |= signal_bit(number);
     const bool dumps = is_dump_handler(reinterpret_cast<const void*>(now.handler));
     if (!dumps) programs |= signal_bit(number) & ~not_programs;
-    if (!(now.mask & signal_bit(SIGSYS))) continue;
+    if (!(now.mask & unblockable)) continue;
     // A call inside that handler would be trapped with the signal blocked.
-    now.mask &= ~signal_bit(SIGSYS);
+    now.mask &= ~unblockable;
     if (!action(number, &now, nullptr)) return false;
   }
-  set_mask(SIG_UNBLOCK, signal_bit(SIGSYS));
-  return true;
+  const uint64_t trap = signal_bit(SIGSYS);
+  uint64_t before = 0;
+  (void)syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, &before, sizeof trap);
+  return !(before & unblockable & ~trap);
 }
 
 }  // namespace headway::base

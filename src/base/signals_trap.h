@@ -33,9 +33,11 @@ bool take_trap_signal(TrapHandler handler, void (*restorer)());
 void give_back_trap_signal(TrapHandler handler);
 // Hands a signal to the handler that the program had before.
 void chain_trap_signal(int number, siginfo_t* info, void* context);
-// Takes SIGSYS out of this thread's mask and out of the masks that the program's handlers run with.
-// `caught`: the signals that have handlers; `programs`: those of the program that others may send.
-// False: SIGSYS is not ours any more.
-bool keep_trap_signal(TrapHandler handler, uint64_t& caught, uint64_t& programs);
+// Takes SIGSYS out of this thread's mask, and `unblockable` (it, and others) out of the masks that
+// the program's handlers run with. `caught`: the signals that have handlers; `programs`: those of
+// the program that others may send. False: SIGSYS is not ours any more, or this thread blocks one
+// of the others.
+bool keep_trap_signal(TrapHandler handler, uint64_t unblockable, uint64_t& caught,
+                      uint64_t& programs);
 
 }  // namespace headway::base

@@ -4,10 +4,14 @@ namespace headway::guard {
 namespace {
 
 constexpr const char* none_wished = "HEADWAY_GUARD=none";
+constexpr const char* trap_on_request =
+    "auto takes nothing but missing: receives wait. trap is for those who ask (--set GUARD=trap): "
+    "it needs SIGSEGV for itself, and is not proven to suit every program";
+constexpr const char* nothing_works = "auto takes nothing but missing: receives wait";
 
-// Missing keeps the program's memory as it is. The others change what correct programs see: a
-// thread that blocks SIGSEGV dies at a closed page, and memory that has become an alias cannot be
-// dropped. So they are for those who ask for them.
+// Missing is taken by itself. Minor is never better where that works; and Trap rests on what the
+// program lets us have, SIGSEGV and the masks of its threads, and is not proven for every program.
+// So they are for those who ask for them.
 Kind candidate(Wish wish) {
   if (wish == Wish::automatic) return Kind::missing;
   return wish == Wish::none ? Kind::none : Kind(uint8_t(wish));
@@ -20,7 +24,7 @@ Ability ability_of(Kind kind) {
   ability.outcome = mechanism.start();
   if (ability.outcome == Outcome::ok) {
     ability.sees_kernel = mechanism.sees_kernel();
-    if (!ability.sees_kernel) ability.why = kind == Kind::trap ? "user mode, always" : user_mode;
+    if (!ability.sees_kernel && kind != Kind::trap) ability.why = user_mode;
     mechanism.stop();
   } else {
     ability.why = explain(kind, ability.outcome);
@@ -53,19 +57,23 @@ const char* explain(Kind kind, Outcome outcome) {
   switch (outcome) {
     case Outcome::no_resource: return "no descriptor is left (ulimit -n)";
     case Outcome::no_memory:
-      return kind == Kind::missing
-                 ? "no memory"
-                 : "no memory that may be locked (ulimit -l), or of files (ulimit -f), or mappings";
+      return kind == Kind::missing ? "no memory"
+             : kind == Kind::minor
+                 ? "no memory, no mapping left (vm.max_map_count), or no file may "
+                   "be as large (ulimit -f)"
+                 : "no memory, or no mapping left (vm.max_map_count)";
     case Outcome::unsupported:
       return kind == Kind::minor ? "this kernel is too old (it takes Linux 5.18)"
              : kind == Kind::trap
-                 ? "this kernel is too old (it takes Linux 5.4)"
+                 ? "this kernel is too old (it takes Linux 5.7)"
                  : "this kernel's userfaultfd does not tell of moved memory (it takes Linux 4.14)";
     default:
-      return kind == Kind::trap ? "no memfd, no /proc/self/maps, or no SIGSEGV handler is allowed"
+      return kind == Kind::trap ? "no memfd, no /proc/self/maps or no SIGSEGV handler is allowed, "
+                                  "or all memory is "
+                                  "locked"
              : kind == Kind::minor
                  ? "userfaultfd or memfd is refused (by the kernel, or by a filter of system calls "
-                   "as containers have)"
+                   "as containers have), or all memory is locked"
                  : "userfaultfd is refused (by the kernel, or by a filter of system calls as "
                    "containers have)";
   }
@@ -79,7 +87,11 @@ System look_at_system() {
 Kind choose(const System& system, Wish wish, const char*& why) {
   const Kind kind = candidate(wish);
   why = kind == Kind::none ? none_wished : system.of(kind).why;
-  return kind != Kind::none && system.of(kind).outcome == Outcome::ok ? kind : Kind::none;
+  const bool works = kind != Kind::none && system.of(kind).outcome == Outcome::ok;
+  if (!works && wish == Wish::automatic) {
+    why = system.trap.outcome == Outcome::ok ? trap_on_request : nothing_works;
+  }
+  return works ? kind : Kind::none;
 }
 
 static_assert(uint8_t(Wish::missing) == uint8_t(Kind::missing) &&

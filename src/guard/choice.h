@@ -16,6 +16,7 @@ class Choice {
   void stop();
 
   Mechanism* mechanism() const { return mechanism_; }
+  Kind kind() const { return mechanism_ ? mechanism_->kind() : Kind::none; }
   // System calls on closed pages wait; else they fail.
   bool sees_kernel() const { return sees_kernel_; }
   const char* why() const { return why_; }

@@ -154,7 +154,7 @@ bool has_handlers() { return trap_state.programs.load(std::memory_order_relaxed)
 
 }  // namespace
 
-Outcome Dispatch::start(Pages* pages) {
+Outcome Dispatch::start(Pages* pages, bool by_signal) {
   if (trap_state.pages.load(std::memory_order_relaxed)) return Outcome::internal;
   if (!have_key) {
     // Keys beyond the C library's first block make it allocate.
@@ -169,6 +169,7 @@ Outcome Dispatch::start(Pages* pages) {
   const Outcome outcome = start_trap();
   if (outcome != Outcome::ok) return outcome;
   thread_folder.open();
+  trap_state.touches.store(by_signal ? base::signal_bit(SIGSEGV) : 0, std::memory_order_relaxed);
   trap_state.pages.store(pages, std::memory_order_release);
   // Where this is refused, order_others() says so.
   (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0);
@@ -212,6 +213,8 @@ bool Dispatch::covers_all_threads() {
 
 bool Dispatch::arm() {
   if (!covers_all_threads()) return false;
+  const bool alone = is_alone();
+  if (!alone && trap_state.touches.load(std::memory_order_relaxed)) return false;
   const uint32_t state = base::calls_armed.load(std::memory_order_seq_cst);
   // What the program did while it ran free.
   const bool ran_free = trap_state.settled.exchange(false, std::memory_order_seq_cst) ||
@@ -220,7 +223,6 @@ bool Dispatch::arm() {
     trap_state.settled.store(true, std::memory_order_relaxed);
     return false;
   }
-  const bool alone = is_alone();
   const uint32_t before = base::calls_armed.exchange(base::armed, std::memory_order_seq_cst);
   trap_state.armings.fetch_add(1, std::memory_order_seq_cst);
   if (alone || order_others()) {
@@ -260,7 +262,7 @@ void Dispatch::disarm() {
 
 namespace headway::guard {
 
-Outcome Dispatch::start(Pages*) { return Outcome::unsupported; }
+Outcome Dispatch::start(Pages*, bool) { return Outcome::unsupported; }
 void Dispatch::stop() {}
 bool Dispatch::enroll() { return false; }
 bool Dispatch::exempt() { return false; }

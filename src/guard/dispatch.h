@@ -44,8 +44,12 @@ struct TrapCounters {
 
 class Dispatch {
  public:
-  // unsupported: this processor or kernel has none; refused: a sandbox forbids it.
-  Outcome start(Pages* pages);
+  // unsupported: this processor or kernel has none; refused: a sandbox forbids it. `by_signal`: a
+  // touch of a closed page is SIGSEGV, which kills a thread that blocks it. So nothing is closed
+  // while one does, or while the program has several threads: the masks of the others, which a call
+  // may have changed for its time, cannot be seen. Whoever is about to block it waits for all pages
+  // first, and handlers do not run with it blocked.
+  Outcome start(Pages* pages, bool by_signal = false);
   // Nothing is closed any more. Threads stay enrolled, which costs them 0.1 µs a call.
   void stop();
 

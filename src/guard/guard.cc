@@ -64,7 +64,7 @@ bool Guard::is_plain(Range range) {
 bool Guard::shares_memory(bool (*ours)(const void* start, void* context), void* context) {
   Mapping found;
   for (const char* at = nullptr; mappings_.find_shared(at, found); at = found.to) {
-    if (found.what != Mapping::What::alias && !ours(found.from, context)) return true;
+    if (found.what != Mapping::What::curtain && !ours(found.from, context)) return true;
   }
   return false;
 }

@@ -102,15 +102,14 @@ TEST_P(Closed, PagesThatAreDropped) {
   Region* region = guard_.close({memory.base, 8});
   ASSERT_NE(region, nullptr);
   EXPECT_FALSE(put(region, 4, 0, 2 * page_bytes));
-  const int dropped = madvise(memory.base + page_bytes, 2 * page_bytes, MADV_DONTNEED);
-  if (!can_be_dropped()) {
-    EXPECT_EQ(dropped, -1) << "what was dropped would be read again";
+  EXPECT_EQ(madvise(memory.base + page_bytes, 2 * page_bytes, MADV_DONTNEED), 0);
+  EXPECT_EQ(memory.base[page_bytes], 0) << "an open page that was dropped";
+  if (!hears_of_drops()) {
     EXPECT_TRUE(put(region, 4, 2 * page_bytes, 6 * page_bytes));
-    expect_message(memory.base, 4, memory.bytes);
+    expect_message(memory.base, 4, page_bytes);
+    expect_message(memory.base + 2 * page_bytes, 4, 6 * page_bytes, 2 * page_bytes);
     return;
   }
-  EXPECT_EQ(dropped, 0);
-  EXPECT_EQ(memory.base[page_bytes], 0) << "an open page that was dropped";
   EXPECT_EQ(memory.base[2 * page_bytes], 0) << "a closed page that was dropped";
   EXPECT_TRUE(put(region, 4, 2 * page_bytes, 6 * page_bytes));
   EXPECT_EQ(memory.base[2 * page_bytes + 5], 0);
@@ -142,7 +141,11 @@ TEST_P(Closed, PagesThatMove) {
   Memory memory(8), room(16);
   Region* region = guard_.close({memory.base, 8});
   ASSERT_NE(region, nullptr);
-  EXPECT_FALSE(put(region, 6, page_bytes, page_bytes));
+  // A page that has been moved home is another mapping: the kernel moves none of them then.
+  const bool moves_parts = GetParam() != Wish::minor;
+  if (moves_parts) {
+    EXPECT_FALSE(put(region, 6, page_bytes, page_bytes));
+  }
   ASSERT_EQ(
       mremap(memory.base, memory.bytes, memory.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, room.base),
       room.base);
@@ -150,7 +153,7 @@ TEST_P(Closed, PagesThatMove) {
   EXPECT_TRUE(GetParam() == Wish::trap || guard_.is_closed(room.base + 3 * page_bytes, 1));
   std::thread reader([&] { EXPECT_EQ(room.base[2 * page_bytes], byte_of(6, 2 * page_bytes)); });
   usleep(10'000);
-  EXPECT_FALSE(put(region, 6, 0, page_bytes));
+  EXPECT_FALSE(put(region, 6, 0, (moves_parts ? 1 : 2) * page_bytes));
   EXPECT_TRUE(put(region, 6, 2 * page_bytes, 6 * page_bytes));
   reader.join();
   expect_message(room.base, 6, memory.bytes);

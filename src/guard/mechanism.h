@@ -1,8 +1,9 @@
 // Mechanism: one way to close pages of the program and to open them with what arrived. There are
-// three: userfaultfd on missing pages, userfaultfd on minor faults over an alias, and mprotect with
-// a signal over an alias (section 2.2 of the early-release paper; figures:
-// measurements/page-guards). Thread: any, one at a time (Guard's lock), but for serve(). Owner:
-// Guard. Invariant: a range is closed once at a time, and each of its pages opened once.
+// three: userfaultfd on missing pages, and what hangs in place of pages that are moved aside
+// (Curtain): memory that userfaultfd watches, or memory without access and a signal. (Section 2.2
+// of the early-release paper; figures: measurements/page-guards.) Thread: any, one at a time
+// (Guard's lock), but for serve(). Owner: Guard. Invariant: a range is closed once at a time, and
+// each of its pages opened once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +17,8 @@ inline constexpr size_t page_bytes = 4096;
 enum class Kind : uint8_t {
   none,     // nothing can be closed here
   missing,  // userfaultfd MISSING, data are copied into fresh pages
-  minor,    // userfaultfd MINOR over an alias
-  trap      // mprotect and SIGSEGV over an alias: the paper's
+  minor,    // pages are moved aside, userfaultfd holds who touches their place
+  trap      // the same, and SIGSEGV does: the paper's
 };
 
 // A range of whole pages of the program.

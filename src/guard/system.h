@@ -31,7 +31,8 @@ struct System {
 };
 
 System look_at_system();
-// `why`: what the chosen one cannot do, or why there is none.
+// `why`: what the chosen one cannot do, or why there is none. For `automatic` that is what is not
+// chosen by itself; why missing does not work is told of missing.
 Kind choose(const System& system, Wish wish, const char*& why);
 const char* name_of(Kind kind);
 // Why the mechanism did not start.

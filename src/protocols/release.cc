@@ -38,7 +38,8 @@ void Engine::start_guard() {
   const char* why = nullptr;
   if (choice_.start(guard::Wish(settings_.guard)) != Outcome::ok) {
     why = choice_.why();
-  } else if (!guard.start(choice_.mechanism()) || dispatch_.start(this) != Outcome::ok) {
+  } else if (!guard.start(choice_.mechanism()) ||
+             dispatch_.start(this, choice_.kind() == guard::Kind::trap) != Outcome::ok) {
     why = "system calls cannot be trapped (it takes Linux 5.11), or no memory";
   }
   if (why) {

@@ -132,8 +132,10 @@ inline constexpr OptionInfo option_table[] = {
      &Settings::release_batch, nullptr, 256},
     {"GUARD", Category::early_release, Audience::developer, OptionKind::choice, "auto",
      "auto|missing|minor|trap|none",
-     "how early release closes pages: userfaultfd on missing pages or on minor faults, or mprotect "
-     "with SIGSEGV (trap); mpiexec --info tells what works here",
+     "how early release closes pages: auto takes missing (userfaultfd on missing pages) or "
+     "nothing; "
+     "minor (userfaultfd, pages moved aside) and trap (SIGSEGV) are for those who ask; mpiexec "
+     "--info tells what works here",
      &Settings::guard, nullptr},
     {"PREFETCH", Category::prefetching, Audience::user, OptionKind::choice, "auto", "off|auto",
      "while a receive waits for a message over a network, let its sender send what is ready of it "

@@ -50,6 +50,20 @@ for who in ("an ordinary user", "root"):
             bench.says("on box, 4 ranks share its memory")
 
 
+@case("a container without userfaultfd: what it gives is said, and trap suits whoever asks")
+def no_userfaultfd(bench):
+    without = [program("without"), "container", "--"]
+    around = box(bench, "ip link set lo up\n")
+    bench.run([*around, *without, "/mnt/bin/mpiexec", "--info"])
+    bench.says("missing          no", "trap             user mode, for those who ask",
+               "chosen           none", "auto takes nothing but missing: receives wait")
+    for name in ("release_memory", "early_release"):
+        bench.run([*around, "/mnt/bin/mpiexec", "-n", "2", *without, program(name)],
+                  EARLY_RELEASE="always", RELEASE_THRESHOLD="0", GUARD="trap", SHM="off", VERBOSE="1")
+        bench.ends_well()
+        expect("no receive is released early" not in bench.output, "nothing was released")
+
+
 @case("a container whose files cannot be written")
 def read_only(bench):
     around = box(bench, "for f in /tmp /var/tmp /dev/shm; do mount -o remount,ro $f; done")

@@ -34,6 +34,11 @@ struct uffdio_move {
 #define UFFDIO_MOVE _IOWR(UFFDIO, 0x05, struct uffdio_move)
 #endif
 
+// Linux 5.18.
+#ifndef UFFD_FEATURE_MINOR_SHMEM
+#define UFFD_FEATURE_MINOR_SHMEM (1 << 10)
+#endif
+
 // Linux 6.4 and 6.7.
 #ifndef UFFD_FEATURE_WP_UNPOPULATED
 #define UFFD_FEATURE_WP_UNPOPULATED (1 << 13)
@@ -84,6 +89,11 @@ char* map_aside(size_t pages) {
 }
 
 Outcome Descriptor::start(uint64_t features, bool moves) { return open(events | features, moves); }
+
+Outcome Descriptor::start_to_hold() {
+  return open(UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM,
+              false);
+}
 
 void Descriptor::start_to_probe() { (void)open(0, true); }
 

@@ -22,6 +22,8 @@ class Descriptor {
   // `features` beside the events of a moving address space. refused: the system does not let us.
   // Without `moves`: as before Linux 6.8.
   Outcome start(uint64_t features, bool moves = true);
+  // For curtains: of events it tells moves alone, since others would wait for us in our own calls.
+  Outcome start_to_hold();
   // For is_held() only: nobody reads of events.
   void start_to_probe();
   // For pages whose writes are noted without telling anybody, and is_held(); no events either.

@@ -31,7 +31,8 @@ struct ProcmapQuery {
 };
 static_assert(sizeof(ProcmapQuery) == 104);
 constexpr unsigned long procmap_query = _IOWR('f', 17, ProcmapQuery);
-constexpr uint64_t vma_readable = 1, vma_writable = 2, vma_shared = 8, covering_or_next = 16;
+constexpr uint64_t vma_readable = 1, vma_writable = 2, vma_executable = 4, vma_shared = 8,
+                   covering_or_next = 16;
 
 constexpr size_t name_bytes = 40;
 
@@ -41,8 +42,8 @@ bool starts_with(const char* text, const char* start) {
 
 Mapping::What what_it_is(const char* name, const Mapping& mapping) {
   if (mapping.shared && starts_with(name, "/memfd:") &&
-      starts_with(name + strlen("/memfd:"), Mappings::alias_name)) {
-    return Mapping::What::alias;
+      starts_with(name + strlen("/memfd:"), Mappings::curtain_name)) {
+    return Mapping::What::curtain;
   }
   const bool nameless = !*name || strcmp(name, "[heap]") == 0 || starts_with(name, "[anon:");
   const bool plain = nameless && !mapping.shared && mapping.file.inode == 0;
@@ -66,6 +67,7 @@ class Line {
     if (strlen(at) < 5) return false;
     out.readable = at[0] == 'r';
     out.writable = at[1] == 'w';
+    out.executable = at[2] == 'x';
     out.shared = at[3] == 's';
     at += 5;
     if (!number(at, 16, out.offset) || *at++ != ' ') return false;
@@ -154,6 +156,7 @@ bool Mappings::query(const char* address, Mapping& out, bool shared) const {
   out.file = {uint64_t(query.dev_major) << 32 | query.dev_minor, query.inode};
   out.readable = query.vma_flags & vma_readable;
   out.writable = query.vma_flags & vma_writable;
+  out.executable = query.vma_flags & vma_executable;
   out.shared = query.vma_flags & vma_shared;
   out.what = query.vma_page_size == page_bytes ? what_it_is(name, out) : Mapping::What::other;
   return true;

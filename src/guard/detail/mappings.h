@@ -1,7 +1,7 @@
 // Mappings: what stands at an address of this process. Asked by PROCMAP_QUERY, where the kernel has
 // it (6.11), else read from the text of /proc/self/maps, which takes some 40 us instead of one.
-// Thread: any; find() also in a signal handler. Owner: the alias table, a probe. Invariant: an
-// answer was true at some moment during the call; another thread may have changed it since.
+// Thread: any; find() also in a signal handler. Owner: a curtain, the guard, versions. Invariant:
+// an answer was true at some moment during the call; another thread may have changed it since.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +19,8 @@ struct File {
 
 struct Mapping {
   enum class What : uint8_t {
-    plain,  // private anonymous memory, no stack
-    alias,  // memory that we made shared, so that it has a second address
+    plain,    // private anonymous memory, no stack
+    curtain,  // of ours: it: stands for closed pages
     other
   };
   char* from = nullptr;
@@ -29,6 +29,7 @@ struct Mapping {
   File file;
   bool readable = false;
   bool writable = false;
+  bool executable = false;
   bool shared = false;
   What what = What::other;
 
@@ -38,8 +39,8 @@ struct Mapping {
 
 class Mappings {
  public:
-  // By this name the files of our aliases are known again, also where they have moved to.
-  static constexpr const char* alias_name = "headway-alias";
+  // By this name our curtains are known again, also where they have moved to.
+  static constexpr const char* curtain_name = "headway-curtain";
 
   // `text`: without PROCMAP_QUERY, as an older kernel would have it.
   Outcome open(bool text = false);

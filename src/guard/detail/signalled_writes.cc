@@ -43,7 +43,7 @@ void SignalledWrites::stop(bool ours) {
   prober_.stop();
 }
 
-bool SignalledWrites::on_fault(const void* address) {
+bool SignalledWrites::on_fault(const void* address, uint64_t /*mask*/) {
   inside.fetch_add(1);  // pairs with stop
   SignalledWrites* writes = started.load();
   const uintptr_t page = reinterpret_cast<uintptr_t>(address) & ~uintptr_t(page_bytes - 1);

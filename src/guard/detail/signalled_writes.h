@@ -32,7 +32,7 @@ class SignalledWrites final : public Writes {
   bool sees_kernel() const { return prober_.sees_kernel(); }
 
  private:
-  static bool on_fault(const void* address);
+  static bool on_fault(const void* address, uint64_t mask);
   bool let_write(char* page);
   bool note_strangers(Range range);
   void set_dirty(Range range);

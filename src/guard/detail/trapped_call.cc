@@ -44,6 +44,9 @@ namespace headway::guard {
 namespace {
 
 constexpr uint64_t trap_bit = base::signal_bit(SIGSYS);
+// Signals that nobody may block while pages are closed.
+uint64_t unblockable() { return trap_bit | trap_state.touches.load(std::memory_order_relaxed); }
+
 constexpr uint64_t path_bytes = 4096;
 constexpr uint64_t below_stack = 136;  // what the gate uses
 
@@ -288,7 +291,7 @@ Way Trapped::reach_message(uint64_t at) {
 // A mask for the time of the call: handlers that run meanwhile run with it.
 Way Trapped::reach_mask(uint64_t at) {
   uint64_t mask = 0;
-  return read(at, &mask, sizeof mask) && !(mask & trap_bit) ? Way::gate : Way::settle;
+  return read(at, &mask, sizeof mask) && !(mask & unblockable()) ? Way::gate : Way::settle;
 }
 
 Way Trapped::decide_special(Special special) {
@@ -319,8 +322,9 @@ Way Trapped::decide_special(Special special) {
     case Special::signal_return: {
       // The frame is on the stack, where the kernel put it.
       auto* frame = reinterpret_cast<ucontext_t*>(stack());
-      *reinterpret_cast<uint64_t*>(&frame->uc_sigmask) &= ~trap_bit;
-      return Way::leave;
+      auto& mask = *reinterpret_cast<uint64_t*>(&frame->uc_sigmask);
+      mask &= ~trap_bit;
+      return mask & unblockable() ? Way::settle : Way::leave;
     }
   }
   return Way::settle;
@@ -438,6 +442,7 @@ Way Trapped::change_mask() {
     return Way::gate;
   }
   if (!read(wish, &mask, sizeof mask)) return Way::settle;
+  if (mask & unblockable() & ~trap_bit) return Way::settle;
   if (!(mask & trap_bit) || (how != SIG_BLOCK && how != SIG_SETMASK)) return Way::gate;
   registers_[REG_RAX] = 0;
   if (old) {
@@ -458,8 +463,8 @@ Way Trapped::change_action() {
   if (!read(wish, &action, sizeof action)) return Way::settle;
   const auto number = int(argument(0));
   const bool ours = number == SIGSYS || number == SIGSEGV || number == SIGBUS;
-  // The next arming takes SIGSYS out of its mask.
-  if (ours || (action.mask & trap_bit)) return Way::settle;
+  // The next arming takes them out of its mask.
+  if (ours || (action.mask & unblockable())) return Way::settle;
   if (number >= 1 && number <= 64 && action.handler > uintptr_t(SIG_IGN)) {
     trap_state.caught.fetch_or(base::signal_bit(number), std::memory_order_relaxed);
     trap_state.programs.fetch_or(base::signal_bit(number) & ~base::not_programs,
@@ -516,7 +521,7 @@ bool keep_trap(bool enrolled) {
   if (enrolled) leave_kernel();
   count(trap_state.counters.looks);
   uint64_t caught = 0, programs = 0;
-  bool ours = base::keep_trap_signal(on_trap, caught, programs);
+  bool ours = base::keep_trap_signal(on_trap, unblockable(), caught, programs);
   if (enrolled) ours = enroll_in_kernel() && ours;
   trap_state.caught.store(caught, std::memory_order_relaxed);
   trap_state.programs.store(programs, std::memory_order_relaxed);

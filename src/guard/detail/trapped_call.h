@@ -16,6 +16,8 @@ struct TrapState {
   // program's and may come inside MPI, where they change what they like.
   std::atomic<uint64_t> caught{0}, programs{0};
   std::atomic<uint32_t> armings{0};
+  // SIGSEGV, where a touch of a closed page is one: not to be blocked while pages are closed.
+  std::atomic<uint64_t> touches{0};
   std::atomic<bool> settled{false};  // a thread ran free: handlers may have changed
   std::atomic<bool> broken{false};   // a call came while the trap lingered
   TrapCounters counters;
@@ -28,7 +30,8 @@ void stop_trap();
 // The kernel reads this thread's selector at each call outside the gate.
 bool enroll_in_kernel();
 void leave_kernel();
-// SIGSYS is ours, unblocked here and in all handlers.
+// SIGSYS is ours, unblocked here and in all handlers; and so is what a touch is, but for this
+// thread, where the program may want it: false.
 bool keep_trap(bool enrolled);
 #endif
 
