@@ -42,7 +42,7 @@ const char* become_rank(const Prepared& p) {
   if (!place(r.output, STDOUT_FILENO)) return "set up its stdout";
   if (!place(r.errors, STDERR_FILENO)) return "set up its stderr";
   if (r.pmi >= 0 && fcntl(r.pmi, F_SETFD, 0) != 0) return "hand over its PMI descriptor";
-  if (!r.directory.empty() && chdir(r.directory.c_str()) != 0) return "enter its folder";
+  if (!r.directory.empty() && chdir(r.directory.c_str()) != 0) return entering;
   setrlimit(RLIMIT_NOFILE, &p.original->descriptors);
   sigaction(SIGPIPE, &p.original->broken_pipe, nullptr);
   sigprocmask(SIG_SETMASK, &p.original->signal_mask, nullptr);

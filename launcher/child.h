@@ -37,6 +37,9 @@ struct StartedChild {
   const char* failed = "";  // what failed, as in "cannot <failed>"
 };
 
+// The step of which the folder is to be named, not the program.
+inline constexpr char entering[] = "enter its folder";
+
 StartedChild start_child(const ChildRecipe& recipe, const OriginalState& original);
 
 }  // namespace headway::launcher

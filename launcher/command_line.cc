@@ -2,15 +2,21 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <cstring>
+#include <optional>
+#include <strings.h>
+#include <unistd.h>
 
+#include "describe.h"
 #include "dialects.h"
 #include "hosts.h"
 #include "info.h"
 #include "say.h"
 #include "settings/options.h"
+#include "standard_options.h"
 
 namespace headway::launcher {
 namespace {
@@ -19,17 +25,6 @@ namespace {
 struct Translated {
   std::vector<std::string> options;
   std::vector<std::string> command;
-};
-
-// What the options of one section say, as text or plain values.
-struct Given {
-  int ranks = 1;
-  std::vector<std::string> export_names, section_environment, job_environment, unset, settings;
-  std::vector<std::string> hosts, host_files, outputs;
-  std::string directory, output_directory, stdin_text, bind, library, color;
-  double timeout_s = -1;
-  bool tag = false, merge = false, show_binding = false, verbose = false, info = false;
-  bool version = false, check = false, help_rows = false;
 };
 
 struct Refusal {
@@ -65,6 +60,10 @@ Translated translate(const std::vector<std::string>& words) {
     const bool has_value = equals != std::string::npos;
     const Dialect* row = find_dialect(strip_dashes(word.substr(0, equals)));
     if (!row) refuse_unknown(word.substr(0, equals));
+    if (!row->refusal.empty()) {
+      throw Refusal{format("%s is not done here: %s", word.substr(0, equals).c_str(),
+                           std::string(row->refusal).c_str())};
+    }
     std::vector<std::string> values;
     if (has_value) values.push_back(word.substr(equals + 1));
     if (has_value && row->words == Words::none) {
@@ -100,103 +99,6 @@ Translated translate(const std::vector<std::string>& words) {
   return result;
 }
 
-constexpr const char* examples = R"(Examples:
-  mpiexec -n 4 ./solver input.txt           four ranks on this machine
-  mpiexec -n 4 -x OMP_NUM_THREADS=2 ./a     with a variable for all ranks
-  mpiexec -n 1 ./master : -n 3 ./worker     two programs, one job
-  mpiexec -n 4 --set PROGRESS=off ./a       with an option of the library (see --info)
-  mpiexec -n 1 gdb ./a                      one rank in a debugger
-
-Options of MPICH's and Open MPI's launchers work too; those that mean nothing on one machine
-are accepted. More ranks than cores need no option.
-Exit code: that of the first rank that failed, 128 + N after signal N, 124 after --timeout,
-127 and 126 if a program is missing or cannot be executed, 2 for a mistake on this line.)";
-
-class HelpText : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: mpiexec [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS]]...\n";
-  }
-};
-
-void describe(CLI::App& app, Given& given) {
-  app.set_help_flag("--help,-h", "Show this help");
-  app.add_flag("--version,-V", given.version, "Show the version");
-  app.add_flag("--info", given.info, "Show the library's options, its place, and the binding");
-  app.add_flag(
-      "--check", given.check,
-      "Run nothing; list the MPI functions that PROGRAM needs and this library lacks; code 1 "
-      "if it may not start for it");
-  app.add_flag("--help-rows", given.help_rows, "For the manual page")->group("");
-  app.add_option("--np,-n", given.ranks, "Number of ranks (also -np); 1 if not given")
-      ->check(CLI::Range(1, 1'000'000))
-      ->group("Ranks")
-      ->type_name("N");
-  const auto list = [&](const char* name, std::vector<std::string>& target, const char* help,
-                        const char* group, const char* type) {
-    app.add_option(name, target, help)->group(group)->type_name(type)->allow_extra_args(false);
-  };
-  app.add_option("--wdir", given.directory, "Working directory of the ranks")
-      ->group("Ranks")
-      ->type_name("DIR");
-  app.add_option("--timeout", given.timeout_s, "End the job after so many seconds, with code 124")
-      ->check(CLI::Range(0.001, 1e9))
-      ->group("Ranks")
-      ->type_name("S");
-  list("--host", given.hosts, "Accepted if it names this machine", "Ranks", "HOST");
-  list("--hostfile", given.host_files, "Accepted if it names this machine", "Ranks", "FILE");
-  list("--set", given.settings, "Option of the library for all ranks (see --info)", "Settings",
-       "NAME=VALUE");
-  list("--env", given.section_environment,
-       "Variable of this program's ranks; also --env NAME VALUE", "Settings", "NAME=VALUE");
-  list("--genv", given.job_environment, "Variable of all ranks; also -genv NAME VALUE", "Settings",
-       "NAME=VALUE");
-  list("-x,--x", given.export_names,
-       "Variable of this program's ranks; a name alone passes on what is set here", "Settings",
-       "NAME[=VALUE]");
-  list("--unset", given.unset, "Variable that no rank gets", "Settings", "NAME");
-  app.add_option("--library", given.library,
-                 "Which MPI library the ranks load: ours, or that of the program's own paths")
-      ->check(CLI::IsMember({"ours", "program"}))
-      ->group("Settings")
-      ->type_name("ours|program");
-  app.add_flag("--tag-output", given.tag, "Start each line with [rank] (also -l)")->group("Output");
-  list("--output", given.outputs, "tag: as --tag-output", "Output", "WORD");
-  app.add_option("--output-dir", given.output_directory,
-                 "Write each rank's output to DIR/rank.R.out and .err")
-      ->group("Output")
-      ->type_name("DIR");
-  app.add_flag("--merge-stderr", given.merge, "Send the ranks' stderr to stdout")->group("Output");
-  app.add_option("--stdin", given.stdin_text, "The rank that gets stdin, or none; 0 if not given")
-      ->group("Output")
-      ->type_name("RANK|none");
-  app.add_option("--color", given.color,
-                 "Colour in mpiexec's own lines and tags; auto: on a terminal, unless NO_COLOR is "
-                 "set")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->group("Output")
-      ->type_name("auto|always|never");
-  app.add_flag("--verbose,-v", given.verbose, "Tell what is started")->group("Output");
-  app.add_option("--bind-to", given.bind,
-                 "core: one core a rank. none: free. Not given: equal shares of the cores if there "
-                 "are enough for all ranks")
-      ->group("Cores")
-      ->type_name("core|none");
-  app.add_flag("--show-binding", given.show_binding, "Draw which rank may run where")
-      ->group("Cores");
-}
-
-// The help once more, for scripts/make-man-pages.py: an option a line, its parts behind tabs.
-void print_help_rows(const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;
-    const std::string type = option->get_type_size() != 0 ? option->get_type_name() : "";
-    printf("option\t%s\t%s\t%s\t%s\n", option->get_group().c_str(),
-           option->get_name(false, true).c_str(), type.c_str(), option->get_description().c_str());
-  }
-  printf("%s\n", examples);
-}
-
 Assignment split_assignment(const std::string& text, const char* option) {
   const size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos) {
@@ -205,12 +107,24 @@ Assignment split_assignment(const std::string& text, const char* option) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-Assignment split_export(const std::string& text) {
-  if (text.find('=') != std::string::npos) return split_assignment(text, "-x");
+void add_exports(const std::string& text, std::vector<Assignment>& environment) {
+  if (text.find('=') != std::string::npos) {
+    environment.push_back(split_assignment(text, "-x"));
+    return;
+  }
+  if (text.ends_with('*')) {  // as Open MPI has it; that there is none is no mistake
+    const std::string_view head = std::string_view(text).substr(0, text.size() - 1);
+    for (char** entry = environ; *entry; ++entry) {
+      if (std::string_view(*entry).starts_with(head) && strchr(*entry, '=')) {
+        environment.push_back(split_assignment(*entry, "-x"));
+      }
+    }
+    return;
+  }
   const char* value = getenv(text.c_str());
   if (!value)
     throw Refusal{format("-x %s: there is no such variable here to pass on", text.c_str())};
-  return {text, value};
+  environment.emplace_back(text, value);
 }
 
 const char* kind_help(const settings::OptionInfo& row) {
@@ -271,6 +185,44 @@ Bind parse_bind(const std::string& text) {
   throw Refusal{format("--bind-to %s: core and none are possible here", text.c_str())};
 }
 
+void merge_output(Plan& plan, const Given& given) {
+  plan.tag_output |= given.tag || !given.tag_pattern.empty();
+  plan.merge_stderr |= given.merge;
+  plan.timestamp |= given.timestamp;
+  const auto take = [](std::string& target, const std::string& text) {
+    if (!text.empty()) target = text;
+  };
+  take(plan.tag_pattern, given.tag_pattern);
+  take(plan.output_directory, given.output_directory);
+  take(plan.output_pattern, given.output_pattern);
+  take(plan.errors_pattern, given.errors_pattern);
+  for (const std::string& list : given.outputs) {
+    // As Open MPI has them: of any case, shortened, with qualifiers behind a colon.
+    for (std::string word : split_list(list.substr(0, list.find(':')))) {
+      const size_t equals = std::min(word.find('='), word.size());
+      std::transform(word.begin(), word.begin() + static_cast<long>(equals), word.begin(),
+                     [](unsigned char c) { return static_cast<char>(tolower(c)); });
+      if (word.starts_with("tag")) {
+        plan.tag_output = true;
+      } else if (word.starts_with("time")) {
+        plan.timestamp = true;
+      } else if (word.starts_with("merge")) {
+        plan.merge_stderr = true;
+      } else if (word.starts_with("dir") && equals + 1 < word.size()) {
+        plan.output_directory = word.substr(equals + 1);
+      } else if (word.starts_with("file") && equals + 1 < word.size()) {
+        plan.output_pattern = word.substr(equals + 1) + ".%r";
+        plan.errors_pattern = plan.output_pattern;
+      } else {
+        throw Refusal{
+            format("--output %s: tag, timestamp, merge-stderr-to-stdout, dir=DIR and file=FILE are "
+                   "possible here",
+                   word.c_str())};
+      }
+    }
+  }
+}
+
 // Job-wide options may stand in any section.
 void merge(Plan& plan, const Given& given) {
   for (const std::string& text : given.settings) plan.environment.push_back(check_setting(text));
@@ -284,38 +236,68 @@ void merge(Plan& plan, const Given& given) {
     plan.stdin_rank = parse_stdin(given.stdin_text);
     plan.stdin_named = true;
   }
-  if (!given.output_directory.empty()) plan.output_directory = given.output_directory;
   if (!given.color.empty()) {
     plan.color = given.color == "always"  ? Color::always
                  : given.color == "never" ? Color::never
                                           : Color::automatic;
   }
   if (given.library == "program") plan.library = Library::of_program;
-  for (const std::string& word : given.outputs) {
-    if (!word.starts_with("tag")) {
-      throw Refusal{format("--output %s: only tag is possible here", word.c_str())};
-    }
-    plan.tag_output = true;
-  }
-  plan.tag_output |= given.tag;
-  plan.merge_stderr |= given.merge;
+  merge_output(plan, given);
   plan.show_binding |= given.show_binding;
+  for (const std::string& list : given.displays) {
+    for (const std::string& word : split_list(list)) {
+      // The others of Open MPI tell of several machines.
+      plan.show_binding |=
+          strncasecmp(word.c_str(), "map", 3) == 0 || strncasecmp(word.c_str(), "bind", 4) == 0;
+    }
+  }
+  if (!given.errhandler.empty() && given.errhandler != "mpi_errors_are_fatal") {
+    throw Refusal{format(
+        "--initial-errhandler %s: only mpi_errors_are_fatal is possible here; the program can call "
+        "MPI_Comm_set_errhandler",
+        given.errhandler.c_str())};
+  }
   plan.verbose |= given.verbose;
   plan.show_info |= given.info;
   plan.check |= given.check;
 }
 
+// The names of --envlist, or none at all; nothing where all are passed on.
+std::optional<std::vector<std::string>> passed_names(const std::vector<std::string>& lists,
+                                                     bool none) {
+  if (lists.empty() && !none) return std::nullopt;
+  std::vector<std::string> names;
+  for (const std::string& list : lists) {
+    const std::vector<std::string> more = split_list(list);
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  return names;
+}
+
+// What is given for all programs, to those that have nothing of their own.
+void complete(Section& section, const Given& given) {
+  if (section.directory.empty()) section.directory = given.job_directory;
+  if (section.path.empty()) section.path = given.job_path;
+  if (!section.passed) section.passed = passed_names(given.job_passed, given.job_passes_none);
+}
+
 Section make_section(const Given& given, std::vector<std::string> command) {
   Section section;
-  section.ranks = given.ranks;
+  section.ranks = given.ranks > 0 ? given.ranks : 1;
+  std::string error;
+  const int most = given.ranks > 0 ? given.ranks : 1'000'000;
+  if ((!given.soft.empty() && !soft_ranks(given.soft, most, section.ranks, error)) ||
+      (!given.architecture.empty() && !check_architecture(given.architecture, error))) {
+    throw Refusal{error};
+  }
+  section.path = given.path;
+  section.passed = passed_names(given.passed, given.passes_none);
   section.command = std::move(command);
   section.directory = given.directory;
   for (const std::string& text : given.section_environment) {
     section.environment.push_back(split_assignment(text, "--env"));
   }
-  for (const std::string& text : given.export_names) {
-    section.environment.push_back(split_export(text));
-  }
+  for (const std::string& text : given.export_names) add_exports(text, section.environment);
   return section;
 }
 
@@ -331,6 +313,40 @@ std::vector<std::vector<std::string>> split_sections(const std::vector<std::stri
   return sections;
 }
 
+// Puts the lines of -configfile in the place of the section that names it. What else that section
+// says stands before each line.
+std::vector<std::vector<std::string>> expand_config_files(
+    const std::vector<std::vector<std::string>>& sections) {
+  constexpr std::string_view option = "--configfile=";
+  std::vector<std::vector<std::string>> result;
+  for (const std::vector<std::string>& section : sections) {
+    Translated line = translate(section);
+    const auto found =
+        std::find_if(line.options.begin(), line.options.end(),
+                     [&](const std::string& word) { return word.starts_with(option); });
+    if (found == line.options.end()) {
+      result.push_back(section);
+      continue;
+    }
+    const std::string path = found->substr(option.size());
+    line.options.erase(found);
+    if (!line.command.empty()) {
+      throw Refusal{
+          format("-configfile %s: the file names the programs, so nothing can follow, but "
+                 "'%s' does",
+                 path.c_str(), line.command[0].c_str())};
+    }
+    std::vector<WordList> inner;
+    std::string error;
+    if (!read_config_file(path, inner, error)) throw Refusal{error};
+    for (WordList& words : inner) {
+      words.insert(words.begin(), line.options.begin(), line.options.end());
+      result.push_back(std::move(words));
+    }
+  }
+  return result;
+}
+
 // The time-out that both common launchers take from the environment.
 void take_timeout_variable(Plan& plan) {
   const char* text = getenv("MPIEXEC_TIMEOUT");
@@ -344,16 +360,23 @@ void take_timeout_variable(Plan& plan) {
   plan.timeout_by = "MPIEXEC_TIMEOUT";
 }
 
+// Of what one section gives for all, the last counts.
+void remember(Given& job, const Given& given) {
+  if (!given.job_directory.empty()) job.job_directory = given.job_directory;
+  if (!given.job_path.empty()) job.job_path = given.job_path;
+  if (!given.job_passed.empty()) job.job_passed = given.job_passed;
+  job.job_passes_none |= given.job_passes_none;
+}
+
 CommandLine parse(const std::vector<std::string>& words) {
   CommandLine result;
   Plan& plan = result.plan;
   std::vector<std::string> hosts, host_files;
-  for (const std::vector<std::string>& part : split_sections(words)) {
+  Given job;  // of all sections
+  for (const std::vector<std::string>& part : expand_config_files(split_sections(words))) {
     Translated line = translate(part);
     Given given;
     CLI::App app("Starts the ranks of an MPI job on this machine.", "mpiexec");
-    app.formatter(std::make_shared<HelpText>());
-    app.footer(examples);
     describe(app, given);
     try {
       std::reverse(line.options.begin(), line.options.end());  // as CLI11 wants them
@@ -375,7 +398,17 @@ CommandLine parse(const std::vector<std::string>& words) {
       result.exit_code = 0;
       return result;
     }
+    if (given.help_others) {
+      print_other_options();
+      result.exit_code = 0;
+      return result;
+    }
+    if (!given.config_file.empty()) {
+      throw Refusal{format("-configfile %s: such a file cannot name another, nor be named twice",
+                           given.config_file.c_str())};
+    }
     merge(plan, given);
+    remember(job, given);
     hosts.insert(hosts.end(), given.hosts.begin(), given.hosts.end());
     host_files.insert(host_files.end(), given.host_files.begin(), given.host_files.end());
     if (plan.show_info && line.command.empty()) break;
@@ -386,6 +419,7 @@ CommandLine parse(const std::vector<std::string>& words) {
     plan.sections.push_back(make_section(given, std::move(line.command)));
   }
   if (plan.show_info) return result;
+  for (Section& section : plan.sections) complete(section, job);
   take_timeout_variable(plan);
   const int ranks = plan.ranks();
   if (plan.stdin_rank >= ranks) {

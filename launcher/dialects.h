@@ -1,7 +1,11 @@
 // Dialects: the options of the common launchers (MPICH's Hydra, Open MPI's mpirun, and the names
 // that older releases used), each with the number of words that it takes and what it means here.
-// Plain data; both `-name` and `--name` are accepted for every row, as users mix them.
+// Plain data; both `-name` and `--name` are accepted for every row, as users mix them. Invariant:
+// what a peer's help or the standard names has a row: it is done, means nothing on one machine, or
+// is refused with what to use instead. --help-others, the manual page and docs/launcher-options.md
+// show the rows.
 #pragma once
+#include <string>
 #include <string_view>
 
 namespace headway::launcher {
@@ -18,7 +22,12 @@ struct Dialect {
   Words words;
   std::string_view meaning;  // our own option, or "" where it means nothing on one machine
   std::string_view value;    // given to our option where the user's has no words of its own
+  // Why it is not done, and what to use instead; "" where it is done or means nothing.
+  std::string_view refusal = "";
 };
+
+// What a row means, for help: "as --np N", "accepted: ..." or "refused: ...".
+std::string explain(const Dialect& row);
 
 // The row of a name, or null.
 const Dialect* find_dialect(std::string_view name);

@@ -46,7 +46,7 @@ void Job::speak(void* self, std::string_view line) {
 }
 
 int Job::run() {
-  if (!prepare_sinks() || !prepare_signals() || !prepare_descriptors()) return 1;
+  if (!prepare_descriptors() || !prepare_sinks() || !prepare_signals()) return 1;
   route_sentences(speak, this);
   out_of_memory_before_ = out_of_memory_kills();
   if (plan_.timeout_s) {
@@ -317,14 +317,13 @@ void Job::close_streams() {
       stream->finish();
       check_lost_output(*stream->sink());
     }
-    for (Sink* file : {rank.output_file.get(), rank.errors_file.get()}) {
-      if (!file || file->error() == 0) continue;
-      say(format("%s is not complete: %llu bytes could not be written (%s)", file->name().c_str(),
-                 static_cast<unsigned long long>(file->lost_bytes()), strerror(file->error())));
-    }
-    rank.output_file.reset();
-    rank.errors_file.reset();
   }
+  for (const auto& [path, file] : files_) {
+    if (file->error() == 0) continue;
+    say(format("%s is not complete: %llu bytes could not be written (%s)", path.c_str(),
+               static_cast<unsigned long long>(file->lost_bytes()), strerror(file->error())));
+  }
+  files_.clear();
 }
 
 }  // namespace headway::launcher

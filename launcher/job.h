@@ -3,6 +3,7 @@
 // after it every rank is gone within a second; no rank's process outlives run().
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <signal.h>
@@ -43,8 +44,6 @@ class Job {
     std::string unsent;  // answers that did not fit into the socket
     Stream output;
     Stream errors;
-    std::unique_ptr<Sink> output_file;
-    std::unique_ptr<Sink> errors_file;
   };
 
   struct Failure {
@@ -63,10 +62,13 @@ class Job {
   bool start_rank(int rank, const std::vector<std::string>& environment,
                   const std::vector<std::string>& arguments);
   bool open_channels(Rank& rank, int number, ChildRecipe& recipe);
-  bool open_file(std::unique_ptr<Sink>& sink, int rank, const char* suffix);
+  std::string file_for(int rank, int fd) const;
+  Sink* sink_of(int rank, int fd);
+  bool open_stream(int rank, int fd, int& theirs);
   int input_for(int rank);
   bool passes_through() const;
-  std::string tag_of(int rank, const Sink& sink) const;
+  std::string expand(const std::string& pattern, int rank) const;
+  std::string tag_of(int rank, const Sink& sink, bool to_file) const;
 
   // job.cc: the loop
   void loop();
@@ -124,6 +126,7 @@ class Job {
   std::unique_ptr<PmiServer> pmi_;
   std::unique_ptr<Sink> output_;
   std::unique_ptr<Sink> errors_;  // null where stdout and stderr are the same place
+  std::map<std::string, std::unique_ptr<Sink>> files_;  // of ranks; several may share one
   bool output_watched_ = false, errors_watched_ = false;
   bool output_paused_ = false, errors_paused_ = false;
   Input input_;

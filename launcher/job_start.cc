@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "channel.h"
+#include "hosts.h"
 #include "job.h"
 #include "program.h"
 #include "rank_environment.h"
@@ -80,18 +81,30 @@ bool Job::prepare_signals() {
 // Each rank costs descriptors here: its PMI socket, its streams, its files.
 bool Job::prepare_descriptors() {
   if (getrlimit(RLIMIT_NOFILE, &original_.descriptors) != 0) return true;
-  const rlim_t per_rank = passes_through() ? 1 : plan_.output_directory.empty() ? 3 : 5;
-  constexpr rlim_t own = 40;
+  const rlim_t per_rank = passes_through() ? 1
+                          : plan_.output_directory.empty() && plan_.output_pattern.empty() &&
+                                  plan_.errors_pattern.empty()
+                              ? 3
+                              : 5;
+  constexpr rlim_t own = 24;  // ours, what we were given, and the other ends while a rank starts
   const rlim_t needed = static_cast<rlim_t>(size_) * per_rank + own + binding_.descriptors;
   rlimit limit = original_.descriptors;
   if (needed <= limit.rlim_cur) return true;
   if (needed > limit.rlim_max) {
-    const rlim_t most = limit.rlim_max > own ? (limit.rlim_max - own) / per_rank : 0;
+    const rlim_t most = limit.rlim_max > own + binding_.descriptors
+                            ? (limit.rlim_max - own - binding_.descriptors) / per_rank
+                            : 0;
+    const std::string fewer =
+        most > 0 ? format(", or start at most %llu rank%s", static_cast<unsigned long long>(most),
+                          most == 1 ? "" : "s")
+                 : "";
     say(format(
-        "%d ranks need %llu file descriptors here and the limit is %llu (ulimit -Hn): raise "
-        "it, or start at most %llu ranks",
-        size_, static_cast<unsigned long long>(needed),
-        static_cast<unsigned long long>(limit.rlim_max), static_cast<unsigned long long>(most)));
+        "%d rank%s need%s %llu file descriptors here and the hard limit is %llu (ulimit "
+        "-Hn): raise it (ulimit -Hn %llu as root, nofile in /etc/security/limits.conf, "
+        "docker's --ulimit nofile, LimitNOFILE of systemd)%s",
+        size_, size_ == 1 ? "" : "s", size_ == 1 ? "s" : "",
+        static_cast<unsigned long long>(needed), static_cast<unsigned long long>(limit.rlim_max),
+        static_cast<unsigned long long>(needed), fewer.c_str()));
     return false;
   }
   limit.rlim_cur = limit.rlim_max;
@@ -114,28 +127,80 @@ bool Job::prepare_sinks() {
 }
 
 // One rank whose output nobody needs to sort gets our own streams: a debugger works in it.
-bool Job::passes_through() const {
-  return size_ == 1 && !plan_.tag_output && plan_.output_directory.empty();
+bool Job::passes_through() const { return size_ == 1 && !plan_.sorts_output(); }
+
+// The name or tag that a pattern means for a rank, with the letters that Hydra knows.
+std::string Job::expand(const std::string& pattern, int rank) const {
+  std::string text;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char letter = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (letter == 'r') {
+      text += std::to_string(rank);
+    } else if (letter == 'h') {
+      text += host_name();
+    } else if (letter == 'g' || letter == 'p') {
+      text += '0';  // the only group of ranks, and the only machine
+    } else if (letter == '%') {
+      text += '%';
+    } else {
+      text += pattern[i];
+      continue;
+    }
+    ++i;
+  }
+  return text;
 }
 
-std::string Job::tag_of(int rank, const Sink& sink) const {
+std::string Job::tag_of(int rank, const Sink& sink, bool to_file) const {
   if (!plan_.tag_output) return "";
   const int width = static_cast<int>(std::to_string(size_ - 1).size());
-  const std::string tag = format("[%*d]", width, rank);
-  const bool to_file = !plan_.output_directory.empty();
-  return (to_file ? tag : paint_tag(sink.fd(), tag, rank)) + " ";
+  std::string tag =
+      plan_.tag_pattern.empty() ? format("[%*d] ", width, rank) : expand(plan_.tag_pattern, rank);
+  if (to_file) return tag;
+  const size_t end = tag.find_last_not_of(' ') + 1;
+  return paint_tag(sink.fd(), tag.substr(0, end), rank) + tag.substr(end);
 }
 
-bool Job::open_file(std::unique_ptr<Sink>& sink, int rank, const char* suffix) {
+// The file for a stream of a rank, 1 or 2; "" if it goes to ours.
+std::string Job::file_for(int rank, int fd) const {
+  const bool errors = fd == STDERR_FILENO;
+  const std::string& pattern = errors ? plan_.errors_pattern : plan_.output_pattern;
+  if (!pattern.empty()) return expand(pattern, rank);
+  if (plan_.output_directory.empty()) return "";
   const int width = static_cast<int>(std::to_string(size_ - 1).size());
-  const std::string path =
-      format("%s/rank.%0*d.%s", plan_.output_directory.c_str(), width, rank, suffix);
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    say(format("cannot write %s: %s", path.c_str(), strerror(errno)));
-    return false;
+  return format("%s/rank.%0*d.%s", plan_.output_directory.c_str(), width, rank,
+                errors ? "err" : "out");
+}
+
+// Where that stream goes; null, with the sentence told, if its file cannot be made.
+Sink* Job::sink_of(int rank, int fd) {
+  const std::string path = file_for(rank, fd);
+  if (path.empty()) return &sink_for(fd);
+  std::unique_ptr<Sink>& file = files_[path];
+  if (!file) {
+    const int target = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (target < 0) {
+      say(format("cannot write %s: %s", path.c_str(), strerror(errno)));
+      files_.erase(path);
+      errno = 0;
+      return nullptr;
+    }
+    file = std::make_unique<Sink>(target, path);
   }
-  sink = std::make_unique<Sink>(fd, path);
+  return file.get();
+}
+
+bool Job::open_stream(int number, int fd, int& theirs) {
+  Sink* sink = sink_of(number, fd);
+  if (!sink) return false;
+  const Channel channel = make_channel(sink->is_terminal() ? sink->fd() : -1);
+  if (channel.ours < 0) return false;
+  Rank& rank = ranks_[size_t(number)];
+  Stream& stream = fd == STDERR_FILENO ? rank.errors : rank.output;
+  stream.open(channel.ours, sink, tag_of(number, *sink, !file_for(number, fd).empty()),
+              plan_.timestamp);
+  theirs = channel.theirs;
+  poller_.add(channel.ours, EPOLLIN, fd == STDERR_FILENO ? Source::errors : Source::output, number);
   return true;
 }
 
@@ -163,23 +228,9 @@ bool Job::open_channels(Rank& rank, int number, ChildRecipe& recipe) {
     if (plan_.merge_stderr) recipe.errors = STDOUT_FILENO;
     return true;
   }
-  const bool to_files = !plan_.output_directory.empty();
-  if (to_files && !open_file(rank.output_file, number, "out")) return false;
-  Sink& output_sink = to_files ? *rank.output_file : *output_;
-  const Channel output = make_channel(output_sink.is_terminal() ? output_sink.fd() : -1);
-  if (output.ours < 0) return false;
-  rank.output.open(output.ours, &output_sink, tag_of(number, output_sink));
-  recipe.output = recipe.errors = output.theirs;
-  poller_.add(output.ours, EPOLLIN, Source::output, number);
-  if (plan_.merge_stderr) return true;
-  if (to_files && !open_file(rank.errors_file, number, "err")) return false;
-  Sink& errors_sink = to_files ? *rank.errors_file : sink_for(STDERR_FILENO);
-  const Channel errors = make_channel(errors_sink.is_terminal() ? errors_sink.fd() : -1);
-  if (errors.ours < 0) return false;
-  rank.errors.open(errors.ours, &errors_sink, tag_of(number, errors_sink));
-  recipe.errors = errors.theirs;
-  poller_.add(errors.ours, EPOLLIN, Source::errors, number);
-  return true;
+  if (!open_stream(number, STDOUT_FILENO, recipe.output)) return false;
+  recipe.errors = recipe.output;
+  return plan_.merge_stderr || open_stream(number, STDERR_FILENO, recipe.errors);
 }
 
 bool Job::start_rank(int number, const std::vector<std::string>& environment,
@@ -208,8 +259,9 @@ bool Job::start_rank(int number, const std::vector<std::string>& environment,
     const char* hint = child.error == EAGAIN    ? " (the limit on processes, ulimit -u?)"
                        : child.error == ENOEXEC ? " (a script needs a first line such as #!/bin/sh)"
                                                 : "";
-    say(format("cannot start rank %d: cannot %s, %s: %s%s", number, child.failed,
-               recipe.path.c_str(), strerror(child.error), hint));
+    const std::string& object = child.failed == entering ? recipe.directory : recipe.path;
+    say(format("cannot start rank %d: cannot %s, %s: %s%s", number, child.failed, object.c_str(),
+               strerror(child.error), hint));
     exit_code_ = child.error == ENOENT ? exit_not_found : exit_cannot_execute;
     return false;
   }

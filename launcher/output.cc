@@ -4,7 +4,10 @@
 #include <cerrno>
 #include <poll.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "say.h"
 
 namespace headway::launcher {
 namespace {
@@ -12,6 +15,17 @@ namespace {
 // A writable pipe takes this much without waiting.
 constexpr size_t safe_chunk = 4096;
 constexpr size_t read_size = 64 * 1024;
+
+// Of the moment in which we write the line, in milliseconds.
+std::string time_of_day() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm parts;
+  localtime_r(&now.tv_sec, &parts);
+  char text[64];
+  const size_t size = strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return std::string(text, size) + format(".%03d ", static_cast<int>(now.tv_nsec / 1'000'000));
+}
 
 }  // namespace
 
@@ -67,10 +81,11 @@ void Sink::flush() {
   }
 }
 
-void Stream::open(int fd, Sink* sink, std::string tag) {
+void Stream::open(int fd, Sink* sink, std::string tag, bool timestamp) {
   fd_ = fd;
   sink_ = sink;
   tag_ = std::move(tag);
+  timestamp_ = timestamp;
 }
 
 Stream::State Stream::read_some(int64_t now_ms) {
@@ -112,16 +127,17 @@ void Stream::take(std::string_view bytes, int64_t now_ms) {
 // Writes text that ends a line or is known to be shown unfinished, in one piece.
 void Stream::put(std::string_view text) {
   if (text.empty()) return;
-  if (tag_.empty()) {
+  if (tag_.empty() && !timestamp_) {
     sink_->write(text, this);
     return;
   }
+  const std::string head = (timestamp_ ? time_of_day() : "") + tag_;
   std::string tagged;
-  tagged.reserve(text.size() + tag_.size() * 8);
+  tagged.reserve(text.size() + head.size() * 8);
   while (!text.empty()) {
     const size_t newline = text.find('\n');
     const size_t size = newline == std::string_view::npos ? text.size() : newline + 1;
-    if (!line_begun_) tagged += tag_;
+    if (!line_begun_) tagged += head;
     tagged += text.substr(0, size);
     line_begun_ = newline == std::string_view::npos;
     text.remove_prefix(size);

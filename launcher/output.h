@@ -53,8 +53,8 @@ class Stream {
  public:
   Stream() = default;
 
-  // `fd` is non-blocking and becomes ours. `tag` starts each line.
-  void open(int fd, Sink* sink, std::string tag);
+  // `fd` is non-blocking and becomes ours. `tag` starts each line, behind the time if it is wanted.
+  void open(int fd, Sink* sink, std::string tag, bool timestamp);
 
   enum class State { more_later, ended };
   // Reads what is there, up to a fair share.
@@ -79,6 +79,7 @@ class Stream {
   int fd_ = -1;
   Sink* sink_ = nullptr;
   std::string tag_;
+  bool timestamp_ = false;
   std::string partial_;  // the begun line
   int64_t partial_since_ = 0;
   bool line_begun_ = false;  // part of the line has been shown already, with its tag

@@ -22,6 +22,8 @@ struct Section {
   std::vector<std::string> command;
   std::vector<Assignment> environment;
   std::string directory;  // "" is the current one
+  std::string path;       // folders to look for the program in, before those of PATH
+  std::optional<std::vector<std::string>> passed;  // the only variables of ours that it gets
 };
 
 struct Plan {
@@ -33,15 +35,24 @@ struct Plan {
   Bind bind = Bind::automatic;
   bool show_binding = false;
   bool tag_output = false;
+  bool timestamp = false;  // before each line
+  std::string tag_pattern;
   bool merge_stderr = false;
   bool verbose = false;
   Color color = Color::automatic;
   std::string output_directory;
-  int stdin_rank = 0;        // -1: none
+  std::string output_pattern, errors_pattern;  // of file names: %r is the rank, %h the machine
+  int stdin_rank = 0;                          // -1: none
   bool stdin_named = false;  // the user did: typing is passed on without being asked for
   Library library = Library::ours;
   bool show_info = false;
   bool check = false;  // of MPI functions, in the place of a run
+
+  // Each rank's output is read and written by us, also of a single rank.
+  bool sorts_output() const {
+    return tag_output || timestamp || !output_directory.empty() || !output_pattern.empty() ||
+           !errors_pattern.empty();
+  }
 
   int ranks() const {
     int sum = 0;

@@ -96,7 +96,8 @@ std::string expand_origin(std::string text, const std::string& program) {
 Program find_program(const Section& section) {
   const std::string& name = section.command[0];
   if (name.find('/') != std::string::npos) return judge(section, name);
-  std::istringstream folders(search_path(section));
+  std::istringstream folders((section.path.empty() ? "" : section.path + ":") +
+                             search_path(section));
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string path = (folder.empty() ? "." : folder) + "/" + name;
     const std::string seen = in_directory(section, path);
@@ -107,7 +108,8 @@ Program find_program(const Section& section) {
   Program program;
   program.exit_code = exit_not_found;
   program.explanation =
-      format("there is no program %s, neither on the PATH nor in %s", name.c_str(),
+      format("there is no program %s, neither %son the PATH nor in %s", name.c_str(),
+             section.path.empty() ? "" : ("in " + section.path + ", ").c_str(),
              section.directory.empty() ? "this folder" : section.directory.c_str());
   const std::string question = near_programs(section.directory, "./", name);
   program.explanation += (question.empty() ? "." : question) + not_there_hint;

@@ -54,8 +54,12 @@ bool holds(const std::vector<std::string>& environment, std::string_view name) {
 std::vector<std::string> section_environment(const Plan& plan, const Section& section,
                                              const std::string& library_folder, int threads) {
   std::vector<std::string> environment;
+  const auto is_passed = [&passed = section.passed](std::string_view name) {
+    return !passed || std::find(passed->begin(), passed->end(), name) != passed->end();
+  };
   for (char** entry = environ; *entry; ++entry) {
-    if (!is_foreign(name_of(*entry))) environment.emplace_back(*entry);
+    const std::string_view name = name_of(*entry);
+    if (!is_foreign(name) && is_passed(name)) environment.emplace_back(*entry);
   }
   for (const Assignment& variable : plan.environment) {
     set(environment, variable.first, variable.second);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the manual pages docs/man/*.in from what the commands print as help and from the table of
-options; --check only compares, and ends with 1 if a page is out of date.
+"""Makes the manual pages docs/man/*.in and docs/launcher-options.md from what the commands print as
+help and from the table of options; --check only compares, and ends with 1 if a page is out of date.
 
 The build puts version and suffix of the names into them (tools/man). They are kept in the tree so
 that a cross build, which cannot run the commands, has them too."""
@@ -57,6 +57,32 @@ def output_of(*command):
 # ------------------------------------------------------------------------------------- mpiexec
 
 
+def options_of_others(build):
+    """What the options of other launchers mean: explanation -> names, in order of the alphabet."""
+    found = {}
+    for line in output_of(build / "bin" / "mpiexec", "--help-rows").splitlines():
+        if line.startswith("other\t"):
+            _, name, text = line.split("\t")
+            found.setdefault(text, []).append(name)
+    return {text: sorted(names, key=lambda name: (name.lower(), name))
+            for text, names in sorted(found.items())}
+
+
+def others_doc(build):
+    """docs/launcher-options.md."""
+    text = ["<!-- Made by scripts/make-man-pages.py. Do not edit. -->\n# Options of other launchers\n\n"
+            "What `mpiexec` makes of the options that the MPI standard (5.0, section 11.5), MPICH's\n"
+            "Hydra, Intel MPI and Open MPI's `mpirun` name; `mpiexec --help-others` prints the same.\n"
+            "One dash or two, as you like. Our own options: `mpiexec --help`.\n"]
+    for title, start in (("Done", "as "), ("Accepted", "accepted"), ("Not done, and what to use instead",
+                                                                      "refused: ")):
+        rows = "".join(f"| {', '.join(f'`-{name}`' for name in names)} | "
+                       f"{told.removeprefix('refused: ').replace('|', chr(92) + '|')} |\n"
+                       for told, names in options_of_others(build).items() if told.startswith(start))
+        text.append(f"\n## {title}\n\n| option | |\n|---|---|\n{rows}")
+    return "".join(text)
+
+
 def mpiexec_page(build):
     groups, rest = {}, []
     for line in output_of(build / "bin" / "mpiexec", "--help-rows").splitlines():
@@ -65,7 +91,7 @@ def mpiexec_page(build):
             # The check of a value stands behind its name, as in "N:INT in [1 - 1000000]".
             groups.setdefault(group, []).append(
                 entry(names.replace(",", ", "), kind.split(":")[0], text))
-        else:
+        elif not line.startswith("other\t"):
             rest.append(line)
     examples, _, ends = "\n".join(rest).partition("Exit code: ")
     examples, _, others = examples.partition("\n\n")
@@ -82,6 +108,9 @@ def mpiexec_page(build):
             section("OPTIONS", "")]
     for group, entries in groups.items():
         body.append(f'.SS "{"General" if group == "Options" else group}"\n' + "".join(entries))
+    body.append('.SS "Options of other launchers and of the MPI standard"\n' + "".join(
+        entry(", ".join("-" + name for name in names), "", text)
+        for text, names in options_of_others(build).items()))
     body += [section("EXIT STATUS", roff(ends.strip()[:1].upper() + ends.strip()[1:]) + "\n"),
              section("ENVIRONMENT", entry(
                  "HEADWAY_*", "", "Options of the library, as --set gives them: see headway(7).")
@@ -231,12 +260,13 @@ def main():
         "headway-cluster.1": cluster_page(),
         "headway.7": library_page(load_options_doc(), options.cxx),
     }
+    files = {PAGES / f"{name}.in": text for name, text in pages.items()}
+    files[ROOT / "docs" / "launcher-options.md"] = others_doc(options.build)
     stale = []
-    for name, text in pages.items():
-        file = PAGES / f"{name}.in"
+    for file, text in files.items():
         if file.exists() and file.read_text() == text:
             continue
-        stale.append(f"docs/man/{name}.in")
+        stale.append(str(file.relative_to(ROOT)))
         if not options.check:
             PAGES.mkdir(exist_ok=True)
             file.write_text(text)

@@ -9,6 +9,7 @@ import cases_ends  # noqa: F401
 import cases_hosts  # noqa: F401
 import cases_input_output  # noqa: F401
 import cases_options  # noqa: F401
+import cases_peers  # noqa: F401
 import cases_places  # noqa: F401
 import cases_protocol  # noqa: F401
 import cases_typed_ahead  # noqa: F401
