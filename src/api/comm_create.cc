@@ -84,6 +84,15 @@ int take_members(const Story& story, MPI_Group handle, objects::Group*& group) {
   return MPI_SUCCESS;
 }
 
+// What the buffer holds leaves first.
+void let_buffer_go(objects::Comm* comm) {
+  if (!comm->buffer) return;
+  void* memory;
+  uint64_t size;
+  bool automatic;
+  (void)p2p::detach_buffer(process().waiter(), &comm->buffer, memory, size, automatic);
+}
+
 int free_comm(const char* call, MPI_Comm* comm) {
   Story story{.call = call};
   if (!comm) return raise_no_place(story);
@@ -93,13 +102,7 @@ int free_comm(const char* call, MPI_Comm* comm) {
   }
   const Callback left = delete_attributes(story.comm->attributes, *comm);
   if (left.code != MPI_SUCCESS) return raise(story, left);
-  if (story.comm->buffer) {
-    // Freeing detaches: what the buffer holds leaves first.
-    void* memory;
-    uint64_t size;
-    bool automatic;
-    (void)p2p::detach_buffer(process().waiter(), &story.comm->buffer, memory, size, automatic);
-  }
+  let_buffer_go(story.comm);
   drop(story.comm);
   *comm = MPI_COMM_NULL;
   return MPI_SUCCESS;
@@ -109,13 +112,31 @@ int free_comm(const char* call, MPI_Comm* comm) {
 
 namespace headway::api {
 
-void drop(objects::Comm* comm) {
+static void forget(const objects::Comm& comm) {
   protocols::Engine& engine = process().engine();
   engine.handoff.enter();
-  engine.forget(comm->context);
+  engine.forget(comm.context);
   engine.handoff.leave();
+}
+
+void drop(objects::Comm* comm) {
+  forget(*comm);
   registry().comms.remove(comm->handle);
   objects::release(comm);
+}
+
+void end_comms(const objects::Session* session) {
+  const uint32_t why = session ? ended_with_session : ended_with_world;
+  const auto is_of_it = [session](const void* object) {
+    return static_cast<const objects::Comm*>(object)->group->session == session;
+  };
+  uint32_t from = 0;
+  while (void* ended = registry().comms.end_next(from, why, is_of_it)) {
+    auto* comm = static_cast<objects::Comm*>(ended);
+    let_buffer_go(comm);
+    forget(*comm);
+    objects::release(comm);
+  }
 }
 
 }  // namespace headway::api

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "api/detail/attributes.h"
+#include "api/detail/comms.h"
 #include "api/detail/info.h"
 #include "api/detail/message.h"
 #include "base/clock.h"
@@ -22,7 +23,9 @@ int start(const char* call, int required, int* provided) {
     return raise({.call = call}, MPI_ERR_OTHER, "MPI is running already",
                  "call it once; MPI_Initialized tells");
   }
-  if (self.world.load() == runtime::State::after) return not_running(call);
+  if (self.world.load() == runtime::State::after || self.state.load() == runtime::State::after) {
+    return not_running(call);
+  }
   if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE) {
     required = required < MPI_THREAD_SINGLE ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE;
   }
@@ -75,8 +78,9 @@ HEADWAY_ENTRY(MPI_Finalize)() {
   const Inside inside("MPI_Finalize", unset, unset);
   if (process().is_running() && process().engine().guard.any_closed()) await_all_open();
   p2p::finish_buffers(process().waiter());
-  const int code = error_class_of(process().close_world());
-  return code != MPI_SUCCESS ? code : left.code;
+  process().close_world();
+  end_comms(nullptr);
+  return left.code;
 }
 
 HEADWAY_ENTRY(MPI_Abort)(MPI_Comm comm, int errorcode) {

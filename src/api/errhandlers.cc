@@ -90,6 +90,7 @@ HEADWAY_ENTRY(MPI_Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler errhandler)
     return code;
   }
   replace_errhandler(story.comm->errhandler, handler);
+  if (story.comm == registry().self) registry().self_handler_set = true;
   return MPI_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "api/detail/call.h"
+#include "api/detail/comms.h"
 #include "api/detail/errors.h"
 
 namespace headway::api {
@@ -154,11 +155,31 @@ void tell(Line& line, const Story& story, int code, const char* why, const char*
   line << " Likely remedy: " << (remedy ? remedy : usual_remedy(error_class(code))) << ".";
 }
 
+// Calls without a communicator raise their errors on MPI_COMM_SELF since MPI 4.0, before on
+// MPI_COMM_WORLD. Programs that know the older rule set that one alone, and mean all errors.
+objects::Comm* comm_for(const Story& story) {
+  const objects::Registry& all = registry();
+  return story.comm ? story.comm : all.self_handler_set ? all.self : all.world;
+}
+
 objects::Errhandler& handler_for(const Story& story) {
   objects::Registry& all = registry();
+  if (story.handler) return *story.handler;
   if (story.session) return *story.session->errhandler;
-  objects::Comm* comm = story.comm ? story.comm : all.self;
+  const objects::Comm* comm = comm_for(story);
   return comm && comm->errhandler ? *comm->errhandler : all.errors_are_fatal;
+}
+
+// What a call would have made is not there yet: its handler gets the null handle.
+void call_user_handler(const Story& story, const objects::Errhandler& handler, int code) {
+  if (handler.target == objects::ErrhandlerTarget::session) {
+    auto session = story.session ? handle_of<MPI_Session>(story.session->handle) : MPI_SESSION_NULL;
+    reinterpret_cast<MPI_Session_errhandler_function*>(handler.function)(&session, &code);
+    return;
+  }
+  const objects::Comm* on = story.handler ? nullptr : comm_for(story);
+  MPI_Comm comm = on ? handle_of<MPI_Comm>(on->handle) : MPI_COMM_NULL;
+  reinterpret_cast<MPI_Comm_errhandler_function*>(handler.function)(&comm, &code);
 }
 
 }  // namespace
@@ -179,17 +200,7 @@ int raise(const Story& story, int code, const char* why, const char* remedy, con
   objects::Errhandler& handler = handler_for(story);
   switch (handler.kind) {
     case objects::ErrhandlerKind::returning: return code;
-    case objects::ErrhandlerKind::user: {
-      if (story.session) {
-        auto session = handle_of<MPI_Session>(story.session->handle);
-        reinterpret_cast<MPI_Session_errhandler_function*>(handler.function)(&session, &code);
-        return code;
-      }
-      MPI_Comm comm =
-          handle_of<MPI_Comm>(story.comm ? story.comm->handle : value_of(MPI_COMM_SELF));
-      reinterpret_cast<MPI_Comm_errhandler_function*>(handler.function)(&comm, &code);
-      return code;
-    }
+    case objects::ErrhandlerKind::user: call_user_handler(story, handler, code); return code;
     default: break;
   }
   Line last;
@@ -202,8 +213,29 @@ int raise(const Story& story, int code, const char* why, const char* remedy, con
   process().abort(error_class(code), nullptr, reason.c_str());
 }
 
+namespace {
+
+bool is_predefined(MPI_Comm handle) { return handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF; }
+
+}  // namespace
+
 int raise_no_comm(const Story& story, MPI_Comm handle) {
-  if (handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF) {
+  const uint32_t ended_with = registry().comms.why_ended(value_of(handle));
+  const bool after = process().world.load(std::memory_order_acquire) == runtime::State::after;
+  if ((after && is_predefined(handle)) || ended_with == ended_with_world) {
+    return raise(story, MPI_ERR_COMM,
+                 is_predefined(handle)
+                     ? "MPI_COMM_WORLD and MPI_COMM_SELF have ended with MPI_Finalize"
+                     : "the communicator was made from MPI_COMM_WORLD or MPI_COMM_SELF, and has "
+                       "ended with MPI_Finalize",
+                 "call it before MPI_Finalize, or on a communicator of a session that is open");
+  }
+  if (ended_with == ended_with_session) {
+    return raise(story, MPI_ERR_COMM,
+                 "the communicator belongs to a session, and has ended with MPI_Session_finalize",
+                 "call it before MPI_Session_finalize, and free the communicator there");
+  }
+  if (is_predefined(handle)) {
     return raise(story, MPI_ERR_COMM, "this communicator is there from MPI_Init to MPI_Finalize",
                  "programs of sessions alone make theirs with MPI_Comm_create_from_group");
   }
@@ -233,11 +265,18 @@ int not_running(const char* call) {
   const bool after = self.world.load() == runtime::State::after;
   Line line;
   line << "headway: ";
-  if (after) line << "rank " << self.rank() << " on " << self.host() << ": ";
+  if (self.state.load() >= runtime::State::resting)
+    line << "rank " << self.rank() << " on " << self.host() << ": ";
   line << call << " was called ";
   if (self.forked) {
     line << "in a forked child: a child of an MPI process has no MPI of its own. Likely remedy: "
             "start programs with exec before they call MPI";
+  } else if (self.state.load() == runtime::State::resting && !after) {
+    line
+        << "after the last session was finalized. Likely cause: it stands behind "
+           "MPI_Session_finalize, in a destructor, in an exit handler, or in a library that cleans "
+           "up late. Likely remedy: let MPI_Session_finalize be the last call of MPI, or open "
+           "another session first";
   } else if (after) {
     line << "after MPI_Finalize. Likely cause: it stands behind MPI_Finalize, in a destructor, in "
             "an exit handler, or in a library that cleans up late. Likely remedy: let MPI_Finalize "

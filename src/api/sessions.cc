@@ -2,10 +2,13 @@
 // 7.4.2. Two process sets: all processes of the job, and the calling one.
 #include <cstring>
 #include <new>
+#include <strings.h>
 
+#include "api/detail/comms.h"
 #include "api/detail/errhandlers.h"
 #include "api/detail/groups.h"
 #include "api/detail/info.h"
+#include "api/detail/message.h"
 #include "api/detail/results.h"
 #include "api/detail/sessions.h"
 #include "base/heap.h"
@@ -36,11 +39,12 @@ using objects::Session;
 
 constexpr const char* sets[] = {"mpi://WORLD", "mpi://SELF"};
 
-// The group behind the name of a process set; raises MPI_ERR_ARG.
+// The group behind the name of a process set; raises MPI_ERR_ARG. A name is a URI, whose scheme and
+// host do not depend on the case of letters.
 int take_set(const Story& story, const char* name, objects::Group*& group) {
-  if (name && strcmp(name, sets[0]) == 0) {
+  if (name && strcasecmp(name, sets[0]) == 0) {
     group = registry().everyone->group;
-  } else if (name && strcmp(name, sets[1]) == 0) {
+  } else if (name && strcasecmp(name, sets[1]) == 0) {
     group = registry().alone->group;
   } else {
     return raise(story, MPI_ERR_ARG, "there is no process set of that name",
@@ -49,18 +53,41 @@ int take_set(const Story& story, const char* name, objects::Group*& group) {
   return MPI_SUCCESS;
 }
 
+bool ends_job(const objects::Errhandler& handler) {
+  return handler.kind == objects::ErrhandlerKind::fatal ||
+         handler.kind == objects::ErrhandlerKind::abort;
+}
+
+// Refuses a group whose session is finalized, or whose MPI_COMM_WORLD is.
+int refuse_ended(const Story& story, const objects::Group& group) {
+  const Session* from = group.session;
+  if (from ? registry().find_session(from->handle) == from
+           : process().world.load(std::memory_order_acquire) != runtime::State::after) {
+    return MPI_SUCCESS;
+  }
+  return raise(story, MPI_ERR_GROUP,
+               from ? "the group's session has been finalized"
+                    : "the group is one of MPI_COMM_WORLD's, which has ended with MPI_Finalize",
+               "make the group from a session that is open");
+}
+
 }  // namespace
 
 HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
-  const Story story{.call = "MPI_Session_init"};
+  Story story{.call = "MPI_Session_init"};
   registry().prepare();
-  if (const int code = check_places(story, session)) return code;
   objects::Errhandler* handler;
   if (const int code =
           take_errhandler(story, errhandler, objects::ErrhandlerTarget::session, handler)) {
     return code;
   }
-  int level = MPI_THREAD_SINGLE;
+  story.handler = handler;
+  if (const int code = check_places(story, session)) return code;
+  *session = MPI_SESSION_NULL;
+  // Without a wish of its own it gets what the program told MPI_Init_thread.
+  const bool with_world =
+      process().world.load(std::memory_order_acquire) == runtime::State::running;
+  int level = with_world ? process().thread_level : MPI_THREAD_SINGLE;
   if (info != MPI_INFO_NULL) {
     objects::Info* wishes;
     if (const int code = take_info(story, info, wishes)) return code;
@@ -79,7 +106,12 @@ HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Se
     return not_running(story.call);
   }
   const Inside inside(story.call, unset, unset);
-  if (process().open_session(level) != Outcome::ok) cannot_start(story.call);
+  if (process().open_session(level) != Outcome::ok) {
+    objects::release(made);
+    if (ends_job(*handler)) cannot_start(story.call);
+    return raise(story, MPI_ERR_OTHER, process().story(),
+                 "start the job again without that cause: there is no second try");
+  }
   if (level == MPI_THREAD_MULTIPLE) process().expect_threads();
   made->handle = registry().sessions.add(made);
   if (!made->handle) {
@@ -102,9 +134,12 @@ HEADWAY_ENTRY(MPI_Session_finalize)(MPI_Session* session) {
     bool automatic;
     (void)p2p::detach_buffer(process().waiter(), &story.session->buffer, memory, size, automatic);
   }
+  const Inside inside(story.call, unset, unset);
+  if (process().engine().guard.any_closed()) await_all_open();
   registry().sessions.remove(story.session->handle);
-  objects::release(story.session);
   process().close_session();
+  end_comms(story.session);
+  objects::release(story.session);
   *session = MPI_SESSION_NULL;
   return MPI_SUCCESS;
 }
@@ -194,6 +229,8 @@ HEADWAY_ENTRY(MPI_Session_call_errhandler)(MPI_Session session, int errorcode) {
 HEADWAY_ENTRY(MPI_Group_from_session_pset)(MPI_Session session, const char* pset_name, MPI_Group* newgroup) {
   Story story{.call = "MPI_Group_from_session_pset"};
   if (const int code = take_session(story, session)) return code;
+  if (const int code = check_places(story, newgroup)) return code;
+  *newgroup = MPI_GROUP_NULL;
   objects::Group* group = nullptr;
   if (const int code = take_set(story, pset_name, group)) return code;
   objects::Group* made = objects::Group::make(group->size);
@@ -206,10 +243,16 @@ HEADWAY_ENTRY(MPI_Group_from_session_pset)(MPI_Session session, const char* pset
 
 HEADWAY_ENTRY(MPI_Comm_create_from_group)(MPI_Group group, const char* stringtag, MPI_Info info,
                               MPI_Errhandler errhandler, MPI_Comm* newcomm) {
-  const Story story{.call = "MPI_Comm_create_from_group"};
+  Story story{.call = "MPI_Comm_create_from_group"};
+  if (!is_running()) return not_running(story.call);
+  if (const int code =
+          take_errhandler(story, errhandler, objects::ErrhandlerTarget::comm, story.handler)) {
+    return code;
+  }
+  if (const int code = check_places(story, newcomm)) return code;
+  *newcomm = MPI_COMM_NULL;
   objects::Group* members;
   if (const int code = take_group(story, group, members)) return code;
-  if (const int code = check_places(story, newcomm)) return code;
   if (!stringtag || strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) >= MPI_MAX_STRINGTAG_LEN) {
     return raise(story, MPI_ERR_ARG, "the string tag is a null pointer, or too long",
                  "it has at most MPI_MAX_STRINGTAG_LEN - 1 = 255 characters");
@@ -218,13 +261,8 @@ HEADWAY_ENTRY(MPI_Comm_create_from_group)(MPI_Group group, const char* stringtag
   if (info != MPI_INFO_NULL) {
     if (const int code = take_info(story, info, hints)) return code;
   }
-  objects::Errhandler* handler;
-  if (const int code =
-          take_errhandler(story, errhandler, objects::ErrhandlerTarget::comm, handler)) {
-    return code;
-  }
-  *newcomm = MPI_COMM_NULL;
   if (members->size == 0) return MPI_SUCCESS;
+  if (const int code = refuse_ended(story, *members)) return code;
   if (members->self < 0) {
     return raise(story, MPI_ERR_GROUP, "this process is not in the group",
                  "the members of the group call this, and nobody else");
@@ -235,7 +273,7 @@ HEADWAY_ENTRY(MPI_Comm_create_from_group)(MPI_Group group, const char* stringtag
       {process().waiter(), registry(), [] { return process().new_context(); }}, members, stringtag,
       made);
   if (outcome != Outcome::ok) return raise(story, outcome);
-  replace_errhandler(made->errhandler, handler);
+  replace_errhandler(made->errhandler, story.handler);
   if (hints) use_hints(*made, *hints);
   *newcomm = handle_of<MPI_Comm>(made->handle);
   return MPI_SUCCESS;

@@ -50,6 +50,7 @@ Outcome Bootstrap::open() {
 void Bootstrap::close() {
   if (opens_ == 0 || --opens_ != 0 || owner_pid_ != getpid()) return;
   pmi_.leave();
+  if (pmix_.joined()) pmix_.finalize();
 }
 
 Outcome Bootstrap::join() {

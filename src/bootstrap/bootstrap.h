@@ -1,8 +1,9 @@
 // Bootstrap: how a process learns who it is in its job, and swaps addresses with the others before
 // it can send messages. Thread: one caller at a time (runtime holds its init lock). Owner: runtime
-// holds the only one; it lives as long as the process and survives finalize and a new open.
-// Invariant: after the first successful open the identity never changes, and the connection to the
-// launcher stays until the process exits. No exceptions; only the first open may allocate.
+// holds the only one; it lives as long as the process and survives close and a new open.
+// Invariant: after the first successful open the identity never changes. The connection to our own
+// launcher stays until the process exits, that to others until the first close, after which they
+// are of no more use than to see this process end. No exceptions; only the first open may allocate.
 #pragma once
 #include <cstddef>
 #include <cstdint>

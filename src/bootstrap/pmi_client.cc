@@ -216,7 +216,8 @@ Outcome PmiClient::unpublish(const char* service) {
 
 void PmiClient::leave() {
   constexpr std::string_view line = "cmd=headway_leave\n";
-  if (ours_) static_cast<void>(send(line.data(), line.size()));
+  if (!ours_) return finalize();
+  static_cast<void>(send(line.data(), line.size()));
 }
 
 void PmiClient::come_back() {

@@ -40,7 +40,8 @@ class PmiClient {
   Outcome look_up(const char* service, char* port, size_t capacity);
   Outcome unpublish(const char* service);
 
-  // This rank has left MPI but lives on, or is back. Heard by our own mpiexec alone.
+  // This rank has left MPI but lives on, or is back. Our own mpiexec hears both; others take the
+  // first for good, and are asked nothing more.
   void leave();
   void come_back();
 

@@ -215,4 +215,9 @@ Outcome create_from_group(const Makers& makers, objects::Group* group, const cha
   return context ? adopt(makers, *everyone, context, group, made) : Outcome::no_memory;
 }
 
+bool makes_from_group(uint64_t context) {
+  constexpr uint64_t both = creation_context | from_group_context;
+  return (context & both) == both;
+}
+
 }  // namespace headway::communicators

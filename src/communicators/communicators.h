@@ -34,5 +34,7 @@ Outcome create_group(const Makers& makers, objects::Comm* comm, objects::Group* 
 // A communicator of the group's members, who all call this; `tag` tells concurrent calls apart.
 Outcome create_from_group(const Makers& makers, objects::Group* group, const char* tag,
                           objects::Comm*& made);
+// Is this the context of its messages? They may come while a rank has no session.
+bool makes_from_group(uint64_t context);
 
 }  // namespace headway::communicators

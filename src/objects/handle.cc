@@ -47,12 +47,20 @@ uintptr_t HandleTable::add(void* object) {
   return handle;
 }
 
+uint32_t HandleTable::why_ended(uintptr_t handle) {
+  base::SpinGuard guard(lock_);
+  const uint32_t index = uint32_t(handle) & (handle_limit - 1);
+  if (handle == 0 || index >= made_) return 0;
+  const Slot& slot = at(index);
+  return slot.handle.load(std::memory_order_relaxed) == handle && !slot.object ? slot.next_free : 0;
+}
+
 void HandleTable::remove(uintptr_t handle) {
   base::SpinGuard guard(lock_);
   const uint32_t index = uint32_t(handle) & (handle_limit - 1);
   if (index >= made_) return;
   Slot& slot = at(index);
-  if (slot.handle.load(std::memory_order_relaxed) != handle) return;
+  if (slot.handle.load(std::memory_order_relaxed) != handle || !slot.object) return;
   slot.handle.store(0, std::memory_order_release);
   slot.next_free = none;
   if (free_last_ != none) {

@@ -52,13 +52,33 @@ class HandleTable {
     return slot.object;
   }
   void remove(uintptr_t handle);
+  // Ends the first object from slot `from` on that `ends(object)` is true of, gives it back and
+  // sets `from` behind it; null: there is none. Its handle is not valid any more, and never comes
+  // again: why_ended() knows it.
+  template <class Ends>
+  void* end_next(uint32_t& from, uint32_t why, Ends&& ends) {
+    base::SpinGuard guard(lock_);
+    while (from < made_) {
+      Slot& slot = at(from++);
+      if (!slot.object || slot.handle.load(std::memory_order_relaxed) == 0) continue;
+      if (!ends(slot.object)) continue;
+      void* const object = slot.object;
+      slot.object = nullptr;
+      slot.next_free = why;
+      return object;
+    }
+    return nullptr;
+  }
+  // What end_next() was told of that handle; 0: nothing.
+  uint32_t why_ended(uintptr_t handle);
   // Calls visit(void* object) for each handle in use, until it returns false. Others must not
   // change the table meanwhile.
   template <class Visit>
   void each(Visit&& visit) const {
     for (uint32_t index = 0; index < made_; ++index) {
       const Slot& slot = at(index);
-      if (slot.handle.load(std::memory_order_acquire) != 0 && !visit(slot.object)) return;
+      if (slot.handle.load(std::memory_order_acquire) == 0 || !slot.object) continue;
+      if (!visit(slot.object)) return;
     }
   }
   uint32_t count() const { return count_; }
@@ -70,7 +90,7 @@ class HandleTable {
     std::atomic<uintptr_t> handle;  // 0 while free
     void* object;
     uint32_t generation;
-    uint32_t next_free;
+    uint32_t next_free;  // of one that ended: why
   };
   Slot& at(uint32_t index) const {
     return slabs_[index >> slab_shift].load(std::memory_order_relaxed)[index & (slab_size - 1)];

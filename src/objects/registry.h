@@ -87,6 +87,7 @@ class Registry {
   // MPI_COMM_WORLD and MPI_COMM_SELF, from MPI_Init to MPI_Finalize.
   Comm* world = nullptr;
   Comm* self = nullptr;
+  bool self_handler_set = false;  // by the program: MPI_COMM_SELF's
   // The same communicators, as long as the library runs at all: sessions have no world.
   Comm* everyone = nullptr;
   Comm* alone = nullptr;

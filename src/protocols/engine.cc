@@ -312,8 +312,14 @@ bool Engine::is_idle(const void* communicator, uint64_t context) const {
   return true;
 }
 
-void Engine::finish(uint64_t timeout_us) {
-  if (uses_tcp) tcp.finish(timeout_us);
+void Engine::rest() {
+  stop_prefetching();
+  if (uses_tcp) tcp.rest();
+}
+
+void Engine::wake() {
+  may_prefetch_ = prefetches_again_;
+  if (uses_tcp) tcp.wake();
 }
 
 // --- tcp::Receiver ---
@@ -338,6 +344,27 @@ void Engine::sent(uint32_t, uint64_t cookie) {
 }
 
 void Engine::unsent(int by) { handoff.pending += by; }
+
+bool Engine::needs(uint32_t to) {
+  for (uint32_t i = 0; i < requests_.capacity(); ++i) {
+    const Request& request = *requests_.at(i);
+    if (request.taken && !request.done.load(std::memory_order_relaxed) &&
+        request.kind == RequestKind::send && request.peer == &peers_[to]) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// What it has not heard was for its own use.
+void Engine::left(uint32_t who) {
+  Peer& peer = peers_[who];
+  peer.left = true;
+  while (ControlFrame* frame = peer.controls.first()) {
+    peer.controls.remove(frame);
+    base::heap_free(frame, sizeof *frame);
+  }
+}
 
 void Engine::lost(uint32_t from, Outcome why, const char* story) { fail(why, peers_[from], story); }
 

@@ -211,7 +211,11 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   size_t posted_count() const { return posted.size(); }
   size_t unexpected_count() const { return unexpected.size(); }
 
-  void finish(uint64_t timeout_us);
+  // This rank has nothing left to do in MPI and may end at any time, which is no loss to its peers
+  // once is_delivered(); until wake().
+  void rest();
+  bool is_delivered() const { return !uses_tcp || tcp.is_delivered(); }
+  void wake();
 
   progress::Handoff handoff;
   shm::Node node;
@@ -244,6 +248,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool make_writable(const char* from, size_t n) override;
   void sent(uint32_t peer, uint64_t cookie) override;
   void unsent(int by) override;
+  bool needs(uint32_t peer) override;
+  void left(uint32_t peer) override;
   void lost(uint32_t peer, Outcome why, const char* story) override;
 
  private:
@@ -563,7 +569,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   guard::Dispatch dispatch_;
 
   bool may_prefetch_ = false;
-  bool presending_ = false;     // early_piece_ is on its way
+  bool prefetches_again_ = false;  // after a rest
+  bool presending_ = false;        // early_piece_ is on its way
   uint64_t nothing_until_ = 0;  // ns: before it no look is due, and no page waits to be sent early
   base::Vec<Peer*> draining_;   // by whose links messages leave
   struct {

@@ -30,6 +30,7 @@ struct Peer {
   bool busy = false;       // stands in the engine's list of peers with something to flush
   bool connected = false;  // its ring is open, or its card is set
   bool lost = false;
+  bool left = false;             // it had finished, and its process has ended
   bool pressed = false;          // tcp: asked for handshakes
   bool told = false;             // tcp: this side has asked it for them
   uint64_t eager_max = 0;        // decided at connect

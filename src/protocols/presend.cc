@@ -561,6 +561,7 @@ void Engine::halve_calm(Origin& origin) {
 
 // MPI is about to end: nothing more is given early.
 void Engine::stop_prefetching() {
+  prefetches_again_ |= may_prefetch_;
   may_prefetch_ = false;
   origins_.for_each([this](Origin& origin) {
     if (origin.asked || origin.kept) refuse(peers_[origin.peer], origins_.id_of(origin), true);

@@ -61,6 +61,8 @@ Push Engine::push_frame(Peer& peer, const FrameHeader& header, const void* head,
 }
 
 void Engine::control(Peer& peer, const FrameHeader& header, const void* body, uint32_t event) {
+  if (peer.left) [[unlikely]]
+    return;
   if (!peer.connected) connect(peer);
   if (peer.controls.empty() &&
       push_frame(peer, header, body, header.length, nullptr, 0, 0, event) != Push::full) {

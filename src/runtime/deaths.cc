@@ -49,10 +49,19 @@ uint32_t Deaths::next(const shm::Node& node) {
   for (int i = 0; i < count; ++i) {
     Watched& one = watched_[events[i].data.u32];
     if (!node.has_left(one.local)) return one.local;
+    forget(one.local);
+  }
+  return nobody;
+}
+
+void Deaths::forget(uint32_t local) {
+  if (dead_ == local) dead_ = nobody;
+  for (uint32_t i = 0; i < count_; ++i) {
+    Watched& one = watched_[i];
+    if (one.local != local || one.fd < 0) continue;
     close(one.fd);  // which takes it out of the epoll
     one.fd = -1;
   }
-  return nobody;
 }
 
 void Deaths::stop() {

@@ -20,6 +20,8 @@ class Deaths {
   int descriptor() const { return epoll_; }
   // A watched rank, by its number in the memory, that has ended and has not said goodbye.
   uint32_t next(const shm::Node& node);
+  // Enough has been told of that one.
+  void forget(uint32_t local);
   // In the process itself, and in a forked child.
   void stop();
 

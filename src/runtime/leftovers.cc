@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "communicators/communicators.h"
 #include "p2p/unfinished.h"
 
 namespace headway::runtime {
@@ -43,21 +44,24 @@ void tell_tag(Line& line, int tag) {
 
 }  // namespace
 
-Leftovers::Leftovers(protocols::Engine& engine, const objects::Registry& registry, const char* host,
-                     bool quiet)
+Leftovers::Leftovers(protocols::Engine& engine, const objects::Registry& registry, const char* call,
+                     const char* host, bool quiet, bool world_may_come)
     : engine_(engine),
       registry_(registry),
+      call_(call),
       host_(host),
       next_look_(base::now_ns() + patience_ns),
       quiet_(quiet),
+      world_may_come_(world_may_come),
       told_(quiet) {}
 
 void Leftovers::tell_requests() {
   const uint32_t count = p2p::unfinished();
   if (count == 0 || quiet_) return;
   Line line;
-  line << "headway: rank " << engine_.rank() << " on " << host_ << ": MPI_Finalize was called, and "
-       << count << (count == 1 ? " request was" : " requests were") << " never completed";
+  line << "headway: rank " << engine_.rank() << " on " << host_ << ": " << call_
+       << " was called, and " << count << (count == 1 ? " request was" : " requests were")
+       << " never completed";
   if (const protocols::Request* request = p2p::an_unfinished(engine_)) {
     const bool receives = request->kind == protocols::RequestKind::receive;
     line << (count == 1 ? " (a " : " (one of them a ") << (receives ? "receive" : "send") << ", ";
@@ -75,6 +79,13 @@ void Leftovers::tell_requests() {
   line.write_to(2);
 }
 
+// Perhaps it belongs to a session that this rank has not opened yet, or to MPI_COMM_WORLD.
+bool Leftovers::may_be_early(uint64_t context) const {
+  if (communicators::makes_from_group(context)) return true;
+  if (world_may_come_ && (context & ~uint64_t(1)) == registry_.everyone->context) return true;
+  return context & late_context && !registry_.find_comm_of(context & ~uint64_t(1));
+}
+
 // Point-to-point messages, and with `all` those of collectives too, which may still be on their way
 // to a good end before all ranks have come.
 bool Leftovers::find_messages(bool all) {
@@ -83,6 +94,7 @@ bool Leftovers::find_messages(bool all) {
   engine_.unexpected.each([&](const matching::Hook* hook) {
     const bool of_program = hook->key.context % 2 == 0;
     if (!of_program && (!all || hook->key.tag <= last_tag_of_finalize)) return;
+    if (may_be_early(hook->key.context)) return;
     ++messages_;
     if (!oldest_ || hook->order < oldest_->order) {
       oldest_ = static_cast<const protocols::Arrived*>(hook);
@@ -109,9 +121,9 @@ void Leftovers::tell_messages() {
   const objects::Comm* comm = registry_.find_comm_of(oldest_->key.context & ~uint64_t(1));
   const bool of_program = oldest_->key.context % 2 == 0;
   Line line;
-  line << "headway: rank " << engine_.rank() << " on " << host_ << ": MPI_Finalize was called, and "
-       << messages_ << (messages_ == 1 ? " message was" : " messages were") << " never received ("
-       << (messages_ == 1 ? "" : "the oldest: ");
+  line << "headway: rank " << engine_.rank() << " on " << host_ << ": " << call_
+       << " was called, and " << messages_ << (messages_ == 1 ? " message was" : " messages were")
+       << " never received (" << (messages_ == 1 ? "" : "the oldest: ");
   tell_peer(line, true, oldest_->key.source);
   if (of_program) tell_tag(line, oldest_->key.tag);
   line << ", " << oldest_->size << " bytes";

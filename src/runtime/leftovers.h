@@ -1,6 +1,7 @@
-// Leftovers: what a program has left undone when it calls MPI_Finalize: requests that were never
-// completed, messages that nobody received. Both are mistakes of the program that otherwise show
-// as wrong data, or as a job that hangs here. Each gets one line on stderr; nothing else changes.
+// Leftovers: what a program has left undone when it calls MPI_Finalize, or MPI_Session_finalize for
+// the last time: requests that were never completed, messages that nobody received. Both are
+// mistakes of the program that otherwise show as wrong data, or as a job that hangs here. Each gets
+// one line on stderr; nothing else changes.
 // Thread: the one that finalizes, with the engine held. Owns nothing. Invariant: a line is written
 // at most once, and names the oldest of its kind; and searching the queue, which may be long, takes
 // a small part of the time however often `look` is called.
@@ -10,11 +11,16 @@
 
 namespace headway::runtime {
 
+// In the contexts of communicators that a rank makes once it has had a session. Their messages may
+// come to a rank that is between two sessions and does not know them yet.
+inline constexpr uint64_t late_context = uint64_t(1) << 61;
+
 class Leftovers {
  public:
-  // `quiet`: nothing is told.
-  Leftovers(protocols::Engine& engine, const objects::Registry& registry, const char* host,
-            bool quiet);
+  // `call`: the one that ends MPI here. `quiet`: nothing is told. `world_may_come`: MPI_Init has
+  // not been called here, but perhaps by others.
+  Leftovers(protocols::Engine& engine, const objects::Registry& registry, const char* call,
+            const char* host, bool quiet, bool world_may_come);
 
   // At the beginning, while the requests are as the program left them.
   void tell_requests();
@@ -25,18 +31,21 @@ class Leftovers {
     if (engine_.unexpected.size() != 0 && !told_) [[unlikely]]
       tell_late();
   }
-  // When all ranks have come here: nothing more can arrive.
+  // When all ranks have come here, so that nothing more can arrive; or this one has.
   void tell_messages();
 
  private:
   void tell_late();
   bool find_messages(bool all);
+  bool may_be_early(uint64_t context) const;
 
   protocols::Engine& engine_;
   const objects::Registry& registry_;
+  const char* call_;
   const char* host_;
   uint64_t next_look_;  // when the queue may be searched again
   bool quiet_;
+  bool world_may_come_;
   bool told_;  // of messages
   // of the last look
   uint64_t messages_ = 0;

@@ -17,6 +17,7 @@
 #include "runtime/counters.h"
 #include "runtime/host_ring.h"
 #include "runtime/leftovers.h"
+#include "runtime/locked.h"
 #include "runtime/neighbours.h"
 
 namespace headway::runtime {
@@ -32,7 +33,6 @@ alignas(waiting::Waiter) char waiter_memory[sizeof(waiting::Waiter)];
 // Contexts of the start: the world's messages and collectives, then those of self.
 constexpr uint64_t world_context = 2;
 constexpr uint64_t self_context = 4;
-constexpr uint64_t finish_timeout_us = 5'000'000;
 constexpr unsigned launcher_first_us = 300'000;
 
 }  // namespace
@@ -75,26 +75,24 @@ void Process::fit_valgrind() {
   line.write_to(2);
 }
 
-namespace {
-
-class Locked {
- public:
-  explicit Locked(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
-  ~Locked() { pthread_mutex_unlock(&mutex_); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  pthread_mutex_t& mutex_;
-};
-
-}  // namespace
+Outcome Process::open(int level) {
+  const State now = state.load(std::memory_order_acquire);
+  if (now == State::running) return Outcome::ok;
+  if (now == State::after) return fail(Outcome::no_resource, "the program is ending");
+  if (now == State::resting) {
+    wake();
+  } else if (const Outcome outcome = init(); outcome != Outcome::ok) {
+    state.store(State::after, std::memory_order_release);
+    return outcome;
+  }
+  thread_level = level;
+  main_thread = pthread_self();
+  return Outcome::ok;
+}
 
 Outcome Process::open_world(int level) {
   const Locked locked(lifecycle_);
-  if (!is_running()) {
-    if (const Outcome outcome = init(level); outcome != Outcome::ok) return outcome;
-  }
+  if (const Outcome opened = open(level); opened != Outcome::ok) return opened;
   thread_level = level;
   main_thread = pthread_self();
   registry.world = registry.everyone;
@@ -105,40 +103,13 @@ Outcome Process::open_world(int level) {
 
 Outcome Process::open_session(int level) {
   const Locked locked(lifecycle_);
-  if (!is_running()) {
-    if (const Outcome outcome = init(level); outcome != Outcome::ok) return outcome;
-  }
-  if (!had_sessions_ && atexit(at_exit) != 0) return Outcome::no_memory;
-  had_sessions_ = true;
+  if (const Outcome opened = open(level); opened != Outcome::ok) return opened;
   ++sessions_;
+  __atomic_store_n(&had_sessions_, true, __ATOMIC_RELAXED);
   return Outcome::ok;
 }
 
-Outcome Process::close_world() {
-  const Locked locked(lifecycle_);
-  const Outcome outcome = had_sessions_ ? Outcome::ok : finalize();
-  registry.world = registry.self = nullptr;
-  world.store(State::after, std::memory_order_release);
-  return outcome;
-}
-
-void Process::close_session() {
-  const Locked locked(lifecycle_);
-  --sessions_;
-}
-
-// Without a session or a world left open, this is an orderly end.
-void Process::at_exit() {
-  const Locked locked(instance.lifecycle_);
-  if (!instance.is_running() || instance.sessions_ > 0 || instance.world.load() == State::running) {
-    return;
-  }
-  (void)instance.finalize();
-}
-
-Outcome Process::init(int level) {
-  thread_level = level;
-  main_thread = pthread_self();
+Outcome Process::init() {
   registry.prepare();
   if (gethostname(host_, sizeof host_ - 1) != 0) host_[0] = '\0';
   if (bootstrap.open() != bootstrap::Outcome::ok) {
@@ -166,6 +137,7 @@ Outcome Process::init(int level) {
                                                            .spin_ns = settings.spin_us * 1000,
                                                            .yield_ns = yield_us(crowded) * 1000});
   if (const Outcome made = make_world(); made != Outcome::ok) return made;
+  if (atexit(at_exit) != 0) return fail(Outcome::no_memory, "no memory at the start");
   base::on_fork(before_fork, after_fork_in_child);
   base::on_dump_signal(dump_state);
   state.store(State::running, std::memory_order_release);
@@ -366,71 +338,11 @@ Outcome Process::make_world() {
 }
 
 uint64_t Process::new_context() {
-  // Bits 24 and up: the creator, from 1; below: its own count.
+  // Bits 40 and up: the creator, from 1; below: its own count.
   const uint64_t creator = uint64_t(rank()) + 1;
   const uint64_t number = __atomic_add_fetch(&contexts_, 1, __ATOMIC_RELAXED);
-  return creator << 40 | number << 1;
-}
-
-// Dissemination: after it, every rank is in finalize and has nothing left that needs another.
-void Process::barrier(Leftovers& leftovers) {
-  const uint32_t size = uint32_t(bootstrap.size());
-  const uint32_t self = uint32_t(rank());
-  for (uint32_t distance = 1; distance < size; distance *= 2) {
-    const uint32_t to = (self + distance) % size;
-    const uint32_t from = (self + size - distance) % size;
-    protocols::Request* send = engine_->take_request();
-    protocols::Request* receive = engine_->take_request();
-    if (!send || !receive) return;
-    const int tag = -1000 - int(distance);
-    send->kind = protocols::RequestKind::send;
-    receive->kind = protocols::RequestKind::receive;
-    send->held_by_user = receive->held_by_user = true;
-    send->memory = receive->memory = protocols::UserMemory(nullptr, 0);
-    send->key = {world_context + 1, int32_t(self), tag};
-    receive->key = {world_context + 1, int32_t(from), tag};
-    send->peer = &engine_->peer(to);
-    receive->peer = &engine_->peer(from);
-    engine_->start_receive(receive);
-    engine_->start_send(send);
-    waiter_->until(
-        [&] {
-          leftovers.look();
-          return receive->done.load(std::memory_order_relaxed) != 0;
-        },
-        receive->peer);
-    waiter_->request(send);
-    engine_->give_request(send);
-    engine_->give_request(receive);
-  }
-}
-
-Outcome Process::finalize() {
-  engine_->handoff.enter();
-  engine_->stop_prefetching();
-  Leftovers leftovers(*engine_, registry, host_, !settings.finalize_check);
-  leftovers.tell_requests();
-  // Sends whose requests were freed, and what buffers still hold, must leave first.
-  waiter_->until(
-      [&] {
-        leftovers.look();
-        return engine_->is_idle() || engine_->only_receives_left();
-      },
-      nullptr);
-  barrier(leftovers);
-  say_goodbye();
-  leftovers.tell_messages();
-  engine_->finish(finish_timeout_us);
-  engine_->handoff.leave();
-  state.store(State::after, std::memory_order_release);
-  engine_->handoff.stop();
-  engine_->tcp.end_watch();
-  write_counters();
-  engine_->stop_guard();
-  deaths_.stop();
-  engine_->node.detach();
-  bootstrap.close();
-  return Outcome::ok;
+  const uint64_t late = __atomic_load_n(&had_sessions_, __ATOMIC_RELAXED) ? late_context : 0;
+  return late | creator << 40 | number << 1;
 }
 
 void Process::abort(int code, const char* story, const char* reason) {
@@ -439,17 +351,25 @@ void Process::abort(int code, const char* story, const char* reason) {
     line << "headway: rank " << rank() << " on " << host_ << ": " << story << "\n";
     line.write_to(2);
   }
+  // After MPI_Finalize the launcher hears of it by the exit code, and says it once.
+  const State now = state.load(std::memory_order_acquire);
+  const bool has_left = now == State::resting || now == State::after;
   // Where the launcher does not end them, the others of this node see this rank's end.
-  if (!forked && engine_ && engine_->node.active()) {
+  if (!forked && !has_left && engine_ && engine_->node.active()) {
     engine_->node.tell_end({uint32_t(rank()), code & 255 ? code & 255 : 1, true});
     if (story) (void)engine_->node.claim_story();
   }
-  // After MPI_Finalize the launcher hears of it by the exit code, and says it once.
-  if (!forked && state.load() != State::after) bootstrap.abort(code, reason);
+  if (!forked && !has_left) bootstrap.abort(code, reason);
   _exit(code & 255 ? code & 255 : 1);
 }
 
 void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
+  // What happens to others while this rank has left MPI is no business of its program, as long as
+  // that does not come back.
+  if (instance.state.load(std::memory_order_acquire) == State::resting) {
+    instance.lost_at_rest_.store(true, std::memory_order_release);  // pairs with wake
+    return;
+  }
   // A connection often breaks because its rank just died or aborted: the launcher knows better who
   // was first, and ends this rank, too.
   if (why == Outcome::peer_lost) usleep(launcher_first_us);
@@ -477,7 +397,8 @@ void Process::before_fork() {
 }
 
 void Process::after_fork_in_child() {
-  if (!instance.is_running()) return;
+  const State now = instance.state.load(std::memory_order_acquire);
+  if (now != State::running && now != State::resting) return;
   instance.forked = true;
   instance.engine_->stop_guard();
   instance.engine_->handoff.abandon();

@@ -1,7 +1,8 @@
 // Process: this process as an MPI process: builds, lists and owns the rooms; init, finalize, fork,
 // abort, state dump. No message logic. Thread: init and finalize under their lock, the rest any.
-// Owner: itself (one static object without a constructor that runs). Invariant: the engine and the
-// world exist exactly between a successful init and finalize.
+// Owner: itself (one static object without a constructor that runs). Invariant: the engine exists
+// from the first MPI_Init or MPI_Session_init to the end of the process; the process rests whenever
+// neither the world nor a session is open, and then may end in any way: launcher and peers know.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -19,20 +20,21 @@ namespace headway::runtime {
 
 class Leftovers;
 
-// Of the rooms, and of the world model (MPI_Init to MPI_Finalize), which sessions outlive.
-enum class State : uint8_t { before, running, after };
+// Of the rooms, and of the world model (MPI_Init to MPI_Finalize), which sessions outlive. Resting:
+// nobody uses MPI, but a session may come. After: of the rooms, the program is ending.
+enum class State : uint8_t { before, running, resting, after };
 
 class Process {
  public:
   // MPI_Init, MPI_Session_init: the first one joins the job and builds the rooms. On failure
-  // `story` is one sentence for the user.
+  // `story` is one sentence for the user, and there is no second try.
   Outcome open_world(int level);
   Outcome open_session(int level);
   // Several threads of the program may call at once.
   void expect_threads();
-  // MPI_Finalize: finishes what is pending, waits for the other ranks, takes the rooms down. Once
-  // there was a session, more may come at any time, and the rooms stay until the program's exit.
-  Outcome close_world();
+  // MPI_Finalize: waits for the other ranks. Whoever closes last, the world or a session, finishes
+  // what is pending and says good-bye; a session may still come back.
+  void close_world();
   void close_session();
   // Ends the whole job. Does not return. `story`: a sentence on stderr, or null; `reason`: a few
   // words for the launcher's own sentence.
@@ -66,9 +68,15 @@ class Process {
   base::Whereabouts whereabouts;
 
  private:
-  Outcome init(int level);
-  Outcome finalize();
+  Outcome open(int level);
+  Outcome init();
+  // process_end.cc
+  bool is_last_session();
+  void drain(Leftovers& leftovers);
+  void rest();
+  void wake();
   static void at_exit();
+  void take_down();
   Outcome read_settings();
   void fit_valgrind();
   void tell_whereabouts();
@@ -91,6 +99,7 @@ class Process {
   // process_deaths.cc
   void watch_neighbours();
   void say_goodbye();
+  void take_back_goodbye();
   static void notice_death();
   [[noreturn]] void end_after(uint32_t local);
   Outcome connect_network();
@@ -106,6 +115,8 @@ class Process {
   pthread_mutex_t lifecycle_ = PTHREAD_MUTEX_INITIALIZER;  // held by open_x and close_x
   uint32_t sessions_ = 0;                                  // open ones
   bool had_sessions_ = false;
+  // A peer; told when this rank comes back. Set by whoever notices, read under the lock.
+  std::atomic<bool> lost_at_rest_{false};
 
   protocols::Engine* engine_ = nullptr;
   waiting::Waiter* waiter_ = nullptr;

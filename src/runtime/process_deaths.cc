@@ -37,6 +37,12 @@ void Process::say_goodbye() {
   if (engine_->node.active()) engine_->node.say_goodbye();
 }
 
+// It is in the job again: others notice its end, and it notices theirs.
+void Process::take_back_goodbye() {
+  if (engine_->node.active()) engine_->node.take_back_goodbye();
+  watches_.store(deaths_.descriptor() >= 0, std::memory_order_release);  // pairs with notice_death
+}
+
 // On the message thread, or on one that sleeps in MPI where there is none.
 void Process::notice_death() {
   Process& self = process();
@@ -44,10 +50,15 @@ void Process::notice_death() {
   if (dead == Deaths::nobody) return;
   // Once somebody has waited in vain there is nothing to wait for.
   const bool is_late = self.engine_->node.is_ending_by_death();
-  for (int waited = 0; !is_late && waited < launcher_first_ms; waited += turn_ms) {
+  for (int waited = 0; waited < launcher_first_ms; waited += turn_ms) {
+    // Pairs with say_goodbye. The descriptor must not stay readable while this rank rests.
+    if (!self.watches_.load(std::memory_order_acquire)) {
+      self.lost_at_rest_.store(true, std::memory_order_release);  // pairs with wake
+      self.deaths_.forget(dead);
+      return;
+    }
+    if (is_late) break;
     pause_for(turn_ms);
-    // Pairs with say_goodbye.
-    if (!self.watches_.load(std::memory_order_acquire)) return;
   }
   self.end_after(dead);
 }

@@ -47,6 +47,10 @@ void Process::name_host(uint32_t rank, char* out, size_t room) {
 void Process::on_silent_host(uint32_t peer, const char* story) {
   usleep(launcher_first_us);  // a launcher that has noticed, too, ends this rank, and knows better
   Process& self = process();
+  if (self.state.load(std::memory_order_acquire) == State::resting) {
+    self.lost_at_rest_.store(true, std::memory_order_release);  // pairs with wake
+    return;
+  }
   base::Text<900> text;
   text << "lost contact with another host: " << story << ". Under way here: ";
   const char* call = self.whereabouts.call.load(std::memory_order_relaxed);

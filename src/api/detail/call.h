@@ -20,6 +20,8 @@ struct Story {
   const char* call;
   objects::Comm* comm = nullptr;
   objects::Session* session = nullptr;  // of a call on a session
+  // That the call was given for what it makes: hears of this call's errors, too.
+  objects::Errhandler* handler = nullptr;
   int peer = unset;
   int tag = unset;
   int64_t count = INT64_MIN;

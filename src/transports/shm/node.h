@@ -83,6 +83,7 @@ class Node {
 
   // This rank needs no other and is needed by none: its end is no death.
   void say_goodbye() { own().left.store(1, std::memory_order_release); }  // pairs with has_left
+  void take_back_goodbye() { own().left.store(0, std::memory_order_release); }
   bool has_left(uint32_t local) const {
     return pages_[local]->left.load(std::memory_order_acquire) != 0;
   }

@@ -67,7 +67,7 @@ TEST(HostWatch, ItsConnectionCarriesNoFrames) {
     EXPECT_TRUE(drive({&b}, [&] { return b.tcp.counters().rejected > before; }));
   }
   expect_alive(a, b);
-  b.tcp.finish(0);
+  b.tcp.rest();
   b.tcp.end_watch();
   EXPECT_TRUE(second.ended());
   EXPECT_EQ(told, 0);
@@ -89,7 +89,7 @@ TEST(HostWatch, OnlyAHostThatAnsweredOnceCanVanish) {
   swap_cards({&a, &gone});
   DeafPeer deaf;
   ASSERT_EQ(a.tcp.set_card(2, card_for(a, deaf.port, "o127.0.0.1/8").c_str()), Outcome::ok);
-  gone.tcp.finish(0);
+  gone.tcp.finish();
   for (const uint32_t target : {1u, 2u}) {
     ASSERT_EQ(a.tcp.watch_hosts(plan_for(target), false), Outcome::ok);
     look_for({&a}, 5500);

@@ -122,7 +122,7 @@ TEST(Member, GarbageFramesEndTheConnection) {
     EXPECT_EQ(answer.verdict, Verdict::accept);
     confirm(raw, a, hello, answer);
     FrameHeader header;
-    header.kind = kind == 0 ? uint8_t(1) : kind == 1 ? goodbye_kind : uint8_t(77);
+    header.kind = kind == 0 ? uint8_t(1) : kind == 1 ? rest_kind : uint8_t(77);
     header.length = kind == 0 ? b.config.max_body + 1 : kind == 1 ? 5 : 0;
     raw.say(&header, sizeof header);
     ASSERT_TRUE(drive({&b}, [&] { return b.losses.size() == 1; })) << kind;

@@ -1,7 +1,6 @@
 #include "transports/tcp/tcp.h"
 
 #include <cerrno>
-#include <ctime>
 #include <linux/sockios.h>
 #include <new>
 #include <sys/epoll.h>
@@ -28,12 +27,6 @@ constexpr uint64_t expect_max = 256 << 10;
 void close_fd(int& fd) {
   if (fd >= 0) close(fd);
   fd = -1;
-}
-
-uint64_t now_us() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return uint64_t(t.tv_sec) * 1'000'000 + uint64_t(t.tv_nsec) / 1000;
 }
 
 bool watch(int epoll, int fd, uint64_t mark) {
@@ -239,7 +232,7 @@ void Tcp::Impl::fail_link(Link& link, Outcome why, const char* what, int error) 
   if (error) story.add(": ").add(error_words(error));
   peers[peer].lost = true;
   close_link(link);
-  if (!finishing) receiver->lost(peer, why, story.text);
+  receiver->lost(peer, why, story.text);
 }
 
 // Connections on which a write failed. What the peer said before is still read.
@@ -251,7 +244,9 @@ bool Tcp::Impl::collect_broken() {
     do {
       budget = turn_bytes;
     } while (link->state == LinkState::broken && read_link(*link, budget));
-    if (link->state == LinkState::broken) {
+    if (link->state == LinkState::broken && may_end(*link)) {
+      end_link(*link);
+    } else if (link->state == LinkState::broken) {
       const bool memory = link->error == ENOMEM;
       fail_link(*link, memory ? Outcome::no_memory : Outcome::peer_lost, "sending failed",
                 link->error);
@@ -260,38 +255,28 @@ bool Tcp::Impl::collect_broken() {
   return true;
 }
 
-void Tcp::Impl::finish(uint64_t timeout_us) {
-  finishing = true;
-  hosts.stop();
-  if (hosts_in_reap) epoll_ctl(epoll, EPOLL_CTL_DEL, hosts.descriptor(), nullptr);
-  close_fd(listener);
-  while (strangers) dismiss(*strangers, false);
-  for (Meeting *meeting = meetings, *next; meeting; meeting = next) {
-    next = meeting->next;
-    drop_outgoing(*meeting);
-    if (!meeting->incoming) end_meeting(*meeting);
+void Tcp::Impl::set_resting(bool on) {
+  resting = on;
+  if (on) {
+    hosts.stop();
+  } else {
+    hosts.go_on();
   }
   for (uint32_t peer = 0; peer < config.size; ++peer) {
-    if (Link* link = peers[peer].link) say_goodbye(*link);
+    if (Link* link = peers[peer].link) say_whether_resting(*link);
   }
-  const uint64_t deadline = now_us() + timeout_us;
-  for (uint64_t now = now_us(); open_links || meetings; now = now_us()) {
-    if (broken_links) collect_broken();
-    bury();
-    if (now >= deadline) break;
-    const uint64_t rest_ms = (deadline - now + 999) / 1000;
-    epoll_event events[events_at_once];
-    const int n = epoll_wait(epoll, events, events_at_once, rest_ms < 1000 ? int(rest_ms) : 1000);
-    for (int i = 0; i < n; ++i) {
-      uint64_t budget = turn_bytes;
-      if (events[i].data.u64 == timer_mark) {
-        tick();
-      } else if (events[i].data.u64 != listener_mark) {
-        serve(*reinterpret_cast<Link*>(events[i].data.u64), events[i].events, budget);
-      }
-    }
+}
+
+// An open link without that word has just been made, or waits to write it.
+bool Tcp::Impl::is_delivered() const {
+  for (uint32_t peer = 0; peer < config.size; ++peer) {
+    const Link* link = peers[peer].link;
+    if (!link || link->state != LinkState::open) continue;
+    int queued = 0;
+    if (!link->said_rest || link->busy()) return false;
+    if (ioctl(link->fd, SIOCOUTQ, &queued) == 0 && queued > 0) return false;
   }
-  release_all();
+  return true;
 }
 
 void Tcp::Impl::release_all() {
@@ -390,7 +375,7 @@ Push Tcp::push(uint32_t peer, const FrameHeader& header, const void* head, size_
 
 bool Tcp::writable(uint32_t peer) const {
   const Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
-  return link && link->state == LinkState::open && !link->busy() && !link->goodbye_sent;
+  return link && link->state == LinkState::open && !link->busy();
 }
 
 uint64_t Tcp::rate(uint32_t peer) const {
@@ -419,7 +404,7 @@ bool Tcp::writing() const { return active() && (impl_->busy_links || impl_->meet
 
 void Tcp::expect(uint32_t peer, uint64_t rest) {
   Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
-  if (!link || link->state != LinkState::open || link->ended) return;
+  if (!link || link->state != LinkState::open) return;
   const uint32_t lowat = rest < expect_min ? 1 : uint32_t(rest < expect_max ? rest : expect_max);
   if (lowat == link->receive_lowat) return;
   const int value = int(lowat);
@@ -442,8 +427,18 @@ void Tcp::redirect(uint32_t peer, const void* token, ptrdiff_t by) {
 
 int Tcp::epoll_fd() const { return impl_ ? impl_->epoll : -1; }
 
-void Tcp::finish(uint64_t timeout_us) {
-  if (active()) impl_->finish(timeout_us);
+void Tcp::rest() {
+  if (active()) impl_->set_resting(true);
+}
+
+void Tcp::wake() {
+  if (active()) impl_->set_resting(false);
+}
+
+bool Tcp::is_delivered() const { return !active() || impl_->is_delivered(); }
+
+void Tcp::finish() {
+  if (active()) impl_->release_all();
 }
 
 void Tcp::abandon() {

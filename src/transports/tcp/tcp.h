@@ -65,6 +65,11 @@ class Receiver {
   // One connection more (1) or less (-1) has something half written, which goes on only if somebody
   // reaps: frames whose push() returned `done` may be among it.
   virtual void unsent(int by) = 0;
+  // The peer rests and its end of the connection is gone, while frames to it were on their way.
+  // True: an operation with it is not complete, so that they matter.
+  virtual bool needs(uint32_t peer) = 0;
+  // A peer that rests has ended, and that is no loss.
+  virtual void left(uint32_t peer) = 0;
   // The connection broke or could not be made (no_route, peer_lost, bad_data). `story` is one line
   // for the user: both addresses, what was tried, errno in words.
   virtual void lost(uint32_t peer, Outcome why, const char* story) = 0;
@@ -132,9 +137,15 @@ class Tcp {
   // Readable when reap() has something to do. Level-triggered.
   int epoll_fd() const;
 
-  // Half-closes every connection after its last frame, reads to the end of each, then closes.
-  // At most `timeout_us`. The caller has fenced, so no new frames come.
-  void finish(uint64_t timeout_us);
+  // Tells every peer that the end of its connection is no loss from now on, for this rank has
+  // nothing left to say or to hear; those that connect later are told, too. wake(): not any more.
+  void rest();
+  void wake();
+  // After rest(): all that was pushed, and that word, is with the peers' systems. What this process
+  // has sent is not lost when it ends now.
+  bool is_delivered() const;
+  // Closes everything at once.
+  void finish();
   // In a forked child: close descriptors without saying anything to peers.
   void abandon();
 

@@ -332,7 +332,9 @@ TEST_F(TcpPair, BudgetBoundsOneReap) {
   EXPECT_EQ(a.sent_cookies, std::vector<uint64_t>{1});
 }
 
-TEST_F(TcpPair, FinishFromBothSidesKeepsTheLastFrames) {
+// What a rank has sent is not lost when it ends at once after it has rested, though frames for it
+// come meanwhile that it never reads.
+TEST_F(TcpPair, RestKeepsTheLastFrames) {
   connect();
   const std::string body = pattern(200'000, 8);
   Feed feed;
@@ -340,32 +342,77 @@ TEST_F(TcpPair, FinishFromBothSidesKeepsTheLastFrames) {
   feed.length = body.size();
   ASSERT_NE(a.feed(1, "", feed, 1), Push::full);
   ASSERT_EQ(b.send(0, "to a"), Push::done);
-  const pid_t child = fork();  // the other side of the finish needs a life of its own
-  if (child == 0) {
-    b.tcp.finish(5'000'000);
-    const bool good = b.frames.size() == 1 && b.frames[0].body == body && b.losses.empty();
-    a.tcp.abandon();
-    _exit(good ? 0 : 1);
-  }
-  b.tcp.abandon();
-  a.tcp.finish(5'000'000);
-  EXPECT_EQ(a.frames.size(), 1u);
-  EXPECT_TRUE(a.losses.empty());
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  a.tcp.rest();
+  EXPECT_FALSE(a.tcp.is_delivered()) << "half of it waits here";
+  ASSERT_TRUE(drive({&a, &b}, [&] { return a.tcp.is_delivered(); }));
+  ASSERT_EQ(b.send(0, "never read"), Push::done);
+  a.tcp.finish();
+  ASSERT_TRUE(drive({&b}, [&] { return !b.leavers.empty(); }));
+  ASSERT_EQ(b.frames.size(), 1u);
+  EXPECT_TRUE(b.frames[0].body == body);
+  EXPECT_TRUE(b.losses.empty());
+  EXPECT_EQ(b.leavers, std::vector<uint32_t>{0});
 }
 
-TEST_F(TcpPair, PeerThatFinishesIsNotLost) {
+TEST_F(TcpPair, PeerThatRestsIsNotLost) {
   connect();
   ASSERT_EQ(a.send(1, "last"), Push::done);
-  a.tcp.finish(1000);  // b does not answer in time: a closes all the same
-  ASSERT_TRUE(drive({&b}, [&] { return b.frames.size() == 1; }));
+  a.tcp.rest();
+  ASSERT_TRUE(drive({&a, &b}, [&] { return a.tcp.is_delivered(); }));
+  a.tcp.finish();
+  ASSERT_TRUE(drive({&b}, [&] { return b.frames.size() == 1 && !b.leavers.empty(); }));
   drive({&b}, [] { return false; }, 50);
   EXPECT_TRUE(b.losses.empty());
   EXPECT_FALSE(b.readable()) << "the end of the stream must not wake anybody for ever";
-  b.tcp.finish(1'000'000);
+}
+
+// Who has come back from its rest is in the job again: its sudden end is a loss.
+TEST_F(TcpPair, PeerThatCameBackIsLost) {
+  connect();
+  a.tcp.rest();
+  ASSERT_TRUE(drive({&a, &b}, [&] { return a.tcp.is_delivered(); }));
+  a.tcp.wake();
+  ASSERT_EQ(a.send(1, "back"), Push::done);
+  ASSERT_TRUE(drive({&b}, [&] { return b.frames.size() == 1; }));
+  a.tcp.abandon();
+  ASSERT_TRUE(drive({&b}, [&] { return !b.losses.empty(); }));
+  EXPECT_EQ(b.losses[0].why, Outcome::peer_lost);
+  EXPECT_TRUE(b.leavers.empty());
+}
+
+// A connection that is made while a rank rests hears of it, too.
+TEST_F(TcpPair, WhoConnectsToOneThatRestsIsTold) {
+  a.tcp.rest();
+  EXPECT_TRUE(a.tcp.is_delivered());
+  ASSERT_TRUE(push_until_taken({&a, &b}, [&] { return b.send(0, "hello"); }));
+  ASSERT_TRUE(drive({&a, &b}, [&] { return a.frames.size() == 1 && a.tcp.is_delivered(); }));
+  a.tcp.finish();
+  ASSERT_TRUE(drive({&b}, [&] { return !b.leavers.empty(); }));
   EXPECT_TRUE(b.losses.empty());
+}
+
+// Frames for one that rested and has ended matter only if an operation needs them.
+TEST_F(TcpPair, MessageToOneThatRestsAndEndsIsLost) {
+  for (const bool needed : {false, true}) {
+    TestNode c(0, 2), d(1, 2);
+    ASSERT_TRUE(c.start() && d.start());
+    swap_cards({&c, &d});
+    ASSERT_TRUE(push_until_taken({&c, &d}, [&] { return c.send(1, "x"); }));
+    c.tcp.rest();
+    ASSERT_TRUE(drive({&c, &d}, [&] { return c.tcp.is_delivered() && d.frames.size() == 1; }));
+    const std::string body = pattern(1 << 20, 8);
+    Feed feed;
+    feed.flat = body.data();
+    feed.length = body.size();
+    while (d.feed(0, "", feed, 5) == Push::done) {
+    }
+    d.in_need = needed;
+    c.tcp.finish();
+    ASSERT_TRUE(drive({&d}, [&] { return !d.losses.empty() || !d.leavers.empty(); }));
+    EXPECT_EQ(d.losses.size(), needed ? 1u : 0u);
+    EXPECT_EQ(d.leavers.size(), needed ? 0u : 1u);
+    EXPECT_FALSE(d.tcp.writing());
+  }
 }
 
 TEST_F(TcpPair, PeerThatVanishesIsLostOnce) {
@@ -447,8 +494,8 @@ TEST(TcpStart, FinishGivesEverythingBackAndMayStartAgain) {
     swap_cards({&a, &b});
     ASSERT_TRUE(push_until_taken({&a, &b}, [&] { return a.send(1, "x"); }));
     ASSERT_TRUE(drive({&a, &b}, [&] { return b.frames.size() == size_t(round + 1); }));
-    a.tcp.finish(0);
-    b.tcp.finish(0);
+    a.tcp.finish();
+    b.tcp.finish();
     if (round == 0) after_first = base::heap_in_use();
     EXPECT_EQ(base::heap_in_use(), after_first);
   }

@@ -44,6 +44,8 @@ struct TestNode : Receiver {
   std::vector<std::unique_ptr<std::string>> bodies;
   uint64_t last_arrived = 0;
   int unsent_links = 0;
+  bool in_need = false;  // an operation with any peer is not complete
+  std::vector<uint32_t> leavers;
   std::function<bool(const char*, size_t)> open_memory;  // of a body that cannot be written
   std::function<void()> when_landed;                     // once
   char* body_place = nullptr;                            // instead of `bodies`
@@ -54,7 +56,7 @@ struct TestNode : Receiver {
     memset(config.secret, 0x5a, sizeof config.secret);
     config.interface = interface;
   }
-  ~TestNode() { tcp.finish(0); }
+  ~TestNode() { tcp.finish(); }
 
   bool start() {
     const Outcome done = tcp.start(config, this);
@@ -103,6 +105,8 @@ struct TestNode : Receiver {
     EXPECT_EQ(last_arrived, header.length);
     frames.push_back({peer, header, *static_cast<std::string*>(landing.token), true});
   }
+  bool needs(uint32_t) override { return in_need; }
+  void left(uint32_t peer) override { leavers.push_back(peer); }
   void sent(uint32_t, uint64_t cookie) override { sent_cookies.push_back(cookie); }
   void lost(uint32_t peer, Outcome why, const char* story) override {
     losses.push_back({peer, why, story});

@@ -144,7 +144,7 @@ bool Tcp::Impl::hear_hello(Link& link) {
 // Its connection carries no frames, and nobody need answer but the system.
 void Tcp::Impl::hand_to_watch(Link& link) {
   set_interest(link, 0);
-  if (!finishing && hosts.descriptor() >= 0) {
+  if (hosts.descriptor() >= 0) {
     hosts.take(link.fd, link.peer, link.remote);
     link.fd = -1;
   }
@@ -153,8 +153,7 @@ void Tcp::Impl::hand_to_watch(Link& link) {
 
 // A rank of the job, and no stranger any more.
 void Tcp::Impl::welcome(Link& link) {
-  const Verdict verdict =
-      finishing ? Verdict::gone : judge(pair_state(link.peer), config.rank, link.peer);
+  const Verdict verdict = judge(pair_state(link.peer), config.rank, link.peer);
   Meeting* meeting = verdict == Verdict::accept ? meeting_of(link.peer) : nullptr;
   if (!meeting) {
     (void)answer_sealed(link, verdict == Verdict::accept ? Verdict::gone : verdict);

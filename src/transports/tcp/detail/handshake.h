@@ -77,11 +77,13 @@ static_assert(sizeof(Confirm) == 40);
 inline constexpr uint64_t hello_magic = 0x48656164'77617901;
 inline constexpr uint64_t answer_magic = 0x48656164'77617902;
 inline constexpr uint64_t confirm_magic = 0x48656164'77617903;
-inline constexpr uint32_t protocol_version = 2;
+inline constexpr uint32_t protocol_version = 3;
 
-// A frame of the transport's own: the last one before the end of a connection. Without it the end
-// means that the peer died.
-inline constexpr uint8_t goodbye_kind = 0xff;
+// Frames of the transport's own. After the first one the end of the connection is orderly: the peer
+// has nothing left to do in MPI, though it may come back with the second. Without it the end means
+// that the peer died.
+inline constexpr uint8_t rest_kind = 0xff;
+inline constexpr uint8_t return_kind = 0xfe;
 
 // How far one rank has come with another.
 enum class Pair : uint8_t {

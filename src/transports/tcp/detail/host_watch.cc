@@ -80,12 +80,27 @@ void HostWatch::set_pace(uint64_t us) {
   if (timerfd_settime(timer_, 0, &every, nullptr) == 0) pace_us_ = us;
 }
 
+void HostWatch::go_on() {
+  if (timer_ < 0) return;
+  stopped_.store(false, std::memory_order_seq_cst);  // pairs with look
+  itimerspec now = {};
+  if (timerfd_gettime(timer_, &now) != 0 || now.it_interval.tv_sec || now.it_interval.tv_nsec) {
+    return;  // it was never disarmed
+  }
+  now.it_interval = {time_t(calm_us / 1'000'000), long(calm_us % 1'000'000 * 1000)};
+  now.it_value = now.it_interval;
+  timerfd_settime(timer_, 0, &now, nullptr);
+}
+
 void HostWatch::look() {
   uint64_t times;  // one look, however many are due
   if (timer_ < 0 || read(timer_, &times, sizeof times) != sizeof times) return;
   if (stopped_.load(std::memory_order_acquire)) {  // pairs with stop
     const itimerspec never = {};
     timerfd_settime(timer_, 0, &never, nullptr);
+    pace_us_ = 0;
+    // Whoever goes on meanwhile may have armed it before us.
+    if (!stopped_.load(std::memory_order_seq_cst)) set_pace(calm_us);  // pairs with go_on
     return;
   }
   adopt_taken();
@@ -210,6 +225,9 @@ bool HostWatch::look_at_target() {
     case Seen::dead: tell(plan_.target, candidates_[best_].address, plan_.next_name); return true;
     case Seen::ended: break;
   }
+  // Its process has ended, perhaps in peace, and then its host may go, too. If it was no peace,
+  // those who need that rank hear of it.
+  known_ = false;
   close_fd(link_);
   rest(rest_ended);
   return false;

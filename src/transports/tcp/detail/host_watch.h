@@ -3,9 +3,9 @@
 // whether they are there (TCP keepalive). The systems answer, whatever the processes do: a rank may
 // compute, be stopped or sit in a debugger.
 // Thread: look() on the message thread, without the engine (on the holder of the engine where there
-// is no such thread); take() and stop() on the holder of the engine; the rest before and after
-// both. Owner: Impl. Invariant: silence counts only over many looks that each asked anew, so no
-// jump of a clock and no pause of this process or machine looks like the end of another.
+// is no such thread); take(), stop() and go_on() on the holder of the engine; the rest before and
+// after both. Owner: Impl. Invariant: silence counts only over many looks that each asked anew, so
+// no jump of a clock and no pause of this process or machine looks like the end of another.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -26,8 +26,9 @@ class HostWatch {
   void look();
   // The connection of a rank that watches this host from `remote`; it is ours from now on.
   void take(int fd, uint32_t peer, const Address& remote);
-  // Nothing is told any more.
+  // Nothing is told any more, until go_on().
   void stop() { stopped_.store(true, std::memory_order_release); }  // pairs with look
+  void go_on();
   void close();
   // In a forked child.
   void abandon();

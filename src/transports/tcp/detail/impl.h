@@ -37,7 +37,7 @@ struct Tcp::Impl {
   int timer = -1;
   bool timer_armed = false;
   bool listener_paused = false;  // no descriptors left; tried again at the next tick
-  bool finishing = false;
+  bool resting = false;
   uint32_t scope = 0;
   Card own;
   bool peers_elsewhere = false;  // or where that is not known
@@ -65,7 +65,8 @@ struct Tcp::Impl {
   void bury();                  // frees what was closed
   void fail_link(Link& link, Outcome why, const char* what, int error);
   bool collect_broken();
-  void finish(uint64_t timeout_us);
+  void set_resting(bool on);
+  bool is_delivered() const;
   void release_all();
 
   // meet.cc and accept.cc
@@ -120,7 +121,7 @@ struct Tcp::Impl {
   void set_send_lowat(Link& link, uint32_t bytes);
   void bound_flight(Link& link);
   void break_link(Link& link, int error);
-  void say_goodbye(Link& link);
+  void say_whether_resting(Link& link);
 
   // receive.cc
   bool read_link(Link& link, uint64_t& budget);
@@ -130,7 +131,9 @@ struct Tcp::Impl {
   void body_arrived(Link& link, uint64_t bytes);
   void read_failed(Link& link, int error);
   bool make_room(Link& link);
-  void stream_ended(Link& link);
+  bool may_end(const Link& link) const;
+  void end_link(Link& link);
+  void stream_ended(Link& link, const char* what, int error);
   void reset_lowat(Link& link);
 };
 

@@ -29,10 +29,8 @@ struct Link {
   LinkState state = LinkState::closed;
   bool counted_busy = false;  // in Impl::busy_links
   bool in_flush = false;      // flush() settles the interest in epoll itself
-  bool peer_done = false;     // the peer's goodbye has come
-  bool ended = false;         // the end of its stream has come
-  bool goodbye_written = false;
-  bool goodbye_sent = false;  // nothing more will be written
+  bool peer_rests = false;    // the peer has said that it rests: it may end
+  bool said_rest = false;     // so have we
   bool hurried = false;       // keeps its send_lowat at the least
   uint32_t peer = 0;
   uint32_t interest = 0;  // events registered with epoll; 0: not registered

@@ -148,7 +148,7 @@ Pair Tcp::Impl::pair_state(uint32_t peer) const {
 
 // A frame wants to go to a peer without a connection.
 void Tcp::Impl::want(uint32_t peer) {
-  if (peers[peer].lost || finishing) return;
+  if (peers[peer].lost) return;
   Meeting* meeting = meeting_of(peer);
   if (!meeting || meeting->wanted) return;
   meeting->wanted = true;
@@ -353,7 +353,7 @@ bool Tcp::Impl::promote(Link& link) {
   ++open_links;
   ++counters.connections;
   set_interest(link, EPOLLIN);
-  if (finishing) say_goodbye(link);
+  say_whether_resting(link);
   return true;
 }
 

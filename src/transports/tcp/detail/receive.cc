@@ -1,6 +1,8 @@
 // Receiving: one read takes the header and, where it fits, the body and the frames behind it; the
 // rest of a longer body goes straight to its place.
 #include <cerrno>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -14,12 +16,13 @@ namespace {
 
 // Read into the buffer where a long body is expected next: what lands there is copied once more.
 constexpr uint32_t beside_bodies = 4096;
+constexpr char cut_short[] =
+    "the connection ended in the middle of the job; its process has probably died";
 
 }  // namespace
 
 // Reads until the socket is empty, the turn is over or the link has ended. True if a byte came.
 bool Tcp::Impl::read_link(Link& link, uint64_t& budget) {
-  if (link.ended) return false;
   uint64_t turn = budget < turn_bytes ? budget : turn_bytes;
   bool moved = false, again = false;
   while (turn && (link.state == LinkState::open || link.state == LinkState::broken)) {
@@ -27,7 +30,7 @@ bool Tcp::Impl::read_link(Link& link, uint64_t& budget) {
     const ssize_t n = read_once(link, asked);
     ++counters.reads;
     if (n == 0) {
-      stream_ended(link);
+      stream_ended(link, cut_short, 0);
       return true;
     }
     if (n < 0) {
@@ -120,15 +123,18 @@ bool Tcp::Impl::take_frame(Link& link) {
   FrameHeader header;
   memcpy(&header, link.rx + link.rx_head, sizeof header);
   const uint32_t have = link.rx_tail - link.rx_head - uint32_t(sizeof header);
-  if (link.peer_done || header.length > config.max_body ||
-      (header.kind == goodbye_kind && header.length)) {
+  const bool own = header.kind == rest_kind || header.kind == return_kind;
+  if (header.length > config.max_body || (own && header.length)) {
     ++counters.garbage;
     fail_link(link, Outcome::bad_data, "it sent a frame that makes no sense", 0);
     return false;
   }
-  if (header.kind == goodbye_kind) {
+  if (own) {
     link.rx_head += uint32_t(sizeof header);
-    link.peer_done = true;
+    link.peer_rests = header.kind == rest_kind;
+    // It waits for the acknowledgement before it ends: MPI_Finalize shall not take 40 ms for that.
+    const int now = 1;
+    if (link.peer_rests) setsockopt(link.fd, IPPROTO_TCP, TCP_QUICKACK, &now, sizeof now);
     return true;
   }
   if (have >= header.length) {
@@ -162,32 +168,36 @@ bool Tcp::Impl::make_room(Link& link) {
          receiver->make_writable(to.flat + link.arrived, to.length - link.arrived);
 }
 
-// The peer will send nothing more.
-void Tcp::Impl::stream_ended(Link& link) {
-  const bool orderly = link.peer_done && !link.in_body && link.rx_tail == 0;
-  if (!orderly && !finishing) {
-    fail_link(link, Outcome::peer_lost,
-              "the connection ended in the middle of the job; its process has probably died", 0);
+// Is its end no loss? A peer that rests may end at any time, but not with a message of ours on its
+// way to it.
+bool Tcp::Impl::may_end(const Link& link) const {
+  if (!link.peer_rests || link.in_body || link.rx_tail != link.rx_head) return false;
+  const bool unsaid = link.state == LinkState::broken || link.busy();
+  return !unsaid || !receiver->needs(link.peer);
+}
+
+void Tcp::Impl::end_link(Link& link) {
+  const uint32_t peer = link.peer;
+  close_link(link);
+  receiver->left(peer);
+}
+
+// Nothing more can be read.
+void Tcp::Impl::stream_ended(Link& link, const char* what, int error) {
+  if (may_end(link)) {
+    end_link(link);
     return;
   }
-  if (orderly && !finishing && (link.busy() || link.state == LinkState::broken)) {
-    fail_link(link, Outcome::peer_lost, "it finished while a message to it was under way", 0);
-    return;
-  }
-  link.ended = true;
-  if (!orderly || link.goodbye_sent || link.state == LinkState::broken) {
-    if (peers[link.peer].link == &link) peers[link.peer].lost = true;
-    close_link(link);
-    return;
-  }
-  set_interest(link, link.interest & ~uint32_t(EPOLLIN));
+  const bool rests = link.peer_rests && !link.in_body;
+  fail_link(link, Outcome::peer_lost,
+            rests ? "it has finished and ended while a message to it was under way" : what, error);
 }
 
 void Tcp::Impl::read_failed(Link& link, int error) {
   if (error == EFAULT) {
     fail_link(link, Outcome::bad_argument, "the receive buffer cannot be written", error);
   } else {
-    fail_link(link, Outcome::peer_lost, "the connection broke", error);
+    stream_ended(link, "the connection broke", error);
   }
 }
 

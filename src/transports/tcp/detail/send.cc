@@ -57,7 +57,7 @@ Push Tcp::Impl::push(uint32_t peer, const FrameHeader& header, const void* head,
     want(peer);
     return Push::full;
   }
-  if (link->busy() || link->goodbye_sent || link->state != LinkState::open) return Push::full;
+  if (link->busy() || link->state != LinkState::open) return Push::full;
   const size_t whole = sizeof header + header.length;
   if (feed && !feed->length) feed = nullptr;
   if (feed && !feed->flat) return push_packed(*link, header, head, n, *feed, cookie);
@@ -256,9 +256,8 @@ bool Tcp::Impl::flush(Link& link) {
   }
   link.in_flush = false;
   if (link.state != LinkState::open) return true;
-  const uint32_t in = link.ended ? 0u : uint32_t(EPOLLIN);
-  set_interest(link, link.busy() ? in | EPOLLOUT : in);
-  if (finishing) say_goodbye(link);
+  set_interest(link, uint32_t(link.busy() ? EPOLLIN | EPOLLOUT : EPOLLIN));
+  say_whether_resting(link);
   return moved;
 }
 
@@ -318,27 +317,21 @@ void Tcp::Impl::break_link(Link& link, int error) {
   arm_timer();  // wakes a sleeper even if the socket itself stays quiet
 }
 
-// The last frame, then the half-close.
-void Tcp::Impl::say_goodbye(Link& link) {
-  if (link.goodbye_sent || link.busy() || link.state != LinkState::open) return;
-  if (!link.goodbye_written) {
-    link.goodbye_written = true;
-    FrameHeader last;
-    last.kind = goodbye_kind;
-    const ssize_t took = write_plain(link.fd, &last, sizeof last);
-    if (took < 0) {
-      break_link(link, errno);
-      return;
-    }
-    if (size_t(took) < sizeof last) {
-      const char* rest = reinterpret_cast<const char*>(&last) + took;
-      if (keep(link, rest, sizeof last - size_t(took))) (void)half_written(link, nullptr, 0, 0);
-      return;  // flush() comes back here
-    }
+// A word that waits for a half-written frame: flush() comes back here.
+void Tcp::Impl::say_whether_resting(Link& link) {
+  if (link.said_rest == resting || link.busy() || link.state != LinkState::open) return;
+  link.said_rest = resting;
+  FrameHeader word;
+  word.kind = resting ? rest_kind : return_kind;
+  const ssize_t took = write_plain(link.fd, &word, sizeof word);
+  if (took < 0) {
+    break_link(link, errno);
+    return;
   }
-  link.goodbye_sent = true;
-  shutdown(link.fd, SHUT_WR);
-  if (link.ended) close_link(link);
+  const char* rest = reinterpret_cast<const char*>(&word) + took;
+  if (size_t(took) < sizeof word && keep(link, rest, sizeof word - size_t(took))) {
+    (void)half_written(link, nullptr, 0, 0);
+  }
 }
 
 }  // namespace headway::tcp

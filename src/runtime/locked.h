@@ -1,0 +1,19 @@
+// Locked: holds a mutex from its making to the end of its scope. Thread: any. Owner: the scope.
+// Invariant: the mutex outlives it.
+#pragma once
+#include <pthread.h>
+
+namespace headway::runtime {
+
+class Locked {
+ public:
+  explicit Locked(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
+  ~Locked() { pthread_mutex_unlock(&mutex_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  pthread_mutex_t& mutex_;
+};
+
+}  // namespace headway::runtime
