@@ -201,6 +201,54 @@ def allowed(bench):
         raise Wrong(f"exit code {bench.last.code}")
 
 
+# Orders of the calls that begin and end MPI; the letters are explained in programs/ends.cc. After the
+# last of them a rank may end in any way, and a session may follow.
+GOOD_ORDERS = ("IF", "IFx", "IFe", "Ss", "Ssx", "Sse", "SsSsx", "ISsFx", "ISFsx", "SIFsx", "SISFssx", "IFSsx",
+               "ScDsIFx", "IFScDsx", "IScDsFScDsx", "ScDsIFScDse", "ScDsScDs", "IdbFScDsx",
+               "ScD1w.sIdbFx", "ScD1w.sScDsx")  # the others are ahead: their messages are no leftovers
+# Rank 1 has left MPI and ends; the others are inside it, and then come back from outside.
+PEACE = ("ScD1sx.ws", "ScDs1x.wSs", "ScDs1x.wSws", "IFScD1sx.ws", "ISFcD1sx.ws")
+# Rank 1 ends inside MPI, also after it has left it once.
+DEATHS = ("Sc1x.B", "Sc1e.B", "SsSc1x.B", "IFSc1x.B", "ISFc1e.B", "ScDsIFSc1x.B", "SsSc1k.B", "IFSc1k.B")
+WAYS = (("shm", {}), ("tcp", TCP), ("tcp without a message thread", {**TCP, "HEADWAY_PROGRESS": "off"}))
+
+for way, environment in WAYS:
+    for word in (*GOOD_ORDERS, *PEACE):
+        @case(f"an order of sessions and the world: {word}, {way}", word, environment)
+        def good_order(bench, word, environment):
+            if bench.run(3, [word], environment, program="ends").code != 0:
+                raise Wrong(f"exit code {bench.last.code}")
+            said = [line for line in bench.last.output.splitlines() if not line.startswith("dying")]
+            if said != ["ok"] * 3:
+                raise Wrong(f"it said more or less than 'ok' three times: {said}")
+
+    for word in DEATHS:
+        @case(f"an end inside a session: {word}, {way}", word, environment)
+        def death_in_session(bench, word, environment):
+            bench.run(3, [word], environment, program="ends")
+            bench.code()
+            bench.soon()
+            bench.says("rank 1", "SIGKILL|signal 9" if "k" in word else "finalize")
+
+
+# What was kept beyond the end of what it belongs to, and what the sentence must tell.
+KEPT = {
+    "IdFb": ("MPI_Barrier was called after MPI_Finalize", "Likely remedy"),
+    "ScsB": ("MPI_Barrier was called after the last session was finalized", "Likely remedy"),
+    "SIdFb": ("MPI_Barrier failed: .*has ended with MPI_Finalize", "MPI_ERR_COMM", "Likely remedy"),
+    "IdFSb": ("MPI_Barrier failed: .*has ended with MPI_Finalize", "MPI_ERR_COMM", "Likely remedy"),
+    "ScSsB": ("MPI_Barrier failed: .*belongs to a session.*has ended with MPI_Session_finalize", "MPI_ERR_COMM",
+              "Likely remedy"),
+}
+
+for word, told in KEPT.items():
+    @case(f"a communicator that was kept too long: {word}", word, told)
+    def kept(bench, word, told):
+        bench.run(1, [word], program="ends")
+        bench.code()
+        bench.says(*told)
+
+
 class Live:
     """A job that runs while the test does something to it; its output can be read meanwhile."""
 
@@ -468,6 +516,29 @@ def under_hydra(bench):
     hydra = library.CACHE / "mpich" / "bin" / "mpiexec.hydra"
     expect_headway(bench, [str(hydra), "-n", "3", str(program), "expect-headway"],
                    {"LD_LIBRARY_PATH": str(bench.mpi.library)})
+
+
+# With a launcher that lets the others go on they notice a death themselves, and only a death.
+for word, dies in (("ScD1sx.ws", False), ("ScDs1x.wSws", False), ("Sc1x.B", True), ("SsSc1x.B", True),
+                   ("IFSc1x.B", True)):
+    @case(f"under a launcher that goes on: {word}", word, dies)
+    def launcher_goes_on(bench, word, dies):
+        hydra = library.CACHE / "mpich" / "bin" / "mpiexec.hydra"
+        if not hydra.exists():
+            raise Skip("there is no MPICH here")
+        # It sends SIGUSR1 to all whenever one has left, which kills who has no handler yet.
+        deaf = ["sh", "-c", 'trap "" USR1; exec "$@"', "sh", str(bench.mpi.program("ends")), word]
+        bench.command = [str(hydra), "-disable-auto-cleanup", "-n", "3", *deaf]
+        bench.last = job.run(bench.command, {**bench.mpi.environment(), "LD_LIBRARY_PATH": str(bench.mpi.library)},
+                             30, "ends")
+        if bench.last.code is None:
+            raise Wrong("no end after 30 s")
+        if not dies:
+            if bench.last.code != 0 or "headway:" in bench.last.output:
+                raise Wrong(f"exit code {bench.last.code}")
+            return
+        bench.code()
+        bench.says("rank 1 .*has ended without MPI_Finalize, and the launcher lets the others go on")
 
 
 if __name__ == "__main__":

@@ -129,6 +129,21 @@ SECTIONS = (
         Mistake("after_finalize", "A call after MPI_Finalize", "",
                 (r"^headway: rank 1 on \S+: MPI_Barrier was called after MPI_Finalize\. Likely cause: "
                  ".*Likely remedy: ", "ended with code 1 after MPI_Finalize"), 1),
+        Mistake("kept_communicator", "A communicator that was kept beyond MPI_Finalize",
+                "A session goes on after `MPI_Finalize`, but what was made of `MPI_COMM_WORLD` ends there.",
+                call(0, "MPI_Barrier", "has ended with MPI_Finalize", "MPI_ERR_COMM"), 5, ranks=1),
+        Mistake("after_session", "A call after the last MPI_Session_finalize", "",
+                (r"^headway: rank 1 on \S+: MPI_Barrier was called after the last session was finalized\. "
+                 "Likely cause: .*Likely remedy: ", "ended with code 1 after MPI_Finalize"), 1),
+        Mistake("session_left_open", "An end with a session open",
+                "`MPI_Finalize` does not close sessions.",
+                ("rank 1 .* ended without MPI_Finalize; the other rank is ended. Likely cause: .*"
+                 "while a session was open. Likely remedy: .*MPI_Session_finalize for each session",), 1),
+        Mistake("unknown_process_set", "A process set that does not exist",
+                "`MPI_Session_get_nth_pset` gives the names that there are. Without a world an error ends "
+                "the job through the handler that the session was given.",
+                (r"^headway: rank 1 on \S+: MPI_Group_from_session_pset failed: there is no process set of that name",
+                 "mpi://WORLD", "MPI_ERR_ARG"), 13),
         Mistake("no_finalize", "An end without MPI_Finalize",
                 "The job would hang, as the others wait for this rank; so it is ended, and its code is "
                 "never 0.",

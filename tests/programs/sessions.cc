@@ -6,6 +6,8 @@ namespace {
 
 int called = 0;
 MPI_Session last = MPI_SESSION_NULL;
+int called_for_comm = 0;
+void note_comm(MPI_Comm*, int*, ...) { ++called_for_comm; }
 void note(MPI_Session* session, int*, ...) {
   ++called;
   last = *session;
@@ -84,6 +86,30 @@ void sets() {
   close(session);
 }
 
+// A name is a URI, whose scheme and host do not depend on the case of letters. Of one that does not
+// exist there is no group.
+void names_of_sets() {
+  MPI_Session session = open();
+  for (const char* name : {"mpi://world", "MPI://World", "mpi://WORLD"}) {
+    MPI_Comm comm = comm_of(session, name, "names");
+    int size = 0;
+    MPI(MPI_Comm_size(comm, &size));
+    CHECK_EQ(size, check::size);
+    MPI(MPI_Comm_free(&comm));
+    MPI_Info info = MPI_INFO_NULL;
+    MPI(MPI_Session_get_pset_info(session, name, &info));
+    MPI(MPI_Info_free(&info));
+  }
+  MPI_Comm alone = comm_of(session, "mpi://self", "names");
+  MPI(MPI_Comm_free(&alone));
+  for (const char* name : {"mpi://everybody", "mpi://WORLD/", "WORLD", "", "x://y"}) {
+    MPI_Group group = MPI_GROUP_EMPTY;
+    EXPECT_CLASS(MPI_ERR_ARG, MPI_Group_from_session_pset(session, name, &group));
+    CHECK_EQ(group, MPI_GROUP_NULL);
+  }
+  close(session);
+}
+
 // Groups of some ranks, with tags that cross: each process names its two in another order.
 void groups_and_tags() {
   MPI_Session session = open();
@@ -131,6 +157,18 @@ void several() {
   }
 }
 
+// Of a session that did not ask for one.
+const char* level_of_world = "MPI_THREAD_SINGLE";
+std::string level_of(MPI_Session session) {
+  MPI_Info info = MPI_INFO_NULL;
+  char level[64] = "";
+  int room = sizeof level, flag = 0;
+  MPI(MPI_Session_get_info(session, &info));
+  MPI(MPI_Info_get_string(info, "thread_level", &room, level, &flag));
+  MPI(MPI_Info_free(&info));
+  return level;
+}
+
 void handlers() {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL, got = MPI_ERRHANDLER_NULL;
   MPI(MPI_Session_create_errhandler(note, &handler));
@@ -154,21 +192,68 @@ void handlers() {
   CHECK_EQ(called, 3);
   MPI(MPI_Errhandler_free(&handler));
   MPI(MPI_Session_get_info(session, &info));
-  char level[64] = "";
-  int room = sizeof level, flag = 0;
-  MPI(MPI_Info_get_string(info, "thread_level", &room, level, &flag));
-  CHECK_EQ(std::string(level), "MPI_THREAD_SINGLE");
+  CHECK_EQ(level_of(session), level_of_world);
   MPI(MPI_Info_set(info, "thread_level", "MPI_THREAD_MULTIPLE"));
   MPI_Session threaded = MPI_SESSION_NULL;
   MPI(MPI_Session_init(info, MPI_ERRORS_RETURN, &threaded));
   MPI(MPI_Info_free(&info));
-  MPI(MPI_Session_get_info(threaded, &info));
-  room = sizeof level;
-  MPI(MPI_Info_get_string(info, "thread_level", &room, level, &flag));
-  CHECK_EQ(std::string(level), "MPI_THREAD_MULTIPLE");
-  MPI(MPI_Info_free(&info));
+  CHECK_EQ(level_of(threaded), "MPI_THREAD_MULTIPLE");
   close(threaded);
   close(session);
+}
+
+// What a call is given for the object that it makes hears of the call's own errors.
+void handlers_of_makers() {
+  MPI_Errhandler of_session = MPI_ERRHANDLER_NULL, of_comm = MPI_ERRHANDLER_NULL;
+  MPI(MPI_Session_create_errhandler(note, &of_session));
+  MPI(MPI_Comm_create_errhandler(note_comm, &of_comm));
+  called = called_for_comm = 0;
+  MPI_Info info = MPI_INFO_NULL;
+  MPI(MPI_Info_create(&info));
+  MPI(MPI_Info_set(info, "thread_level", "as many as you like"));
+  for (MPI_Errhandler handler : {of_session, static_cast<MPI_Errhandler>(MPI_ERRORS_RETURN)}) {
+    MPI_Session none = reinterpret_cast<MPI_Session>(4711);
+    EXPECT_CLASS(MPI_ERR_INFO_VALUE, MPI_Session_init(info, handler, &none));
+    CHECK_EQ(none, MPI_SESSION_NULL);
+    EXPECT_CLASS(MPI_ERR_ARG, MPI_Session_init(MPI_INFO_NULL, handler, nullptr));
+    CHECK_EQ(called, 2);
+    CHECK_EQ(last, MPI_SESSION_NULL);
+  }
+  MPI(MPI_Info_free(&info));
+
+  MPI_Session session = open(of_session);
+  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  MPI(MPI_Group_from_session_pset(session, "mpi://SELF", &group));
+  MPI(MPI_Group_from_session_pset(session, "mpi://WORLD", &world));
+  const std::string long_tag(MPI_MAX_STRINGTAG_LEN, 't');
+  int wanted = 0;
+  for (MPI_Errhandler handler : {of_comm, static_cast<MPI_Errhandler>(MPI_ERRORS_RETURN)}) {
+    MPI_Comm none = MPI_COMM_WORLD;
+    const auto make = [handler](MPI_Group from, const char* tag, MPI_Comm* to) {
+      return MPI_Comm_create_from_group(from, tag, MPI_INFO_NULL, handler, to);
+    };
+    EXPECT_CLASS(MPI_ERR_ARG, make(group, "a", nullptr));
+    EXPECT_CLASS(MPI_ERR_GROUP, make(MPI_GROUP_NULL, "a", &none));
+    CHECK_EQ(none, MPI_COMM_NULL);
+    EXPECT_CLASS(MPI_ERR_ARG, make(group, nullptr, &none));
+    EXPECT_CLASS(MPI_ERR_ARG, make(group, long_tag.c_str(), &none));
+    if (wanted == 0) wanted = 4;
+    CHECK_EQ(called_for_comm, wanted);
+    if (check::size > 1) {
+      MPI_Group others = MPI_GROUP_NULL;
+      MPI(MPI_Group_difference(world, group, &others));
+      EXPECT_CLASS(MPI_ERR_GROUP, make(others, "a", &none));
+      MPI(MPI_Group_free(&others));
+      if (wanted == 4) wanted = 5;
+      CHECK_EQ(called_for_comm, wanted);
+    }
+  }
+  CHECK_EQ(called, 2);
+  MPI(MPI_Group_free(&group));
+  MPI(MPI_Group_free(&world));
+  close(session);
+  MPI(MPI_Errhandler_free(&of_session));
+  MPI(MPI_Errhandler_free(&of_comm));
 }
 
 // Buffered sends in a session's communicators use its buffer, until one of their own is attached.
@@ -214,9 +299,11 @@ void expect_flags(int initialized, int finalized) {
 
 void all_cases() {
   sets();
+  names_of_sets();
   groups_and_tags();
   several();
   handlers();
+  handlers_of_makers();
   buffers();
 }
 
@@ -233,11 +320,19 @@ int main(int argc, char** argv) {
   if (with_world) {
     MPI_Session session = open();
     MPI_Comm comm = comm_of(session, "mpi://WORLD", "around");
-    MPI(MPI_Init(nullptr, nullptr));
+    int level = -1;
+    MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level));
+    CHECK_EQ(level, MPI_THREAD_SERIALIZED);
+    MPI_Session beside = open();
+    CHECK_EQ(level_of(beside), "MPI_THREAD_SERIALIZED");
+    close(beside);
+    CHECK_EQ(level_of(session), "MPI_THREAD_SINGLE");
     expect_flags(1, 0);
     expect_sum(MPI_COMM_WORLD);
     expect_sum(comm);
+    level_of_world = "MPI_THREAD_SERIALIZED";
     all_cases();
+    level_of_world = "MPI_THREAD_SINGLE";
     MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     MPI_Session null = MPI_SESSION_NULL;
     MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
