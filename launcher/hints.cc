@@ -37,10 +37,8 @@ const char* const hint_out_of_memory =
     " Likely remedy: fewer ranks on this machine, or less data for each.";
 const char* const hint_no_finalize =
     " Likely cause: it called exit, or returned from main, before it came to MPI_Finalize, or "
-    "while "
-    "a session was open. Likely remedy: call MPI_Finalize, and MPI_Session_finalize for each "
-    "session, "
-    "on every way out, and MPI_Abort where something is wrong.";
+    "while a session was open. Likely remedy: call MPI_Finalize, and MPI_Session_finalize for each "
+    "session, on every way out, and MPI_Abort where something is wrong.";
 const char* const hint_no_init =
     " Likely cause: it took another way than the others, or is another program. Likely remedy: let "
     "all ranks of a job call MPI_Init, or none.";

@@ -16,6 +16,9 @@ namespace {
 // How long the launcher may take to answer a question that needs no other rank.
 constexpr int answer_timeout_ms = 120'000;
 constexpr int no_timeout = -1;
+// Other launchers kill all when they hear of an abort, and drop what ranks have written last. Seen
+// with Hydra, in one end of six.
+constexpr timespec launcher_reads_first{0, 100'000'000};
 
 int64_t now_ms() {
   timespec now;
@@ -238,6 +241,7 @@ void PmiClient::abort(int exit_code, const char* message) {
   line.add("cmd", "abort").add("exitcode", exit_code == 0 && !ours_ ? 1 : exit_code);
   // Other launchers cut every value at the first space, so the story is for ours alone.
   if (ours_ && size != 0) line.add("message", {clean, size});
+  if (!ours_) nanosleep(&launcher_reads_first, nullptr);
   if (line.finish()) static_cast<void>(send(line.text().data(), line.text().size()));
 }
 

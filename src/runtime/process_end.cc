@@ -109,6 +109,7 @@ void Process::rest() {
   say_goodbye();
   engine_->rest();
   waiter_->until([&] { return engine_->is_delivered(); }, nullptr, look_again_ms);
+  engine_->tcp.pause_watch();
   state.store(State::resting, std::memory_order_release);
   engine_->handoff.leave();
   write_counters();

@@ -1,6 +1,6 @@
 /* Ranks of two hosts in one of the states in which a host may vanish: argv[1]. Each says when it is
- * there; what then goes on has no end of its own, but for `busy` and `alive`, which take argv[2]
- * seconds. */
+ * there; what then goes on has no end of its own, but for `busy`, `alive` and `leave`, which take
+ * argv[2] seconds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +21,32 @@ static void exchange(char* a, char* b, int n) {
                MPI_STATUS_IGNORE);
 }
 
+/* A rank that leaves MPI with a message on its way to the host that is gone. */
+static int leave(double seconds) {
+  MPI_Session session;
+  MPI_Group group;
+  MPI_Comm comm;
+  char buffer[8] = {0};
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+  MPI_Comm_create_from_group(group, "leave", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  other = (rank + size / 2) % size;
+  MPI_Sendrecv(buffer, 4, MPI_CHAR, other, 1, buffer + 4, 4, MPI_CHAR, other, 1, comm,
+               MPI_STATUS_IGNORE);
+  ready();
+  usleep((unsigned)(seconds * 1e6));
+  MPI_Send(buffer, 8, MPI_CHAR, other, 2, comm);
+  MPI_Session_finalize(&session);
+  printf("well %d\n", rank);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   const char* state = argc > 1 ? argv[1] : "idle";
   const double seconds = argc > 2 ? atof(argv[2]) : 0;
+  if (strcmp(state, "leave") == 0) return leave(seconds);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -181,11 +181,13 @@ class Vanish(ClusterTest):
             self.one_round("cable" if number % 2 else "drop")
 
     def test_other_waits(self):
-        """A wildcard receive; several ranks a host; a rank that computes; no message thread."""
+        """A wildcard receive; several ranks a host; a rank that computes; no message thread; a rank
+        that leaves MPI."""
         cluster("up", "--hosts", 2, "--rate", self.rate)
         jobs = [self.start("wild"), self.start("idle", ranks=3), self.start("compute"),
                 self.start("idle", PROGRESS="off"), self.start("stream", PROGRESS="off"),
-                self.start("allreduce", ranks=2, SHM="off")]
+                self.start("allreduce", ranks=2, SHM="off"), self.start("leave", SETTLED + 3),
+                self.start("leave", SETTLED + 3, PROGRESS="off")]
         for job in jobs:
             job.wait_until_ready()
         time.sleep(SETTLED)

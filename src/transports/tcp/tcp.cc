@@ -257,11 +257,7 @@ bool Tcp::Impl::collect_broken() {
 
 void Tcp::Impl::set_resting(bool on) {
   resting = on;
-  if (on) {
-    hosts.stop();
-  } else {
-    hosts.go_on();
-  }
+  if (!on) hosts.go_on();
   for (uint32_t peer = 0; peer < config.size; ++peer) {
     if (Link* link = peers[peer].link) say_whether_resting(*link);
   }
@@ -359,6 +355,10 @@ Outcome Tcp::watch_hosts(const HostPlan& plan, bool in_reap) {
 int Tcp::hosts_fd() const { return impl_ ? impl_->hosts.descriptor() : -1; }
 
 void Tcp::look_at_hosts() { impl_->hosts.look(); }
+
+void Tcp::pause_watch() {
+  if (impl_) impl_->hosts.stop();
+}
 
 void Tcp::end_watch() {
   if (impl_) impl_->hosts.close();

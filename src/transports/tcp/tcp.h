@@ -98,7 +98,9 @@ class Tcp {
   Outcome watch_hosts(const HostPlan& plan, bool in_reap);
   int hosts_fd() const;
   void look_at_hosts();
-  // What was watched is closed; after the last look_at_hosts(). Nothing is told after finish().
+  // Nothing is told until wake(): for a rank that rests and has delivered everything.
+  void pause_watch();
+  // What was watched is closed; after the last look_at_hosts().
   void end_watch();
 
   // Sends a frame: header, then header.length bytes of body: first `n` bytes at `head`, then the
