@@ -212,8 +212,9 @@ def under_the_launcher_of_mpich():
     """Our client, started by mpiexec.hydra, by descriptor and by port."""
     hydra = f"{cache('mpich')}/bin/mpiexec.hydra"
     for words in ((), ("-pmi-port",)):
-        result = run(*words, "-n", "3", Paths.probe, "again", launcher=hydra, limit=60)
-        equal((result.code, result.out.count("of 3 app 0")), (0, 3), f"hydra {words}", result)
+        for what in ("leave", "back"):
+            result = run(*words, "-n", "3", Paths.probe, what, launcher=hydra, limit=60)
+            equal((result.code, result.out.count("of 3 app 0")), (0, 3), f"{words} {what}", result)
         result = run(*words, "-n", "3", Paths.probe, "abort", "6", launcher=hydra, limit=60)
         equal(result.code, 6, f"abort under hydra {words}", result)
     result = run("-n", "2", Paths.probe, "copy", launcher=hydra, limit=60)
@@ -227,8 +228,8 @@ def under_the_launcher_of_open_mpi():
     """Our client over PMIx, with the launcher's own libpmix, which lies on no search path."""
     mpirun = f"{cache('openmpi')}/bin/mpirun"
     common = ("--allow-run-as-root", "--oversubscribe")
-    for words in (("-n", "3", Paths.probe, "again"),
-                  ("-n", "3", "env", "LD_LIBRARY_PATH=", Paths.probe, "again")):
+    for words in (("-n", "3", Paths.probe, "leave"), ("-n", "3", Paths.probe, "back"),
+                  ("-n", "3", "env", "LD_LIBRARY_PATH=", Paths.probe, "back")):
         result = run(*common, *words, launcher=mpirun, limit=60)
         equal((result.code, result.out.count("of 3 app 0")), (0, 3), f"mpirun {words}", result)
     result = run(*common, "-n", "3", Paths.probe, "abort", "6", launcher=mpirun, limit=60)
