@@ -186,8 +186,7 @@ class Vanish(ClusterTest):
         cluster("up", "--hosts", 2, "--rate", self.rate)
         jobs = [self.start("wild"), self.start("idle", ranks=3), self.start("compute"),
                 self.start("idle", PROGRESS="off"), self.start("stream", PROGRESS="off"),
-                self.start("allreduce", ranks=2, SHM="off"), self.start("leave", SETTLED + 3),
-                self.start("leave", SETTLED + 3, PROGRESS="off")]
+                self.start("allreduce", ranks=2, SHM="off"), self.start("leave", SETTLED + 3)]
         for job in jobs:
             job.wait_until_ready()
         time.sleep(SETTLED)

@@ -143,7 +143,7 @@ def split_at(*lengths):
 def opening(text):
     """Lengths of Hello and Confirm in this version of the protocol, which stands behind its magic."""
     version = struct.unpack("<I", text[8:12])[0]
-    return {1: (40, 16), 2: (88, 40)}[version]
+    return {1: (40, 16), 2: (88, 40), 3: (88, 40)}[version]
 
 
 def patched(text, rank):
