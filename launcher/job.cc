@@ -290,7 +290,7 @@ void Job::on_time() {
   };
   if (due(decide_at_)) decide();
   if (!ending_ && due(look_at_)) {
-    seen_ = look();
+    seen_ = look(false);
     seen_at_ = now;
   }
   if (!ending_ && due(timeout_at_)) end_by_timeout();

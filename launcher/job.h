@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "binding.h"
+#include "causes.h"
 #include "child.h"
 #include "input.h"
 #include "output.h"
@@ -19,7 +20,6 @@
 #include "pmi_server.h"
 #include "poller.h"
 #include "watchdog.h"
-#include "whereabouts.h"
 
 namespace headway::launcher {
 
@@ -86,9 +86,8 @@ class Job {
   void close_streams();
 
   // job_look.cc: where the ranks stand when the job is ended from outside
-  std::vector<Seen> look() const;
+  std::vector<Seen> look(bool with_comms) const;
   std::string where() const;
-  bool is_stuck(const std::vector<Seen>& now) const { return seen_at_ >= 0 && now == seen_; }
   bool tells_before(int signal);
   void pass_interrupt_on();
 
@@ -149,7 +148,8 @@ class Job {
   int64_t look_at_ = -1;     // a first look at the ranks, some time before the time limit
   int64_t pass_on_at_ = -1;  // an interrupt that waits for the second look
   int64_t interrupted_at_ = -1;
-  // The first look: ranks that stand at the same places at the second one are stuck.
+  int more_looks_ = 0;  // that may follow before the interrupt is passed on
+  // The first look: the second one shows who has moved since.
   std::vector<Seen> seen_;
   int64_t seen_at_ = -1;
 };

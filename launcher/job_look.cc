@@ -7,22 +7,29 @@
 namespace headway::launcher {
 namespace {
 
-// Between two looks at ranks that all wait, before an interrupt is passed on to them.
+// Between two looks, before an interrupt is passed on to ranks some of which wait.
 constexpr int64_t second_look_ms = 100;
+// Where ranks had no time to look at what has come: so many more such times.
+constexpr int most_looks = 4;
 
 }  // namespace
 
-std::vector<Seen> Job::look() const {
+// All ranks, in order.
+std::vector<Seen> Job::look(bool with_comms) const {
   std::vector<Seen> all;
   for (int number = 0; number < size_; ++number) {
     const Rank& rank = ranks_[size_t(number)];
-    if (!rank.running) continue;
     Seen seen{number, rank.pid, {}};
     const std::string told = pmi_->text(number, base::whereabouts_key + std::to_string(number));
-    switch (pmi_->stage(number)) {
-      case Stage::outside: seen.spot.kind = Spot::Kind::before; break;
-      case Stage::left: seen.spot.kind = Spot::Kind::left; break;
-      case Stage::inside: seen.spot = look_at(rank.pid, told); break;
+    const Stage stage = pmi_->stage(number);
+    if (!rank.running) {
+      seen.spot.kind = Spot::Kind::ended;
+    } else if (stage == Stage::inside) {
+      seen.spot = look_at(rank.pid, told, with_comms);
+      seen.spot.barrier = pmi_->barrier_of(number);
+    } else {
+      seen.spot.kind = stage == Stage::outside ? Spot::Kind::before : Spot::Kind::left;
+      look_at_process(rank.pid, seen.spot);
     }
     all.push_back(seen);
   }
@@ -31,29 +38,33 @@ std::vector<Seen> Job::look() const {
 
 // A sentence about the ranks, compared with the look before; "" if nothing is known of them.
 std::string Job::where() const {
-  const std::vector<Seen> now = look();
-  std::string text = picture_of(now);
-  if (text.empty() || !is_stuck(now)) return text;
-  return text +
-         format(", and nothing has changed for %.1f s.",
-                static_cast<double>(now_ms() - seen_at_) / 1000) +
-         advice_for(now);
+  const double seconds = seen_at_ < 0 ? 0 : static_cast<double>(now_ms() - seen_at_) / 1000;
+  const Judgement judgement(seen_, look(true), seconds);
+  const std::string text = judgement.picture();
+  return text.empty() ? "" : text + judgement.verdict();
 }
 
-// True if a signal that asks the ranks to end is passed on a moment later, because all of them seem
-// to wait for one another: whoever ends a job that hangs wants to know where.
+// True if a signal that asks the ranks to end is passed on a moment later, because some of them
+// wait: whoever ends a job that hangs wants to know where.
 bool Job::tells_before(int signal) {
   if (signal == SIGHUP) return false;  // nobody is left to read it
-  seen_ = look();
-  if (!all_wait(seen_)) return false;
+  seen_ = look(false);
+  if (!may_hang(seen_)) return false;
   seen_at_ = now_ms();
   pass_on_at_ = seen_at_ + second_look_ms;
+  more_looks_ = most_looks;
   return true;
 }
 
 void Job::pass_interrupt_on() {
   if (ending_) return;
-  if (is_stuck(look())) say(where());
+  const double seconds = static_cast<double>(now_ms() - seen_at_) / 1000;
+  const Judgement judgement(seen_, look(true), seconds);
+  if (judgement.is_unsure() && more_looks_-- > 0) {
+    pass_on_at_ = now_ms() + second_look_ms;
+    return;
+  }
+  if (judgement.is_stuck()) say(judgement.picture() + judgement.verdict());
   signal_ranks(interrupted_by_);
 }
 

@@ -151,6 +151,7 @@ void PmiServer::barrier(int rank) {
   Rank& state = *ranks_[size_t(rank)];
   if (state.in_barrier) return;
   state.in_barrier = true;
+  ++state.barriers;
   Round& round = round_of(rank);
   if (++round.waiting != static_cast<int>(ranks_.size())) return;
   round.waiting = 0;

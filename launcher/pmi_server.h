@@ -48,6 +48,11 @@ class PmiServer {
   std::string text(int rank, const std::string& key) const;
 
   Stage stage(int rank) const { return ranks_[size_t(rank)]->stage; }
+  // The number of the barrier that the rank waits in: 1 for its first one, 0: in none.
+  uint64_t barrier_of(int rank) const {
+    const Rank& state = *ranks_[size_t(rank)];
+    return state.in_barrier ? state.barriers : 0;
+  }
 
  private:
   struct Rank {
@@ -55,6 +60,7 @@ class PmiServer {
     Stage stage = Stage::outside;
     int round = 0;  // 1 from the first init
     bool in_barrier = false;
+    uint64_t barriers = 0;  // that it has come to
     bool in_spawn = false;  // lines of a spawn request follow
     bool ended = false;
     bool silenced = false;

@@ -1,13 +1,23 @@
-// Whereabouts: where the ranks of a job stand, told when the job is ended from outside: by its time
+// Whereabouts: where the ranks of a job stand, read when the job is ended from outside: by its time
 // limit, or by Ctrl-C. A rank of our library tells once where in its memory that is written
 // (base/whereabouts.h), and we read it there, so a rank that hangs need not do anything, and no
-// signal of the program is used up. Thread: the launcher's only one. Owns nothing.
+// signal of the program is used up. Thread: the launcher's only one. Owns nothing. What two looks
+// at the ranks prove: causes.h.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <sys/types.h>
 #include <vector>
 
 namespace headway::launcher {
+
+// A communicator of a rank.
+struct SeenComm {
+  uint64_t context = 0;      // the same at all its ranks, and of no other one
+  uint32_t collectives = 0;  // that this rank has begun on it
+  std::string name;
+  std::vector<int> members;  // their ranks in the job
+};
 
 // Where one rank stands.
 struct Spot {
@@ -16,31 +26,45 @@ struct Spot {
     before,     // has not called MPI_Init
     computing,  // outside MPI
     in_call,    // inside `call`
-    left        // has called MPI_Finalize, and has come out of it
+    left,       // has left MPI, and a session may bring it back
+    ended       // its process has ended
   } kind = Kind::unknown;
   std::string call;
   int peer = 0;  // base::nobody: none, -1: any
-  int tag = 0;
+  int tag = 0;   // of a collective: its root
 
-  bool operator==(const Spot&) const = default;
+  // What base::Whereabouts has.
+  uint64_t waits = 0, vain = 0, moves = 0, polls = 0;
+  int awaited = -1;  // rank in the job, -1: several, or not known
+  std::string poll;
+  int poll_peer = 0, poll_tag = 0;
+  uint64_t context = 0;  // of the communicator that the call is on; 0: none
+  std::vector<SeenComm> comms;
+  std::vector<uint64_t> signs;
+  uint64_t frames_out = 0, frames_in = 0;
+  bool connecting = false;    // a connection is being made, and messages may wait for it
+  bool unsteady = false;      // it changed faster than it could be read
+  bool many_threads = false;  // another thread may be in another call
+  uint64_t barrier = 0;       // the launcher's own, at the start, that the rank waits in; 0: none
+  // Of the process.
+  bool asleep = false;  // the thread that waits sleeps, and nothing has woken it
+  char state = '?';     // as in /proc/PID/stat
+  uint64_t cpu_ticks = 0;
+
+  bool same_place(const Spot& other) const {
+    return kind == other.kind && call == other.call && peer == other.peer && tag == other.tag;
+  }
 };
 
 struct Seen {
   int rank = 0;
   pid_t pid = -1;
   Spot spot;
-
-  bool operator==(const Seen&) const = default;
 };
 
-// Reads the spot of a process that put `told` as its place.
-Spot look_at(pid_t pid, const std::string& told);
-
-// True if some are known, and all of those are inside MPI.
-bool all_wait(const std::vector<Seen>& ranks);
-// "rank 0 is in MPI_Send (destination 1, tag 3), rank 1 ...", or "" if nothing is known.
-std::string picture_of(const std::vector<Seen>& ranks);
-// For ranks that do not move: " Likely cause: ... Likely remedy: ...", or "".
-std::string advice_for(const std::vector<Seen>& ranks);
+// Reads the spot of a process that put `told` as its place, with its communicators on demand.
+Spot look_at(pid_t pid, const std::string& told, bool with_comms = true);
+// State and processor time of a process.
+void look_at_process(pid_t pid, Spot& spot);
 
 }  // namespace headway::launcher

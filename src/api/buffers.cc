@@ -60,7 +60,7 @@ int detach(const char* call, const Owner& owner, void* address, uint64_t& size) 
   void** place;
   if (const int code = take_place(story, owner, place)) return code;
   if (!address) return raise(story, MPI_ERR_ARG, "the place for the address is a null pointer");
-  const Inside inside(call, unset, unset);
+  const Inside inside(call);
   void* memory = nullptr;
   bool automatic = false;
   const Outcome outcome = p2p::detach_buffer(process().waiter(), place, memory, size, automatic);
@@ -94,7 +94,7 @@ int flush(const char* call, const Owner& owner, MPI_Request* request) {
   void** place;
   if (const int code = take_place(story, owner, place)) return code;
   if (request) return hand_out(story, p2p::start_flush(process().waiter(), place), request);
-  const Inside inside(call, unset, unset);
+  const Inside inside(call);
   const Outcome outcome = p2p::flush_buffer(process().waiter(), place);
   return outcome == Outcome::ok ? MPI_SUCCESS : raise(story, outcome);
 }

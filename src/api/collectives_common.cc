@@ -71,7 +71,7 @@ int launch(const Story& story, collectives::Schedule* schedule, const Way& way) 
     return hand_out(story, persistent ? schedule->prepare() : schedule->start(process().waiter()),
                     way.request);
   }
-  const Inside inside(story.call, unset, unset);
+  const Inside inside(story.call, unset, story.root_or_unset(), story.comm);
   return conclude(story, schedule->run(process().waiter()));
 }
 

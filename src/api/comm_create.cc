@@ -42,16 +42,18 @@ int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, MPI_
   if (given != MPI_INFO_NULL) {
     if (const int code = take_info(story, given, hints)) return code;
   }
-  const Inside inside(call, unset, unset);
   *newcomm = MPI_COMM_NULL;
   objects::Comm* made = nullptr;
   protocols::Request* started = nullptr;
-  if (request) {
-    started = communicators::start_dup(makers(), story.comm, made);
-    if (!started) return raise(story, Outcome::no_memory);
-  } else {
-    const Outcome outcome = communicators::dup(makers(), story.comm, made);
-    if (outcome != Outcome::ok) return raise(story, outcome);
+  {
+    const Inside inside(call, unset, unset, story.comm);  // the copy callbacks are in their own
+    if (request) {
+      started = communicators::start_dup(makers(), story.comm, made);
+      if (!started) return raise(story, Outcome::no_memory);
+    } else {
+      const Outcome outcome = communicators::dup(makers(), story.comm, made);
+      if (outcome != Outcome::ok) return raise(story, outcome);
+    }
   }
   const Callback copied = copy_attributes(story.comm->attributes, comm, made->attributes);
   if (copied.code != MPI_SUCCESS) {
@@ -64,7 +66,7 @@ int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, MPI_
 }
 
 int split(const Story& story, int color, int key, MPI_Comm* newcomm) {
-  const Inside inside(story.call, unset, unset);
+  const Inside inside(story.call, unset, unset, story.comm);
   objects::Comm* made = nullptr;
   const Outcome outcome = communicators::split(makers(), story.comm, color, key, made);
   return hand_out_comm(story, outcome, made, newcomm);
@@ -197,7 +199,7 @@ HEADWAY_ENTRY(MPI_Comm_create)(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm
   if (const int code = check_places(story, newcomm)) return code;
   objects::Group* members;
   if (const int code = take_members(story, group, members)) return code;
-  const Inside inside(story.call, unset, unset);
+  const Inside inside(story.call, unset, unset, story.comm);
   objects::Comm* made = nullptr;
   const Outcome outcome = communicators::create(makers(), story.comm, members, made);
   return hand_out_comm(story, outcome, made, newcomm);
@@ -210,7 +212,7 @@ HEADWAY_ENTRY(MPI_Comm_create_group)(MPI_Comm comm, MPI_Group group, int tag, MP
   objects::Group* members;
   if (const int code = take_members(story, group, members)) return code;
   if (tag < 0) return raise(story, MPI_ERR_TAG, "the tag is negative");
-  const Inside inside(story.call, unset, tag);
+  const Inside inside(story.call);  // not of all ranks of the communicator
   objects::Comm* made = nullptr;
   const Outcome outcome = communicators::create_group(makers(), story.comm, members, tag, made);
   return hand_out_comm(story, outcome, made, newcomm);
@@ -225,7 +227,7 @@ HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
   if (story.comm != registry().world && story.comm != registry().self) {
     // Waits until what is pending on it is complete, and only for that: requests that are inactive,
     // or complete and not waited for, and operations on other communicators do not hold it up.
-    const Inside inside(story.call, unset, unset);
+    const Inside inside(story.call, unset, unset, story.comm);
     const objects::Comm* waited = story.comm;
     waiting::Waiter& waiter = process().waiter();
     waiter.engine.handoff.enter();

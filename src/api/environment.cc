@@ -29,7 +29,7 @@ int start(const char* call, int required, int* provided) {
   if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE) {
     required = required < MPI_THREAD_SINGLE ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE;
   }
-  const Inside inside(call, unset, unset);
+  const Inside inside(call);
   if (self.open_world(required) != Outcome::ok) cannot_start(call);
   if (required == MPI_THREAD_MULTIPLE) self.expect_threads();
   complete_info_env();
@@ -75,7 +75,7 @@ HEADWAY_ENTRY(MPI_Finalize)() {
   const Callback left =
       delete_attributes(registry().self->attributes, MPI_COMM_SELF, /*regardless=*/true);
   if (left.code != MPI_SUCCESS) raise({.call = "MPI_Finalize", .comm = registry().self}, left);
-  const Inside inside("MPI_Finalize", unset, unset);
+  const Inside inside("MPI_Finalize");
   if (process().is_running() && process().engine().guard.any_closed()) await_all_open();
   p2p::finish_buffers(process().waiter());
   process().close_world();

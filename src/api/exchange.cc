@@ -34,7 +34,7 @@ int check(Story& out, Story& in, const Half& send, const Half& receive, MPI_Comm
 int exchange(const Story& out, const Story& in, const protocols::UserMemory& memory, void* buffer,
              MPI_Status* status) {
   waiting::Waiter& waiter = process().waiter();
-  const Inside inside(in.call, in.peer, in.tag);
+  const Inside inside(in.call, in.peer, in.tag, in.comm);
   p2p::Status got;
   Outcome outcome;
   if (in.peer == MPI_PROC_NULL) {

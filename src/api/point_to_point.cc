@@ -39,17 +39,18 @@ int send(const char* call, const void* buf, int64_t count, MPI_Datatype datatype
   Story story{.call = call};
   if (const int code = check_send(story, buf, count, datatype, dest, tag, comm)) return code;
   if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
-  const Inside inside(call, dest, tag);
+  const p2p::Address to = destination_of(story);  // first: nothing is kept in registers beyond it
+  const Inside inside(call, dest, tag, to.comm);
   Outcome outcome;
   if constexpr (M == Mode::buffered) {
-    outcome = p2p::send_buffered(process().waiter(), memory_of(story, buf), destination_of(story));
+    outcome = p2p::send_buffered(process().waiter(), memory_of(story, buf), to);
     if (outcome == Outcome::bad_argument) {
       return raise(story, MPI_ERR_BUFFER, "the attached buffer has no room for this message",
                    "attach a larger buffer (message + MPI_BSEND_OVERHEAD each), or pass "
                    "MPI_BUFFER_AUTOMATIC to MPI_Buffer_attach");
     }
   } else {
-    outcome = p2p::send(process().waiter(), memory_of(story, buf), destination_of(story), M);
+    outcome = p2p::send(process().waiter(), memory_of(story, buf), to, M);
   }
   return outcome == Outcome::ok ? MPI_SUCCESS : raise(story, outcome);
 }
@@ -101,11 +102,12 @@ int receive(const char* call, void* buf, int64_t count, MPI_Datatype datatype, i
     set_empty(status, MPI_PROC_NULL);
     return MPI_SUCCESS;
   }
-  const Inside inside(call, source, tag);
+  objects::Comm* const on = story.comm;  // read once, before that
+  const Inside inside(call, source, tag, on);
   p2p::Status got;
-  const bool unmatched = status == MPI_STATUS_IGNORE && errors_abort(story.comm);
+  const bool unmatched = status == MPI_STATUS_IGNORE && errors_abort(on);
   const Outcome outcome =
-      p2p::receive(process().waiter(), memory_of(story, buf), source_of(story), unmatched, got);
+      p2p::receive(process().waiter(), memory_of(story, buf), source_of(story, on), unmatched, got);
   set_status(status, got);
   return outcome == Outcome::ok ? MPI_SUCCESS : raise_for(story, got, outcome);
 }

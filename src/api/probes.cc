@@ -1,4 +1,6 @@
 // Probes and matched receives: MPI 5.0, section 3.8.
+#include <optional>
+
 #include "api/detail/message.h"
 #include "api/detail/requests.h"
 
@@ -31,8 +33,10 @@ int probe(const char* call, int source, int tag, MPI_Comm comm, bool wait, int* 
   p2p::Status got{.source = MPI_PROC_NULL, .tag = MPI_ANY_TAG};
   bool found = true;
   if (source != MPI_PROC_NULL) {
-    const Inside inside(call, source, tag);
+    std::optional<Inside> inside;
+    if (wait) inside.emplace(call, source, tag, story.comm);
     found = p2p::probe(process().waiter(), source_of(story), wait, got);
+    if (!found) note_poll(call, source, tag);
   }
   if (found) set_status(status, got);
   if (flag) *flag = found;
@@ -49,9 +53,11 @@ int matched_probe(const char* call, int source, int tag, MPI_Comm comm, bool wai
     set_empty(status, MPI_PROC_NULL);
     return MPI_SUCCESS;
   }
-  const Inside inside(call, source, tag);
+  std::optional<Inside> inside;
+  if (wait) inside.emplace(call, source, tag, story.comm);
   p2p::Status got;
   protocols::Arrived* found = p2p::matched_probe(process().waiter(), source_of(story), wait, got);
+  if (!found) note_poll(call, source, tag);
   if (flag) *flag = found != nullptr;
   *message = found ? handle_of_message(found) : MPI_MESSAGE_NULL;
   if (found) set_status(status, got);
@@ -88,7 +94,7 @@ int mrecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, MPI
     set_empty(status, MPI_PROC_NULL);
     return MPI_SUCCESS;
   }
-  const Inside inside(call, story.peer, story.tag);
+  const Inside inside(call, story.peer, story.tag, story.comm);
   p2p::Status got;
   const Outcome outcome =
       p2p::matched_receive(process().waiter(), memory_of(story, buf), message, got);

@@ -147,7 +147,11 @@ Request* active_at(const MPI_Request* requests, int i) {
   return request && is_active(request) ? request : nullptr;
 }
 
-void glance() {
+// One look, for a call that has found nothing so far. `request`: what it asks for, or null.
+void glance(const char* call, const Request* request = nullptr) {
+  const bool sends = request && request->kind == RequestKind::send;
+  note_poll(call, request ? sends ? request->status_source : request->key.source : unset,
+            request ? request->key.tag : unset);
   progress::Handoff& handoff = process().engine().handoff;
   handoff.enter();
   process().waiter().test();
@@ -359,7 +363,7 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
   if (!is_done(request)) {
     const bool sends = request->kind == RequestKind::send;
     const Inside inside("MPI_Wait", sends ? request->status_source : request->key.source,
-                        request->key.tag);
+                        request->key.tag, static_cast<const objects::Comm*>(request->communicator));
     engine().handoff.enter();
     process().waiter().receive(request, status == MPI_STATUS_IGNORE && errors_abort_for(request));
     engine().handoff.leave();
@@ -376,7 +380,7 @@ HEADWAY_ENTRY(MPI_Test)(MPI_Request* handle, int* flag, MPI_Status* status) {
     if (code == MPI_SUCCESS) set_empty(status);
     return code;
   }
-  if (!is_done(request)) glance();
+  if (!is_done(request)) glance("MPI_Test", request);
   *flag = is_done(request);
   return *flag ? finish("MPI_Test", request, handle, status) : MPI_SUCCESS;
 }
@@ -384,7 +388,7 @@ HEADWAY_ENTRY(MPI_Test)(MPI_Request* handle, int* flag, MPI_Status* status) {
 HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuses) {
   note_site();
   if (const int code = check_list("MPI_Waitall", count, requests)) return code;
-  const Inside inside("MPI_Waitall", unset, unset);
+  const Inside inside("MPI_Waitall");
   // One wait for all: between two waits this rank would look as if it had left MPI.
   int next = 0, unready = 0;
   waiting::Patience patience(engine(), statuses == MPI_STATUSES_IGNORE);
@@ -412,7 +416,7 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
 
 HEADWAY_ENTRY(MPI_Testall)(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   if (const int code = check_list("MPI_Testall", count, requests)) return code;
-  if (!all_done(count, requests)) glance();
+  if (!all_done(count, requests)) glance("MPI_Testall");
   *flag = all_done(count, requests);
   return *flag ? retire_all("MPI_Testall", count, requests, statuses) : MPI_SUCCESS;
 }
@@ -427,7 +431,7 @@ HEADWAY_ENTRY(MPI_Waitany)(int count, MPI_Request* requests, int* index, MPI_Sta
   }
   int found = first_done(count, requests);
   if (found < 0) {
-    const Inside inside("MPI_Waitany", unset, unset);
+    const Inside inside("MPI_Waitany");
     wait_until(
         count, requests,
         [&] {
@@ -451,7 +455,7 @@ HEADWAY_ENTRY(MPI_Testany)(int count, MPI_Request* requests, int* index, int* fl
   }
   int found = first_done(count, requests);
   if (found < 0) {
-    glance();
+    glance("MPI_Testany");
     found = first_done(count, requests);
   }
   *flag = found >= 0;
@@ -469,7 +473,7 @@ HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, i
     return MPI_SUCCESS;
   }
   if (first_done(incount, requests) < 0) {
-    const Inside inside("MPI_Waitsome", unset, unset);
+    const Inside inside("MPI_Waitsome");
     wait_until(
         incount, requests,
         [&] { return first_done(incount, requests) >= 0 || release_first(incount, requests); },
@@ -485,7 +489,7 @@ HEADWAY_ENTRY(MPI_Testsome)(int incount, MPI_Request* requests, int* outcount, i
     *outcount = MPI_UNDEFINED;
     return MPI_SUCCESS;
   }
-  if (first_done(incount, requests) < 0) glance();
+  if (first_done(incount, requests) < 0) glance("MPI_Testsome");
   return retire_some("MPI_Testsome", incount, requests, outcount, indices, statuses);
 }
 
@@ -546,7 +550,7 @@ HEADWAY_ENTRY(MPI_Request_get_status)(MPI_Request handle, int* flag, MPI_Status*
     if (code == MPI_SUCCESS) set_empty(status);
     return code;
   }
-  if (!is_done(request)) glance();
+  if (!is_done(request)) glance("MPI_Request_get_status", request);
   *flag = is_done(request);
   if (*flag && is_generalized(request)) return show(request, status);
   if (*flag) (void)show(request, status);
@@ -556,7 +560,7 @@ HEADWAY_ENTRY(MPI_Request_get_status)(MPI_Request handle, int* flag, MPI_Status*
 HEADWAY_ENTRY(MPI_Request_get_status_all)(int count, const MPI_Request* requests, int* flag,
                               MPI_Status* statuses) {
   if (const int code = check_list("MPI_Request_get_status_all", count, requests)) return code;
-  if (!all_done(count, requests)) glance();
+  if (!all_done(count, requests)) glance("MPI_Request_get_status_all");
   *flag = all_done(count, requests);
   for (int i = 0; *flag && statuses != MPI_STATUSES_IGNORE && i < count; ++i) {
     Request* request = active_at(requests, i);
@@ -575,7 +579,7 @@ HEADWAY_ENTRY(MPI_Request_get_status_any)(int count, const MPI_Request* requests
   *flag = 1;
   set_empty(status);
   if (!any_active(count, requests)) return MPI_SUCCESS;
-  if (first_done(count, requests) < 0) glance();
+  if (first_done(count, requests) < 0) glance("MPI_Request_get_status_any");
   const int found = first_done(count, requests);
   *flag = found >= 0;
   if (found < 0) return MPI_SUCCESS;
@@ -591,7 +595,7 @@ HEADWAY_ENTRY(MPI_Request_get_status_some)(int incount, const MPI_Request* reque
     *outcount = MPI_UNDEFINED;
     return MPI_SUCCESS;
   }
-  if (first_done(incount, requests) < 0) glance();
+  if (first_done(incount, requests) < 0) glance("MPI_Request_get_status_some");
   int n = 0;
   for (int i = 0; i < incount; ++i) {
     Request* request = active_at(requests, i);

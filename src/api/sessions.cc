@@ -105,7 +105,7 @@ HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Se
     objects::release(made);
     return not_running(story.call);
   }
-  const Inside inside(story.call, unset, unset);
+  const Inside inside(story.call);
   if (process().open_session(level) != Outcome::ok) {
     objects::release(made);
     if (ends_job(*handler)) cannot_start(story.call);
@@ -134,7 +134,7 @@ HEADWAY_ENTRY(MPI_Session_finalize)(MPI_Session* session) {
     bool automatic;
     (void)p2p::detach_buffer(process().waiter(), &story.session->buffer, memory, size, automatic);
   }
-  const Inside inside(story.call, unset, unset);
+  const Inside inside(story.call);
   if (process().engine().guard.any_closed()) await_all_open();
   registry().sessions.remove(story.session->handle);
   process().close_session();
@@ -267,7 +267,7 @@ HEADWAY_ENTRY(MPI_Comm_create_from_group)(MPI_Group group, const char* stringtag
     return raise(story, MPI_ERR_GROUP, "this process is not in the group",
                  "the members of the group call this, and nobody else");
   }
-  const Inside inside(story.call, unset, unset);
+  const Inside inside(story.call);
   objects::Comm* made = nullptr;
   const Outcome outcome = communicators::create_from_group(
       {process().waiter(), registry(), [] { return process().new_context(); }}, members, stringtag,

@@ -48,7 +48,7 @@ int take_lengths(const Story& story, int dimensions, const int* lengths, const i
 int make_cart(const Story& story, int color, int key, int dimensions, const int* lengths,
               const int* periods, MPI_Comm* handle) {
   Grid* grid = color < 0 ? nullptr : Grid::make(dimensions, lengths, periods);
-  const Inside inside(story.call, unset, unset);
+  const Inside inside(story.call, unset, unset, story.comm);
   objects::Comm* made = nullptr;
   const Outcome outcome = communicators::split(makers(), story.comm, color, key, made);
   if (outcome != Outcome::ok) {

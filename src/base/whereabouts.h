@@ -1,7 +1,11 @@
-// Whereabouts: in which MPI call a rank is, and with whom. Thread: written by the thread that calls
-// MPI, read by the state dump, and by mpiexec out of the rank's memory when a job is ended (so its
-// layout is what `whereabouts_layout` says, and no text of it may move or change). Owner: runtime.
-// Invariant: `call` is null outside MPI, or one of the library's own constant names.
+// Whereabouts: in which MPI call a rank is, with whom, and what shows that it gets on. Thread:
+// written by the thread that calls MPI (in a wait: by the one that waits), read by the state dump,
+// and by mpiexec out of the rank's memory when a job is ended (so its layout is what
+// `whereabouts_layout` says, and no text of it may move or change). Owner: runtime.
+// Invariants: `call` is null outside MPI, or one of the library's own constant names; it is written
+// last, by a release store that pairs with the launcher's readings, which copy this memory one
+// after the other. A call that need not wait counts nothing here: its messages do
+// (Landmarks::signs).
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -11,28 +15,69 @@
 namespace headway::base {
 
 inline constexpr int nobody = INT32_MIN;  // a call on many requests, or a collective
+inline constexpr size_t most_signs = 16;
+
+// Where in the rank's memory the launcher finds what it compares: addresses, and offsets in
+// objects. Written once, before the rank tells its place.
+struct Landmarks {
+  uint64_t signs[most_signs] = {};  // counters: as long as none changes, no message moves
+  uint64_t frames_out = 0;          // counters of what left by TCP and came by it; 0: none
+  uint64_t frames_in = 0;
+  uint64_t connecting = 0;  // of what is not 0 as long as a connection is being made; 0: none
+  uint64_t everyone = 0;    // the address of the pointer to the communicator of all ranks
+  uint64_t comm_slabs = 0;  // the table of the others: addresses of `comm_slab_size` slots each
+  uint64_t comm_slots = 0;  // address of the 32-bit number of slots that there are
+  uint32_t comm_slab_size = 0, slot_size = 0, slot_handle = 0, slot_object = 0;
+  // In a communicator: 64-bit context, pointer to the group, 32-bit count of collectives, name.
+  uint32_t context = 0, group = 0, collectives = 0, name = 0;
+  // In a group: 32-bit size, pointer to the 32-bit ranks in the job.
+  uint32_t size = 0, members = 0;
+};
 
 // The one list of members. `Cell` is what each lies in.
 template <template <class> class Cell>
 struct WhereaboutsOf {
   Cell<const char*> call{nullptr};
   Cell<int> peer{nobody};
-  Cell<int> tag{nobody};
+  Cell<int> tag{nobody};            // of a collective: its root
+  Cell<const void*> comm{nullptr};  // that the call is on
+  // Of a thread that waits: waits that have ended, looks at everything that found nothing, how
+  // often such looks began anew since something had moved, the rank in the job that it needs, its
+  // id while it sleeps.
+  Cell<uint64_t> waits{0};
+  Cell<uint64_t> vain{0};
+  Cell<uint64_t> moves{0};
+  Cell<int> awaited{nobody};
+  Cell<int> asleep{0};
+  // Of calls that only look (MPI_Test, MPI_Iprobe): the last that found nothing, and how many.
+  Cell<const char*> poll{nullptr};
+  Cell<int> poll_peer{nobody};
+  Cell<int> poll_tag{nobody};
+  Cell<uint64_t> polls{0};
+  Cell<int> many_threads{0};  // several threads may be in calls at once (MPI_THREAD_MULTIPLE)
+  Cell<int> reserved{0};
+  Cell<const Landmarks*> landmarks{nullptr};
 };
 using Whereabouts = WhereaboutsOf<std::atomic>;  // a rank's own
-// The same bytes, read out of another process: `call` points into that one's memory.
+// The same bytes, read out of another process: the pointers point into that one's memory.
 using WhereaboutsCopy = WhereaboutsOf<std::type_identity_t>;
 
 template <class T>
 inline constexpr bool lies_as_in_atomic =
     sizeof(std::atomic<T>) == sizeof(T) && alignof(std::atomic<T>) == alignof(T);
 // With equal cells every member has the same offset in both.
-static_assert(lies_as_in_atomic<const char*> && lies_as_in_atomic<int>);
-static_assert(std::is_standard_layout_v<Whereabouts> && sizeof(Whereabouts) == 16);
+static_assert(lies_as_in_atomic<const char*> && lies_as_in_atomic<int> &&
+              lies_as_in_atomic<uint64_t>);
+static_assert(std::is_standard_layout_v<Whereabouts> && sizeof(Whereabouts) == 96);
+
+// One change by the only writer: a load and a store.
+inline void count(std::atomic<uint64_t>& counter) {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 // What a rank puts for its launcher under the key "headway-where-RANK": this, and the address of
 // its Whereabouts in hexadecimal.
 inline constexpr char whereabouts_key[] = "headway-where-";
-inline constexpr char whereabouts_layout[] = "1:";
+inline constexpr char whereabouts_layout[] = "2:";
 
 }  // namespace headway::base

@@ -72,4 +72,13 @@ void HandleTable::remove(uintptr_t handle) {
   --count_;
 }
 
+void HandleTable::locate(base::Landmarks& marks) const {
+  marks.comm_slabs = uint64_t(reinterpret_cast<uintptr_t>(slabs_));
+  marks.comm_slots = uint64_t(reinterpret_cast<uintptr_t>(&made_));
+  marks.comm_slab_size = slab_size;
+  marks.slot_size = sizeof(Slot);
+  marks.slot_handle = offsetof(Slot, handle);
+  marks.slot_object = offsetof(Slot, object);
+}
+
 }  // namespace headway::objects

@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "base/spin_lock.h"
+#include "base/whereabouts.h"
 
 namespace headway::objects {
 
@@ -82,6 +83,8 @@ class HandleTable {
     }
   }
   uint32_t count() const { return count_; }
+  // Where the table lies, for a reader in another process (base/whereabouts.h).
+  void locate(base::Landmarks& marks) const;
 
  private:
   static constexpr uint32_t slab_shift = 8;

@@ -16,6 +16,7 @@
 #include "collectives/schedule.h"
 #include "runtime/counters.h"
 #include "runtime/host_ring.h"
+#include "runtime/landmarks.h"
 #include "runtime/leftovers.h"
 #include "runtime/locked.h"
 #include "runtime/neighbours.h"
@@ -133,13 +134,17 @@ Outcome Process::init() {
   const bool crowded = machine_ranks_ > machine_cores_ || double(beside_) > quota;
   engine_->crowded = crowded;
   engine_->reach.ask_schedules(collectives::Schedule::reach);
-  waiter_ = new (waiter_memory) waiting::Waiter(*engine_, {.crowded = crowded,
-                                                           .spin_ns = settings.spin_us * 1000,
-                                                           .yield_ns = yield_us(crowded) * 1000});
+  waiter_ = new (waiter_memory) waiting::Waiter(*engine_,
+                                                {.crowded = crowded,
+                                                 .spin_ns = settings.spin_us * 1000,
+                                                 .yield_ns = yield_us(crowded) * 1000},
+                                                whereabouts);
   if (const Outcome made = make_world(); made != Outcome::ok) return made;
   if (atexit(at_exit) != 0) return fail(Outcome::no_memory, "no memory at the start");
   base::on_fork(before_fork, after_fork_in_child);
   base::on_dump_signal(dump_state);
+  note_landmarks(landmarks, *engine_, registry);
+  whereabouts.landmarks.store(&landmarks, std::memory_order_release);  // the launcher reads them
   state.store(State::running, std::memory_order_release);
   if (settings.verbose >= 1) {
     base::Text<512> line;
@@ -165,6 +170,8 @@ uint64_t Process::yield_us(bool crowded) const {
 
 void Process::expect_threads() {
   const uint32_t share = machine_cores_ / machine_ranks_;
+  // One thread's call may hide another's.
+  whereabouts.many_threads.store(1, std::memory_order_relaxed);
   engine_->handoff.enter();
   waiter_->expect_threads(share > 0 ? share : 1);
   engine_->handoff.leave();

@@ -66,6 +66,7 @@ class Process {
   bootstrap::Bootstrap bootstrap;
   objects::Registry registry;
   base::Whereabouts whereabouts;
+  base::Landmarks landmarks;
 
  private:
   Outcome open(int level);

@@ -1,6 +1,7 @@
 #include "waiting/waiter.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "waiting/patience.h"
@@ -112,8 +113,16 @@ bool Waiter::many_threads_test(uint64_t now) {
   return testers_now_ > threads_most_ || testers_before_ > threads_most_;
 }
 
-bool Waiter::idle(Turn& turn, protocols::Peer*) {
+// `turn.idle` is 0 in the first vain look of a wait, and after something has moved.
+void Waiter::note_vain(const Turn& turn, const protocols::Peer* hint) {
+  if (turn.idle == 0) base::count(where_.moves);
+  base::count(where_.vain);
+  where_.awaited.store(hint ? int(hint->rank) : base::nobody, std::memory_order_relaxed);
+}
+
+bool Waiter::idle(Turn& turn, protocols::Peer* hint) {
   progress::Handoff& handoff = engine.handoff;
+  note_vain(turn, hint);
   if (handoff.run_user_calls()) return true;
   if (!turn.polling) {
     if (handoff.is_polled()) return handoff.park();
@@ -145,7 +154,10 @@ void Waiter::rest(Turn& turn) {
   const bool naps = naps_ > 0 || before < nap_until_;
   if (naps || before - turn.since > policy_.yield_ns) {
     if (naps_ > 0) --naps_;
+    // Whoever finds this thread asleep knows that nothing has come for it.
+    where_.asleep.store(gettid(), std::memory_order_relaxed);
     engine.handoff.sleep(*turn.sleep_ms);
+    where_.asleep.store(0, std::memory_order_relaxed);
     return;
   }
   sched_yield();

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/whereabouts.h"
 #include "protocols/engine.h"
 
 namespace headway::waiting {
@@ -19,8 +20,9 @@ struct Policy {
 
 class Waiter {
  public:
-  Waiter(protocols::Engine& engine, const Policy& policy)
-      : engine(engine), policy_(policy), shares_(policy.crowded) {}
+  // `where`: what the launcher is told of waits.
+  Waiter(protocols::Engine& engine, const Policy& policy, base::Whereabouts& where)
+      : engine(engine), policy_(policy), where_(where), shares_(policy.crowded) {}
 
   // Waits until done() is true. `hint`: the peer whose message is awaited, or null; it may change
   // while this waits, and so may the longest time that it sleeps without a look.
@@ -102,17 +104,20 @@ class Waiter {
     }
   }
   void end(Turn& turn) {
+    base::count(where_.waits);
     if (turn.polling) engine.handoff.set_poller(false);
     engine.handoff.driver = progress::Driver::passing;
   }
   // False: it parked until the time was up, and nobody woke it.
   bool idle(Turn& turn, protocols::Peer* hint);
   void rest(Turn& turn);
+  void note_vain(const Turn& turn, const protocols::Peer* hint);
   void judge_yield(uint64_t before, uint64_t after);
   void test_in_vain();
   bool many_threads_test(uint64_t now);
 
   Policy policy_;
+  base::Whereabouts& where_;
   bool shares_;                // tests may have to yield
   uint32_t threads_most_ = 0;  // 0: threads that test are not counted
   // Looks in vain, one soon after the other: since when, and the last one.

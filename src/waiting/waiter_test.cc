@@ -41,7 +41,7 @@ struct Rank {
     engine.node.join(0, engine.handoff.bell());
     const uint32_t own = 0;
     engine.use_node(&own, 1);
-    waiter = std::make_unique<Waiter>(engine, policy);
+    waiter = std::make_unique<Waiter>(engine, policy, where);
   }
   ~Rank() {
     engine.handoff.stop();
@@ -70,6 +70,7 @@ struct Rank {
   }
 
   Engine engine;
+  base::Whereabouts where;
   std::unique_ptr<Waiter> waiter;
 };
 

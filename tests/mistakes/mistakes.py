@@ -42,6 +42,7 @@ def steady(text: str, folder: str) -> str:
     text = re.sub(rf"\b{re.escape(host)}\b", "laptop", text)
     text = re.sub(r"process \d+ on", "process 4711 on", text)
     text = re.sub(r"for \d+\.\d s\.", "for 0.5 s.", text)
+    text = re.sub(r"\d+ times in this time", "1000000 times in this time", text)
     text = re.sub(r"\b(core dumped)", r"\1", text).replace(", core dumped", "")
     # A rank that ends says its line through mpiexec, which may tell of the end before it.
     lines = text.splitlines(keepends=True)

@@ -189,7 +189,23 @@ SECTIONS = (
                 options=("--timeout", "2")),
         Mistake("skipped_collective", "A collective in a branch that only some ranks take", "",
                 ("rank 0 is in MPI_Barrier, rank 1 is in MPI_Finalize, and nothing .*Likely cause: "
-                 "rank 1 is done.*Likely remedy: ",), 124, options=("--timeout", "2")),
+                 r"rank 0 is in MPI_Barrier \(number 1 on MPI_COMM_WORLD\), which rank 1 has not come to"
+                 ".*rank 1 is done.*Likely remedy: ",), 124, options=("--timeout", "2")),
+        Mistake("crossed_collectives", "Collectives in another order on another rank",
+                "Each rank's calls on a communicator are counted, and those of one number belong "
+                "together.",
+                ("Likely cause: as collective number 1 on MPI_COMM_WORLD rank 0 has called MPI_Reduce, "
+                 "and rank 1 MPI_Bcast: different collectives.*Likely remedy: ",), 124,
+                options=("--timeout", "2")),
+        Mistake("crossed_tags", "Another tag on the other side", "",
+                ("Likely cause: rank 0 sends to rank 1 with tag 3, and rank 1 receives from it with tag "
+                 "4.*Likely remedy: ",), 124, options=("--timeout", "2")),
+        Mistake("tests_in_vain", "A loop of MPI_Test that never ends",
+                "A rank that asks again and again does not stand; so what is said is no more than "
+                "what was seen.",
+                (r"The others may be waiting for rank 1, which has called MPI_Test \(peer 0, tag 4\) "
+                 r"\d+ times in this time, in vain\. Likely remedy: ",), 124,
+                options=("--timeout", "2")),
     )),
     Section("Ranks that die", (
         Mistake("dead_rank", "A rank is killed while others send to it",

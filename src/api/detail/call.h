@@ -27,6 +27,10 @@ struct Story {
   int64_t count = INT64_MIN;
   const datatypes::Type* type = nullptr;
   bool receives = false;
+  // Of a collective that has one. All that is zero at first is cleared in one.
+  bool has_root = false;
+  int root = 0;
+  int root_or_unset() const { return has_root ? root : unset; }
 };
 
 template <class Handle>
@@ -85,19 +89,32 @@ inline objects::Registry& registry() { return runtime::process().registry; }
   base::call_site = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
 }
 
-// Notes for the state dump which call this rank is in.
+// Notes for the state dump and the launcher which call this rank is in.
 class Inside {
  public:
-  Inside(const char* call, int peer, int tag) {
+  Inside(const char* call, int peer, int tag, const objects::Comm* comm) {
     base::Whereabouts& where = process().whereabouts;
-    where.peer.store(peer, std::memory_order_relaxed);
-    where.tag.store(tag, std::memory_order_relaxed);
-    where.call.store(call, std::memory_order_relaxed);
+    // Each after what stands before it: pairs with the launcher's readings (base/whereabouts.h).
+    where.peer.store(peer, std::memory_order_release);
+    where.tag.store(tag, std::memory_order_release);
+    where.comm.store(comm, std::memory_order_release);
+    where.call.store(call, std::memory_order_release);
   }
-  ~Inside() { process().whereabouts.call.store(nullptr, std::memory_order_relaxed); }
+  // A call on no communicator, or on several.
+  explicit Inside(const char* call) : Inside(call, unset, unset, nullptr) {}
+  ~Inside() { process().whereabouts.call.store(nullptr, std::memory_order_release); }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 };
+
+// Notes that a call which does not wait has found nothing.
+inline void note_poll(const char* call, int peer, int tag) {
+  base::Whereabouts& where = process().whereabouts;
+  where.poll_peer.store(peer, std::memory_order_relaxed);
+  where.poll_tag.store(tag, std::memory_order_relaxed);
+  where.poll.store(call, std::memory_order_relaxed);
+  base::count(where.polls);
+}
 
 [[gnu::cold, gnu::noinline]] int raise_no_comm(const Story& story, MPI_Comm handle);
 

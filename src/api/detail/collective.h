@@ -41,14 +41,16 @@ bool done_now(const Story& story, const Way& way, int& code, Now&& now) {
   if (way.end != Way::End::wait) return false;
   Outcome outcome = Outcome::ok;
   {
-    const Inside inside(story.call, unset, unset);
+    const Inside inside(story.call, unset, story.root_or_unset(), story.comm);
     if (!now(place_of(story), process().waiter(), outcome)) return false;
   }
   code = conclude(story, outcome);
   return true;
 }
 
-inline int check_root(const Story& story, int root) {
+inline int check_root(Story& story, int root) {
+  story.has_root = true;
+  story.root = root;
   if (root >= 0 && root < story.comm->size) [[likely]]
     return MPI_SUCCESS;
   base::Text<60> why;

@@ -74,10 +74,11 @@ inline constexpr char shared_buffers[] =
     "the send buffer and the receive buffer are the same memory, in whole or in part";
 inline constexpr char shared_cause[] = "the same variable was passed for both";
 
-inline p2p::Address source_of(const Story& story) {
+inline p2p::Address source_of(const Story& story, objects::Comm* comm) {
   static_assert(MPI_ANY_SOURCE == matching::any);
-  return {story.comm, story.peer, story.tag == MPI_ANY_TAG ? matching::any : story.tag};
+  return {comm, story.peer, story.tag == MPI_ANY_TAG ? matching::any : story.tag};
 }
+inline p2p::Address source_of(const Story& story) { return source_of(story, story.comm); }
 inline p2p::Address destination_of(const Story& story) {
   return {story.comm, story.peer, story.tag};
 }

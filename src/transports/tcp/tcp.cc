@@ -459,5 +459,6 @@ void Tcp::abandon() {
 }
 
 const Counters& Tcp::counters() const { return impl_->counters; }
+const void* Tcp::first_meeting() const { return &impl_->meetings; }
 
 }  // namespace headway::tcp

@@ -152,6 +152,9 @@ class Tcp {
   void abandon();
 
   const Counters& counters() const;
+  // Where the address of the first connection that is being made stands, 0: none is. Written under
+  // the engine; for readers in another process.
+  const void* first_meeting() const;
 
  private:
   struct Impl;

@@ -1,0 +1,99 @@
+#include "sentences.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "base/whereabouts.h"
+#include "say.h"
+
+namespace headway::launcher {
+namespace {
+
+bool is_one_of(const std::string& call, std::initializer_list<const char*> names) {
+  const std::string plain = plain_name(call);
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return plain == name; });
+}
+
+// `world`: its rank in the job, or -1.
+std::string with_peer(const std::string& call, const char* role, int peer, int tag, int world) {
+  std::string who = peer < 0 ? "any" : std::to_string(peer);
+  if (peer >= 0 && world >= 0 && world != peer) who += format(", rank %d of the job", world);
+  const std::string which = tag < 0 ? "any" : std::to_string(tag);
+  return format("%s (%s %s, tag %s)", call.c_str(), role, who.c_str(), which.c_str());
+}
+
+}  // namespace
+
+std::string plain_name(const std::string& call) {
+  return call.ends_with("_c") ? call.substr(0, call.size() - 2) : call;
+}
+bool sends(const Spot& spot) {
+  return is_one_of(spot.call, {"MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend"});
+}
+bool receives(const Spot& spot) {
+  return is_one_of(spot.call, {"MPI_Recv", "MPI_Mrecv", "MPI_Probe", "MPI_Mprobe"});
+}
+bool finalizes(const Spot& spot) {
+  return is_one_of(spot.call, {"MPI_Finalize", "MPI_Session_finalize"});
+}
+bool is_point_to_point(const Spot& spot) {
+  return sends(spot) || receives(spot) ||
+         is_one_of(spot.call, {"MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Wait", "MPI_Waitall"});
+}
+bool is_collective(const Spot& spot) {
+  return spot.context != 0 && spot.peer == base::nobody && !is_point_to_point(spot);
+}
+
+std::string numbers(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    parts.push_back(std::to_string(ranks[i]));
+    if (end - i > 1) parts.back() += (end - i > 2 ? "-" : " and ") + std::to_string(ranks[end - 1]);
+    i = end;
+  }
+  std::string text;
+  for (size_t i = 0; i < parts.size() && i < most_groups; ++i) text += (i ? ", " : "") + parts[i];
+  return parts.size() > most_groups ? text + ", ..." : text;
+}
+
+std::string rank_list(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + numbers(ranks);
+}
+
+std::string list_of(const std::vector<std::string>& parts) {
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i) text += i + 1 == parts.size() ? " and " : ", ";
+    text += parts[i];
+  }
+  return text;
+}
+
+std::string name_of(const Spot& spot) {
+  if (spot.peer == base::nobody) {
+    return spot.tag == base::nobody ? spot.call
+                                    : format("%s (root %d)", spot.call.c_str(), spot.tag);
+  }
+  return with_peer(spot.call,
+                   sends(spot)      ? "destination"
+                   : receives(spot) ? "source"
+                                    : "peer",
+                   spot.peer, spot.tag, spot.awaited);
+}
+
+std::string name_of_poll(const Spot& spot) {
+  if (spot.poll_peer == base::nobody) return spot.poll;
+  const bool probes = spot.poll.ends_with("probe");
+  return with_peer(spot.poll, probes ? "source" : "peer", spot.poll_peer, spot.poll_tag, -1);
+}
+
+std::string name_of(const SeenComm& comm) {
+  if (!comm.name.empty()) return comm.name;
+  std::vector<int> members = comm.members;
+  std::sort(members.begin(), members.end());
+  return "the communicator of " + rank_list(members) + " of MPI_COMM_WORLD";
+}
+
+}  // namespace headway::launcher

@@ -1,0 +1,55 @@
+#include "runtime/landmarks.h"
+
+#include <iterator>
+
+namespace headway::runtime {
+namespace {
+
+template <class T>
+uint64_t address_of(const T& object) {
+  return uint64_t(reinterpret_cast<uintptr_t>(&object));
+}
+
+}  // namespace
+
+// A launcher that finds all signs unchanged says that nothing has: so whatever moves data or
+// completes something must change one of them, in the rank that does it or in its peer. What
+// only looks, or says again that nothing is there, must not.
+void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
+                    const objects::Registry& registry) {
+  const protocols::EngineCounters& messages = engine.counters;
+  const base::Counter* signs[] = {
+      &messages.messages_sent,
+      &messages.messages_received,
+      &messages.bytes_received,
+      &messages.collectives,
+      &messages.unexpected,
+      &messages.helped,
+      &messages.sent_aside,
+      &messages.presend_bytes,
+      &engine.handoff.counters.thread_useful,
+      &engine.node.counters.pulled,
+      &engine.node.counters.pushed,
+      engine.uses_tcp ? &engine.tcp.counters().frames_in : nullptr,
+      engine.uses_tcp ? &engine.tcp.counters().frames_out : nullptr,
+  };
+  static_assert(std::size(signs) <= base::most_signs);
+  for (size_t i = 0; i < std::size(signs); ++i)
+    marks.signs[i] = signs[i] ? address_of(*signs[i]) : 0;
+  if (engine.uses_tcp) {
+    marks.frames_out = address_of(engine.tcp.counters().frames_out);
+    marks.frames_in = address_of(engine.tcp.counters().frames_in);
+    marks.connecting = uint64_t(reinterpret_cast<uintptr_t>(engine.tcp.first_meeting()));
+  }
+  marks.everyone = address_of(registry.everyone);
+  registry.comms.locate(marks);
+  using objects::Comm;
+  marks.context = offsetof(Comm, context);
+  marks.group = offsetof(Comm, group);
+  marks.collectives = offsetof(Comm, collective_count);
+  marks.name = offsetof(Comm, name);
+  marks.size = offsetof(objects::Group, size);
+  marks.members = offsetof(objects::Group, members);
+}
+
+}  // namespace headway::runtime
