@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Early release and prefetching under a sanitizer: builds the library and some programs with it, in a
-folder of its own below the build folder, and runs them with receives released at the match and before
-it, and with messages that travel before their sends."""
+"""Early release, prefetching and wrong arguments under a sanitizer: builds the library and some programs
+with it, in a folder of its own below the build folder, and runs them with receives released at the match
+and before it, and with messages that travel before their sends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def build(folder: pathlib.Path, sanitizers: str) -> None:
     configure = ["cmake", "-S", str(HERE.parent), "-B", str(folder), "-G", "Ninja",
                  "-DCMAKE_BUILD_TYPE=Debug", f"-DHEADWAY_SANITIZE={sanitizers}"]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    programs = [f"program_{name}" for name in RELEASE + FORCED]
+    programs = ["arguments", *(f"program_{name}" for name in RELEASE + FORCED)]
     subprocess.run(["cmake", "--build", str(folder), "-j", str(os.cpu_count() or 2), "--target",
                     "mpi_abi", "mpiexec", *programs], check=True)
 
@@ -36,6 +36,12 @@ def run(folder: pathlib.Path, programs: tuple[str, ...], *more: str) -> bool:
     return subprocess.run(command, check=False).returncode == 0
 
 
+def run_arguments(folder: pathlib.Path) -> bool:
+    """Calls with numbers at the ends of their types, whose sums and products may overflow."""
+    command = [sys.executable, str(HERE / "arguments" / "run.py"), "--build", str(folder), "--names", "0"]
+    return subprocess.run(command, check=False).returncode == 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="build folder")
@@ -43,7 +49,8 @@ def main() -> int:
     args = parser.parse_args()
     folder = args.build.resolve() / "sanitized" / args.sanitizers.replace(",", "-")
     build(folder, args.sanitizers)
-    right = run(folder, RELEASE)
+    right = run_arguments(folder)
+    right &= run(folder, RELEASE)
     right &= run(folder, FORCED, "--ranks", "2", "--ranks", "3", "--force", "released",
                  "--force", "foreseen")
     return 0 if right else 1

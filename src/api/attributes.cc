@@ -109,11 +109,12 @@ int take_keyval(const Story& story, int number, KeyvalKind kind, Keyval*& keyval
                      "never made");
 }
 
-int create_keyval(const char* call, KeyvalKind kind, void* copy, void* erase, int* keyval,
-                  void* extra_state) {
+// `name`: how the standard calls `keyval`.
+int create_keyval(const char* call, KeyvalKind kind, void* copy, void* erase, const char* name,
+                  int* keyval, void* extra_state) {
   const Story story{.call = call};
   if (!is_running()) return not_running(call);
-  if (const int code = check_places(story, keyval)) return code;
+  if (const int code = check_given(story, name, keyval)) return code;
   Keyval* made = objects::make_keyval(registry().keyvals, kind, copy, erase, extra_state);
   if (!made) return raise(story, Outcome::no_resource);
   *keyval = made->number;
@@ -122,10 +123,10 @@ int create_keyval(const char* call, KeyvalKind kind, void* copy, void* erase, in
 
 // Attributes that are left keep it. Freeing it once more meanwhile does no harm: each of several
 // delete callbacks may do so.
-int free_keyval(const char* call, KeyvalKind kind, int* keyval) {
+int free_keyval(const char* call, KeyvalKind kind, const char* name, int* keyval) {
   const Story story{.call = call};
   if (!is_running()) return not_running(call);
-  if (const int code = check_places(story, keyval)) return code;
+  if (const int code = check_given(story, name, keyval)) return code;
   Keyval* found;
   if (const int code = take_keyval(story, *keyval, kind, found)) return code;
   if (!found->freed.exchange(true, std::memory_order_relaxed)) objects::release(found);
@@ -202,7 +203,7 @@ std::atomic<int>* find_value(int keyval) {
 int get_of_comm(const char* call, MPI_Comm comm, int number, void* attribute_val, int* flag) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, static_cast<char*>(attribute_val), flag)) return code;
+  if (const int code = check_given(story, "attribute_val, flag", attribute_val, flag)) return code;
   if (std::atomic<int>* value = find_value(number)) {
     *flag = 1;
     *static_cast<void**>(attribute_val) = value;
@@ -271,12 +272,12 @@ template Callback delete_attributes(Attributes&, MPI_Datatype, bool);
 HEADWAY_ENTRY(MPI_Comm_create_keyval)(MPI_Comm_copy_attr_function* comm_copy_attr_fn,
                           MPI_Comm_delete_attr_function* comm_delete_attr_fn, int* comm_keyval,
                           void* extra_state) {
-  return create_keyval("MPI_Comm_create_keyval", KeyvalKind::comm,
-                       reinterpret_cast<void*>(comm_copy_attr_fn),
-                       reinterpret_cast<void*>(comm_delete_attr_fn), comm_keyval, extra_state);
+  return create_keyval(
+      "MPI_Comm_create_keyval", KeyvalKind::comm, reinterpret_cast<void*>(comm_copy_attr_fn),
+      reinterpret_cast<void*>(comm_delete_attr_fn), "comm_keyval", comm_keyval, extra_state);
 }
 HEADWAY_ENTRY(MPI_Comm_free_keyval)(int* comm_keyval) {
-  return free_keyval("MPI_Comm_free_keyval", KeyvalKind::comm, comm_keyval);
+  return free_keyval("MPI_Comm_free_keyval", KeyvalKind::comm, "comm_keyval", comm_keyval);
 }
 HEADWAY_ENTRY(MPI_Comm_set_attr)(MPI_Comm comm, int comm_keyval, void* attribute_val) {
   return set_on_comm("MPI_Comm_set_attr", comm, comm_keyval, attribute_val);
@@ -292,9 +293,11 @@ HEADWAY_ENTRY(MPI_Comm_delete_attr)(MPI_Comm comm, int comm_keyval) {
 HEADWAY_ENTRY(MPI_Keyval_create)(MPI_Copy_function* copy, MPI_Delete_function* erase, int* keyval,
                      void* extra_state) {
   return create_keyval("MPI_Keyval_create", KeyvalKind::comm, reinterpret_cast<void*>(copy),
-                       reinterpret_cast<void*>(erase), keyval, extra_state);
+                       reinterpret_cast<void*>(erase), "keyval", keyval, extra_state);
 }
-HEADWAY_ENTRY(MPI_Keyval_free)(int* keyval) { return free_keyval("MPI_Keyval_free", KeyvalKind::comm, keyval); }
+HEADWAY_ENTRY(MPI_Keyval_free)(int* keyval) {
+  return free_keyval("MPI_Keyval_free", KeyvalKind::comm, "keyval", keyval);
+}
 HEADWAY_ENTRY(MPI_Attr_put)(MPI_Comm comm, int keyval, void* attribute_val) {
   return set_on_comm("MPI_Attr_put", comm, keyval, attribute_val);
 }
@@ -308,12 +311,12 @@ HEADWAY_ENTRY(MPI_Attr_delete)(MPI_Comm comm, int keyval) {
 HEADWAY_ENTRY(MPI_Type_create_keyval)(MPI_Type_copy_attr_function* type_copy_attr_fn,
                           MPI_Type_delete_attr_function* type_delete_attr_fn, int* type_keyval,
                           void* extra_state) {
-  return create_keyval("MPI_Type_create_keyval", KeyvalKind::datatype,
-                       reinterpret_cast<void*>(type_copy_attr_fn),
-                       reinterpret_cast<void*>(type_delete_attr_fn), type_keyval, extra_state);
+  return create_keyval(
+      "MPI_Type_create_keyval", KeyvalKind::datatype, reinterpret_cast<void*>(type_copy_attr_fn),
+      reinterpret_cast<void*>(type_delete_attr_fn), "type_keyval", type_keyval, extra_state);
 }
 HEADWAY_ENTRY(MPI_Type_free_keyval)(int* type_keyval) {
-  return free_keyval("MPI_Type_free_keyval", KeyvalKind::datatype, type_keyval);
+  return free_keyval("MPI_Type_free_keyval", KeyvalKind::datatype, "type_keyval", type_keyval);
 }
 HEADWAY_ENTRY(MPI_Type_set_attr)(MPI_Datatype datatype, int type_keyval, void* attribute_val) {
   Story story{.call = "MPI_Type_set_attr"};
@@ -328,7 +331,7 @@ HEADWAY_ENTRY(MPI_Type_get_attr)(MPI_Datatype datatype, int type_keyval, void* a
   Story story{.call = "MPI_Type_get_attr"};
   datatypes::Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
-  if (const int code = check_places(story, static_cast<char*>(attribute_val), flag)) return code;
+  if (const int code = check_given(story, "attribute_val, flag", attribute_val, flag)) return code;
   Keyval* keyval;
   if (const int code = take_keyval(story, type_keyval, KeyvalKind::datatype, keyval)) return code;
   return get(registry().find_attributes(*type, value_of(datatype)), *keyval, attribute_val, flag);

@@ -3,6 +3,7 @@
 #include <climits>
 
 #include "api/detail/requests.h"
+#include "api/detail/results.h"
 #include "api/detail/sessions.h"
 #include "p2p/bsend.h"
 
@@ -43,6 +44,9 @@ int attach(const char* call, const Owner& owner, void* buffer, int64_t size) {
   if (const int code = take_place(story, owner, place)) return code;
   const bool automatic = buffer == MPI_BUFFER_AUTOMATIC;
   if (!automatic && size < 0) return raise(story, MPI_ERR_ARG, "the buffer's size is negative");
+  if (!automatic && size > int64_t(base::most_bytes)) {
+    return raise(story, MPI_ERR_ARG, "no memory is as large as the buffer's size");
+  }
   if (!automatic && !buffer && size > 0) {
     return raise(story, MPI_ERR_BUFFER, "the buffer is a null pointer",
                  "pass the memory's address, or MPI_BUFFER_AUTOMATIC");
@@ -55,11 +59,12 @@ int attach(const char* call, const Owner& owner, void* buffer, int64_t size) {
   return raise(story, MPI_ERR_BUFFER, "a buffer is attached already", "detach that one first");
 }
 
-int detach(const char* call, const Owner& owner, void* address, uint64_t& size) {
+int detach(const char* call, const Owner& owner, void* address, const void* place_of_size,
+           uint64_t& size) {
   Story story{.call = call};
   void** place;
   if (const int code = take_place(story, owner, place)) return code;
-  if (!address) return raise(story, MPI_ERR_ARG, "the place for the address is a null pointer");
+  if (const int code = check_given(story, "buffer_addr, size", address, place_of_size)) return code;
   const Inside inside(call);
   void* memory = nullptr;
   bool automatic = false;
@@ -75,25 +80,32 @@ int detach(const char* call, const Owner& owner, void* address, uint64_t& size) 
 
 int detach_int(const char* call, const Owner& owner, void* address, int* size) {
   uint64_t bytes = 0;
-  if (const int code = detach(call, owner, address, bytes)) return code;
+  if (const int code = detach(call, owner, address, size, bytes)) return code;
   *size = bytes > INT_MAX ? MPI_UNDEFINED : int(bytes);
   return MPI_SUCCESS;
 }
 
 int detach_count(const char* call, const Owner& owner, void* address, MPI_Count* size) {
   uint64_t bytes = 0;
-  if (const int code = detach(call, owner, address, bytes)) return code;
+  if (const int code = detach(call, owner, address, size, bytes)) return code;
   *size = MPI_Count(bytes);
   return MPI_SUCCESS;
 }
 
-// With `request`: the buffer is empty by the time that the request is handed out, so the request
+// The buffer is empty by the time that the request is handed out, so the request
 // is complete from the start.
-int flush(const char* call, const Owner& owner, MPI_Request* request) {
+int iflush(const char* call, const Owner& owner, MPI_Request* request) {
   Story story{.call = call};
   void** place;
   if (const int code = take_place(story, owner, place)) return code;
-  if (request) return hand_out(story, p2p::start_flush(process().waiter(), place), request);
+  if (const int code = check_given(story, "request", request)) return code;
+  return hand_out(story, p2p::start_flush(process().waiter(), place), request);
+}
+
+int flush(const char* call, const Owner& owner) {
+  Story story{.call = call};
+  void** place;
+  if (const int code = take_place(story, owner, place)) return code;
   const Inside inside(call);
   const Outcome outcome = p2p::flush_buffer(process().waiter(), place);
   return outcome == Outcome::ok ? MPI_SUCCESS : raise(story, outcome);
@@ -113,9 +125,9 @@ HEADWAY_ENTRY(MPI_Buffer_detach)(void* buffer_addr, int* size) {
 HEADWAY_ENTRY(MPI_Buffer_detach_c)(void* buffer_addr, MPI_Count* size) {
   return detach_count("MPI_Buffer_detach_c", of_process, buffer_addr, size);
 }
-HEADWAY_ENTRY(MPI_Buffer_flush)() { return flush("MPI_Buffer_flush", of_process, nullptr); }
+HEADWAY_ENTRY(MPI_Buffer_flush)() { return flush("MPI_Buffer_flush", of_process); }
 HEADWAY_ENTRY(MPI_Buffer_iflush)(MPI_Request* request) {
-  return flush("MPI_Buffer_iflush", of_process, request);
+  return iflush("MPI_Buffer_iflush", of_process, request);
 }
 
 HEADWAY_ENTRY(MPI_Comm_attach_buffer)(MPI_Comm comm, void* buffer, int size) {
@@ -130,11 +142,9 @@ HEADWAY_ENTRY(MPI_Comm_detach_buffer)(MPI_Comm comm, void* buffer_addr, int* siz
 HEADWAY_ENTRY(MPI_Comm_detach_buffer_c)(MPI_Comm comm, void* buffer_addr, MPI_Count* size) {
   return detach_count("MPI_Comm_detach_buffer_c", of(comm), buffer_addr, size);
 }
-HEADWAY_ENTRY(MPI_Comm_flush_buffer)(MPI_Comm comm) {
-  return flush("MPI_Comm_flush_buffer", of(comm), nullptr);
-}
+HEADWAY_ENTRY(MPI_Comm_flush_buffer)(MPI_Comm comm) { return flush("MPI_Comm_flush_buffer", of(comm)); }
 HEADWAY_ENTRY(MPI_Comm_iflush_buffer)(MPI_Comm comm, MPI_Request* request) {
-  return flush("MPI_Comm_iflush_buffer", of(comm), request);
+  return iflush("MPI_Comm_iflush_buffer", of(comm), request);
 }
 
 HEADWAY_ENTRY(MPI_Session_attach_buffer)(MPI_Session session, void* buffer, int size) {
@@ -150,8 +160,8 @@ HEADWAY_ENTRY(MPI_Session_detach_buffer_c)(MPI_Session session, void* buffer_add
   return detach_count("MPI_Session_detach_buffer_c", of(session), buffer_addr, size);
 }
 HEADWAY_ENTRY(MPI_Session_flush_buffer)(MPI_Session session) {
-  return flush("MPI_Session_flush_buffer", of(session), nullptr);
+  return flush("MPI_Session_flush_buffer", of(session));
 }
 HEADWAY_ENTRY(MPI_Session_iflush_buffer)(MPI_Session session, MPI_Request* request) {
-  return flush("MPI_Session_iflush_buffer", of(session), request);
+  return iflush("MPI_Session_iflush_buffer", of(session), request);
 }

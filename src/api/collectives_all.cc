@@ -34,7 +34,9 @@ int allgatherv(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dat
   collectives::Data in;
   collectives::Blocks out;
   if (const int code = take_own(story, sendbuf, sendcount, sendtype, in)) return code;
-  if (const int code = take_uneven(story, recvbuf, recvcounts, displs, recvtype, out)) return code;
+  if (const int code =
+          take_uneven(story, "recvcounts, displs", recvbuf, recvcounts, displs, recvtype, out))
+    return code;
   if (const int code = refuse_shared(story, Side(in), Side(out, story.comm->size))) return code;
   return launch(story, collectives::allgatherv(place_of(story), in, out), way);
 }
@@ -70,11 +72,13 @@ int alltoallv(const char* call, const void* sendbuf, const Count* sendcounts, co
   if (const int code = take_comm(story, comm)) return code;
   collectives::Blocks in, out;
   if (!is_in_place(sendbuf)) {
-    if (const int code = take_uneven(story, sendbuf, sendcounts, sdispls, sendtype, in)) {
+    if (const int code =
+            take_uneven(story, "sendcounts, sdispls", sendbuf, sendcounts, sdispls, sendtype, in)) {
       return code;
     }
   }
-  if (const int code = take_uneven(story, recvbuf, recvcounts, rdispls, recvtype, out)) {
+  if (const int code =
+          take_uneven(story, "recvcounts, rdispls", recvbuf, recvcounts, rdispls, recvtype, out)) {
     return code;
   }
   if (const int code =
@@ -88,22 +92,16 @@ using Types = base::Vec<const datatypes::Type*>;
 
 // Blocks with types of their own. The type of an empty block means nothing.
 template <class Count, class Place>
-int take_typed(Story& story, const void* buffer, const Count* counts, const Place* places,
-               const MPI_Datatype* datatypes, Types& types, collectives::Blocks& blocks) {
+int take_typed(Story& story, const char* names, const void* buffer, const Count* counts,
+               const Place* places, const MPI_Datatype* datatypes, Types& types,
+               collectives::Blocks& blocks) {
   if (const int code = refuse_in_place(story, buffer)) return code;
-  if (const int code = check_list(story, counts, "the list of counts is a null pointer")) {
-    return code;
-  }
-  if (const int code = check_list(story, places, "the list of displacements is a null pointer")) {
-    return code;
-  }
-  if (const int code = check_list(story, datatypes, "the list of datatypes is a null pointer")) {
-    return code;
-  }
+  if (const int code = check_given(story, names, counts, places, datatypes)) return code;
   for (int rank = 0; rank < story.comm->size; ++rank) {
     const datatypes::Type* type = nullptr;
     if (counts[rank] != 0) {
       if (const int code = take_data(story, buffer, counts[rank], datatypes[rank])) return code;
+      if (!base::leads_somewhere(places[rank], 1)) return raise_place(story, rank, places[rank]);
       type = story.type;
     }
     if (!types.push(type)) return raise(story, Outcome::no_memory);
@@ -122,13 +120,13 @@ int alltoallw(const char* call, const void* sendbuf, const Count* sendcounts, co
   Types send_types, receive_types;
   collectives::Blocks in, out;
   if (!is_in_place(sendbuf)) {
-    if (const int code =
-            take_typed(story, sendbuf, sendcounts, sdispls, sendtypes, send_types, in)) {
+    if (const int code = take_typed(story, "sendcounts, sdispls, sendtypes", sendbuf, sendcounts,
+                                    sdispls, sendtypes, send_types, in)) {
       return code;
     }
   }
-  if (const int code =
-          take_typed(story, recvbuf, recvcounts, rdispls, recvtypes, receive_types, out)) {
+  if (const int code = take_typed(story, "recvcounts, rdispls, recvtypes", recvbuf, recvcounts,
+                                  rdispls, recvtypes, receive_types, out)) {
     return code;
   }
   if (const int code =

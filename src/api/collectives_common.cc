@@ -47,12 +47,20 @@ void warn(const char* part, uint64_t length) {
 }
 
 int check_way(const Story& story, const Way& way) {
-  if (const int code = check_places(story, way.request)) return code;
+  if (const int code = check_given(story, "request", way.request)) return code;
   objects::Info* hints;
   return way.info == MPI_INFO_NULL ? MPI_SUCCESS : take_info(story, way.info, hints);
 }
 
 }  // namespace
+
+int raise_place(const Story& story, int rank, int64_t place) {
+  base::Text<160> why;
+  why << "the displacement " << place << " of rank " << rank << "'s block leads beyond any memory";
+  return raise(story, MPI_ERR_ARG, why.c_str(),
+               "displacements count in extents of the datatype, in MPI_Alltoallw in bytes",
+               "a displacement that was computed and has overflowed, or was never set");
+}
 
 const collectives::Forced& forced_algorithms() {
   if (wanted.state.load(std::memory_order_acquire) != 2) [[unlikely]]

@@ -52,7 +52,8 @@ int gatherv(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dataty
   collectives::Blocks out;
   if (const int code = take_one(story, is_root, sendbuf, sendcount, sendtype, in)) return code;
   if (is_root) {
-    if (const int code = take_uneven(story, recvbuf, recvcounts, displs, recvtype, out)) {
+    if (const int code =
+            take_uneven(story, "recvcounts, displs", recvbuf, recvcounts, displs, recvtype, out)) {
       return code;
     }
     if (const int code = refuse_shared(story, Side(in), Side(out, story.comm->size))) return code;
@@ -91,7 +92,8 @@ int scatterv(const char* call, const void* sendbuf, const Count* sendcounts, con
   collectives::Blocks in;
   collectives::Data out;
   if (is_root) {
-    if (const int code = take_uneven(story, sendbuf, sendcounts, displs, sendtype, in)) {
+    if (const int code =
+            take_uneven(story, "sendcounts, displs", sendbuf, sendcounts, displs, sendtype, in)) {
       return code;
     }
   }

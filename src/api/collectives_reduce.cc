@@ -30,12 +30,11 @@ int reduce_scatter(const char* call, const void* sendbuf, void* recvbuf, const C
                    MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, const Way& way) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_list(story, recvcounts, "the list of counts is a null pointer")) {
-    return code;
-  }
+  if (const int code = check_given(story, "recvcounts", recvcounts)) return code;
   int64_t count = 0;
   for (int rank = 0; rank < story.comm->size && count >= 0; ++rank) {
-    count = recvcounts[rank] < 0 ? -1 : count + recvcounts[rank];
+    const int64_t own = recvcounts[rank];
+    if (own < 0 || __builtin_add_overflow(count, own, &count)) count = own < 0 ? -1 : INT64_MAX;
   }
   collectives::Data in;
   collectives::Reduction reduction;
@@ -60,8 +59,12 @@ int reduce_scatter_block(const char* call, const void* sendbuf, void* recvbuf, i
   if (const int code = take_comm(story, comm)) return code;
   collectives::Data in;
   collectives::Reduction reduction;
-  if (const int code = take_contribution(story, sendbuf, recvbuf, recvcount * story.comm->size,
-                                         datatype, op, in, reduction)) {
+  int64_t count = 0;
+  if (__builtin_mul_overflow(recvcount, int64_t(story.comm->size), &count)) {
+    count = recvcount < 0 ? INT64_MIN : INT64_MAX;
+  }
+  if (const int code =
+          take_contribution(story, sendbuf, recvbuf, count, datatype, op, in, reduction)) {
     return code;
   }
   if (const int code = check_result(story, recvbuf, recvcount)) return code;

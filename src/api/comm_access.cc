@@ -10,7 +10,7 @@ using namespace headway::api;
 HEADWAY_ENTRY(MPI_Comm_rank)(MPI_Comm comm, int* rank) {
   Story story{.call = "MPI_Comm_rank"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, rank)) return code;
+  if (const int code = check_given(story, "rank", rank)) return code;
   *rank = story.comm->rank;
   return MPI_SUCCESS;
 }
@@ -18,7 +18,7 @@ HEADWAY_ENTRY(MPI_Comm_rank)(MPI_Comm comm, int* rank) {
 HEADWAY_ENTRY(MPI_Comm_size)(MPI_Comm comm, int* size) {
   Story story{.call = "MPI_Comm_size"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, size)) return code;
+  if (const int code = check_given(story, "size", size)) return code;
   *size = story.comm->size;
   return MPI_SUCCESS;
 }
@@ -28,7 +28,7 @@ HEADWAY_ENTRY(MPI_Comm_compare)(MPI_Comm comm1, MPI_Comm comm2, int* result) {
   if (const int code = take_comm(story, comm2)) return code;
   const objects::Comm* second = story.comm;
   if (const int code = take_comm(story, comm1)) return code;
-  if (const int code = check_places(story, result)) return code;
+  if (const int code = check_given(story, "result", result)) return code;
   if (story.comm == second) {
     *result = MPI_IDENT;
     return MPI_SUCCESS;
@@ -48,7 +48,7 @@ HEADWAY_ENTRY(MPI_Comm_set_name)(MPI_Comm comm, const char* comm_name) {
   static_assert(objects::max_object_name == MPI_MAX_OBJECT_NAME);
   Story story{.call = "MPI_Comm_set_name"};
   if (const int code = take_comm(story, comm)) return code;
-  if (!comm_name) return raise(story, MPI_ERR_ARG, "the name is a null pointer");
+  if (const int code = check_given(story, "comm_name", comm_name)) return code;
   char* name = story.comm->name;
   const size_t length = strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1);  // longer ones are cut
   memmove(name, comm_name, length);
@@ -63,7 +63,8 @@ HEADWAY_ENTRY(MPI_Comm_get_name)(MPI_Comm comm, char* comm_name, int* resultlen)
   if (!is_null) {
     if (const int code = take_comm(story, comm)) return code;
   }
-  if (const int code = check_places(story, comm_name, resultlen)) return code;
+  if (const int code = check_given(story, "comm_name, resultlen", comm_name, resultlen))
+    return code;
   strcpy(comm_name, is_null ? "MPI_COMM_NULL" : story.comm->name);
   *resultlen = int(strlen(comm_name));
   return MPI_SUCCESS;
@@ -72,7 +73,7 @@ HEADWAY_ENTRY(MPI_Comm_get_name)(MPI_Comm comm, char* comm_name, int* resultlen)
 HEADWAY_ENTRY(MPI_Comm_test_inter)(MPI_Comm comm, int* flag) {
   Story story{.call = "MPI_Comm_test_inter"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, flag)) return code;
+  if (const int code = check_given(story, "flag", flag)) return code;
   *flag = 0;
   return MPI_SUCCESS;
 }
@@ -104,7 +105,7 @@ HEADWAY_ENTRY(MPI_Comm_set_info)(MPI_Comm comm, MPI_Info info) {
 HEADWAY_ENTRY(MPI_Comm_get_info)(MPI_Comm comm, MPI_Info* info_used) {
   Story story{.call = "MPI_Comm_get_info"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, info_used)) return code;
+  if (const int code = check_given(story, "info_used", info_used)) return code;
   objects::Info* made = objects::Info::make();
   if (made && !objects::tell_hints(*story.comm, *made)) {
     made->release();
@@ -117,7 +118,7 @@ HEADWAY_ENTRY(MPI_Comm_get_info)(MPI_Comm comm, MPI_Info* info_used) {
 HEADWAY_ENTRY(MPI_Comm_get_parent)(MPI_Comm* parent) {
   const Story story{.call = "MPI_Comm_get_parent"};
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_places(story, parent)) return code;
+  if (const int code = check_given(story, "parent", parent)) return code;
   *parent = MPI_COMM_NULL;
   return MPI_SUCCESS;
 }

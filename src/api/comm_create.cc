@@ -34,10 +34,15 @@ void undo_dup(objects::Comm* made, protocols::Request* started) {
 }
 
 // Hints come from the call's info alone: since MPI 4.0 a duplicate does not inherit them.
-int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, MPI_Request* request) {
+// `waits`: without a request.
+int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, bool waits,
+        MPI_Request* request = nullptr) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, newcomm)) return code;
+  if (const int code = check_given(story, "newcomm", newcomm)) return code;
+  if (!waits) {
+    if (const int code = check_given(story, "request", request)) return code;
+  }
   objects::Info* hints = nullptr;
   if (given != MPI_INFO_NULL) {
     if (const int code = take_info(story, given, hints)) return code;
@@ -47,7 +52,7 @@ int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, MPI_
   protocols::Request* started = nullptr;
   {
     const Inside inside(call, unset, unset, story.comm);  // the copy callbacks are in their own
-    if (request) {
+    if (!waits) {
       started = communicators::start_dup(makers(), story.comm, made);
       if (!started) return raise(story, Outcome::no_memory);
     } else {
@@ -62,7 +67,7 @@ int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, MPI_
   }
   if (hints) use_hints(*made, *hints);
   *newcomm = handle_of<MPI_Comm>(made->handle);
-  return request ? hand_out(story, started, request) : MPI_SUCCESS;
+  return waits ? MPI_SUCCESS : hand_out(story, started, request);
 }
 
 int split(const Story& story, int color, int key, MPI_Comm* newcomm) {
@@ -97,7 +102,7 @@ void let_buffer_go(objects::Comm* comm) {
 
 int free_comm(const char* call, MPI_Comm* comm) {
   Story story{.call = call};
-  if (!comm) return raise_no_place(story);
+  if (const int code = check_given(story, "comm", comm)) return code;
   if (const int code = take_comm(story, *comm)) return code;
   if (story.comm == registry().world || story.comm == registry().self) {
     return raise(story, MPI_ERR_COMM, "a predefined communicator cannot be freed");
@@ -144,22 +149,22 @@ void end_comms(const objects::Session* session) {
 }  // namespace headway::api
 
 HEADWAY_ENTRY(MPI_Comm_dup)(MPI_Comm comm, MPI_Comm* newcomm) {
-  return dup("MPI_Comm_dup", comm, MPI_INFO_NULL, newcomm, nullptr);
+  return dup("MPI_Comm_dup", comm, MPI_INFO_NULL, newcomm, true);
 }
 HEADWAY_ENTRY(MPI_Comm_dup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
-  return dup("MPI_Comm_dup_with_info", comm, info, newcomm, nullptr);
+  return dup("MPI_Comm_dup_with_info", comm, info, newcomm, true);
 }
 HEADWAY_ENTRY(MPI_Comm_idup)(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-  return dup("MPI_Comm_idup", comm, MPI_INFO_NULL, newcomm, request);
+  return dup("MPI_Comm_idup", comm, MPI_INFO_NULL, newcomm, false, request);
 }
 HEADWAY_ENTRY(MPI_Comm_idup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
-  return dup("MPI_Comm_idup_with_info", comm, info, newcomm, request);
+  return dup("MPI_Comm_idup_with_info", comm, info, newcomm, false, request);
 }
 
 HEADWAY_ENTRY(MPI_Comm_split)(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_split"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, newcomm)) return code;
+  if (const int code = check_given(story, "newcomm", newcomm)) return code;
   if (color < 0 && color != MPI_UNDEFINED) {
     return raise(story, MPI_ERR_ARG, "the color is negative",
                  "colors are 0 or more; MPI_UNDEFINED stays out of all groups");
@@ -170,7 +175,7 @@ HEADWAY_ENTRY(MPI_Comm_split)(MPI_Comm comm, int color, int key, MPI_Comm* newco
 HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_split_type"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, newcomm)) return code;
+  if (const int code = check_given(story, "newcomm", newcomm)) return code;
   objects::Info* hints = nullptr;
   if (info != MPI_INFO_NULL) {
     if (const int code = take_info(story, info, hints)) return code;
@@ -196,7 +201,7 @@ HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_I
 HEADWAY_ENTRY(MPI_Comm_create)(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_create"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, newcomm)) return code;
+  if (const int code = check_given(story, "newcomm", newcomm)) return code;
   objects::Group* members;
   if (const int code = take_members(story, group, members)) return code;
   const Inside inside(story.call, unset, unset, story.comm);
@@ -208,7 +213,7 @@ HEADWAY_ENTRY(MPI_Comm_create)(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm
 HEADWAY_ENTRY(MPI_Comm_create_group)(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_create_group"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, newcomm)) return code;
+  if (const int code = check_given(story, "newcomm", newcomm)) return code;
   objects::Group* members;
   if (const int code = take_members(story, group, members)) return code;
   if (tag < 0) return raise(story, MPI_ERR_TAG, "the tag is negative");
@@ -222,7 +227,7 @@ HEADWAY_ENTRY(MPI_Comm_free)(MPI_Comm* comm) { return free_comm("MPI_Comm_free",
 
 HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
   Story story{.call = "MPI_Comm_disconnect"};
-  if (!comm) return raise_no_place(story);
+  if (const int code = check_given(story, "comm", comm)) return code;
   if (const int code = take_comm(story, *comm)) return code;
   if (story.comm != registry().world && story.comm != registry().self) {
     // Waits until what is pending on it is complete, and only for that: requests that are inactive,

@@ -6,6 +6,7 @@
 #include "api/detail/comms.h"
 #include "api/detail/info.h"
 #include "api/detail/message.h"
+#include "api/detail/results.h"
 #include "base/clock.h"
 #include "base/spin_lock.h"
 #include "p2p/bsend.h"
@@ -56,15 +57,18 @@ bool is_logical_size(int size) {
 HEADWAY_ENTRY(MPI_Init)(int*, char***) { return start("MPI_Init", MPI_THREAD_SINGLE, nullptr); }
 
 HEADWAY_ENTRY(MPI_Init_thread)(int*, char***, int required, int* provided) {
+  if (const int code = check_given("MPI_Init_thread", "provided", provided)) return code;
   return start("MPI_Init_thread", required, provided);
 }
 
 HEADWAY_ENTRY(MPI_Initialized)(int* flag) {
+  if (const int code = check_given("MPI_Initialized", "flag", flag)) return code;
   *flag = process().world.load(std::memory_order_acquire) != runtime::State::before;
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Finalized)(int* flag) {
+  if (const int code = check_given("MPI_Finalized", "flag", flag)) return code;
   *flag = process().world.load(std::memory_order_acquire) == runtime::State::after;
   return MPI_SUCCESS;
 }
@@ -94,23 +98,30 @@ HEADWAY_ENTRY(MPI_Abort)(MPI_Comm comm, int errorcode) {
 
 HEADWAY_ENTRY(MPI_Query_thread)(int* provided) {
   if (!is_running()) return not_running("MPI_Query_thread");
+  if (const int code = check_given("MPI_Query_thread", "provided", provided)) return code;
   *provided = process().thread_level;
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Is_thread_main)(int* flag) {
   if (!is_running()) return not_running("MPI_Is_thread_main");
+  if (const int code = check_given("MPI_Is_thread_main", "flag", flag)) return code;
   *flag = pthread_equal(pthread_self(), process().main_thread) != 0;
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Get_version)(int* version, int* subversion) {
+  if (const int code = check_given("MPI_Get_version", "version, subversion", version, subversion))
+    return code;
   *version = MPI_VERSION;
   *subversion = MPI_SUBVERSION;
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Get_library_version)(char* version, int* resultlen) {
+  if (const int code =
+          check_given("MPI_Get_library_version", "version, resultlen", version, resultlen))
+    return code;
   static_assert(sizeof library_version <= MPI_MAX_LIBRARY_VERSION_STRING);
   memcpy(version, library_version, sizeof library_version);
   *resultlen = int(sizeof library_version - 1);
@@ -118,12 +129,17 @@ HEADWAY_ENTRY(MPI_Get_library_version)(char* version, int* resultlen) {
 }
 
 HEADWAY_ENTRY(MPI_Abi_get_version)(int* abi_major, int* abi_minor) {
+  if (const int code =
+          check_given("MPI_Abi_get_version", "abi_major, abi_minor", abi_major, abi_minor))
+    return code;
   *abi_major = MPI_ABI_VERSION;
   *abi_minor = MPI_ABI_SUBVERSION;
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Get_processor_name)(char* name, int* resultlen) {
+  if (const int code = check_given("MPI_Get_processor_name", "name, resultlen", name, resultlen))
+    return code;
   if (gethostname(name, MPI_MAX_PROCESSOR_NAME - 1) != 0) strcpy(name, "unknown");
   name[MPI_MAX_PROCESSOR_NAME - 1] = '\0';
   *resultlen = int(strlen(name));
@@ -141,6 +157,7 @@ HEADWAY_ENTRY(MPI_Pcontrol)(const int, ...) {
 
 HEADWAY_ENTRY(MPI_Abi_get_info)(MPI_Info* info) {
   const Story story{.call = "MPI_Abi_get_info"};
+  if (const int code = check_given(story, "info", info)) return code;
   objects::Info* made = objects::Info::make();
   if (!made) return raise(story, Outcome::no_memory);
   static_assert(sizeof(MPI_Aint) == 8 && sizeof(MPI_Count) == 8 && sizeof(MPI_Offset) == 8);
@@ -155,6 +172,7 @@ HEADWAY_ENTRY(MPI_Abi_get_info)(MPI_Info* info) {
 // Keys are domains of hardware; "true": this process cannot leave its own one.
 HEADWAY_ENTRY(MPI_Get_hw_resource_info)(MPI_Info* hw_info) {
   const Story story{.call = "MPI_Get_hw_resource_info"};
+  if (const int code = check_given(story, "hw_info", hw_info)) return code;
   objects::Info* made = objects::Info::make();
   if (!made) return raise(story, Outcome::no_memory);
   if (!made->set(shared_memory_domain, "true")) {
@@ -180,6 +198,7 @@ HEADWAY_ENTRY(MPI_Abi_set_fortran_info)(MPI_Info info) {
 }
 
 HEADWAY_ENTRY(MPI_Abi_get_fortran_info)(MPI_Info* info) {
+  if (const int code = check_given("MPI_Abi_get_fortran_info", "info", info)) return code;
   *info = MPI_INFO_NULL;
   fortran.lock.lock();
   const objects::Info* told = fortran.info;  // once set it stays
@@ -190,8 +209,12 @@ HEADWAY_ENTRY(MPI_Abi_get_fortran_info)(MPI_Info* info) {
 
 HEADWAY_ENTRY(MPI_Abi_set_fortran_booleans)(int logical_size, void* logical_true, void* logical_false) {
   const Story story{.call = "MPI_Abi_set_fortran_booleans"};
-  if (!is_logical_size(logical_size) || !logical_true || !logical_false) {
-    return raise(story, MPI_ERR_ARG, "the size is not that of a Fortran logical, or no value",
+  if (const int code =
+          check_given(story, "logical_true, logical_false", logical_true, logical_false)) {
+    return code;
+  }
+  if (!is_logical_size(logical_size)) {
+    return raise(story, MPI_ERR_ARG, "the size is not that of a Fortran logical",
                  "logicals have 1, 2, 4, 8 or 16 bytes");
   }
   fortran.lock.lock();
@@ -208,6 +231,11 @@ HEADWAY_ENTRY(MPI_Abi_set_fortran_booleans)(int logical_size, void* logical_true
 
 HEADWAY_ENTRY(MPI_Abi_get_fortran_booleans)(int logical_size, void* logical_true, void* logical_false,
                                 int* is_set) {
+  if (const int code =
+          check_given("MPI_Abi_get_fortran_booleans", "logical_true, logical_false, is_set",
+                      logical_true, logical_false, is_set)) {
+    return code;
+  }
   if (!is_logical_size(logical_size)) {
     return raise({.call = "MPI_Abi_get_fortran_booleans"}, MPI_ERR_ARG,
                  "the size is not that of a Fortran logical",

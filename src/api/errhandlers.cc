@@ -10,11 +10,12 @@ using namespace headway::api;
 
 namespace {
 
-int create(const char* call, void* function, objects::ErrhandlerTarget target,
+// `names`: how the standard calls the function and the place.
+int create(const char* call, const char* names, void* function, objects::ErrhandlerTarget target,
            MPI_Errhandler* handle) {
   Story story{.call = call};
   registry().prepare();
-  if (!function) return raise(story, MPI_ERR_ARG, "the handler function is a null pointer");
+  if (const int code = check_given(story, names, function, handle)) return code;
   void* memory = base::heap_allocate(sizeof(objects::Errhandler));
   if (!memory) return raise(story, Outcome::no_memory);
   auto* made = new (memory) objects::Errhandler{};
@@ -64,21 +65,21 @@ void replace_errhandler(objects::Errhandler*& held, objects::Errhandler* handler
 }  // namespace headway::api
 
 HEADWAY_ENTRY(MPI_Comm_create_errhandler)(MPI_Comm_errhandler_function* function, MPI_Errhandler* errhandler) {
-  return create("MPI_Comm_create_errhandler", reinterpret_cast<void*>(function),
-                objects::ErrhandlerTarget::comm, errhandler);
+  return create("MPI_Comm_create_errhandler", "comm_errhandler_fn, errhandler",
+                reinterpret_cast<void*>(function), objects::ErrhandlerTarget::comm, errhandler);
 }
 HEADWAY_ENTRY(MPI_Win_create_errhandler)(MPI_Win_errhandler_function* function, MPI_Errhandler* errhandler) {
-  return create("MPI_Win_create_errhandler", reinterpret_cast<void*>(function),
-                objects::ErrhandlerTarget::window, errhandler);
+  return create("MPI_Win_create_errhandler", "win_errhandler_fn, errhandler",
+                reinterpret_cast<void*>(function), objects::ErrhandlerTarget::window, errhandler);
 }
 HEADWAY_ENTRY(MPI_File_create_errhandler)(MPI_File_errhandler_function* function, MPI_Errhandler* errhandler) {
-  return create("MPI_File_create_errhandler", reinterpret_cast<void*>(function),
-                objects::ErrhandlerTarget::file, errhandler);
+  return create("MPI_File_create_errhandler", "file_errhandler_fn, errhandler",
+                reinterpret_cast<void*>(function), objects::ErrhandlerTarget::file, errhandler);
 }
 HEADWAY_ENTRY(MPI_Session_create_errhandler)(MPI_Session_errhandler_function* function,
                                  MPI_Errhandler* errhandler) {
-  return create("MPI_Session_create_errhandler", reinterpret_cast<void*>(function),
-                objects::ErrhandlerTarget::session, errhandler);
+  return create("MPI_Session_create_errhandler", "session_errhandler_fn, errhandler",
+                reinterpret_cast<void*>(function), objects::ErrhandlerTarget::session, errhandler);
 }
 
 HEADWAY_ENTRY(MPI_Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler errhandler) {
@@ -97,7 +98,7 @@ HEADWAY_ENTRY(MPI_Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler errhandler)
 HEADWAY_ENTRY(MPI_Comm_get_errhandler)(MPI_Comm comm, MPI_Errhandler* errhandler) {
   Story story{.call = "MPI_Comm_get_errhandler"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, errhandler)) return code;
+  if (const int code = check_given(story, "errhandler", errhandler)) return code;
   *errhandler = give_errhandler(story.comm->errhandler);
   return MPI_SUCCESS;
 }
@@ -111,7 +112,7 @@ HEADWAY_ENTRY(MPI_Comm_call_errhandler)(MPI_Comm comm, int errorcode) {
 
 HEADWAY_ENTRY(MPI_Errhandler_free)(MPI_Errhandler* errhandler) {
   const Story story{.call = "MPI_Errhandler_free"};
-  if (const int code = check_places(story, errhandler)) return code;
+  if (const int code = check_given(story, "errhandler", errhandler)) return code;
   objects::Errhandler* handler = registry().find_errhandler(value_of(*errhandler));
   if (!handler) {
     return raise(story, MPI_ERR_ERRHANDLER, "the error handler is not valid: freed, or never made");

@@ -4,6 +4,7 @@
 
 #include "api/detail/call.h"
 #include "api/detail/errors.h"
+#include "api/detail/results.h"
 #include "base/heap.h"
 #include "base/spin_lock.h"
 
@@ -127,7 +128,7 @@ const Text* find_text(int code) {
 }
 
 UserCode* find_user(int code) {
-  const int index = code - MPI_ERR_LASTCODE - 1;
+  const int64_t index = int64_t(code) - MPI_ERR_LASTCODE - 1;
   if (!user_codes || index < 0 || index >= user_max) return nullptr;
   return user_codes[index].used ? &user_codes[index] : nullptr;
 }
@@ -197,11 +198,14 @@ int last_used_code() { return last_used.load(std::memory_order_relaxed); }
 using namespace headway::api;
 
 HEADWAY_ENTRY(MPI_Error_class)(int errorcode, int* errorclass) {
+  if (const int code = check_given("MPI_Error_class", "errorclass", errorclass)) return code;
   *errorclass = error_class(errorcode);
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Error_string)(int errorcode, char* string, int* resultlen) {
+  if (const int code = check_given("MPI_Error_string", "string, resultlen", string, resultlen))
+    return code;
   headway::base::Text<MPI_MAX_ERROR_STRING> line;
   if (const Text* text = find_text(errorcode)) {
     line << text->name << ": " << text->meaning;
@@ -216,11 +220,13 @@ HEADWAY_ENTRY(MPI_Error_string)(int errorcode, char* string, int* resultlen) {
 }
 
 HEADWAY_ENTRY(MPI_Add_error_class)(int* errorclass) {
+  if (const int code = check_given("MPI_Add_error_class", "errorclass", errorclass)) return code;
   return report("MPI_Add_error_class", add(true, 0, errorclass),
                 "no more error classes can be made");
 }
 
 HEADWAY_ENTRY(MPI_Add_error_code)(int errorclass, int* errorcode) {
+  if (const int code = check_given("MPI_Add_error_code", "errorcode", errorcode)) return code;
   if (!is_class(errorclass)) {
     return raise({.call = "MPI_Add_error_code"}, MPI_ERR_ARG, "there is no such error class");
   }
@@ -229,6 +235,7 @@ HEADWAY_ENTRY(MPI_Add_error_code)(int errorclass, int* errorcode) {
 }
 
 HEADWAY_ENTRY(MPI_Add_error_string)(int errorcode, const char* string) {
+  if (const int bad = check_given("MPI_Add_error_string", "string", string)) return bad;
   int code = MPI_SUCCESS;
   {
     headway::base::SpinGuard guard(lock);

@@ -1,10 +1,13 @@
 // Errors: the one place where an Outcome becomes an MPI error class and a sentence for the user.
 #include <cstdlib>
+#include <cstring>
 #include <unistd.h>
 
 #include "api/detail/call.h"
 #include "api/detail/comms.h"
 #include "api/detail/errors.h"
+#include "api/detail/message.h"
+#include "api/detail/results.h"
 
 namespace headway::api {
 namespace {
@@ -218,6 +221,44 @@ namespace {
 bool is_predefined(MPI_Comm handle) { return handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF; }
 
 }  // namespace
+int raise_null(const Story& story, const char* names, const void* const* arguments) {
+  for (; *arguments; ++arguments) names = strchr(names, ',') + 2;
+  base::Text<100> why;
+  why << "the argument ";
+  why.append(names, strcspn(names, ","));
+  why << " is a null pointer";
+  return raise(story, MPI_ERR_ARG, why.c_str(),
+               "pass the address of a variable, or of an array that is long enough",
+               "a result that the program does not want, or a pointer that was never set");
+}
+
+int raise_null(const char* call, const char* names, const void* const* arguments) {
+  return raise_null(Story{.call = call}, names, arguments);
+}
+
+int raise_too_much(const Story& story) {
+  return raise(story, MPI_ERR_COUNT, "no memory is as large as the data",
+               "look at how the count, the displacements and the datatype were computed",
+               "a difference that came out negative, a product that has overflowed, or a variable "
+               "that was never set");
+}
+
+int raise_data(const Story& story, MPI_Datatype datatype) {
+  if (story.count < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
+  if (!story.type) return raise(story, MPI_ERR_TYPE, why_no_type(datatype));
+  if (!story.type->committed()) {
+    return raise(story, MPI_ERR_TYPE, "the datatype is not committed",
+                 "call MPI_Type_commit once, before the first send or receive with it");
+  }
+  return raise_too_much(story);
+}
+
+int raise_buffer(const Story& story, const void* buffer) {
+  if (buffer) return raise(story, MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
+  return raise(story, MPI_ERR_BUFFER, "the buffer is a null pointer",
+               "look at what the allocation returned, and pass the data's address",
+               "an allocation that failed or comes later, or a pointer that was never set");
+}
 
 int raise_no_comm(const Story& story, MPI_Comm handle) {
   const uint32_t ended_with = registry().comms.why_ended(value_of(handle));

@@ -5,6 +5,7 @@
 
 #include "api/detail/message.h"
 #include "api/detail/requests.h"
+#include "api/detail/results.h"
 #include "base/heap.h"
 #include "base/text.h"
 
@@ -141,6 +142,7 @@ int isendrecv(const char* call, const Half& send, const Half& receive, MPI_Comm 
               MPI_Request* request) {
   Story out{.call = call}, in{.call = call};
   if (const int code = check(out, in, send, receive, comm)) return code;
+  if (const int code = check_given(in, "request", request)) return code;
   const protocols::UserMemory outgoing = memory_of(out, send.buffer);
   if (is_shared(out, send, in, receive)) [[unlikely]] {
     warn_of_shared(out);
@@ -153,11 +155,14 @@ int isendrecv(const char* call, const Half& send, const Half& receive, MPI_Comm 
 
 int replace(const char* call, void* buf, int64_t count, MPI_Datatype datatype, int dest,
             int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
-            MPI_Request* request) {
+            MPI_Request* request, bool waits) {
   Story out{.call = call}, in{.call = call};
   const Half send{buf, count, datatype, dest, sendtag},
       receive{buf, count, datatype, source, recvtag};
   if (const int code = check(out, in, send, receive, comm)) return code;
+  if (!waits) {
+    if (const int code = check_given(in, "request", request)) return code;
+  }
   return exchange_copied(out, in, memory_of(out, buf), buf, status, request);
 }
 
@@ -193,21 +198,21 @@ HEADWAY_ENTRY(MPI_Sendrecv_replace)(void* buf, int count, MPI_Datatype datatype,
                         int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
   note_site();
   return replace("MPI_Sendrecv_replace", buf, count, datatype, dest, sendtag, source, recvtag, comm,
-                 status, nullptr);
+                 status, nullptr, true);
 }
 HEADWAY_ENTRY(MPI_Sendrecv_replace_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
                           int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
   note_site();
   return replace("MPI_Sendrecv_replace_c", buf, count, datatype, dest, sendtag, source, recvtag,
-                 comm, status, nullptr);
+                 comm, status, nullptr, true);
 }
 HEADWAY_ENTRY(MPI_Isendrecv_replace)(void* buf, int count, MPI_Datatype datatype, int dest, int sendtag,
                          int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
   return replace("MPI_Isendrecv_replace", buf, count, datatype, dest, sendtag, source, recvtag,
-                 comm, nullptr, request);
+                 comm, nullptr, request, false);
 }
 HEADWAY_ENTRY(MPI_Isendrecv_replace_c)(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
                            int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
   return replace("MPI_Isendrecv_replace_c", buf, count, datatype, dest, sendtag, source, recvtag,
-                 comm, nullptr, request);
+                 comm, nullptr, request, false);
 }

@@ -32,7 +32,7 @@ HEADWAY_ENTRY(MPI_Grequest_start)(MPI_Grequest_query_function* query_fn, MPI_Gre
                       MPI_Request* request) {
   const Story story{.call = "MPI_Grequest_start"};
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_places(story, request)) return code;
+  if (const int code = check_given(story, "request", request)) return code;
   auto* generalized = static_cast<Generalized*>(base::heap_allocate(sizeof(Generalized)));
   if (!generalized) return raise(story, Outcome::no_memory);
   *generalized = {query_fn, free_fn, cancel_fn, extra_state};

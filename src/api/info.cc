@@ -140,10 +140,6 @@ void use_hints(objects::Comm& comm, const Info& info) {
 
 int hand_out_info(const Story& story, Info* info, MPI_Info* handle) {
   if (!info) return raise(story, Outcome::no_memory);
-  if (!handle) {
-    info->release();
-    return raise_no_place(story);
-  }
   info->handle = registry().infos.add(info);
   if (!info->handle) {
     info->release();
@@ -160,11 +156,14 @@ using namespace headway::api;
 using objects::Info;
 
 HEADWAY_ENTRY(MPI_Info_create)(MPI_Info* info) {
-  return hand_out_info({.call = "MPI_Info_create"}, Info::make(), info);
+  const Story story{.call = "MPI_Info_create"};
+  if (const int code = check_given(story, "info", info)) return code;
+  return hand_out_info(story, Info::make(), info);
 }
 
 HEADWAY_ENTRY(MPI_Info_create_env)(int argc, char* argv[], MPI_Info* info) {
   const Story story{.call = "MPI_Info_create_env"};
+  if (const int code = check_given(story, "info", info)) return code;
   Info* made = Info::make();
   if (!made) return raise(story, Outcome::no_memory);
   bool complete = describe_place(*made);
@@ -187,12 +186,13 @@ HEADWAY_ENTRY(MPI_Info_dup)(MPI_Info info, MPI_Info* newinfo) {
   const Story story{.call = "MPI_Info_dup"};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
+  if (const int code = check_given(story, "newinfo", newinfo)) return code;
   return hand_out_info(story, found->duplicate(), newinfo);
 }
 
 HEADWAY_ENTRY(MPI_Info_free)(MPI_Info* info) {
   const Story story{.call = "MPI_Info_free"};
-  if (const int code = check_places(story, info)) return code;
+  if (const int code = check_given(story, "info", info)) return code;
   Info* found = nullptr;
   if (const int code = take_info(story, *info, found)) return code;
   if (*info == MPI_INFO_ENV) return raise(story, MPI_ERR_INFO, "MPI_INFO_ENV cannot be freed");
@@ -229,8 +229,11 @@ HEADWAY_ENTRY(MPI_Info_get_string)(MPI_Info info, const char* key, int* buflen, 
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
   if (const int code = check_key(story, key)) return code;
-  if (const int code = check_places(story, buflen, flag)) return code;
+  if (const int code = check_given(story, "buflen, flag", buflen, flag)) return code;
   if (*buflen < 0) return raise(story, MPI_ERR_ARG, "the buffer's length is negative");
+  if (*buflen > 0) {
+    if (const int code = check_given(story, "value", value)) return code;
+  }
   const char* text = found->find(key);
   *flag = text != nullptr;
   if (!text) return MPI_SUCCESS;
@@ -250,7 +253,7 @@ HEADWAY_ENTRY(MPI_Info_get)(MPI_Info info, const char* key, int valuelen, char* 
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
   if (const int code = check_key(story, key)) return code;
-  if (const int code = check_places(story, value, flag)) return code;
+  if (const int code = check_given(story, "value, flag", value, flag)) return code;
   if (valuelen < 0) return raise(story, MPI_ERR_ARG, "the value's length is negative");
   const char* text = found->find(key);
   *flag = text != nullptr;
@@ -266,7 +269,7 @@ HEADWAY_ENTRY(MPI_Info_get_valuelen)(MPI_Info info, const char* key, int* valuel
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
   if (const int code = check_key(story, key)) return code;
-  if (const int code = check_places(story, valuelen, flag)) return code;
+  if (const int code = check_given(story, "valuelen, flag", valuelen, flag)) return code;
   const char* text = found->find(key);
   *flag = text != nullptr;
   if (text) *valuelen = int(strlen(text));
@@ -277,7 +280,7 @@ HEADWAY_ENTRY(MPI_Info_get_nkeys)(MPI_Info info, int* nkeys) {
   const Story story{.call = "MPI_Info_get_nkeys"};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
-  if (const int code = check_places(story, nkeys)) return code;
+  if (const int code = check_given(story, "nkeys", nkeys)) return code;
   *nkeys = found->count;
   return MPI_SUCCESS;
 }
@@ -286,7 +289,7 @@ HEADWAY_ENTRY(MPI_Info_get_nthkey)(MPI_Info info, int n, char* key) {
   const Story story{.call = "MPI_Info_get_nthkey"};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
-  if (const int code = check_places(story, key)) return code;
+  if (const int code = check_given(story, "key", key)) return code;
   if (n < 0 || n >= found->count) {
     base::Text<100> why;
     why << "there is no key number " << n << ": the info object has " << found->count;

@@ -1,5 +1,6 @@
 // Memory and addresses: MPI_Alloc_mem and its like: MPI 5.0, sections 9.2 and 5.1.
 #include "api/detail/info.h"
+#include "api/detail/results.h"
 #include "base/heap.h"
 
 using namespace headway;
@@ -38,7 +39,7 @@ HEADWAY_ENTRY(MPI_Alloc_mem)(MPI_Aint size, MPI_Info info, void* baseptr) {
   const Story story{.call = "MPI_Alloc_mem"};
   if (!is_running()) return not_running(story.call);
   if (size < 0) return raise(story, MPI_ERR_ARG, "the size is negative");
-  if (!baseptr) return raise(story, MPI_ERR_ARG, "the place for the address is a null pointer");
+  if (const int code = check_given(story, "baseptr", baseptr)) return code;
   uint64_t alignment = least_alignment;
   if (info != MPI_INFO_NULL) {
     objects::Info* wishes;
@@ -77,6 +78,7 @@ HEADWAY_ENTRY(MPI_Free_mem)(void* base) {
 }
 
 HEADWAY_ENTRY(MPI_Get_address)(const void* location, MPI_Aint* address) {
+  if (const int code = check_given("MPI_Get_address", "address", address)) return code;
   *address = reinterpret_cast<MPI_Aint>(location);
   return MPI_SUCCESS;
 }

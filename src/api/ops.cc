@@ -2,6 +2,7 @@
 #include <new>
 
 #include "api/detail/collective.h"
+#include "api/detail/results.h"
 #include "base/heap.h"
 
 using namespace headway;
@@ -12,11 +13,7 @@ namespace {
 int create_op(const char* call, void* function, int commute, bool large, MPI_Op* op) {
   const Story story{.call = call};
   if (!is_running()) return not_running(call);
-  if (!function || !op) {
-    return raise(story, MPI_ERR_ARG,
-                 function ? "there is no place for the new operation: a null pointer"
-                          : "the function is a null pointer");
-  }
+  if (const int code = check_given(story, "user_fn, op", function, op)) return code;
   *op = MPI_OP_NULL;
   void* memory = base::heap_allocate(sizeof(objects::Op));
   if (!memory) return raise(story, Outcome::no_memory);
@@ -65,7 +62,8 @@ HEADWAY_ENTRY(MPI_Op_create_c)(MPI_User_function_c* user_fn, int commute, MPI_Op
 HEADWAY_ENTRY(MPI_Op_free)(MPI_Op* op) {
   const Story story{.call = "MPI_Op_free"};
   if (!is_running()) return not_running(story.call);
-  objects::Op* found = op ? registry().find_op(value_of(*op)) : nullptr;
+  if (const int code = check_given(story, "op", op)) return code;
+  objects::Op* found = registry().find_op(value_of(*op));
   if (!found) return invalid_op(story);
   if (found->builtin != datatypes::ReduceOp::none) {
     return raise(story, MPI_ERR_OP, "a predefined operation cannot be freed");
@@ -81,7 +79,7 @@ HEADWAY_ENTRY(MPI_Op_commutative)(MPI_Op op, int* commute) {
   if (!is_running()) return not_running(story.call);
   const objects::Op* found = registry().find_op(value_of(op));
   if (!found) return invalid_op(story);
-  if (!commute) return raise(story, MPI_ERR_ARG, "there is no place for the answer");
+  if (const int code = check_given(story, "commute", commute)) return code;
   // MPI_REPLACE is the one predefined operation whose order matters, with MPI_NO_OP its mirror.
   *commute = found->commutative && found->builtin != datatypes::ReduceOp::replace &&
              found->builtin != datatypes::ReduceOp::no_op;

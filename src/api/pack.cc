@@ -29,24 +29,19 @@ int nothing_to_unpack(const Story& story) {
                "unpack what was packed, in the same order");
 }
 
-// Data whose packed size fits 64 bits.
-int take_packable(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype) {
-  if (const int code = take_data(story, buffer, count, datatype)) return code;
-  if (datatypes::packed_size(*story.type, uint64_t(count)) <= INT64_MAX) [[likely]]
-    return MPI_SUCCESS;
-  return raise(story, MPI_ERR_COUNT, "the data is larger than any memory");
-}
-
 template <class Count>
 int pack(const char* call, const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf,
          Count outsize, Count* position, MPI_Comm comm) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = take_packable(story, inbuf, incount, datatype)) return code;
-  if (const int code = check_places(story, position)) return code;
+  if (const int code = take_data(story, inbuf, incount, datatype)) return code;
+  if (const int code = check_given(story, "position", position)) return code;
   const uint64_t bytes = uint64_t(incount) * story.type->size();
   if (!is_room(outsize, *position, bytes)) {
     return no_room_to_pack(story, "MPI_Pack_size tells how much room is needed");
+  }
+  if (bytes > 0) {
+    if (const int code = check_given(story, "outbuf", outbuf)) return code;
   }
   datatypes::pack(*story.type, inbuf, uint64_t(incount), 0, static_cast<char*>(outbuf) + *position,
                   bytes);
@@ -59,10 +54,13 @@ int unpack(const char* call, const void* inbuf, Count insize, Count* position, v
            Count outcount, MPI_Datatype datatype, MPI_Comm comm) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = take_packable(story, outbuf, outcount, datatype)) return code;
-  if (const int code = check_places(story, position)) return code;
+  if (const int code = take_data(story, outbuf, outcount, datatype)) return code;
+  if (const int code = check_given(story, "position", position)) return code;
   const uint64_t bytes = uint64_t(outcount) * story.type->size();
   if (!is_room(insize, *position, bytes)) return nothing_to_unpack(story);
+  if (bytes > 0) {
+    if (const int code = check_given(story, "inbuf", inbuf)) return code;
+  }
   datatypes::unpack(*story.type, outbuf, uint64_t(outcount), 0,
                     static_cast<const char*>(inbuf) + *position, bytes);
   *position += Count(bytes);
@@ -78,7 +76,7 @@ int pack_size(const char* call, Count incount, MPI_Datatype datatype, MPI_Comm c
   datatypes::Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
   story.type = type;
-  if (const int code = check_places(story, size)) return code;
+  if (const int code = check_given(story, "size", size)) return code;
   const uint64_t bytes = datatypes::packed_size(*type, uint64_t(incount));
   if (bytes > uint64_t(sizeof(Count) == 4 ? INT32_MAX : INT64_MAX)) {
     return raise(story, MPI_ERR_VALUE_TOO_LARGE, "the size does not fit the result",
@@ -90,7 +88,8 @@ int pack_size(const char* call, Count incount, MPI_Datatype datatype, MPI_Comm c
 
 int check_representation(const Story& story, const char* name) {
   if (!is_running()) return not_running(story.call);
-  if (name && strcmp(name, "external32") == 0) return MPI_SUCCESS;
+  if (const int code = check_given(story, "datarep", name)) return code;
+  if (strcmp(name, "external32") == 0) return MPI_SUCCESS;
   return raise(story, MPI_ERR_ARG, "there is no such data representation",
                "\"external32\" is the one that packing knows");
 }
@@ -107,13 +106,16 @@ int pack_external(const char* call, const char* name, const void* inbuf, int64_t
                   MPI_Datatype datatype, void* outbuf, Place outsize, Place* position) {
   Story story{.call = call};
   if (const int code = check_representation(story, name)) return code;
-  if (const int code = take_packable(story, inbuf, incount, datatype)) return code;
-  if (const int code = check_places(story, position)) return code;
+  if (const int code = take_data(story, inbuf, incount, datatype)) return code;
+  if (const int code = check_given(story, "position", position)) return code;
   uint64_t bytes;
   Outcome outcome = datatypes::external32_size(*story.type, uint64_t(incount), bytes);
   if (outcome != Outcome::ok) return raise_external(story, outcome);
   if (!is_room(outsize, *position, bytes)) {
     return no_room_to_pack(story, "MPI_Pack_external_size tells how much room is needed");
+  }
+  if (bytes > 0) {
+    if (const int code = check_given(story, "outbuf", outbuf)) return code;
   }
   outcome = datatypes::pack_external32(*story.type, inbuf, uint64_t(incount),
                                        static_cast<char*>(outbuf) + *position);
@@ -127,12 +129,15 @@ int unpack_external(const char* call, const char* name, const void* inbuf, Place
                     Place* position, void* outbuf, int64_t outcount, MPI_Datatype datatype) {
   Story story{.call = call};
   if (const int code = check_representation(story, name)) return code;
-  if (const int code = take_packable(story, outbuf, outcount, datatype)) return code;
-  if (const int code = check_places(story, position)) return code;
+  if (const int code = take_data(story, outbuf, outcount, datatype)) return code;
+  if (const int code = check_given(story, "position", position)) return code;
   uint64_t bytes;
   Outcome outcome = datatypes::external32_size(*story.type, uint64_t(outcount), bytes);
   if (outcome != Outcome::ok) return raise_external(story, outcome);
   if (!is_room(insize, *position, bytes)) return nothing_to_unpack(story);
+  if (bytes > 0) {
+    if (const int code = check_given(story, "inbuf", inbuf)) return code;
+  }
   outcome = datatypes::unpack_external32(*story.type, outbuf, uint64_t(outcount),
                                          static_cast<const char*>(inbuf) + *position);
   if (outcome != Outcome::ok) return raise_external(story, outcome);
@@ -150,7 +155,7 @@ int pack_external_size(const char* call, const char* name, int64_t incount, MPI_
   datatypes::Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
   story.type = type;
-  if (const int code = check_places(story, size)) return code;
+  if (const int code = check_given(story, "size", size)) return code;
   if (datatypes::packed_size(*type, uint64_t(incount)) > INT64_MAX) {
     return raise(story, MPI_ERR_VALUE_TOO_LARGE, "the size does not fit 63 bits");
   }

@@ -1,6 +1,7 @@
 // Completion: wait and test, one and many: MPI 5.0, section 3.7.
 #include "api/detail/grequest.h"
 #include "api/detail/message.h"
+#include "api/detail/results.h"
 
 #include <initializer_list>
 
@@ -130,8 +131,8 @@ Request* look_up(const char* call, MPI_Request handle, int& code) {
 int check_list(const char* call, int count, const MPI_Request* requests) {
   if (!is_still_running()) return not_running(call);
   if (count < 0) return raise({.call = call}, MPI_ERR_ARG, "the number of requests is negative");
-  if (count > 0 && !requests) {
-    return raise({.call = call}, MPI_ERR_ARG, "the list of requests is a null pointer");
+  if (count > 0) {
+    if (const int code = check_given(call, "array_of_requests", requests)) return code;
   }
   // It is read with the engine held.
   if (count > 0 && engine().guard.any_mixed()) [[unlikely]]
@@ -140,6 +141,12 @@ int check_list(const char* call, int count, const MPI_Request* requests) {
     if (requests[i] != MPI_REQUEST_NULL && !find_request(requests[i])) return bad_request(call);
   }
   return MPI_SUCCESS;
+}
+
+// The list of indices may be missing where the list of requests is empty.
+int check_some(const char* call, int incount, const int* outcount, const int* indices) {
+  return check_given(call, "outcount, array_of_indices", outcount,
+                     incount > 0 ? indices : outcount);
 }
 
 Request* active_at(const MPI_Request* requests, int i) {
@@ -354,6 +361,7 @@ using namespace headway::api;
 HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
   note_site();
   if (!is_still_running()) return not_running("MPI_Wait");
+  if (const int code = check_given("MPI_Wait", "request", handle)) return code;
   int code;
   Request* request = look_up("MPI_Wait", *handle, code);
   if (!request || !is_active(request)) {
@@ -373,6 +381,9 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
 
 HEADWAY_ENTRY(MPI_Test)(MPI_Request* handle, int* flag, MPI_Status* status) {
   if (!is_still_running()) return not_running("MPI_Test");
+  if (const int code = check_given("MPI_Test", "request, flag", handle, flag)) {
+    return code;
+  }
   int code;
   Request* request = look_up("MPI_Test", *handle, code);
   if (!request || !is_active(request)) {
@@ -416,6 +427,7 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
 
 HEADWAY_ENTRY(MPI_Testall)(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   if (const int code = check_list("MPI_Testall", count, requests)) return code;
+  if (const int code = check_given("MPI_Testall", "flag", flag)) return code;
   if (!all_done(count, requests)) glance("MPI_Testall");
   *flag = all_done(count, requests);
   return *flag ? retire_all("MPI_Testall", count, requests, statuses) : MPI_SUCCESS;
@@ -424,6 +436,7 @@ HEADWAY_ENTRY(MPI_Testall)(int count, MPI_Request* requests, int* flag, MPI_Stat
 HEADWAY_ENTRY(MPI_Waitany)(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   note_site();
   if (const int code = check_list("MPI_Waitany", count, requests)) return code;
+  if (const int code = check_given("MPI_Waitany", "indx", index)) return code;
   if (!any_active(count, requests)) {
     *index = MPI_UNDEFINED;
     set_empty(status);
@@ -447,6 +460,7 @@ HEADWAY_ENTRY(MPI_Waitany)(int count, MPI_Request* requests, int* index, MPI_Sta
 
 HEADWAY_ENTRY(MPI_Testany)(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   if (const int code = check_list("MPI_Testany", count, requests)) return code;
+  if (const int code = check_given("MPI_Testany", "indx, flag", index, flag)) return code;
   *index = MPI_UNDEFINED;
   if (!any_active(count, requests)) {
     *flag = 1;
@@ -468,6 +482,7 @@ HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, i
                 MPI_Status* statuses) {
   note_site();
   if (const int code = check_list("MPI_Waitsome", incount, requests)) return code;
+  if (const int code = check_some("MPI_Waitsome", incount, outcount, indices)) return code;
   if (!any_active(incount, requests)) {
     *outcount = MPI_UNDEFINED;
     return MPI_SUCCESS;
@@ -485,6 +500,7 @@ HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, i
 HEADWAY_ENTRY(MPI_Testsome)(int incount, MPI_Request* requests, int* outcount, int* indices,
                 MPI_Status* statuses) {
   if (const int code = check_list("MPI_Testsome", incount, requests)) return code;
+  if (const int code = check_some("MPI_Testsome", incount, outcount, indices)) return code;
   if (!any_active(incount, requests)) {
     *outcount = MPI_UNDEFINED;
     return MPI_SUCCESS;
@@ -495,6 +511,7 @@ HEADWAY_ENTRY(MPI_Testsome)(int incount, MPI_Request* requests, int* outcount, i
 
 HEADWAY_ENTRY(MPI_Start)(MPI_Request* request) {
   if (!is_running()) return not_running("MPI_Start");
+  if (const int code = check_given("MPI_Start", "request", request)) return code;
   return start_one("MPI_Start", *request);
 }
 
@@ -508,6 +525,7 @@ HEADWAY_ENTRY(MPI_Startall)(int count, MPI_Request* requests) {
 
 HEADWAY_ENTRY(MPI_Request_free)(MPI_Request* handle) {
   if (!is_running()) return not_running("MPI_Request_free");
+  if (const int code = check_given("MPI_Request_free", "request", handle)) return code;
   Request* request = *handle == MPI_REQUEST_NULL ? nullptr : find_request(*handle);
   if (!request) return bad_request("MPI_Request_free");
   protocols::Engine& engine = process().engine();
@@ -525,6 +543,7 @@ HEADWAY_ENTRY(MPI_Request_free)(MPI_Request* handle) {
 
 HEADWAY_ENTRY(MPI_Cancel)(MPI_Request* handle) {
   if (!is_running()) return not_running("MPI_Cancel");
+  if (const int code = check_given("MPI_Cancel", "request", handle)) return code;
   Request* request = *handle == MPI_REQUEST_NULL ? nullptr : find_request(*handle);
   if (!request || !is_active(request)) return bad_request("MPI_Cancel");
   if (const Generalized* own = generalized_of(request)) {
@@ -543,6 +562,7 @@ HEADWAY_ENTRY(MPI_Cancel)(MPI_Request* handle) {
 
 HEADWAY_ENTRY(MPI_Request_get_status)(MPI_Request handle, int* flag, MPI_Status* status) {
   if (!is_running()) return not_running("MPI_Request_get_status");
+  if (const int c = check_given("MPI_Request_get_status", "flag", flag)) return c;
   int code;
   Request* request = look_up("MPI_Request_get_status", handle, code);
   if (!request || !is_active(request)) {
@@ -560,6 +580,7 @@ HEADWAY_ENTRY(MPI_Request_get_status)(MPI_Request handle, int* flag, MPI_Status*
 HEADWAY_ENTRY(MPI_Request_get_status_all)(int count, const MPI_Request* requests, int* flag,
                               MPI_Status* statuses) {
   if (const int code = check_list("MPI_Request_get_status_all", count, requests)) return code;
+  if (const int code = check_given("MPI_Request_get_status_all", "flag", flag)) return code;
   if (!all_done(count, requests)) glance("MPI_Request_get_status_all");
   *flag = all_done(count, requests);
   for (int i = 0; *flag && statuses != MPI_STATUSES_IGNORE && i < count; ++i) {
@@ -575,6 +596,8 @@ HEADWAY_ENTRY(MPI_Request_get_status_all)(int count, const MPI_Request* requests
 HEADWAY_ENTRY(MPI_Request_get_status_any)(int count, const MPI_Request* requests, int* index, int* flag,
                               MPI_Status* status) {
   if (const int code = check_list("MPI_Request_get_status_any", count, requests)) return code;
+  if (const int code = check_given("MPI_Request_get_status_any", "indx, flag", index, flag))
+    return code;
   *index = MPI_UNDEFINED;
   *flag = 1;
   set_empty(status);
@@ -591,6 +614,8 @@ HEADWAY_ENTRY(MPI_Request_get_status_any)(int count, const MPI_Request* requests
 HEADWAY_ENTRY(MPI_Request_get_status_some)(int incount, const MPI_Request* requests, int* outcount,
                                int* indices, MPI_Status* statuses) {
   if (const int code = check_list("MPI_Request_get_status_some", incount, requests)) return code;
+  if (const int code = check_some("MPI_Request_get_status_some", incount, outcount, indices))
+    return code;
   if (!any_active(incount, requests)) {
     *outcount = MPI_UNDEFINED;
     return MPI_SUCCESS;

@@ -82,7 +82,7 @@ HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Se
     return code;
   }
   story.handler = handler;
-  if (const int code = check_places(story, session)) return code;
+  if (const int code = check_given(story, "session", session)) return code;
   *session = MPI_SESSION_NULL;
   // Without a wish of its own it gets what the program told MPI_Init_thread.
   const bool with_world =
@@ -125,7 +125,7 @@ HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Se
 
 HEADWAY_ENTRY(MPI_Session_finalize)(MPI_Session* session) {
   Story story{.call = "MPI_Session_finalize"};
-  if (const int code = check_places(story, session)) return code;
+  if (const int code = check_given(story, "session", session)) return code;
   if (const int code = take_session(story, *session)) return code;
   if (story.session->buffer) {
     // What the buffer holds leaves first.
@@ -147,6 +147,7 @@ HEADWAY_ENTRY(MPI_Session_finalize)(MPI_Session* session) {
 HEADWAY_ENTRY(MPI_Session_get_info)(MPI_Session session, MPI_Info* info_used) {
   Story story{.call = "MPI_Session_get_info"};
   if (const int code = take_session(story, session)) return code;
+  if (const int code = check_given(story, "info_used", info_used)) return code;
   objects::Info* made = objects::Info::make();
   if (!made) return raise(story, Outcome::no_memory);
   if (!made->set("thread_level", level_name(story.session->thread_level))) {
@@ -159,7 +160,7 @@ HEADWAY_ENTRY(MPI_Session_get_info)(MPI_Session session, MPI_Info* info_used) {
 HEADWAY_ENTRY(MPI_Session_get_num_psets)(MPI_Session session, MPI_Info, int* npset_names) {
   Story story{.call = "MPI_Session_get_num_psets"};
   if (const int code = take_session(story, session)) return code;
-  if (const int code = check_places(story, npset_names)) return code;
+  if (const int code = check_given(story, "npset_names", npset_names)) return code;
   *npset_names = int(sizeof sets / sizeof *sets);
   return MPI_SUCCESS;
 }
@@ -167,14 +168,14 @@ HEADWAY_ENTRY(MPI_Session_get_num_psets)(MPI_Session session, MPI_Info, int* nps
 HEADWAY_ENTRY(MPI_Session_get_nth_pset)(MPI_Session session, MPI_Info, int n, int* pset_len, char* pset_name) {
   Story story{.call = "MPI_Session_get_nth_pset"};
   if (const int code = take_session(story, session)) return code;
-  if (const int code = check_places(story, pset_len)) return code;
+  if (const int code = check_given(story, "pset_len", pset_len)) return code;
   if (n < 0 || size_t(n) >= sizeof sets / sizeof *sets) {
     return raise(story, MPI_ERR_ARG, "there is no process set of that number",
                  "MPI_Session_get_num_psets tells how many there are; they count from 0");
   }
   const size_t length = strlen(sets[n]);
   if (*pset_len > 0) {
-    if (const int code = check_places(story, pset_name)) return code;
+    if (const int code = check_given(story, "pset_name", pset_name)) return code;
     const size_t fits = length < size_t(*pset_len) ? length : size_t(*pset_len) - 1;
     memcpy(pset_name, sets[n], fits);
     pset_name[fits] = '\0';
@@ -186,6 +187,7 @@ HEADWAY_ENTRY(MPI_Session_get_nth_pset)(MPI_Session session, MPI_Info, int n, in
 HEADWAY_ENTRY(MPI_Session_get_pset_info)(MPI_Session session, const char* pset_name, MPI_Info* info) {
   Story story{.call = "MPI_Session_get_pset_info"};
   if (const int code = take_session(story, session)) return code;
+  if (const int code = check_given(story, "pset_name, info", pset_name, info)) return code;
   objects::Group* group = nullptr;
   if (const int code = take_set(story, pset_name, group)) return code;
   objects::Info* made = objects::Info::make();
@@ -214,7 +216,7 @@ HEADWAY_ENTRY(MPI_Session_set_errhandler)(MPI_Session session, MPI_Errhandler er
 HEADWAY_ENTRY(MPI_Session_get_errhandler)(MPI_Session session, MPI_Errhandler* errhandler) {
   Story story{.call = "MPI_Session_get_errhandler"};
   if (const int code = take_session(story, session)) return code;
-  if (const int code = check_places(story, errhandler)) return code;
+  if (const int code = check_given(story, "errhandler", errhandler)) return code;
   *errhandler = give_errhandler(story.session->errhandler);
   return MPI_SUCCESS;
 }
@@ -229,7 +231,7 @@ HEADWAY_ENTRY(MPI_Session_call_errhandler)(MPI_Session session, int errorcode) {
 HEADWAY_ENTRY(MPI_Group_from_session_pset)(MPI_Session session, const char* pset_name, MPI_Group* newgroup) {
   Story story{.call = "MPI_Group_from_session_pset"};
   if (const int code = take_session(story, session)) return code;
-  if (const int code = check_places(story, newgroup)) return code;
+  if (const int code = check_given(story, "pset_name, newgroup", pset_name, newgroup)) return code;
   *newgroup = MPI_GROUP_NULL;
   objects::Group* group = nullptr;
   if (const int code = take_set(story, pset_name, group)) return code;
@@ -249,12 +251,12 @@ HEADWAY_ENTRY(MPI_Comm_create_from_group)(MPI_Group group, const char* stringtag
           take_errhandler(story, errhandler, objects::ErrhandlerTarget::comm, story.handler)) {
     return code;
   }
-  if (const int code = check_places(story, newcomm)) return code;
+  if (const int code = check_given(story, "stringtag, newcomm", stringtag, newcomm)) return code;
   *newcomm = MPI_COMM_NULL;
   objects::Group* members;
   if (const int code = take_group(story, group, members)) return code;
-  if (!stringtag || strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) >= MPI_MAX_STRINGTAG_LEN) {
-    return raise(story, MPI_ERR_ARG, "the string tag is a null pointer, or too long",
+  if (strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) >= MPI_MAX_STRINGTAG_LEN) {
+    return raise(story, MPI_ERR_ARG, "the string tag is too long",
                  "it has at most MPI_MAX_STRINGTAG_LEN - 1 = 255 characters");
   }
   objects::Info* hints = nullptr;

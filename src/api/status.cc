@@ -2,6 +2,7 @@
 #include "api/detail/status.h"
 
 #include "api/detail/call.h"
+#include "api/detail/results.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -10,14 +11,12 @@ namespace {
 
 // `elements`: basic elements rather than whole ones of the type.
 int count_of(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
-             MPI_Count& count) {
+             const void* place, MPI_Count& count) {
   Story story{.call = call};
   if (!is_running()) return not_running(call);
+  if (const int code = check_given(story, "status, count", status, place)) return code;
   const datatypes::Type* type = registry().find_type(value_of(datatype));
   if (!type) return raise(story, MPI_ERR_TYPE, "the datatype is not valid");
-  if (status == MPI_STATUS_IGNORE) {
-    return raise(story, MPI_ERR_ARG, "the status is MPI_STATUS_IGNORE");
-  }
   uint64_t n = 0;
   const bool defined = elements ? datatypes::elements_in(*type, bytes_of(status), n)
                                 : datatypes::count_in(*type, bytes_of(status), n);
@@ -28,7 +27,7 @@ int count_of(const char* call, const MPI_Status* status, MPI_Datatype datatype, 
 int narrow(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
            int* count) {
   MPI_Count wide = 0;
-  if (const int code = count_of(call, status, datatype, elements, wide)) return code;
+  if (const int code = count_of(call, status, datatype, elements, count, wide)) return code;
   // A count that an int cannot hold is undefined in this form: the _c form tells it.
   *count = wide > INT32_MAX ? MPI_UNDEFINED : int(wide);
   return MPI_SUCCESS;
@@ -40,12 +39,30 @@ int set_elements(const char* call, MPI_Status* status, MPI_Datatype datatype, MP
   const datatypes::Type* type = registry().find_type(value_of(datatype));
   if (!type) return raise(story, MPI_ERR_TYPE, "the datatype is not valid");
   if (count < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
+  if (const int code = check_given(story, "status", status)) return code;
   // Elements of a type of unequal parts are taken as whole ones of it first.
   const uint64_t per = type->elements() ? type->elements() : 1;
   const uint64_t whole = uint64_t(count) / per, rest = uint64_t(count) % per;
+  if (type->size() > 0 && whole > base::most_bytes / type->size()) {
+    return raise(story, MPI_ERR_COUNT, "no memory is as large as that many elements");
+  }
   set_bytes(status, whole * type->size() +
                         rest * (type->element_size() ? type->element_size() : type->size() / per));
   return MPI_SUCCESS;
+}
+
+int wide_count(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
+               MPI_Count* count) {
+  MPI_Count wide = 0;
+  if (const int code = count_of(call, status, datatype, elements, count, wide)) return code;
+  *count = wide;
+  return MPI_SUCCESS;
+}
+
+// The setters and getters of single fields work before MPI_Init, too.
+template <class... Argument>
+int check_fields(const char* call, const char* names, const Argument*... arguments) {
+  return check_given(call, names, arguments...);
 }
 
 }  // namespace
@@ -54,16 +71,16 @@ HEADWAY_ENTRY(MPI_Get_count)(const MPI_Status* status, MPI_Datatype datatype, in
   return narrow("MPI_Get_count", status, datatype, false, count);
 }
 HEADWAY_ENTRY(MPI_Get_count_c)(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
-  return count_of("MPI_Get_count_c", status, datatype, false, *count);
+  return wide_count("MPI_Get_count_c", status, datatype, false, count);
 }
 HEADWAY_ENTRY(MPI_Get_elements)(const MPI_Status* status, MPI_Datatype datatype, int* count) {
   return narrow("MPI_Get_elements", status, datatype, true, count);
 }
 HEADWAY_ENTRY(MPI_Get_elements_c)(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
-  return count_of("MPI_Get_elements_c", status, datatype, true, *count);
+  return wide_count("MPI_Get_elements_c", status, datatype, true, count);
 }
 HEADWAY_ENTRY(MPI_Get_elements_x)(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
-  return count_of("MPI_Get_elements_x", status, datatype, true, *count);
+  return wide_count("MPI_Get_elements_x", status, datatype, true, count);
 }
 HEADWAY_ENTRY(MPI_Status_set_elements)(MPI_Status* status, MPI_Datatype datatype, int count) {
   return set_elements("MPI_Status_set_elements", status, datatype, count);
@@ -75,35 +92,46 @@ HEADWAY_ENTRY(MPI_Status_set_elements_x)(MPI_Status* status, MPI_Datatype dataty
   return set_elements("MPI_Status_set_elements_x", status, datatype, count);
 }
 HEADWAY_ENTRY(MPI_Test_cancelled)(const MPI_Status* status, int* flag) {
+  if (const int code = check_fields("MPI_Test_cancelled", "status, flag", status, flag))
+    return code;
   *flag = is_cancelled(status);
   return MPI_SUCCESS;
 }
 HEADWAY_ENTRY(MPI_Status_set_cancelled)(MPI_Status* status, int flag) {
+  if (const int code = check_fields("MPI_Status_set_cancelled", "status", status)) return code;
   set_cancelled(status, flag != 0);
   return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Status_get_source)(const MPI_Status* status, int* source) {
+  if (const int code = check_fields("MPI_Status_get_source", "status, source", status, source))
+    return code;
   *source = status->MPI_SOURCE;
   return MPI_SUCCESS;
 }
 HEADWAY_ENTRY(MPI_Status_set_source)(MPI_Status* status, int source) {
+  if (const int code = check_fields("MPI_Status_set_source", "status", status)) return code;
   status->MPI_SOURCE = source;
   return MPI_SUCCESS;
 }
 HEADWAY_ENTRY(MPI_Status_get_tag)(const MPI_Status* status, int* tag) {
+  if (const int code = check_fields("MPI_Status_get_tag", "status, tag", status, tag)) return code;
   *tag = status->MPI_TAG;
   return MPI_SUCCESS;
 }
 HEADWAY_ENTRY(MPI_Status_set_tag)(MPI_Status* status, int tag) {
+  if (const int code = check_fields("MPI_Status_set_tag", "status", status)) return code;
   status->MPI_TAG = tag;
   return MPI_SUCCESS;
 }
 HEADWAY_ENTRY(MPI_Status_get_error)(const MPI_Status* status, int* error) {
+  if (const int code = check_fields("MPI_Status_get_error", "status, error", status, error))
+    return code;
   *error = status->MPI_ERROR;
   return MPI_SUCCESS;
 }
 HEADWAY_ENTRY(MPI_Status_set_error)(MPI_Status* status, int error) {
+  if (const int code = check_fields("MPI_Status_set_error", "status", status)) return code;
   status->MPI_ERROR = error;
   return MPI_SUCCESS;
 }

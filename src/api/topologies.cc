@@ -29,7 +29,7 @@ int take_lengths(const Story& story, int dimensions, const int* lengths, const i
     return raise(story, MPI_ERR_DIMS, "the number of dimensions is negative", "it goes from 0");
   }
   if (dimensions > 0) {
-    if (const int code = check_places(story, lengths, periods)) return code;
+    if (const int code = check_given(story, "dims, periods", lengths, periods)) return code;
   }
   volume = objects::volume_of(dimensions, lengths);
   if (volume >= 1 && volume <= story.comm->size) return MPI_SUCCESS;
@@ -69,7 +69,7 @@ int make_cart(const Story& story, int color, int key, int dimensions, const int*
 HEADWAY_ENTRY(MPI_Topo_test)(MPI_Comm comm, int* status) {
   Story story{.call = "MPI_Topo_test"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, status)) return code;
+  if (const int code = check_given(story, "status", status)) return code;
   *status = story.comm->grid ? MPI_CART : MPI_UNDEFINED;
   return MPI_SUCCESS;
 }
@@ -79,7 +79,7 @@ HEADWAY_ENTRY(MPI_Dims_create)(int nnodes, int ndims, int dims[]) {
   if (!is_running()) return not_running(story.call);
   if (ndims < 0) return raise(story, MPI_ERR_DIMS, "the number of dimensions is negative");
   if (ndims == 0) return MPI_SUCCESS;
-  if (const int code = check_places(story, dims)) return code;
+  if (const int code = check_given(story, "dims", dims)) return code;
   if (nnodes < 1) {
     return raise(story, MPI_ERR_ARG, "there are less than 1 nodes", "pass a communicator's size");
   }
@@ -94,7 +94,7 @@ HEADWAY_ENTRY(MPI_Cart_create)(MPI_Comm comm_old, int ndims, const int dims[], c
                    int /*reorder*/, MPI_Comm* comm_cart) {
   Story story{.call = "MPI_Cart_create"};
   if (const int code = take_comm(story, comm_old)) return code;
-  if (const int code = check_places(story, comm_cart)) return code;
+  if (const int code = check_given(story, "comm_cart", comm_cart)) return code;
   int volume;
   if (const int code = take_lengths(story, ndims, dims, periods, volume)) return code;
   const int rank = story.comm->rank;
@@ -104,7 +104,7 @@ HEADWAY_ENTRY(MPI_Cart_create)(MPI_Comm comm_old, int ndims, const int dims[], c
 HEADWAY_ENTRY(MPI_Cart_map)(MPI_Comm comm, int ndims, const int dims[], const int periods[], int* newrank) {
   Story story{.call = "MPI_Cart_map"};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_places(story, newrank)) return code;
+  if (const int code = check_given(story, "newrank", newrank)) return code;
   int volume;
   if (const int code = take_lengths(story, ndims, dims, periods, volume)) return code;
   *newrank = story.comm->rank < volume ? story.comm->rank : MPI_UNDEFINED;
@@ -115,10 +115,10 @@ HEADWAY_ENTRY(MPI_Cart_sub)(MPI_Comm comm, const int remain_dims[], MPI_Comm* ne
   Story story{.call = "MPI_Cart_sub"};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
-  if (const int code = check_places(story, newcomm)) return code;
+  if (const int code = check_given(story, "newcomm", newcomm)) return code;
   const int dimensions = grid->dimensions();
   if (dimensions > 0) {
-    if (const int code = check_places(story, remain_dims)) return code;
+    if (const int code = check_given(story, "remain_dims", remain_dims)) return code;
   }
   base::Vec<int> numbers;  // coordinates; lengths and periods of those that remain
   if (!numbers.resize(3 * size_t(uint32_t(dimensions)))) return raise(story, Outcome::no_memory);
@@ -141,7 +141,7 @@ HEADWAY_ENTRY(MPI_Cartdim_get)(MPI_Comm comm, int* ndims) {
   Story story{.call = "MPI_Cartdim_get"};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
-  if (const int code = check_places(story, ndims)) return code;
+  if (const int code = check_given(story, "ndims", ndims)) return code;
   *ndims = grid->dimensions();
   return MPI_SUCCESS;
 }
@@ -162,7 +162,8 @@ HEADWAY_ENTRY(MPI_Cart_get)(MPI_Comm comm, int maxdims, int dims[], int periods[
   if (const int code = take_grid(story, comm, grid)) return code;
   if (const int code = check_room(story, *grid, maxdims)) return code;
   if (grid->dimensions() == 0) return MPI_SUCCESS;
-  if (const int code = check_places(story, dims, periods, coords)) return code;
+  if (const int code = check_given(story, "dims, periods, coords", dims, periods, coords))
+    return code;
   for (int i = 0; i < grid->dimensions(); ++i) {
     dims[i] = grid->length(i);
     periods[i] = grid->periodic(i);
@@ -180,7 +181,7 @@ HEADWAY_ENTRY(MPI_Cart_coords)(MPI_Comm comm, int rank, int maxdims, int coords[
   }
   if (const int code = check_room(story, *grid, maxdims)) return code;
   if (grid->dimensions() == 0) return MPI_SUCCESS;
-  if (const int code = check_places(story, coords)) return code;
+  if (const int code = check_given(story, "coords", coords)) return code;
   grid->find_coordinates(rank, coords);
   return MPI_SUCCESS;
 }
@@ -189,9 +190,9 @@ HEADWAY_ENTRY(MPI_Cart_rank)(MPI_Comm comm, const int coords[], int* rank) {
   Story story{.call = "MPI_Cart_rank"};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
-  if (const int code = check_places(story, rank)) return code;
+  if (const int code = check_given(story, "rank", rank)) return code;
   if (grid->dimensions() > 0) {
-    if (const int code = check_places(story, coords)) return code;
+    if (const int code = check_given(story, "coords", coords)) return code;
   }
   const int found = grid->find_rank(coords);
   if (found < 0) {
@@ -206,7 +207,8 @@ HEADWAY_ENTRY(MPI_Cart_shift)(MPI_Comm comm, int direction, int disp, int* rank_
   Story story{.call = "MPI_Cart_shift"};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
-  if (const int code = check_places(story, rank_source, rank_dest)) return code;
+  if (const int code = check_given(story, "rank_source, rank_dest", rank_source, rank_dest))
+    return code;
   if (direction < 0 || direction >= grid->dimensions()) {
     return raise(story, MPI_ERR_DIMS, "there is no such dimension",
                  "dimensions count from 0, also in Fortran");

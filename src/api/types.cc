@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "api/detail/attributes.h"
+#include "api/detail/results.h"
 #include "api/detail/types.h"
 
 using namespace headway;
@@ -17,6 +18,7 @@ int size_of(const char* call, MPI_Datatype datatype, Value* size) {
   Story story{.call = call};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
+  if (const int code = check_given(story, "size", size)) return code;
   const bool fits = sizeof(Value) == 8 || type->size() <= INT32_MAX;
   *size = fits ? Value(type->size()) : Value(MPI_UNDEFINED);
   return MPI_SUCCESS;
@@ -26,6 +28,10 @@ int bounds(const char* call, MPI_Datatype datatype, bool are_true, int64_t* lb, 
   Story story{.call = call};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
+  if (const int code = are_true ? check_given(story, "true_lb, true_extent", lb, extent)
+                                : check_given(story, "lb, extent", lb, extent)) {
+    return code;
+  }
   *lb = are_true ? type->true_lb() : type->lb();
   *extent = are_true ? type->true_extent() : type->extent();
   return MPI_SUCCESS;
@@ -44,6 +50,21 @@ int check_contents(const Story& story, const Type& type, int64_t integers, int64
                  "MPI_Type_get_envelope tells the lengths");
   }
   return MPI_SUCCESS;
+}
+
+// Lists of the contents that are not empty.
+int check_lists(const Story& story, const Contents& contents, const int* integers,
+                const MPI_Aint* addresses, const MPI_Count* counts, const MPI_Datatype* types) {
+  if (contents.integer_count) {
+    if (const int code = check_given(story, "array_of_integers", integers)) return code;
+  }
+  if (contents.address_count) {
+    if (const int code = check_given(story, "array_of_addresses", addresses)) return code;
+  }
+  if (contents.count_count) {
+    if (const int code = check_given(story, "array_of_large_counts", counts)) return code;
+  }
+  return contents.type_count ? check_given(story, "array_of_datatypes", types) : MPI_SUCCESS;
 }
 
 // Handles of the inner types: predefined ones as they are, others new, to be freed by the caller.
@@ -70,6 +91,7 @@ int give_types(const Story& story, const Type& type, MPI_Datatype* out) {
 HEADWAY_ENTRY(MPI_Type_commit)(MPI_Datatype* datatype) {
   Story story{.call = "MPI_Type_commit"};
   Type* type;
+  if (const int code = check_given(story, "datatype", datatype)) return code;
   if (const int code = take_type(story, *datatype, type)) return code;
   type->commit();
   return MPI_SUCCESS;
@@ -78,6 +100,7 @@ HEADWAY_ENTRY(MPI_Type_commit)(MPI_Datatype* datatype) {
 HEADWAY_ENTRY(MPI_Type_free)(MPI_Datatype* datatype) {
   Story story{.call = "MPI_Type_free"};
   Type* type;
+  if (const int code = check_given(story, "datatype", datatype)) return code;
   if (const int code = take_type(story, *datatype, type)) return code;
   story.type = type;
   if (type->predefined() || type->parametrized()) {
@@ -128,6 +151,10 @@ HEADWAY_ENTRY(MPI_Type_get_envelope)(MPI_Datatype datatype, int* num_integers, i
   Story story{.call = "MPI_Type_get_envelope"};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
+  if (const int code = check_given(story, "num_integers, num_addresses, num_datatypes, combiner",
+                                   num_integers, num_addresses, num_datatypes, combiner)) {
+    return code;
+  }
   const Contents& contents = type->contents();
   if (contents.count_count > 0) {
     return raise(story, MPI_ERR_TYPE, "the datatype was made with MPI_Count arguments",
@@ -145,6 +172,11 @@ HEADWAY_ENTRY(MPI_Type_get_envelope_c)(MPI_Datatype datatype, MPI_Count* num_int
   Story story{.call = "MPI_Type_get_envelope_c"};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
+  if (const int code = check_given(
+          story, "num_integers, num_addresses, num_large_counts, num_datatypes, combiner",
+          num_integers, num_addresses, num_large_counts, num_datatypes, combiner)) {
+    return code;
+  }
   const Contents& contents = type->contents();
   *num_integers = MPI_Count(contents.integer_count);
   *num_addresses = MPI_Count(contents.address_count);
@@ -165,6 +197,9 @@ HEADWAY_ENTRY(MPI_Type_get_contents)(MPI_Datatype datatype, int max_integers, in
     return code;
   }
   const Contents& contents = type->contents();
+  if (const int code = check_lists(story, contents, integers, addresses, nullptr, datatypes)) {
+    return code;
+  }
   if (contents.integer_count) {
     memcpy(integers, contents.integers, contents.integer_count * sizeof *integers);
   }
@@ -186,6 +221,9 @@ HEADWAY_ENTRY(MPI_Type_get_contents_c)(MPI_Datatype datatype, MPI_Count max_inte
     return code;
   }
   const Contents& contents = type->contents();
+  if (const int code = check_lists(story, contents, integers, addresses, large_counts, datatypes)) {
+    return code;
+  }
   if (contents.integer_count) {
     memcpy(integers, contents.integers, contents.integer_count * sizeof *integers);
   }
@@ -202,6 +240,7 @@ HEADWAY_ENTRY(MPI_Type_set_name)(MPI_Datatype datatype, const char* type_name) {
   Story story{.call = "MPI_Type_set_name"};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
+  if (const int code = check_given(story, "type_name", type_name)) return code;
   type->set_name(type_name);
   return MPI_SUCCESS;
 }
@@ -209,6 +248,9 @@ HEADWAY_ENTRY(MPI_Type_set_name)(MPI_Datatype datatype, const char* type_name) {
 HEADWAY_ENTRY(MPI_Type_get_name)(MPI_Datatype datatype, char* type_name, int* resultlen) {
   Story story{.call = "MPI_Type_get_name"};
   Type* type;
+  if (const int code = check_given(story, "type_name, resultlen", type_name, resultlen)) {
+    return code;
+  }
   // MPI_DATATYPE_NULL has a name: MPI 5.0, section 7.8.
   if (datatype == MPI_DATATYPE_NULL) {
     strcpy(type_name, "MPI_DATATYPE_NULL");

@@ -1,6 +1,7 @@
 // Datatype constructors: MPI 5.0, section 5.1. The int and MPI_Count forms differ in what the
 // caller passes and in what MPI_Type_get_contents tells later.
 #include "api/detail/attributes.h"
+#include "api/detail/results.h"
 #include "api/detail/types.h"
 #include "base/vec.h"
 
@@ -50,16 +51,23 @@ using datatypes::Form;
 using datatypes::Integers;
 using datatypes::Type;
 
-// Runs one constructor: make(child, made) with the child looked up.
-template <class Make>
-int construct(const char* call, int64_t count, MPI_Datatype old, MPI_Datatype* handle,
-              Make&& make) {
+// Runs one constructor: make(child, made) with the child looked up. `names` and `lists`: the lists
+// that a count above 0 needs.
+template <class Make, class... List>
+int construct(const char* call, int64_t count, MPI_Datatype old, MPI_Datatype* handle, Make&& make,
+              const char* names = "", const List*... lists) {
   Story story{.call = call};
   Type* child;
   if (const int code = take_type(story, old, child)) return code;
   story.type = child;
   story.count = count;
   if (count < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
+  if (const int code = check_given(story, "newtype", handle)) return code;
+  if constexpr (sizeof...(lists) > 0) {
+    if (count > 0) {
+      if (const int code = check_given(story, names, lists...)) return code;
+    }
+  }
   Type* made = nullptr;
   const Outcome outcome = make(*child, made);
   return hand_out_type(story, outcome, made, handle);
@@ -85,12 +93,21 @@ int copy_type_attributes(Type& from, MPI_Datatype old, Type& copy, MPI_Datatype*
   return raise(story, copied);
 }
 
-int make_struct(const char* call, Form form, int64_t count, Integers blocks, Integers displacements,
-                const MPI_Datatype* types, MPI_Datatype* handle) {
+template <class Length, class Place>
+int make_struct(const char* call, Form form, int64_t count, const Length* blocks,
+                const Place* displacements, const MPI_Datatype* types, MPI_Datatype* handle) {
   Story story{.call = call};
   story.count = count;
   if (!is_running()) return not_running(call);
   if (count < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
+  if (const int code = check_given(story, "newtype", handle)) return code;
+  if (count > 0) {
+    if (const int code =
+            check_given(story, "array_of_blocklengths, array_of_displacements, array_of_types",
+                        blocks, displacements, types)) {
+      return code;
+    }
+  }
   base::Vec<const Type*> children;
   for (int64_t i = 0; i < count; ++i) {
     Type* child;
@@ -142,66 +159,84 @@ HEADWAY_ENTRY(MPI_Type_create_hvector_c)(MPI_Count count, MPI_Count blocklength,
 }
 HEADWAY_ENTRY(MPI_Type_indexed)(int count, const int blocklengths[], const int displacements[],
                     MPI_Datatype oldtype, MPI_Datatype* newtype) {
-  return construct("MPI_Type_indexed", count, oldtype, newtype, [&](Type& old, Type*& made) {
-    return datatypes::make_indexed(Form::narrow, count, blocklengths, displacements, old, made);
-  });
+  return construct(
+      "MPI_Type_indexed", count, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_indexed(Form::narrow, count, blocklengths, displacements, old, made);
+      },
+      "array_of_blocklengths, array_of_displacements", blocklengths, displacements);
 }
 HEADWAY_ENTRY(MPI_Type_indexed_c)(MPI_Count count, const MPI_Count blocklengths[],
                       const MPI_Count displacements[], MPI_Datatype oldtype,
                       MPI_Datatype* newtype) {
-  return construct("MPI_Type_indexed_c", count, oldtype, newtype, [&](Type& old, Type*& made) {
-    return datatypes::make_indexed(Form::large, count, blocklengths, displacements, old, made);
-  });
+  return construct(
+      "MPI_Type_indexed_c", count, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_indexed(Form::large, count, blocklengths, displacements, old, made);
+      },
+      "array_of_blocklengths, array_of_displacements", blocklengths, displacements);
 }
 HEADWAY_ENTRY(MPI_Type_create_hindexed)(int count, const int blocklengths[], const MPI_Aint displacements[],
                             MPI_Datatype oldtype, MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_hindexed", count, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_hindexed(Form::narrow, count, blocklengths,
-                                                     displacements, old, made);
-                   });
+  return construct(
+      "MPI_Type_create_hindexed", count, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_hindexed(Form::narrow, count, blocklengths, displacements, old,
+                                        made);
+      },
+      "array_of_blocklengths, array_of_displacements", blocklengths, displacements);
 }
 HEADWAY_ENTRY(MPI_Type_create_hindexed_c)(MPI_Count count, const MPI_Count blocklengths[],
                               const MPI_Count displacements[], MPI_Datatype oldtype,
                               MPI_Datatype* newtype) {
   return construct(
-      "MPI_Type_create_hindexed_c", count, oldtype, newtype, [&](Type& old, Type*& made) {
+      "MPI_Type_create_hindexed_c", count, oldtype, newtype,
+      [&](Type& old, Type*& made) {
         return datatypes::make_hindexed(Form::large, count, blocklengths, displacements, old, made);
-      });
+      },
+      "array_of_blocklengths, array_of_displacements", blocklengths, displacements);
 }
 HEADWAY_ENTRY(MPI_Type_create_indexed_block)(int count, int blocklength, const int displacements[],
                                  MPI_Datatype oldtype, MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_indexed_block", count, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_indexed_block(Form::narrow, count, blocklength,
-                                                          displacements, old, made);
-                   });
+  return construct(
+      "MPI_Type_create_indexed_block", count, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_indexed_block(Form::narrow, count, blocklength, displacements, old,
+                                             made);
+      },
+      "array_of_displacements", displacements);
 }
 HEADWAY_ENTRY(MPI_Type_create_indexed_block_c)(MPI_Count count, MPI_Count blocklength,
                                    const MPI_Count displacements[], MPI_Datatype oldtype,
                                    MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_indexed_block_c", count, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_indexed_block(Form::large, count, blocklength,
-                                                          displacements, old, made);
-                   });
+  return construct(
+      "MPI_Type_create_indexed_block_c", count, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_indexed_block(Form::large, count, blocklength, displacements, old,
+                                             made);
+      },
+      "array_of_displacements", displacements);
 }
 HEADWAY_ENTRY(MPI_Type_create_hindexed_block)(int count, int blocklength, const MPI_Aint displacements[],
                                   MPI_Datatype oldtype, MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_hindexed_block", count, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_hindexed_block(Form::narrow, count, blocklength,
-                                                           displacements, old, made);
-                   });
+  return construct(
+      "MPI_Type_create_hindexed_block", count, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_hindexed_block(Form::narrow, count, blocklength, displacements, old,
+                                              made);
+      },
+      "array_of_displacements", displacements);
 }
 HEADWAY_ENTRY(MPI_Type_create_hindexed_block_c)(MPI_Count count, MPI_Count blocklength,
                                     const MPI_Count displacements[], MPI_Datatype oldtype,
                                     MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_hindexed_block_c", count, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_hindexed_block(Form::large, count, blocklength,
-                                                           displacements, old, made);
-                   });
+  return construct(
+      "MPI_Type_create_hindexed_block_c", count, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_hindexed_block(Form::large, count, blocklength, displacements, old,
+                                              made);
+      },
+      "array_of_displacements", displacements);
 }
 HEADWAY_ENTRY(MPI_Type_create_struct)(int count, const int blocklengths[], const MPI_Aint displacements[],
                           const MPI_Datatype types[], MPI_Datatype* newtype) {
@@ -240,35 +275,46 @@ HEADWAY_ENTRY(MPI_Type_dup)(MPI_Datatype oldtype, MPI_Datatype* newtype) {
 }
 HEADWAY_ENTRY(MPI_Type_create_subarray)(int ndims, const int sizes[], const int subsizes[], const int starts[],
                             int order, MPI_Datatype oldtype, MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_subarray", ndims, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_subarray(Form::narrow, ndims, sizes, subsizes, starts,
-                                                     order, old, made);
-                   });
+  return construct(
+      "MPI_Type_create_subarray", ndims, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_subarray(Form::narrow, ndims, sizes, subsizes, starts, order, old,
+                                        made);
+      },
+      "array_of_sizes, array_of_subsizes, array_of_starts", sizes, subsizes, starts);
 }
 HEADWAY_ENTRY(MPI_Type_create_subarray_c)(int ndims, const MPI_Count sizes[], const MPI_Count subsizes[],
                               const MPI_Count starts[], int order, MPI_Datatype oldtype,
                               MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_subarray_c", ndims, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_subarray(Form::large, ndims, sizes, subsizes, starts,
-                                                     order, old, made);
-                   });
+  return construct(
+      "MPI_Type_create_subarray_c", ndims, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_subarray(Form::large, ndims, sizes, subsizes, starts, order, old,
+                                        made);
+      },
+      "array_of_sizes, array_of_subsizes, array_of_starts", sizes, subsizes, starts);
 }
 HEADWAY_ENTRY(MPI_Type_create_darray)(int size, int rank, int ndims, const int gsizes[], const int distribs[],
                           const int dargs[], const int psizes[], int order, MPI_Datatype oldtype,
                           MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_darray", ndims, oldtype, newtype, [&](Type& old, Type*& made) {
-    return datatypes::make_darray(Form::narrow, size, rank, ndims, gsizes, distribs, dargs, psizes,
-                                  order, old, made);
-  });
+  return construct(
+      "MPI_Type_create_darray", ndims, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_darray(Form::narrow, size, rank, ndims, gsizes, distribs, dargs,
+                                      psizes, order, old, made);
+      },
+      "array_of_gsizes, array_of_distribs, array_of_dargs, array_of_psizes", gsizes, distribs,
+      dargs, psizes);
 }
 HEADWAY_ENTRY(MPI_Type_create_darray_c)(int size, int rank, int ndims, const MPI_Count gsizes[],
                             const int distribs[], const int dargs[], const int psizes[], int order,
                             MPI_Datatype oldtype, MPI_Datatype* newtype) {
-  return construct("MPI_Type_create_darray_c", ndims, oldtype, newtype,
-                   [&](Type& old, Type*& made) {
-                     return datatypes::make_darray(Form::large, size, rank, ndims, gsizes, distribs,
-                                                   dargs, psizes, order, old, made);
-                   });
+  return construct(
+      "MPI_Type_create_darray_c", ndims, oldtype, newtype,
+      [&](Type& old, Type*& made) {
+        return datatypes::make_darray(Form::large, size, rank, ndims, gsizes, distribs, dargs,
+                                      psizes, order, old, made);
+      },
+      "array_of_gsizes, array_of_distribs, array_of_dargs, array_of_psizes", gsizes, distribs,
+      dargs, psizes);
 }

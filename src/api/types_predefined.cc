@@ -40,10 +40,10 @@ int give(const Story& story, Combiner combiner, const int* numbers, int count, B
   return MPI_SUCCESS;
 }
 
-int create_real(const char* call, Combiner combiner, int p, int r, MPI_Datatype* datatype) {
+int create_real(const char* call, Combiner combiner, int p, int r, MPI_Datatype* newtype) {
   const Story story{.call = call};
   if (!is_running()) return not_running(call);
-  if (const int code = check_places(story, datatype)) return code;
+  if (const int code = check_given(story, "newtype", newtype)) return code;
   if (p == MPI_UNDEFINED && r == MPI_UNDEFINED) {
     return raise(story, MPI_ERR_ARG, "both the digits and the range are MPI_UNDEFINED",
                  "pass at least one, as for selected_real_kind");
@@ -54,7 +54,7 @@ int create_real(const char* call, Combiner combiner, int p, int r, MPI_Datatype*
         (p == MPI_UNDEFINED || p <= kind.digits) && (r == MPI_UNDEFINED || r <= kind.range);
     if (!fits) continue;
     return give(story, combiner, numbers, 2,
-                combiner == Combiner::f90_real ? kind.real : kind.complex, datatype);
+                combiner == Combiner::f90_real ? kind.real : kind.complex, newtype);
   }
   return raise(story, MPI_ERR_ARG, "no kind of real has so many digits or so large a range",
                "there are at most 33 digits and exponents to 4931");
@@ -77,7 +77,7 @@ HEADWAY_ENTRY(MPI_Type_create_f90_complex)(int p, int r, MPI_Datatype* newtype) 
 HEADWAY_ENTRY(MPI_Type_create_f90_integer)(int r, MPI_Datatype* newtype) {
   const Story story{.call = "MPI_Type_create_f90_integer"};
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_places(story, newtype)) return code;
+  if (const int code = check_given(story, "newtype", newtype)) return code;
   for (const IntegerKind& kind : integer_kinds) {
     if (r <= kind.range) return give(story, Combiner::f90_integer, &r, 1, kind.type, newtype);
   }
@@ -92,7 +92,7 @@ HEADWAY_ENTRY(MPI_Type_get_value_index)(MPI_Datatype value_type, MPI_Datatype in
   datatypes::Type *value, *index;
   if (const int code = take_type(story, value_type, value)) return code;
   if (const int code = take_type(story, index_type, index)) return code;
-  if (const int code = check_places(story, pair_type)) return code;
+  if (const int code = check_given(story, "pair_type", pair_type)) return code;
   if (!value->predefined() || !index->predefined()) {
     return raise(story, MPI_ERR_TYPE, "a value and its index have predefined datatypes",
                  "pass for example MPI_DOUBLE and MPI_INT");
@@ -118,7 +118,7 @@ HEADWAY_ENTRY(MPI_Type_get_value_index)(MPI_Datatype value_type, MPI_Datatype in
 HEADWAY_ENTRY(MPI_Type_match_size)(int typeclass, int size, MPI_Datatype* datatype) {
   const Story story{.call = "MPI_Type_match_size"};
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_places(story, datatype)) return code;
+  if (const int code = check_given(story, "datatype", datatype)) return code;
   const struct {
     int typeclass, size;
     MPI_Datatype type;

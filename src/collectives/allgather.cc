@@ -35,7 +35,7 @@ void bruck(Schedule& schedule, const objects::Comm* comm, const Data& in, const 
   const int rank = comm->rank, size = comm->size;
   const Data own = in.type ? in : out[rank];
   const uint64_t block = out[rank].bytes();
-  char* packed = schedule.scratch(block * uint64_t(size));
+  char* packed = schedule.scratch(block, size);
   if (!packed) return;
   StepId ready = schedule.copy(own.memory(), UserMemory(packed, block));
   for (int distance = 1; distance < size; distance *= 2) {

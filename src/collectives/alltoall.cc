@@ -50,9 +50,9 @@ void exchange_in_place(Schedule& schedule, const objects::Comm* comm, const Bloc
 void bruck(Schedule& schedule, const objects::Comm* comm, const Blocks& in, const Blocks& out) {
   const int rank = comm->rank, size = comm->size;
   const uint64_t block = out[rank].bytes();
-  char* packed = schedule.scratch(block * uint64_t(size));
-  char* leaving = schedule.scratch(block * uint64_t(size));
-  char* coming = schedule.scratch(block * uint64_t(size));
+  char* packed = schedule.scratch(block, size);
+  char* leaving = schedule.scratch(block, size);
+  char* coming = schedule.scratch(block, size);
   if (schedule.failed()) return;
   const auto at = [block](char* base, int i) {
     return UserMemory(base + block * uint64_t(i), block);

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/address.h"
 #include "collectives/algorithms.h"
 #include "collectives/schedule.h"
 
@@ -23,7 +24,7 @@ struct Data {
   uint64_t bytes() const { return type ? count * type->size() : 0; }
   // `n` elements from element `first` on.
   Data part(uint64_t first, uint64_t n) const {
-    return {static_cast<char*>(buffer) + int64_t(first) * type->extent(), n, type};
+    return {base::element_at(buffer, first, type->extent()), n, type};
   }
 };
 
@@ -58,11 +59,14 @@ class Blocks {
   bool in_place() const { return !type_ && !types_; }
   Data operator[](int rank) const {
     if (in_place()) return {};
-    if (!uneven_) return {buffer_ + int64_t(count_) * rank * type_->extent(), count_, type_};
+    if (!uneven_) {
+      const uint64_t first = count_ * uint64_t(rank);
+      return {base::element_at(buffer_, first, type_->extent()), count_, type_};
+    }
     const uint64_t count = uint64_t(counts_[uint64_t(rank)]);
     const int64_t place = places_[uint64_t(rank)];
-    if (types_) return {buffer_ + place, count, types_[rank]};
-    return {buffer_ + place * type_->extent(), count, type_};
+    if (types_) return {base::moved(buffer_, place), count, types_[rank]};
+    return {base::element_at(buffer_, uint64_t(place), type_->extent()), count, type_};
   }
   // Even blocks: those of `n` ranks from `first` on, as one.
   Data range(int first, int n) const {

@@ -31,7 +31,7 @@ void gather_binomial(Schedule& schedule, const objects::Comm* comm, const Data& 
     schedule.send(tree.parent(), in.memory());
     return;
   }
-  char* packed = schedule.scratch(block * uint64_t(blocks));
+  char* packed = schedule.scratch(block, blocks);
   if (!packed) return;
   const StepId all = schedule.join();
   schedule.depends(all, schedule.copy(own.memory(), UserMemory(packed, block)));
@@ -75,7 +75,7 @@ void scatter_binomial(Schedule& schedule, const objects::Comm* comm, const Block
     schedule.receive(tree.parent(), out.memory());
     return;
   }
-  char* packed = schedule.scratch(block * uint64_t(blocks));
+  char* packed = schedule.scratch(block, blocks);
   if (!packed) return;
   const StepId ready = schedule.join();
   if (is_root) {

@@ -16,7 +16,7 @@ Schedule* make_reduction(const Place& place, Kind kind, const Data& in,
 Data element_scratch(Schedule& schedule, const Data& data) {
   const datatypes::Span span = datatypes::span(*data.type, data.count);
   char* memory = schedule.scratch(uint64_t(span.high - span.low));
-  return {memory ? memory - span.low : nullptr, data.count, data.type};
+  return {memory ? base::moved(memory, -span.low) : nullptr, data.count, data.type};
 }
 
 StepId fold_operands(Schedule& schedule, base::Vec<Operand>& operands, uint64_t count) {

@@ -90,9 +90,11 @@ void Schedule::depends(StepId step, StepId on) {
   ++steps_[step].needs;
 }
 
-char* Schedule::scratch(uint64_t bytes) {
-  const uint64_t size = bytes ? bytes : 1;
-  void* memory = base::heap_allocate(size);
+char* Schedule::scratch(uint64_t bytes, int times) {
+  uint64_t size = 0;
+  const bool fits = !__builtin_mul_overflow(bytes, uint64_t(times), &size);
+  if (size == 0) size = 1;
+  void* memory = fits ? base::heap_allocate(size) : nullptr;
   if (!memory || !blocks_.push({memory, size})) {
     base::heap_free(memory, size);
     failed_ = true;
@@ -384,8 +386,8 @@ void call_user(const Reduction& reduction, void* in, void* inout, uint64_t count
     int n = now;  // the function may change it
     void* told = type;
     reinterpret_cast<UserFunction>(reduction.op->function)(in, inout, &n, &told);
-    in = static_cast<char*>(in) + bytes;
-    inout = static_cast<char*>(inout) + bytes;
+    in = base::moved(in, bytes);
+    inout = base::moved(inout, bytes);
     count -= uint64_t(now);
   }
 }

@@ -93,7 +93,7 @@ class Schedule {
   void depends(StepId step, StepId on);
 
   // Memory that lives as long as the schedule; null without memory (the schedule is then failed).
-  char* scratch(uint64_t bytes);
+  char* scratch(uint64_t bytes, int times = 1);
   void keep(const datatypes::Type* type);
   void keep(objects::Op* op);
 

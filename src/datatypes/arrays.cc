@@ -88,7 +88,7 @@ int64_t block_length(int distribution, int argument, int64_t size, int64_t proce
   switch (distribution) {
     case abi::k_DISTRIBUTE_NONE: return processes == 1 ? size : 0;
     case abi::k_DISTRIBUTE_BLOCK: {
-      if (unset) return (size + processes - 1) / processes;
+      if (unset) return size / processes + (size % processes != 0);
       return argument > 0 && argument * processes >= size ? argument : 0;
     }
     case abi::k_DISTRIBUTE_CYCLIC: return unset ? 1 : (argument > 0 ? argument : 0);
@@ -139,7 +139,10 @@ Outcome make_darray(Form form, int ranks, int rank, int dimensions, Integers siz
   const uint64_t n = uint64_t(dimensions);
   int64_t grid = 1;
   for (uint64_t d = 0; d < n; ++d) {
-    if (sizes[d] < 1 || process_sizes[d] < 1) return Outcome::bad_argument;
+    // A round over all processes, which may go beyond the last item, is below 2^62, too.
+    if (sizes[d] < 1 || sizes[d] > INT64_MAX / 2 || process_sizes[d] < 1) {
+      return Outcome::bad_argument;
+    }
     if (!block_length(distributions[d], arguments[d], sizes[d], process_sizes[d]) ||
         (grid *= process_sizes[d]) > ranks) {
       return Outcome::bad_argument;

@@ -85,6 +85,7 @@ constexpr Type::Type(BasicType basic, const Entry* gap) : basic_(basic), committ
     root_.entries = gap;
   }
   extent_ = row.extent;
+  most_ = most_elements(row.size, extent_, true_lb_, true_extent_);
   alignment_ = row.alignment;
   dense_ = !gap && row.size == row.extent;
   empty_ = row.size == 0;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/address.h"
 #include "base/outcome.h"
 #include "datatypes/basic.h"
 
@@ -104,6 +105,8 @@ class Type {
   int64_t extent() const { return extent_; }
   int64_t true_lb() const { return true_lb_; }
   int64_t true_extent() const { return true_extent_; }
+  // How many of them a message may have: no address space holds more.
+  uint64_t most() const { return most_; }
   uint32_t alignment() const { return alignment_; }
   bool committed() const { return committed_.load(std::memory_order_relaxed); }
   void commit() { committed_.store(true, std::memory_order_relaxed); }
@@ -148,6 +151,7 @@ class Type {
   int64_t extent_ = 0;
   int64_t true_lb_ = 0;
   int64_t true_extent_ = 0;
+  uint64_t most_ = INT64_MAX;
   Signature signature_;
   uint32_t alignment_ = 1;
   uint32_t element_size_ = 0;
@@ -205,6 +209,20 @@ Outcome make_darray(Form form, int ranks, int rank, int dimensions, Integers siz
 // `basic` under another name; committed.
 Outcome make_parametrized(Combiner combiner, const int* numbers, int count, BasicType basic,
                           Type*& out);
+
+// Type::most() of such a type. One element may lie at any place, more may not overflow: so `count`
+// up to it makes all sums and products of size, extent and bounds fit 63 bits.
+constexpr uint64_t most_elements(uint64_t size, int64_t extent, int64_t true_lb,
+                                 int64_t true_extent) {
+  constexpr auto most = int64_t(base::most_bytes);
+  if (size == 0) return INT64_MAX;
+  if (size > base::most_bytes) return 0;
+  const auto is_far = [](int64_t place) { return place > most || place < -most; };
+  if (is_far(extent) || is_far(true_lb) || is_far(true_extent)) return 1;
+  uint64_t reach = uint64_t(extent < 0 ? -extent : extent);
+  if (reach < size) reach = size;
+  return base::most_bytes / reach;
+}
 
 // Whole elements of `type` in `bytes` of received data; false where MPI_Get_count says undefined.
 bool count_in(const Type& type, uint64_t bytes, uint64_t& count);

@@ -291,7 +291,19 @@ TEST_F(Made, RefuseWhatLeaves64Bits) {
   EXPECT_EQ(make_struct(l, 2, blocks, at, members, out), Outcome::bad_argument);
   const int64_t sizes[] = {1ll << 40, 1ll << 40}, one[] = {1, 1}, zero[] = {0, 0};
   EXPECT_EQ(make_subarray(l, 2, sizes, one, zero, 0xC, d, out), Outcome::bad_argument);
+  const int64_t ends[] = {-most - 1, most}, singles[] = {1, 1};
+  EXPECT_EQ(make_struct(l, 2, singles, ends, members, out), Outcome::bad_argument);
+  EXPECT_EQ(make_hindexed(l, 2, singles, ends, d, out), Outcome::bad_argument);
+  EXPECT_EQ(make_struct(l, 1, singles, ends + 1, members, out), Outcome::bad_argument);
+  const int64_t items[] = {most};
+  const int how[] = {17}, unset[] = {19}, two[] = {2};
+  EXPECT_EQ(make_darray(l, 2, 1, 1, items, how, unset, two, 0xC, of(B::byte), out),
+            Outcome::bad_argument);
   EXPECT_EQ(out, nullptr);
+  // An extent may be the smallest number, and a distance that nobody goes does not matter.
+  EXPECT_EQ(resized(d, 0, -most - 1).extent(), -most - 1);
+  const Type& far = make([&](Type*& o) { return make_hvector(l, 2, 1, most / 2 + 1, d, o); });
+  EXPECT_EQ(contiguous(2, resized(far, 0, 8)).size(), 32u);
   // The largest that fits is no error.
   const Type& huge = make([&](Type*& o) { return make_contiguous(l, most / 8, d, o); });
   EXPECT_EQ(huge.size(), uint64_t(most / 8) * 8);
@@ -393,6 +405,29 @@ TEST_F(Made, SpanCoversWhatIsTouched) {
   EXPECT_EQ(span(backwards, 3).high, 4);
   EXPECT_EQ(span(column, 0).high, 0);
   EXPECT_EQ(span(contiguous(0, column), 5).high, 0);
+}
+
+// More elements than these would make sums and products of the type overflow.
+TEST_F(Made, NoMoreThanAnAddressSpaceHolds) {
+  const int64_t smallest = std::numeric_limits<int64_t>::min();
+  const uint64_t all = base::most_bytes;
+  EXPECT_EQ(of(B::byte).most(), all);
+  EXPECT_EQ(of(B::double_).most(), all / 8);
+  EXPECT_EQ(of(B::short_int).most(), all / 8);
+  EXPECT_EQ(vector(3, 1, 4, of(B::int_)).most(), all / 36);
+  EXPECT_EQ(resized(of(B::int_), 0, -4096).most(), all / 4096);
+  EXPECT_EQ(resized(of(B::int_), 0, 0).most(), all / 4);
+  EXPECT_EQ(resized(of(B::int_), 0, smallest).most(), 1u);
+  EXPECT_EQ(resized(of(B::int_), smallest, 16).most(), all / 16);
+  EXPECT_EQ(contiguous(0, of(B::int_)).most(), uint64_t(INT64_MAX));
+  const int64_t one = 1, last = INT64_MAX - 8;
+  const Type& edge = make(
+      [&](Type*& out) { return make_hindexed(Form::large, 1, &one, &last, of(B::int_), out); });
+  EXPECT_EQ(edge.most(), 1u);
+  EXPECT_EQ(span(edge, edge.most()).high, last + 4);
+  const Type& huge = make(
+      [&](Type*& out) { return make_contiguous(Form::large, INT64_MAX / 8, of(B::double_), out); });
+  EXPECT_EQ(huge.most(), 0u);
 }
 
 // Costs: packing allocates nothing, and a type with a million blocks keeps no more than it needs.

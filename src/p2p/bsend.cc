@@ -71,7 +71,7 @@ Block* take_block(SendBuffer& buffer, uint64_t bytes) {
     next = next->list_next;
   }
   // The last block may do without the rounding.
-  if (!next && at + bytes > buffer.memory + buffer.size) {
+  if (!next && bytes > buffer.size - uint64_t(at - buffer.memory)) {
     base::heap_free(block, sizeof *block);
     return nullptr;
   }

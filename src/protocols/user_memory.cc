@@ -47,9 +47,9 @@ void UserMemory::copy(const UserMemory& from, UserMemory& to, uint64_t n) {
 UserMemory::Extent UserMemory::extent() const {
   if (!type_) return {base_, base_ + bytes_};
   const int64_t step = count_ ? type_->extent() * int64_t(count_ - 1) : 0;
-  const char* first = base_ + type_->true_lb();
-  const char* last = first + type_->true_extent();
-  return {step < 0 ? first + step : first, step > 0 ? last + step : last};
+  const char* first = base::moved(base_, type_->true_lb());
+  const char* last = base::moved(first, type_->true_extent());
+  return {step < 0 ? base::moved(first, step) : first, step > 0 ? base::moved(last, step) : last};
 }
 
 size_t UserMemory::vectors(uint64_t offset, uint64_t n, iovec* out, size_t max,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/address.h"
 #include "base/copy.h"
 #include "base/feed.h"
 #include "datatypes/pack.h"
@@ -32,7 +33,7 @@ class UserMemory {
       : base_(static_cast<char*>(const_cast<void*>(base))), bytes_(count * type.size()) {
     if (bytes_ == 0) return;  // the address may be null
     if (type.is_contiguous(count)) {
-      base_ += type.true_lb();
+      base_ = base::moved(base_, type.true_lb());
     } else {
       type_ = &type;
       count_ = count;

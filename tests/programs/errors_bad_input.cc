@@ -1,6 +1,8 @@
 // What a program may do wrong, call by call: null, freed and invented handles, negative counts,
 // ranks, tags and roots out of range, wrong operations. Each gives the error class of the standard
 // under MPI_ERRORS_RETURN; none crashes; afterwards the library works as before.
+#include <algorithm>
+
 #include "check.h"
 
 namespace {
@@ -370,6 +372,36 @@ void bad_among_good() {
   works_still();
 }
 
+// What one rank's memory could hold, and that of all ranks cannot; sums of counts that overflow.
+// The requests are never started: without the error the test goes on.
+void larger_than_memory() {
+  MPI_Comm w = MPI_COMM_WORLD;
+  MPI_Info none = MPI_INFO_NULL;
+  MPI_Request r = MPI_REQUEST_NULL;
+  const MPI_Count most = (MPI_Count(1) << 54) - 1;  // of MPI_INT
+  int* out = &value + 1;
+  std::vector<MPI_Count> counts(check::size, INT64_MAX / 2 + 1);
+  std::vector<MPI_Aint> places(check::size, 0);
+  EXPECT_CLASS(MPI_ERR_COUNT,
+               MPI_Allgather_init_c(&value, 1, MPI_INT, out, most, MPI_INT, w, none, &r));
+  EXPECT_CLASS(MPI_ERR_COUNT,
+               MPI_Alltoall_init_c(&value, most, MPI_INT, out, 1, MPI_INT, w, none, &r));
+  EXPECT_CLASS(MPI_ERR_COUNT, MPI_Reduce_scatter_init_c(&value, out, counts.data(), MPI_INT,
+                                                        MPI_SUM, w, none, &r));
+  EXPECT_CLASS(MPI_ERR_COUNT, MPI_Reduce_scatter_block_init_c(&value, out, INT64_MAX / 2 + 1,
+                                                              MPI_INT, MPI_SUM, w, none, &r));
+  std::fill(counts.begin(), counts.end(), 1);
+  places.back() = INT64_MAX / 2 + 1;  // times four bytes: 0 in 64 bits
+  EXPECT_CLASS(MPI_ERR_ARG, MPI_Allgatherv_init_c(&value, 1, MPI_INT, out, counts.data(),
+                                                  places.data(), MPI_INT, w, none, &r));
+  // The place of an empty block means nothing.
+  counts.back() = 0;
+  MPI(MPI_Allgatherv_init_c(&value, check::rank + 1 < check::size, MPI_INT, out, counts.data(),
+                            places.data(), MPI_INT, w, none, &r));
+  MPI(MPI_Request_free(&r));
+  works_still();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -385,5 +417,6 @@ int main(int argc, char** argv) {
                       {"communicators", communicators},
                       {"truncated_collective", truncated_collective},
                       {"mismatched_collectives", mismatched_collectives},
+                      {"larger_than_memory", larger_than_memory, 2},
                       {"bad_among_good", bad_among_good}});
 }

@@ -3,7 +3,9 @@
 #pragma once
 #include "api/detail/message.h"
 #include "api/detail/requests.h"
+#include "api/detail/results.h"
 #include "api/detail/shared.h"
+#include "base/address.h"
 #include "base/vec.h"
 #include "collectives/collectives.h"
 #include "collectives/lean.h"
@@ -90,32 +92,33 @@ inline int take_blocks(Story& story, const void* buffer, int64_t count, MPI_Data
                        collectives::Blocks& blocks) {
   if (const int code = refuse_in_place(story, buffer)) return code;
   if (const int code = take_data(story, buffer, count, datatype)) return code;
+  uint64_t all = 0;
+  if (__builtin_mul_overflow(uint64_t(count), uint64_t(story.comm->size), &all) ||
+      all > story.type->most()) [[unlikely]] {
+    if (story.type->size() > 0) return raise_too_much(story);
+  }
   blocks = collectives::Blocks::even(const_cast<void*>(buffer), uint64_t(count), story.type);
   return MPI_SUCCESS;
 }
 
-inline int check_list(const Story& story, const void* list, const char* why) {
-  if (list) [[likely]]
-    return MPI_SUCCESS;
-  return raise(story, MPI_ERR_ARG, why, "pass one entry for each rank of the communicator");
-}
+// Raises MPI_ERR_ARG for a block that no memory can hold.
+[[gnu::cold, gnu::noinline]] int raise_place(const Story& story, int rank, int64_t place);
 
-// Blocks with a length and a place for each rank.
+// Blocks with a length and a place for each rank. `names`: those of the two lists.
 template <class Count, class Place>
-int take_uneven(Story& story, const void* buffer, const Count* counts, const Place* places,
-                MPI_Datatype datatype, collectives::Blocks& blocks) {
+int take_uneven(Story& story, const char* names, const void* buffer, const Count* counts,
+                const Place* places, MPI_Datatype datatype, collectives::Blocks& blocks) {
   if (const int code = refuse_in_place(story, buffer)) return code;
-  if (const int code = check_list(story, counts, "the list of counts is a null pointer")) {
-    return code;
-  }
-  if (const int code = check_list(story, places, "the list of displacements is a null pointer")) {
-    return code;
-  }
+  if (const int code = check_given(story, names, counts, places)) return code;
   int64_t most = 0;
   for (int rank = 0; rank < story.comm->size && most >= 0; ++rank) {
     most = counts[rank] < 0 || counts[rank] > most ? counts[rank] : most;
   }
   if (const int code = take_data(story, buffer, most, datatype)) return code;
+  for (int rank = 0; rank < story.comm->size; ++rank) {
+    if (counts[rank] == 0 || base::leads_somewhere(places[rank], story.type->extent())) continue;
+    return raise_place(story, rank, places[rank]);
+  }
   blocks = collectives::Blocks::uneven(const_cast<void*>(buffer), datatypes::Integers(counts),
                                        datatypes::Integers(places), story.type);
   return MPI_SUCCESS;

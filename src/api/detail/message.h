@@ -10,28 +10,26 @@ namespace headway::api {
 
 // What is wrong with a handle that is no datatype's.
 const char* why_no_type(MPI_Datatype handle);
+// Raises MPI_ERR_COUNT or MPI_ERR_TYPE for a count and a datatype of which one is wrong.
+[[gnu::cold, gnu::noinline]] int raise_data(const Story& story, MPI_Datatype datatype);
+// Raises MPI_ERR_BUFFER for MPI_IN_PLACE or a null pointer.
+[[gnu::cold, gnu::noinline]] int raise_buffer(const Story& story, const void* buffer);
+[[gnu::cold, gnu::noinline]] int raise_too_much(const Story& story);
 
-// Finds the datatype; raises MPI_ERR_TYPE, MPI_ERR_COUNT or MPI_ERR_BUFFER.
+// Finds the datatype; raises MPI_ERR_TYPE, MPI_ERR_COUNT or MPI_ERR_BUFFER. After it, counts times
+// sizes, extents and bounds overflow nothing.
 inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype) {
   story.count = count;
-  if (count < 0) [[unlikely]] {
-    story.type = registry().find_type(value_of(datatype));
-    return raise(story, MPI_ERR_COUNT, "the count is negative");
-  }
   const datatypes::Type* type = registry().find_type(value_of(datatype));
-  if (!type || !type->committed()) [[unlikely]] {
-    story.type = type;
-    return raise(
-        story, MPI_ERR_TYPE, type ? "the datatype is not committed" : why_no_type(datatype),
-        type ? "call MPI_Type_commit once, before the first send or receive with it" : nullptr);
-  }
   story.type = type;
+  // As a number without a sign, a negative count is too large as well.
+  if (!type || !type->committed() || uint64_t(count) > type->most()) [[unlikely]]
+    return raise_data(story, datatype);
   // A derived type may hold absolute addresses (MPI_BOTTOM is the null pointer in this ABI).
-  if (!buffer && count > 0 && type->size() > 0 && type->basic() != datatypes::BasicType::none)
-      [[unlikely]] {
-    return raise(story, MPI_ERR_BUFFER, "the buffer is a null pointer",
-                 "look at what the allocation returned, and pass the data's address",
-                 "an allocation that failed or comes later, or a pointer that was never set");
+  // MPI_IN_PLACE is the number 1, so that one comparison finds both.
+  if (value_of(buffer) <= 1 && count > 0 && type->size() > 0 &&
+      (buffer || type->basic() != datatypes::BasicType::none)) [[unlikely]] {
+    return raise_buffer(story, buffer);
   }
   return MPI_SUCCESS;
 }

@@ -1,19 +1,30 @@
-// Where a call's results go: the pointers that a program passes for them. Thread: any. Owns
-// nothing. Invariant: nothing is written through a null pointer.
+// Where a call's results go, and its lists: the pointers that a program passes for them. Thread:
+// any. Owns nothing. Invariant: nothing is written through a null pointer.
 #pragma once
 #include "api/detail/call.h"
 
 namespace headway::api {
 
-[[gnu::cold, gnu::noinline]] inline int raise_no_place(const Story& story) {
-  return raise(story, MPI_ERR_ARG, "the place for a result is a null pointer",
-               "pass the address of a variable");
-}
-template <class... Place>
-int check_places(const Story& story, const Place*... places) {
-  if ((... && (places != nullptr))) [[likely]]
+// Raises for the first null pointer among arguments that the call cannot do without. `names`: how
+// the standard calls them, with commas between.
+[[gnu::cold, gnu::noinline]] int raise_null(const Story& story, const char* names,
+                                            const void* const* arguments);
+template <class... Argument>
+int check_given(const Story& story, const char* names, const Argument*... arguments) {
+  if ((... && (arguments != nullptr))) [[likely]]
     return MPI_SUCCESS;
-  return raise_no_place(story);
+  const void* const list[] = {arguments...};
+  return raise_null(story, names, list);
+}
+// The same for a call of which no more is known; it costs the comparisons alone.
+[[gnu::cold, gnu::noinline]] int raise_null(const char* call, const char* names,
+                                            const void* const* arguments);
+template <class... Argument>
+int check_given(const char* call, const char* names, const Argument*... arguments) {
+  if ((... && (arguments != nullptr))) [[likely]]
+    return MPI_SUCCESS;
+  const void* const list[] = {arguments...};
+  return raise_null(call, names, list);
 }
 
 }  // namespace headway::api

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/address.h"
 #include "base/heap.h"
 
 namespace headway::datatypes {
@@ -43,11 +44,15 @@ void Builder::reserve_contents(uint64_t integers, uint64_t numbers, uint64_t add
   addresses_room_ = large ? 0 : addresses;
   counts_room_ = large ? numbers + addresses : 0;
   types_room_ = types;
+  bool fits = true;
+  for (const uint64_t room : {integers_room_, addresses_room_, counts_room_, types_room_}) {
+    fits &= room <= base::most_bytes;
+  }
   const size_t bytes = types_room_ * sizeof(Type*) +
                        (addresses_room_ + counts_room_) * sizeof(int64_t) +
                        integers_room_ * sizeof(int);
-  if (bytes == 0) return;
-  char* block = static_cast<char*>(base::heap_allocate(bytes));
+  if (fits && bytes == 0) return;
+  char* block = fits ? static_cast<char*>(base::heap_allocate(bytes)) : nullptr;
   if (!block) {
     integers_room_ = addresses_room_ = counts_room_ = types_room_ = 0;
     return fail(Outcome::no_memory);
@@ -93,7 +98,7 @@ void Builder::child(const Type& type) {
 
 void Builder::reserve_layout(uint64_t entries, uint64_t nodes) {
   if (!type_) return;
-  if (entries > (uint64_t(1) << 56) || nodes > (uint64_t(1) << 56)) {
+  if (entries > base::most_bytes || nodes > base::most_bytes) {
     return fail(Outcome::no_memory);
   }
   const size_t bytes = entries * sizeof(Entry) + nodes * sizeof(Node);
@@ -132,8 +137,9 @@ Node Builder::repeat(const Node* body, int64_t count, int64_t stride) {
   if (body->kind == Node::Kind::run && stride == int64_t(body->bytes)) return result;
   result.runs = body->runs * uint64_t(count);  // not more than bytes, which was checked
   // Where `count` loops lie one after the other like one longer loop, make it that.
+  int64_t length = 0;
   if (body->kind == Node::Kind::loop &&
-      stride == arithmetic_.multiply(body->stride, int64_t(body->count))) {
+      !__builtin_mul_overflow(body->stride, int64_t(body->count), &length) && stride == length) {
     result.count = uint64_t(arithmetic_.multiply(int64_t(body->count), count));
     return result;
   }
@@ -165,7 +171,8 @@ void Builder::push(Entry entry) {
   if (entries_used_ > sequence_start_) {
     Entry& last = entries_[entries_used_ - 1];
     entry.before = last.before + last.bytes;
-    if (!last.node && !entry.node && last.offset + int64_t(last.bytes) == entry.offset) {
+    if (!last.node && !entry.node &&
+        arithmetic_.add(last.offset, int64_t(last.bytes)) == entry.offset) {
       last.bytes += entry.bytes;
       return;
     }
@@ -198,7 +205,7 @@ Node Builder::close_sequence() {
   const uint64_t count = entries_used_ - sequence_start_;
   if (count == 0 || failure_ != Outcome::ok) return result;
   // A list of equal parts at equal distances is a loop.
-  const int64_t stride = count > 1 ? arithmetic_.add(first[1].offset, -first[0].offset) : 0;
+  const int64_t stride = count > 1 ? arithmetic_.subtract(first[1].offset, first[0].offset) : 0;
   bool regular = true;
   bool plain = true;
   uint64_t depth = 0;
@@ -207,7 +214,7 @@ Node Builder::close_sequence() {
   for (uint64_t i = 0; i < count; ++i) {
     const Entry& entry = first[i];
     regular &= entry.bytes == first->bytes && entry.node == first->node &&
-               (i == 0 || entry.offset - first[i - 1].offset == stride);
+               (i == 0 || arithmetic_.subtract(entry.offset, first[i - 1].offset) == stride);
     plain &= entry.node == nullptr;
     runs += entry.node ? entry.node->runs : 1;
     bytes = arithmetic_.add(bytes, int64_t(entry.bytes));
@@ -290,7 +297,7 @@ Bounds Builder::unite(const Bounds& a, const Bounds& b) {
 
 void Builder::align(Bounds& bounds) {
   if (!type_ || bounds.empty || bounds.marked) return;
-  const int64_t extent = arithmetic_.add(bounds.ub, -bounds.lb);
+  const int64_t extent = arithmetic_.subtract(bounds.ub, bounds.lb);
   const int64_t over = extent % int64_t(type_->alignment_);
   if (over > 0) bounds.ub = arithmetic_.add(bounds.ub, int64_t(type_->alignment_) - over);
 }
@@ -301,13 +308,10 @@ void Builder::set_bounds(const Bounds& bounds) {
   type_->marked_ = bounds.marked;
   if (bounds.empty) return;
   type_->lb_ = bounds.lb;
-  int64_t extent = 0;
-  arithmetic_.ok &= !__builtin_sub_overflow(bounds.ub, bounds.lb, &extent);
-  type_->extent_ = extent;
+  type_->extent_ = arithmetic_.subtract(bounds.ub, bounds.lb);
   if (!bounds.data) return;
   type_->true_lb_ = bounds.true_lb;
-  arithmetic_.ok &= !__builtin_sub_overflow(bounds.true_ub, bounds.true_lb, &extent);
-  type_->true_extent_ = extent;
+  type_->true_extent_ = arithmetic_.subtract(bounds.true_ub, bounds.true_lb);
 }
 
 void Builder::add_elements(const Type& type, int64_t count) {
@@ -351,6 +355,7 @@ Outcome Builder::finish(Type*& out) {
   const Node& root = type_->root_;
   type_->dense_ =
       root.kind == Node::Kind::run && (root.bytes == 0 || int64_t(root.bytes) == type_->extent_);
+  type_->most_ = most_elements(root.bytes, type_->extent_, type_->true_lb_, type_->true_extent_);
   out = type_;
   type_ = nullptr;
   return Outcome::ok;

@@ -17,6 +17,11 @@ struct Checked {
     ok &= !__builtin_add_overflow(a, b, &sum);
     return sum;
   }
+  int64_t subtract(int64_t a, int64_t b) {
+    int64_t difference = 0;
+    ok &= !__builtin_sub_overflow(a, b, &difference);
+    return difference;
+  }
   int64_t multiply(int64_t a, int64_t b) {
     int64_t product = 0;
     ok &= !__builtin_mul_overflow(a, b, &product);
