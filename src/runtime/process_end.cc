@@ -134,7 +134,9 @@ void Process::wake() {
 
 // The program exits. Who does not rest has not said good-bye, and the launcher shall see it. Who
 // exits inside of MPI_Finalize, in a callback perhaps, holds the lock.
-void Process::at_exit() {
+// No jump into the last call: ThreadSanitizer tells by the return address that it is the library's
+// (tools/wrappers/tsan.supp), and here it would be libc's.
+[[gnu::optimize("no-optimize-sibling-calls")]] void Process::at_exit() {
   Process& self = process();
   if (pthread_mutex_trylock(&self.lifecycle_) != 0) return;
   if (self.state.load(std::memory_order_acquire) == State::resting) self.take_down();
