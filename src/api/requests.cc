@@ -21,6 +21,27 @@ int hand_out(const Story& story, Request* request, MPI_Request* handle) {
   return MPI_SUCCESS;
 }
 
+int bad_request(const char* call) {
+  return raise({.call = call}, MPI_ERR_REQUEST,
+               "the request is not valid: it was freed or completed before, or never made",
+               "do not keep copies of request handles");
+}
+
+int check_list(const char* call, int count, const MPI_Request* requests) {
+  if (!is_still_running()) return not_running(call);
+  if (count < 0) return raise({.call = call}, MPI_ERR_ARG, "the number of requests is negative");
+  if (count > 0) {
+    if (const int code = check_given(call, "array_of_requests", requests)) return code;
+  }
+  // It is read with the engine held.
+  if (count > 0 && process().engine().guard.any_mixed()) [[unlikely]]
+    await_open(requests, size_t(count) * sizeof *requests);
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] != MPI_REQUEST_NULL && !find_request(requests[i])) return bad_request(call);
+  }
+  return MPI_SUCCESS;
+}
+
 int raise_for(Story story, const p2p::Status& status, Outcome outcome) {
   if (outcome == Outcome::ok) return MPI_SUCCESS;  // a generalized request's own error code
   story.peer = status.source;
@@ -73,11 +94,6 @@ namespace {
 
 protocols::Engine& engine() { return process().engine(); }
 
-bool is_active(const Request* request) { return !request->persistent || request->started; }
-bool is_done(const Request* request) {
-  return request->done.load(std::memory_order_acquire) != 0;  // pairs with Engine::complete
-}
-
 struct Held {
   Request* request;
   objects::Comm* comm;
@@ -113,12 +129,6 @@ int finish(const char* call, Request* request, MPI_Request* handle, MPI_Status* 
   return code;
 }
 
-int bad_request(const char* call) {
-  return raise({.call = call}, MPI_ERR_REQUEST,
-               "the request is not valid: it was freed or completed before, or never made",
-               "do not keep copies of request handles");
-}
-
 // Looks a handle up; null with code MPI_SUCCESS for the null request.
 Request* look_up(const char* call, MPI_Request handle, int& code) {
   code = MPI_SUCCESS;
@@ -126,21 +136,6 @@ Request* look_up(const char* call, MPI_Request handle, int& code) {
   Request* request = find_request(handle);
   if (!request) code = bad_request(call);
   return request;
-}
-
-int check_list(const char* call, int count, const MPI_Request* requests) {
-  if (!is_still_running()) return not_running(call);
-  if (count < 0) return raise({.call = call}, MPI_ERR_ARG, "the number of requests is negative");
-  if (count > 0) {
-    if (const int code = check_given(call, "array_of_requests", requests)) return code;
-  }
-  // It is read with the engine held.
-  if (count > 0 && engine().guard.any_mixed()) [[unlikely]]
-    await_open(requests, size_t(count) * sizeof *requests);
-  for (int i = 0; i < count; ++i) {
-    if (requests[i] != MPI_REQUEST_NULL && !find_request(requests[i])) return bad_request(call);
-  }
-  return MPI_SUCCESS;
 }
 
 // The list of indices may be missing where the list of requests is empty.
@@ -323,35 +318,6 @@ bool release_first(int count, const MPI_Request* requests) {
   return first && engine().release(first);
 }
 
-int start_one(const char* call, MPI_Request handle) {
-  Request* request = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
-  if (!request || !request->persistent) {
-    return raise({.call = call}, MPI_ERR_REQUEST, "the request is not a persistent one",
-                 "only requests made by a call ending in _init can be started");
-  }
-  if (request->started) {
-    return raise({.call = call}, MPI_ERR_REQUEST, "the request is active already",
-                 "complete it with MPI_Wait before it is started again");
-  }
-  waiting::Waiter& waiter = process().waiter();
-  if (waiter.engine.guard.any_closed()) [[unlikely]]
-    await_all_open();
-  waiter.engine.handoff.enter();
-  // Its pages are open, perhaps its last frame is not quite through.
-  if (request->done.load(std::memory_order_relaxed) == protocols::Done::released) [[unlikely]] {
-    waiter.until(
-        [&] { return request->done.load(std::memory_order_relaxed) == protocols::Done::whole; },
-        request->peer);
-  }
-  if (request->kind == protocols::RequestKind::schedule) {
-    collectives::Schedule::restart(waiter, request);
-  } else {
-    p2p::restart(waiter, request);
-  }
-  waiter.engine.handoff.leave();
-  return MPI_SUCCESS;
-}
-
 }  // namespace
 }  // namespace headway::api
 
@@ -507,57 +473,6 @@ HEADWAY_ENTRY(MPI_Testsome)(int incount, MPI_Request* requests, int* outcount, i
   }
   if (first_done(incount, requests) < 0) glance("MPI_Testsome");
   return retire_some("MPI_Testsome", incount, requests, outcount, indices, statuses);
-}
-
-HEADWAY_ENTRY(MPI_Start)(MPI_Request* request) {
-  if (!is_running()) return not_running("MPI_Start");
-  if (const int code = check_given("MPI_Start", "request", request)) return code;
-  return start_one("MPI_Start", *request);
-}
-
-HEADWAY_ENTRY(MPI_Startall)(int count, MPI_Request* requests) {
-  if (const int code = check_list("MPI_Startall", count, requests)) return code;
-  for (int i = 0; i < count; ++i) {
-    if (const int code = start_one("MPI_Startall", requests[i])) return code;
-  }
-  return MPI_SUCCESS;
-}
-
-HEADWAY_ENTRY(MPI_Request_free)(MPI_Request* handle) {
-  if (!is_running()) return not_running("MPI_Request_free");
-  if (const int code = check_given("MPI_Request_free", "request", handle)) return code;
-  Request* request = *handle == MPI_REQUEST_NULL ? nullptr : find_request(*handle);
-  if (!request) return bad_request("MPI_Request_free");
-  protocols::Engine& engine = process().engine();
-  engine.handoff.enter();
-  p2p::end_unfinished(request);
-  request->held_by_user = false;
-  request->persistent = false;
-  // One that still runs is freed when it completes.
-  Generalized* generalized = is_done(request) ? generalized_of(request) : nullptr;
-  if (is_done(request)) engine.give_request(request);
-  engine.handoff.leave();
-  *handle = MPI_REQUEST_NULL;
-  return generalized ? free_generalized(generalized) : MPI_SUCCESS;
-}
-
-HEADWAY_ENTRY(MPI_Cancel)(MPI_Request* handle) {
-  if (!is_running()) return not_running("MPI_Cancel");
-  if (const int code = check_given("MPI_Cancel", "request", handle)) return code;
-  Request* request = *handle == MPI_REQUEST_NULL ? nullptr : find_request(*handle);
-  if (!request || !is_active(request)) return bad_request("MPI_Cancel");
-  if (const Generalized* own = generalized_of(request)) {
-    return own->cancel ? own->cancel(own->extra, is_done(request)) : MPI_SUCCESS;
-  }
-  protocols::Engine& engine = process().engine();
-  engine.handoff.enter();
-  if (request->kind == protocols::RequestKind::send ||
-      (request->kind == protocols::RequestKind::receive &&
-       request->stage == protocols::Stage::posted)) {
-    engine.cancel(request);
-  }
-  engine.handoff.leave();
-  return MPI_SUCCESS;
 }
 
 HEADWAY_ENTRY(MPI_Request_get_status)(MPI_Request handle, int* flag, MPI_Status* status) {

@@ -1,7 +1,7 @@
 // Mechanism: one way to close pages of the program and to open them with what arrived. There are
 // three: userfaultfd on missing pages, and what hangs in place of pages that are moved aside
 // (Curtain): memory that userfaultfd watches, or memory without access and a signal. (Section 2.2
-// of the early-release paper; figures: measurements/page-guards.) Thread: any, one at a time
+// of the early-release paper.) Thread: any, one at a time
 // (Guard's lock), but for serve(). Owner: Guard. Invariant: a range is closed once at a time, and
 // each of its pages opened once.
 #pragma once

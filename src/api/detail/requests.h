@@ -19,6 +19,18 @@ inline protocols::Request* find_request(MPI_Request handle) {
   return request && request->held_by_user ? request : nullptr;
 }
 
+// False: a persistent one that has not been started.
+inline bool is_active(const protocols::Request* request) {
+  return !request->persistent || request->started;
+}
+inline bool is_done(const protocols::Request* request) {
+  return request->done.load(std::memory_order_acquire) != 0;  // pairs with Engine::complete
+}
+// Raises that the handle is none of a request.
+int bad_request(const char* call);
+// Each is null or a request's handle, and the list can be read with the engine held.
+int check_list(const char* call, int count, const MPI_Request* requests);
+
 // Ends a complete request for its user: fills the status (MPI_ERROR untouched), frees it or makes
 // it inactive, and gives back its error code without telling any handler.
 int retire(protocols::Request* request, MPI_Request* handle, MPI_Status* status);
