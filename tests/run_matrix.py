@@ -16,7 +16,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from harness import job, library, table  # noqa: E402
+from harness import job, library, many, table  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -35,6 +35,8 @@ def parse() -> argparse.Namespace:
     add("--force", action="append", help="the cases of mode default in this mode instead")
     add("--only", help="only this case inside the programs")
     add("--seed", type=int, help="this seed instead of the table's")
+    add("--runs", type=int, help="so many short runs of each program, number of ranks, transport and mode,\n"
+        "ten in a job, with seeds from --seed or 1; for programs that know them: windows, overlaps")
     add("--repeat", type=int, default=1, help="run all so many times, with another seed each time")
     add("--timeout-factor", type=float, default=1.0, help="stretch the time limits")
     add("--as-uid", type=int, help="run the jobs as this user, for example 65534")
@@ -168,6 +170,9 @@ def main() -> int:
     cases = choose(matrix.cases(), args)
     if args.force:
         cases = matrix.forced(cases, args.force)
+    if args.runs:
+        cases = many.spread(cases, args.runs, 1 if args.seed is None else args.seed)
+        args.seed = None  # each job has its own
     if args.list:
         for case in cases:
             print(f"{case.set:6} {case.group:12} {case.name}")
@@ -179,7 +184,7 @@ def main() -> int:
             return 77
         mpi = mpi.readable_by_all()
     quirks = matrix.quirks.get(mpi.name, {})
-    judge = Judge()
+    judge, tally = Judge(), many.Tally()
     failed: list[str] = []
     ran = left_out = 0
     start = time.monotonic()
@@ -194,6 +199,7 @@ def main() -> int:
                 result, command, wrong = run_case(case, args, mpi, quirks, turn)
                 problem = judge.verdict(case, result) or wrong
                 ran += 1
+                tally.add(case, not problem)
                 print(f"{'FAIL' if problem else 'ok  '} {result.seconds:7.2f} s  {case.name}"
                       f"{'  <- ' + problem if problem else ''}", flush=True)
                 if problem:
@@ -204,6 +210,8 @@ def main() -> int:
             if args.stop and failed:
                 break
     seconds = time.monotonic() - start
+    if args.runs:
+        print("\n".join(tally.lines()))
     print(f"{ran} cases in {seconds:.0f} s on {mpi.name}, {len(failed)} failed"
           + (f", {left_out} left out (--budget)" if left_out else ""))
     for name in failed:

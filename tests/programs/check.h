@@ -22,6 +22,7 @@ inline int size = 0;
 inline const char* running = "start";
 inline uint64_t seed = 1;
 inline uint64_t scale = 1;
+inline uint64_t runs = 0;               // --runs=N: so many short ones, each with the next seed
 inline std::vector<std::string> words;  // arguments that are not ours
 inline std::string skipped = ",";       // names of cases between commas
 
@@ -195,7 +196,7 @@ inline void parse(int argc, char** argv, std::string& only, bool& list) {
       to = strtoull(word.c_str() + prefix.size(), nullptr, 0);
       return true;
     };
-    if (value("seed", seed) || value("scale", scale)) continue;
+    if (value("seed", seed) || value("scale", scale) || value("runs", runs)) continue;
     if (word.rfind("--only=", 0) == 0) {
       only = word.substr(7);
     } else if (word.rfind("--skip=", 0) == 0) {
@@ -226,7 +227,23 @@ inline void learn_world() {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 }
 
-// Runs the cases between an MPI_Barrier each. `level` above SINGLE starts with MPI_Init_thread.
+// Runs the cases with an MPI_Barrier after each; gives how many.
+inline int run_all(const std::vector<Case>& cases, const std::string& only) {
+  int ran = 0;
+  for (const Case& c : cases) {
+    if ((!only.empty() && only != c.name) || size < c.ranks) continue;
+    if (skipped.find("," + std::string(c.name) + ",") != std::string::npos) continue;
+    running = c.name;
+    if (getenv("CHECK_TRACE") != nullptr && rank == 0) fprintf(stderr, "case %s\n", c.name);
+    c.run();
+    ++ran;
+    if (!bare()) expect_success(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier", __FILE__, __LINE__);
+  }
+  return ran;
+}
+
+// Runs the cases, once or as often as --runs says. `level` above SINGLE starts with
+// MPI_Init_thread.
 inline int main(int argc, char** argv, const std::vector<Case>& cases,
                 int level = MPI_THREAD_SINGLE) {
   std::string only;
@@ -243,14 +260,11 @@ inline int main(int argc, char** argv, const std::vector<Case>& cases,
   learn_world();
   if (level > provided) fail(__FILE__, __LINE__, "level %d wanted, %d provided", level, provided);
   int ran = 0;
-  for (const Case& c : cases) {
-    if ((!only.empty() && only != c.name) || size < c.ranks) continue;
-    if (skipped.find("," + std::string(c.name) + ",") != std::string::npos) continue;
-    running = c.name;
-    if (getenv("CHECK_TRACE") != nullptr && rank == 0) fprintf(stderr, "case %s\n", c.name);
-    c.run();
-    ++ran;
-    if (!bare()) expect_success(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier", __FILE__, __LINE__);
+  for (uint64_t run = 0; run < (runs ? runs : 1); ++run) {
+    if (run > 0) ++seed;
+    // Who hangs is known by the last of these lines.
+    if (runs && rank == 0) fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
+    ran += run_all(cases, only);
   }
   running = "end";
   if (ran == 0) fail(__FILE__, __LINE__, "no case ran: unknown name or too few ranks");
