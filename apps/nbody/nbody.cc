@@ -139,7 +139,7 @@ void Simulation::step(apps::Iterations& log) {
   log.done();
 }
 
-// The appendix says UpdateLocalParticles() and no more: one particle after the other.
+// The appendix says "update local particles" and no more: one particle after the other.
 void Simulation::update() {
   for (long i = 0; i < particles_.own().count; ++i) {
     particles_.update(i);

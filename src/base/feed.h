@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/check.h"
+
 namespace headway {
 
 struct Feed {
@@ -18,6 +20,7 @@ struct Feed {
 
   // Copies bytes [from, from + n) of the body to `out`.
   void copy(uint64_t from, void* out, size_t n) const {
+    HEADWAY_CHECK(from + n <= length);
     if (flat) {
       memcpy(out, flat + from, n);
     } else if (n) {

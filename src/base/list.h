@@ -3,6 +3,8 @@
 #pragma once
 #include <cstddef>
 
+#include "base/check.h"
+
 namespace headway::base {
 
 template <class T>
@@ -14,6 +16,7 @@ class List {
   size_t size() const { return size_; }
 
   void push_back(T* item) {
+    HEADWAY_CHECK(is_free(item));
     item->list_next = nullptr;
     item->list_prev = last_;
     (last_ ? last_->list_next : first_) = item;
@@ -21,6 +24,7 @@ class List {
     ++size_;
   }
   void push_front(T* item) {
+    HEADWAY_CHECK(is_free(item));
     item->list_prev = nullptr;
     item->list_next = first_;
     (first_ ? first_->list_prev : last_) = item;
@@ -29,6 +33,7 @@ class List {
   }
   // `next` is in this list and not its first.
   void insert_before(T* next, T* item) {
+    HEADWAY_CHECK(is_free(item) && next->list_prev);
     item->list_next = next;
     item->list_prev = next->list_prev;
     next->list_prev->list_next = item;
@@ -36,6 +41,7 @@ class List {
     ++size_;
   }
   void remove(T* item) {
+    HEADWAY_CHECK(size_ != 0 && has_ends(item));
     (item->list_prev ? item->list_prev->list_next : first_) = item->list_next;
     (item->list_next ? item->list_next->list_prev : last_) = item->list_prev;
     item->list_next = item->list_prev = nullptr;
@@ -48,6 +54,15 @@ class List {
   }
 
  private:
+  bool is_free(const T* item) const {
+    return item != first_ && !item->list_next && !item->list_prev;
+  }
+  // Its neighbours, or the ends of the list, know it.
+  bool has_ends(const T* item) const {
+    return (item->list_prev ? item->list_prev->list_next : first_) == item &&
+           (item->list_next ? item->list_next->list_prev : last_) == item;
+  }
+
   T* first_ = nullptr;
   T* last_ = nullptr;
   size_t size_ = 0;

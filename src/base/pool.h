@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::base {
@@ -27,6 +28,7 @@ class Pool {
       if (!grow()) return nullptr;
       object = free_;
     }
+    HEADWAY_CHECK(!object->taken);
     free_ = object->pool_next;
     object->taken = true;
     ++object->generation;
@@ -35,6 +37,7 @@ class Pool {
   }
 
   void give(T* object) {
+    HEADWAY_CHECK(object->taken && at(object->pool_index) == object);
     object->taken = false;
     object->pool_next = free_;
     free_ = object;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <sched.h>
 
+#include "base/check.h"
+
 namespace headway::base {
 
 inline void cpu_relax() {
@@ -37,17 +39,20 @@ class SpinLock {
     }
   }
   void unlock() {
+    HEADWAY_CHECK(is_mine());
 #if defined(HEADWAY_DEBUG)
     holder_.store(nullptr, std::memory_order_relaxed);
 #endif
     held_.store(0, std::memory_order_release);  // pairs with try_lock
   }
   bool is_held() const { return held_.load(std::memory_order_relaxed) != 0; }
+  // By this thread. For checks only: who holds it is not noted elsewhere.
 #if defined(HEADWAY_DEBUG)
-  // By this thread.
   bool is_mine() const {
     return holder_.load(std::memory_order_relaxed) == __builtin_thread_pointer();
   }
+#else
+  bool is_mine() const;
 #endif
 
  private:

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::base {
@@ -50,9 +51,15 @@ class Vec {
     size_ = size;
     return true;
   }
-  void pop() { --size_; }
+  void pop() {
+    HEADWAY_CHECK(size_ != 0);
+    --size_;
+  }
   void clear() { size_ = 0; }
-  void remove_unordered(size_t index) { items_[index] = items_[--size_]; }
+  void remove_unordered(size_t index) {
+    HEADWAY_CHECK(index < size_);
+    items_[index] = items_[--size_];
+  }
 
   T& operator[](size_t i) { return items_[i]; }
   const T& operator[](size_t i) const { return items_[i]; }
@@ -64,7 +71,10 @@ class Vec {
   T* end() { return items_ + size_; }
   const T* begin() const { return items_; }
   const T* end() const { return items_ + size_; }
-  T& back() { return items_[size_ - 1]; }
+  T& back() {
+    HEADWAY_CHECK(size_ != 0);
+    return items_[size_ - 1];
+  }
 
  private:
   T* items_ = nullptr;

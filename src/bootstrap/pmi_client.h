@@ -53,7 +53,6 @@ class PmiClient {
 
   bool connected() const { return fd_ >= 0; }
   const char* kvs_name() const { return kvs_name_; }
-  bool launcher_is_ours() const { return ours_; }
 
  private:
   Outcome greet(PmiHello& hello);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::collectives {
@@ -35,6 +36,7 @@ void Schedule::destroy() {
 }
 
 StepId Schedule::add(const Step& step, StepId after) {
+  HEADWAY_CHECK(!request_);  // steps do not change once it may run
   const StepId id = StepId(steps_.size());
   if (!steps_.push(step)) {
     failed_ = true;
@@ -81,6 +83,7 @@ StepId Schedule::reduce(const void* in, void* inout, uint64_t count, bool swappe
 StepId Schedule::join() { return add(Step{}, no_step); }
 
 void Schedule::depends(StepId step, StepId on) {
+  HEADWAY_CHECK(!request_);
   if (failed_ || step == no_step || on == no_step) return;
   if (!edges_.push({step, steps_[on].first_edge})) {
     failed_ = true;
@@ -132,7 +135,7 @@ Request* Schedule::make_request() {
   request->peer = nullptr;
   request->memory = {};
   request->key = {};
-  request->types[0] = request->types[1] = nullptr;
+  request->type = nullptr;
   request->communicator = comm_;
   request->owner = this;
   request->on_release = released;
@@ -243,6 +246,7 @@ void Schedule::work() {
 }
 
 void Schedule::done(StepId id) {
+  HEADWAY_CHECK(left_ > 0);
   --left_;
   for (uint32_t edge = steps_[id].first_edge; edge != ~0u; edge = edges_[edge].next) {
     // Room was reserved for every step, and each becomes ready once.
@@ -271,6 +275,7 @@ void Schedule::launch(StepId id) {
 }
 
 void Schedule::launch_message(Step& step) {
+  HEADWAY_CHECK(step.rank >= 0 && step.rank < comm_->size);
   Request* request = engine_->take_request();
   if (!request) {
     outcome = Outcome::no_memory;
@@ -288,7 +293,7 @@ void Schedule::launch_message(Step& step) {
   request->owner = &step;
   request->on_release = nullptr;
   request->communicator = nullptr;
-  request->types[0] = request->types[1] = nullptr;
+  request->type = nullptr;
   request->memory = sends ? step.from : step.to;
   request->traffic =
       matching::Traffic::of(uint8_t(kind_), request->memory.bytes(), uint32_t(comm_->size));

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "datatypes/detail/builder.h"
 
@@ -143,7 +144,9 @@ void Type::release() const {
   const auto drop = [&dead](const Type* type) {
     if (type->predefined()) return;
     // Release: our uses come before the free; acquire: the freeing thread sees all of them.
-    if (type->references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const uint32_t before = type->references_.fetch_sub(1, std::memory_order_acq_rel);
+    HEADWAY_CHECK(before != 0);
+    if (before != 1) return;
     type->next_dead_ = dead;
     dead = type;
   };

@@ -1,10 +1,10 @@
 // Dispatch: traps the program's system calls while pages are closed (Syscall User Dispatch), so
 // that one whose pointers reach a closed page waits for that page first. Else the kernel would
-// answer EFAULT, or wait itself, with locks held that stall other processes. Source: rule 5 of the
-// design's early release; figures: measurements/page-guards, section 7. Thread: arm() and disarm()
-// by the holder of the engine; the trap on application threads outside MPI. Owner: the engine, one
-// a process. Invariants: no page is closed while a thread of the program is neither enrolled nor
-// ours; what the program's signals and calls do is what they would do without, but for the wait.
+// answer EFAULT, or wait itself, with locks held that stall other processes. Costs:
+// docs/early-release.md. Thread: arm() and disarm() by the holder of the engine; the trap on
+// application threads outside MPI. Owner: the engine, one a process. Invariants: no page is closed
+// while a thread of the program is neither enrolled nor ours; what the program's signals and calls
+// do is what they would do without, but for the wait.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <sched.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/heap.h"
 
@@ -150,10 +151,12 @@ bool Guard::arrived(Region* region, size_t offset, size_t n) {
   const base::SpinGuard held(lock_);
   size_t page = offset / page_bytes, inside = offset % page_bytes;
   size_t run = page, length = 0;  // complete pages that are closed still
+  HEADWAY_CHECK(n <= region->awaited && offset + n <= region->range.bytes());
   region->awaited -= n;
   for (; n > 0; ++page, inside = 0) {
     const size_t here = page_bytes - inside < n ? page_bytes - inside : n;
     n -= here;
+    HEADWAY_CHECK(region->got[page] + here <= page_bytes);
     region->got[page] = uint16_t(region->got[page] + here);
     const bool complete = region->got[page] == page_bytes && is_shut(region->pages[page]);
     if (complete && length++ == 0) run = page;

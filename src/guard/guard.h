@@ -107,10 +107,10 @@ class Guard final : Listener {
   // True if a byte of [from, from + n) lies in a closed page.
   bool is_closed(const void* from, size_t n);
   bool any_closed() const { return closed_.load(std::memory_order_relaxed) != 0; }
-  // Pages with other data than those of messages.
   // A thread waits for a page that is closed still.
   bool is_awaited() const { return awaited_.load(std::memory_order_relaxed) != nullptr; }
   const char* awaited() const { return awaited_.load(std::memory_order_relaxed); }
+  // Pages with other data than those of messages.
   bool any_mixed() const { return mixed_.load(std::memory_order_relaxed) != 0; }
   // True if the program can write memory that others see, beside what `ours` knows.
   bool shares_memory(bool (*ours)(const void* start, void* context), void* context);

@@ -2,6 +2,7 @@
 // Invariant: the hooks stand in the order in which they were added, each knows its chain; a chain
 // with content does not move.
 #pragma once
+#include "base/check.h"
 #include "matching/hook.h"
 
 namespace headway::matching {
@@ -12,6 +13,7 @@ struct Chain {
   uint32_t count;
 
   void append(Hook* hook) {
+    HEADWAY_CHECK(!last || last->order <= hook->order);
     hook->links.next = nullptr;
     hook->links.before = last;
     hook->links.chain = this;
@@ -21,6 +23,7 @@ struct Chain {
   }
   void remove(Hook* hook) {
     Links& links = hook->links;
+    HEADWAY_CHECK(links.chain == this && count != 0);
     (links.before ? links.before->links.next : first) = links.next;
     (links.next ? links.next->links.before : last) = links.before;
     --count;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::matching {
@@ -31,9 +32,11 @@ class Map {
   // The key is not there yet. Null without memory.
   V* insert(uint64_t key, const V& value) {
     if ((count_ + 1) * 4 > room() * 3 && !grow()) return nullptr;
+    HEADWAY_CHECK(!find(key));
     Slot& slot = slots_[free_slot(key)];
     slot = {key, true, value};
     ++count_;
+    HEADWAY_CHECK(count_ * 4 <= room() * 3);
     return &slot.value;
   }
   void erase(uint64_t key) {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "objects/info.h"
 
@@ -26,6 +27,7 @@ constexpr HintName hint_names[] = {
 Comm* make_comm(uint64_t context, Group* group, Errhandler* errhandler) {
   void* memory = base::heap_allocate(sizeof(Comm));
   if (!memory) return nullptr;
+  HEADWAY_CHECK(context % 2 == 0 && group->self >= undefined_rank && group->self < group->size);
   auto* comm = new (memory) Comm{};
   comm->context = context;
   comm->group = group;
@@ -38,7 +40,9 @@ Comm* make_comm(uint64_t context, Group* group, Errhandler* errhandler) {
 }
 
 void release(Comm* comm) {
-  if (comm->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const uint32_t before = comm->references.fetch_sub(1, std::memory_order_acq_rel);
+  HEADWAY_CHECK(before != 0);
+  if (before != 1) return;
   comm->attributes.drop();
   if (comm->grid) comm->grid->release();
   comm->group->release();

@@ -1,7 +1,8 @@
 // Comm: a communicator: a group and the contexts in which its messages match. Thread: any; what
 // changes after creation (name, handler) is changed by the user's own calls, counters with the
 // engine held. Owner: reference counted: the handle, and every operation in progress on it.
-// Invariant: context is even and unique in the universe of jobs; context + 1 carries collectives.
+// Invariant: context is even and unique among the ranks of this job; context + 1 carries
+// collectives.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -17,7 +18,8 @@ inline constexpr size_t max_object_name = 128;
 
 struct Info;
 
-// Hints of a communicator's info: those that MPI defines. Nothing depends on them so far.
+// Hints of a communicator's info: those that MPI defines. What is promised by them to matching
+// stands in info.cc.
 struct Hint {
   static constexpr uint32_t no_any_tag = 1, no_any_source = 2, exact_length = 4,
                             allow_overtaking = 8, strict_persistent_order = 16;
@@ -33,11 +35,10 @@ struct Comm {
   int size = 1;
   std::atomic<uint32_t> hints{0};  // bits of the hints that the user set to true; see Hint
   Errhandler* errhandler = nullptr;
-  Attributes attributes;          // has a lock of its own
-  void* buffer = nullptr;         // buffer of buffered sends attached to it
-  uint32_t collective_count = 0;  // collectives started; gives each its tag. With the engine.
-  uint32_t persistent_count = 0;  // persistent collectives made; likewise
-  uint32_t creation_count = 0;
+  Attributes attributes;            // has a lock of its own
+  void* buffer = nullptr;           // buffer of buffered sends attached to it
+  uint32_t collective_count = 0;    // collectives started; gives each its tag. With the engine.
+  uint32_t persistent_count = 0;    // persistent collectives made; likewise
   std::atomic<uint8_t> sharing{0};  // how its ranks share cores: collectives::Sharing
   char name[max_object_name] = {};
 

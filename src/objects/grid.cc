@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::objects {
@@ -150,6 +151,7 @@ Grid* Grid::make(int dimensions, const int* lengths, const int* periods) {
   for (int i = 0; i < dimensions; ++i) {
     made->lengths()[i] = lengths[i];
     made->lengths()[dimensions + i] = periods[i] != 0;
+    HEADWAY_CHECK(lengths[i] > 0 && made->volume_ <= INT32_MAX / lengths[i]);
     made->volume_ *= lengths[i];
   }
   return made;

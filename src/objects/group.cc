@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::objects {
@@ -34,7 +35,9 @@ int Group::find(uint32_t job_rank) const {
 }
 
 void Group::release() {
-  if (references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const uint32_t before = references.fetch_sub(1, std::memory_order_acq_rel);
+  HEADWAY_CHECK(before != 0);
+  if (before != 1) return;
   if (session) objects::release(session);
   base::heap_free(members, size_t(size) * sizeof(uint32_t));
   base::heap_free(this, sizeof(Group));
@@ -47,7 +50,10 @@ Outcome GroupIndex::build(const Group& group) {
   }
   places_.clear();
   if (!places_.resize(end)) return Outcome::no_memory;
-  for (int i = 0; i < group.size; ++i) places_[group.members[i]] = i + 1;
+  for (int i = 0; i < group.size; ++i) {
+    HEADWAY_CHECK(places_[group.members[i]] == 0);  // no process is in it twice
+    places_[group.members[i]] = i + 1;
+  }
   return Outcome::ok;
 }
 

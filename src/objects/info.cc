@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::objects {
@@ -48,6 +49,7 @@ const char* Info::find(const char* key) const {
 }
 
 bool Info::set(const char* key, const char* value) {
+  HEADWAY_CHECK(*key != '\0');
   InfoEntry** link = &first;
   while (*link && strcmp((*link)->key, key) != 0) link = &(*link)->next;
   if (!*link) {

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "p2p/bsend.h"
 #include "p2p/unfinished.h"
@@ -15,14 +16,15 @@ using protocols::RequestKind;
 using protocols::Stage;
 
 Peer* peer_of(Engine& engine, const Address& address) {
+  HEADWAY_CHECK(address.rank >= matching::any && address.rank < address.comm->size);
   if (address.rank == matching::any) return nullptr;
   return &engine.peer(address.comm->job_rank(address.rank));
 }
 
 // What a request keeps alive for its user: the communicator, and a datatype with gaps.
 void let_go(Request* request) {
-  if (request->types[0]) static_cast<const datatypes::Type*>(request->types[0])->release();
-  request->types[0] = nullptr;
+  if (request->type) static_cast<const datatypes::Type*>(request->type)->release();
+  request->type = nullptr;
   if (request->communicator) {
     objects::release(static_cast<objects::Comm*>(request->communicator));
   }
@@ -34,7 +36,7 @@ void keep(Request* request, const Address& address) {
   address.comm->retain();
   if (const datatypes::Type* type = request->memory.type()) {
     type->retain();
-    request->types[0] = type;
+    request->type = type;
   }
   request->on_release = let_go;
 }

@@ -37,8 +37,8 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
 Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from,
                 bool unmatched, Status& status);
 
-// Non-blocking: a request that its user holds, or null without memory. `type` is kept as long as
-// the request needs it.
+// Non-blocking: a request that its user holds, or null without memory. A datatype
+// with gaps and the communicator are kept as long as the request needs them.
 Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Address& to,
                     Mode mode);
 Request* start_receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from);

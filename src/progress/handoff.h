@@ -3,12 +3,14 @@
 // readable. Thread: any application thread, and the message thread. Owner: the engine.
 // Invariants: one owner at a time (the lock); `armed` is only set by the owner, after which it
 // looks once more; the message thread allocates nothing and runs no user code.
-// The state machine and its races: measurements/transport-and-progress.md, section 9.
+// Races: whoever rings writes its data, then fences, then reads `armed`; who arms writes `armed`,
+// then fences, then looks at the data. One of the two sees the other.
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <pthread.h>
 
+#include "base/check.h"
 #include "base/counter.h"
 #include "base/doorbell.h"
 #include "base/outcome.h"
@@ -31,7 +33,7 @@ class Work {
  public:
   // One round over everything that can move. True if something did.
   virtual bool advance() = 0;
-  // Finishes what must not be left lying when a rank leaves MPI (copies it has begun).
+  // A rank leaves MPI: the message thread is reminded of copies that lie begun.
   virtual void settle() = 0;
   // Events that a sleeper has to wake for (a mask that peers compare with what they publish).
   virtual uint32_t wanted() = 0;
@@ -115,6 +117,7 @@ class Handoff {
       disarm();
   }
   void leave() {
+    HEADWAY_CHECK(is_mine() && passive >= 0 && pending >= passive);
     driver = Driver::nobody;
     if ((pending == passive || !with_thread_) && quiet_) [[likely]] {
       lock_.unlock();
@@ -170,8 +173,11 @@ class Handoff {
   // Processor time that the message thread has taken; 0 without one.
   uint64_t thread_ns() const;
   bool is_held() const { return lock_.is_held(); }
+  // By this thread; for checks only.
 #if defined(HEADWAY_DEBUG)
   bool is_mine() const { return lock_.is_mine(); }
+#else
+  bool is_mine() const;
 #endif
 
   Driver driver = Driver::nobody;

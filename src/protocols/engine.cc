@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/text.h"
@@ -99,7 +100,7 @@ void Engine::give_request(Request* request) {
   request->owner = nullptr;
   request->extra = nullptr;
   request->communicator = nullptr;
-  request->types[0] = request->types[1] = nullptr;
+  request->type = nullptr;
   request->mode = Mode::standard;
   request->stage = Stage::idle;
   request->outcome = Outcome::ok;
@@ -115,6 +116,7 @@ void Engine::give_request(Request* request) {
 void Engine::complete(Request* request, Outcome outcome) {
   // Who was let go reads it meanwhile: what is as it was is not written.
   if (outcome != Outcome::ok && request->outcome == Outcome::ok) request->outcome = outcome;
+  HEADWAY_CHECK(request->taken && request->done.load(std::memory_order_relaxed) != Done::whole);
   request->stage = Stage::idle;
   ++changes_;
   request->awaited = false;
@@ -139,6 +141,7 @@ void Engine::complete(Request* request, Outcome outcome) {
     end_confirm(request);
   --handoff.pending;
   handoff.passive -= request->passive;
+  HEADWAY_CHECK(handoff.passive >= 0 && handoff.pending >= handoff.passive - request->passive);
   request->passive = false;
   request->done.store(Done::whole, std::memory_order_release);  // pairs with waiting
   handoff.completed();

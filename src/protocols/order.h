@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::protocols {
@@ -75,6 +76,7 @@ class Order {
 
   // These have moved in another way.
   void leave_out(uint64_t first, uint64_t n) {
+    HEADWAY_CHECK(first <= pages_ && n <= pages_ - first);
     for (uint64_t i = first; i < first + n; ++i) words()[i / 64] |= 1ull << (i % 64);
   }
 

@@ -1,4 +1,4 @@
-// Peer: another process as the engine sees it, interned once per (job, rank). Thread: holder of
+// Peer: another process of the job as the engine sees it, one for each rank. Thread: holder of
 // the engine. Owner: the engine. Invariant: what stands in `controls` and `held` has not left and
 // keeps its order; while either is not empty nothing overtakes it.
 #pragma once

@@ -133,7 +133,7 @@ struct Request : matching::Hook {
 
   // what belongs to higher rooms and goes with the request
   void* communicator = nullptr;
-  const void* types[2] = {};
+  const void* type = nullptr;
   void (*on_release)(Request*) = nullptr;
   void* extra = nullptr;
   uint64_t extra_size = 0;

@@ -1,4 +1,6 @@
 // Send side of the engine: eager frames, handshakes, streams, and copies into a peer's memory.
+#include <new>
+
 #include "base/heap.h"
 #include "protocols/engine.h"
 
@@ -68,11 +70,12 @@ void Engine::control(Peer& peer, const FrameHeader& header, const void* body, ui
       push_frame(peer, header, body, header.length, nullptr, 0, 0, event) != Push::full) {
     return;
   }
-  auto* frame = static_cast<ControlFrame*>(base::heap_allocate(sizeof(ControlFrame)));
-  if (!frame) {
+  void* memory = base::heap_allocate(sizeof(ControlFrame));
+  if (!memory) {
     fail(Outcome::no_memory, peer, "no memory for a control frame");
     return;
   }
+  auto* frame = new (memory) ControlFrame;
   frame->header = header;
   if (body) memcpy(frame->body, body, header.length);
   peer.controls.push_back(frame);

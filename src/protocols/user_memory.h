@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/address.h"
+#include "base/check.h"
 #include "base/copy.h"
 #include "base/feed.h"
 #include "datatypes/pack.h"

@@ -1,12 +1,13 @@
 // Waiter: how a rank waits inside MPI: spin, yield, sleep. Thread: any that holds the engine.
 // Owner: runtime. Invariant: the engine is held before and after every call; it is given up while
 // the thread parks, sleeps or runs a user's function.
-// Policy (measurements/transport-and-progress.md, section 8): with a core for every rank, spin a
+// Policy: with a core for every rank, spin a
 // little, then yield; with more ranks than cores, yield at once. Yields that take as long as a time
 // slice mean that somebody computes on this core: sleep, also for the next waits.
 #pragma once
 #include <cstdint>
 
+#include "base/check.h"
 #include "base/whereabouts.h"
 #include "protocols/engine.h"
 
@@ -28,6 +29,7 @@ class Waiter {
   // while this waits, and so may the longest time that it sleeps without a look.
   template <class Done>
   void until(Done&& done, protocols::Peer* const& hint, const int& longest_sleep_ms = sleep_ms) {
+    HEADWAY_CHECK(engine.handoff.is_mine());
     if (done()) return;
     Turn turn;
     turn.sleep_ms = &longest_sleep_ms;
@@ -43,6 +45,7 @@ class Waiter {
         ++engine.handoff.counters.late_wakes;
     }
     end(turn);
+    HEADWAY_CHECK(engine.handoff.is_mine());
   }
   void request(protocols::Request* request) {
     until([request] { return request->done.load(std::memory_order_relaxed) != 0; }, request->peer);

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/check.h"
+
 namespace headway::shm {
 
 // Shorter messages are over before anybody is back from a computation.
@@ -47,6 +49,7 @@ class Advert {
     board_->bytes.store(posted.bytes, std::memory_order_relaxed);
     board_->receive.store(posted.receive, std::memory_order_relaxed);
     board_->seen.store(seen, std::memory_order_relaxed);
+    HEADWAY_CHECK((board_->word.load(std::memory_order_relaxed) & states) == none);
     const uint64_t life = board_->word.load(std::memory_order_relaxed) >> 2;
     board_->word.store((life + 1) << 2 | open, std::memory_order_release);  // pairs with claim
   }
@@ -58,11 +61,9 @@ class Advert {
     return (word & states) != claimed &&
            board_->word.compare_exchange_strong(word, word & ~states, std::memory_order_acq_rel);
   }
-  bool is_claimed() const {
-    return (board_->word.load(std::memory_order_acquire) & states) == claimed;
-  }
   // A claimed message is complete.
   void clear() {
+    HEADWAY_CHECK((board_->word.load(std::memory_order_relaxed) & states) == claimed);
     board_->word.store(board_->word.load(std::memory_order_relaxed) & ~states,
                        std::memory_order_release);
   }

@@ -1,5 +1,5 @@
 // Copies for the shared segment. Thread: any. A streamed copy bypasses the cache: 2 to 4 times
-// faster than a cached one when the two cores are far apart (measurements/transport-and-progress).
+// faster than a cached one when the two cores are far apart.
 #pragma once
 #include <cstddef>
 #include <cstring>

@@ -39,8 +39,7 @@ struct ProcessPage {
   std::atomic<uint32_t> ready;
   std::atomic<int32_t> pid;
   std::atomic<int32_t> bell_fd;
-  std::atomic<uint32_t> no_pull;  // nobody may read this process's memory
-  std::atomic<uint32_t> left;     // it may end now, and is missed by nobody
+  std::atomic<uint32_t> left;  // it may end now, and is missed by nobody
   alignas(64) std::atomic<uint64_t> senders[max_ranks / 64];
 };
 static_assert(sizeof(ProcessPage) <= 4096);
@@ -117,7 +116,7 @@ class Node {
   // After a frame of that kind was published to a peer: rings if it sleeps and waits for it.
   // Both sides need their fence; one missing loses hundreds of rings in a million (measured).
   void wake(uint32_t local, uint32_t event) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Handoff::arm
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with arm_and_unlock
     ProcessPage& page = *pages_[local];
     if (page.armed.load(std::memory_order_relaxed) & event) [[unlikely]]
       ring(local);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/feed.h"
 #include "base/frame.h"
 #include "base/outcome.h"
@@ -79,6 +80,7 @@ class Producer {
     if (int32_t(cells_limit_ - next_ - reserve) <= 0) [[unlikely]] {
       if (!refresh_cells(reserve)) return Push::full;
     }
+    HEADWAY_CHECK(header.length <= inline_max);
     Cell& cell = cells_[next_ & (shape_.cells - 1)];
     cell.header = header;
     copy_small(cell.body, body, header.length);
@@ -111,6 +113,7 @@ class Producer {
   }
 
   void publish(Cell& cell) {
+    HEADWAY_CHECK(int32_t(cells_limit_ - next_) > 0);
     ++next_;
     cell.number.store(next_, std::memory_order_release);  // pairs with Consumer::peek
   }
@@ -165,6 +168,7 @@ class Consumer {
       position_ = cell.position + round_line(cell.header.length);
     }
     ++next_;
+    HEADWAY_CHECK(next_ - returned_cells_ <= shape_.cells);
     if (next_ - returned_cells_ < shape_.cells / 4 &&
         position_ - returned_bytes_ < shape_.payload / 4) [[likely]] {
       return false;
@@ -172,8 +176,6 @@ class Consumer {
     return_credits();
     return true;
   }
-  // Frames consumed and not yet told to the producer.
-  bool owes_credits() const { return next_ != returned_cells_ || position_ != returned_bytes_; }
   void return_credits() {
     returned_cells_ = next_;
     returned_bytes_ = position_;

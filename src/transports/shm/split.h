@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/check.h"
+
 namespace headway::shm {
 
 // What both see, in shared memory.
@@ -41,6 +43,7 @@ class Split {
   // --- starter ---
   // False if it is too long to be counted.
   bool open(uint32_t helper, uint64_t base, uint64_t end, uint64_t address) {
+    HEADWAY_CHECK(base <= end);
     if (end - base >= (field - 1) * unit) return false;
     const uint64_t turn = board_->word.load(std::memory_order_relaxed) >> 48;
     // First nothing can be taken, however long: a helper that looks just now must not take bytes of
@@ -120,6 +123,7 @@ class Split {
     }
   }
   void helper_copied(const Piece& piece) {
+    HEADWAY_CHECK(piece.length != 0 && piece.length <= most);
     board_->helped.fetch_add(uint32_t((piece.length + unit - 1) / unit), std::memory_order_release);
   }
   void helper_refused() { board_->refused.store(1, std::memory_order_release); }

@@ -45,7 +45,7 @@ struct Counters {
 // A body of at most this many bytes always comes whole, by Receiver::frame().
 inline constexpr uint32_t always_whole = 4096;
 
-// Where frames go. The engine implements it; calls come from inside reap() and submit().
+// Where frames go. The engine implements it; calls come from inside reap() and push().
 class Receiver {
  public:
   // A whole frame: the body lies in the transport's buffer until the call returns.
@@ -105,7 +105,7 @@ class Tcp {
 
   // Sends a frame: header, then header.length bytes of body: first `n` bytes at `head`, then the
   // Feed's (feed may be null; n + feed->length == header.length). While a connection comes up, or
-  // a frame is half written, answers `full`; submit() or reap() later make room.
+  // a frame is half written, answers `full`; a later reap() makes room.
   Push push(uint32_t peer, const FrameHeader& header, const void* head, size_t n, const Feed* feed,
             uint64_t cookie);
   // True if push() to that peer may succeed now.

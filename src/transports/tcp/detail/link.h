@@ -79,7 +79,6 @@ struct Meeting {
   Link* incoming = nullptr;   // accepted, not confirmed
   bool wanted = false;        // a frame waits here; without it nobody dials
   bool patient = false;       // somebody took our Hello and may be computing: wait without limit
-  bool crossed = false;       // the peer said that its own connection is on the way
   uint8_t count = 0;          // candidates
   uint8_t index = 0;          // the one being tried
   uint8_t silent = 0xff;      // one that took our Hello and did not answer

@@ -9,6 +9,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 #include "transports/tcp/detail/impl.h"
 
 namespace headway::tcp {
@@ -84,6 +86,7 @@ ssize_t Tcp::Impl::read_once(Link& link, size_t& asked) {
 // `bytes` more of the body are in place.
 void Tcp::Impl::body_arrived(Link& link, uint64_t bytes) {
   link.arrived += bytes;
+  HEADWAY_CHECK(link.in_body && link.arrived <= link.header.length);
   const bool whole = link.arrived == link.header.length;
   if (whole) {
     link.in_body = false;

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "transports/tcp/detail/impl.h"
 
@@ -58,6 +59,7 @@ Push Tcp::Impl::push(uint32_t peer, const FrameHeader& header, const void* head,
     return Push::full;
   }
   if (link->busy() || link->state != LinkState::open) return Push::full;
+  HEADWAY_CHECK(n + (feed ? feed->length : 0) == header.length);
   const size_t whole = sizeof header + header.length;
   if (feed && !feed->length) feed = nullptr;
   if (feed && !feed->flat) return push_packed(*link, header, head, n, *feed, cookie);
