@@ -307,7 +307,7 @@ bool release_first(int count, const MPI_Request* requests) {
   for (int i = 0; i < count; ++i) {
     Request* request = active_at(requests, i);
     if (!request || request->kind != protocols::RequestKind::receive ||
-        request->stage != protocols::Stage::landing) {
+        request->stage() != protocols::Stage::landing) {
       continue;
     }
     const uint64_t expected = engine().expected_us(*request);

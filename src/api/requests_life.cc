@@ -92,7 +92,7 @@ HEADWAY_ENTRY(MPI_Cancel)(MPI_Request* handle) {
   engine.handoff.enter();
   if (request->kind == protocols::RequestKind::send ||
       (request->kind == protocols::RequestKind::receive &&
-       request->stage == protocols::Stage::posted)) {
+       request->stage() == protocols::Stage::posted)) {
     engine.cancel(request);
   }
   engine.handoff.leave();

@@ -126,16 +126,10 @@ Request* Schedule::make_request() {
   Request* request = engine_->take_request();
   if (!request) return nullptr;
   request->kind = RequestKind::schedule;
-  request->stage = Stage::idle;
-  request->outcome = Outcome::ok;
   request->held_by_user = true;
-  request->persistent = request->started = false;
-  request->cancelled = request->cancelling = false;
-  request->notify = nullptr;
   request->peer = nullptr;
   request->memory = {};
   request->key = {};
-  request->type = nullptr;
   request->communicator = comm_;
   request->owner = this;
   request->on_release = released;
@@ -212,12 +206,11 @@ void Schedule::begin(waiting::Waiter& waiter) {
   if (engine_->guard.any_closed()) [[unlikely]]
     await_open(waiter);
   Request* request = request_;
-  request->stage = Stage::running;
-  request->outcome = outcome = Outcome::ok;
-  request->done.store(0, std::memory_order_relaxed);
+  outcome = Outcome::ok;
+  engine_->begin(*request);
+  engine_->set_stage(*request, Stage::running);
   if (engine_->reach.is_kept()) [[unlikely]]
     engine_->reach.note(*request);
-  ++engine_->handoff.pending;
   ++engine_->schedules;
   ++engine_->counters.collectives;
   if (!request->persistent) tag_ = next_tag(comm_);
@@ -284,16 +277,8 @@ void Schedule::launch_message(Step& step) {
   }
   const bool sends = step.kind == Step::Kind::send;
   request->kind = sends ? RequestKind::send : RequestKind::receive;
-  request->mode = protocols::Mode::standard;
-  request->stage = Stage::idle;
-  request->held_by_user = false;
-  request->persistent = request->started = false;
-  request->blocking = false;
   request->notify = message_done;
   request->owner = &step;
-  request->on_release = nullptr;
-  request->communicator = nullptr;
-  request->type = nullptr;
   request->memory = sends ? step.from : step.to;
   request->traffic =
       matching::Traffic::of(uint8_t(kind_), request->memory.bytes(), uint32_t(comm_->size));

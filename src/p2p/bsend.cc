@@ -172,13 +172,12 @@ Request* start_flush(waiting::Waiter& waiter, void** place) {
   Request* request = engine.take_request();
   if (request) {
     request->held_by_user = true;
-    request->stage = protocols::Stage::running;
     request->status_source = matching::any;
     request->status_tag = any_tag_of_user;
     request->status_bytes = request->sent_bytes = 0;
     request->peer = nullptr;
-    request->done.store(0, std::memory_order_relaxed);
-    ++engine.handoff.pending;
+    engine.begin(*request);
+    engine.set_stage(*request, protocols::Stage::running);
     SendBuffer* buffer = slot_of(place);
     if (buffer && !buffer->blocks.empty()) {
       buffer->flushes.push_back(request);

@@ -295,9 +295,8 @@ Request* start_send_receive(waiting::Waiter& waiter, const UserMemory& out, cons
   whole->on_release = let_go_pair;
   whole->extra = copy;
   whole->extra_size = copy_size;
-  whole->stage = Stage::running;
-  whole->done.store(0, std::memory_order_relaxed);
-  ++engine.handoff.pending;
+  engine.begin(*whole);
+  engine.set_stage(*whole, Stage::running);
   *pair = {&engine, whole, 2};
   keep(receive, from);
   keep(send, to);

@@ -60,7 +60,7 @@ bool Engine::copy_aside(Request* send) {
 void Engine::move_aside(Request* send) {
   const Via via = send->peer->via;
   if (via == Via::self || send->cancelling || !may_move_aside(send)) return;
-  if (send->stage == Stage::requested && via == Via::shm && !send->mover &&
+  if (send->stage() == Stage::requested && via == Via::shm && !send->mover &&
       send->memory.is_flat()) {
     return;  // the receiver may read the user's memory at any time
   }

@@ -41,7 +41,7 @@ bool Engine::ask_for(Request* receive, const char* page) {
   if (receive->head + number * page_bytes != uint64_t(offset)) return false;
   if (receive->withheld) grant(receive);
   if (receive->asked == number + 1) return true;
-  const bool pulled = receive->stage == Stage::pulling;
+  const bool pulled = receive->stage() == Stage::pulling;
   const uint64_t begun = pulled ? receive->moved : receive->begun;
   const uint64_t in_time = arrival_rate(*receive) / page_bytes * soon_us / 1'000'000;
   const uint64_t soon = pulled || in_time < least_soon ? least_soon : in_time;
@@ -118,7 +118,7 @@ bool Engine::deliver_demand(Peer& peer, const FrameHeader& header) {
   if (header.length || peer.via != Via::tcp) return false;
   Request* send = by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
-      send->stage != Stage::streaming || send->moved == send->total) {
+      send->stage() != Stage::streaming || send->moved == send->total) {
     return true;
   }
   const uint64_t between = send->total - edges_of(*send);

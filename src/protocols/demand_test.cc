@@ -32,8 +32,8 @@ class Demand : public TwoEngines {
   // Starts a message and lets it run until its first bytes have left.
   void begin(uint64_t bytes) {
     post(bytes);
-    for (int turn = 0; turn < 1'000'000 && send_->stage != Stage::streaming; ++turn) both();
-    ASSERT_EQ(int(send_->stage), int(Stage::streaming));
+    for (int turn = 0; turn < 1'000'000 && send_->stage() != Stage::streaming; ++turn) both();
+    ASSERT_EQ(int(send_->stage()), int(Stage::streaming));
   }
   bool is_over() const { return send_->done && receive_->done; }
   void end() {
@@ -141,7 +141,7 @@ TEST_F(Demand, NotBeforeItStreams) {
   receive_ = take(1, RequestKind::receive, in_, 5);
   send_ = take(0, RequestKind::send, out_, 5);
   sender().start_send(send_);
-  ASSERT_NE(int(send_->stage), int(Stage::streaming));
+  ASSERT_NE(int(send_->stage()), int(Stage::streaming));
   EXPECT_TRUE(sender().frame(1, demand(100 * page, false), nullptr));
   EXPECT_EQ(send_->order, nullptr);
   EXPECT_EQ(sender().counters.heeded, 0u);

@@ -102,7 +102,7 @@ void Engine::give_request(Request* request) {
   request->communicator = nullptr;
   request->type = nullptr;
   request->mode = Mode::standard;
-  request->stage = Stage::idle;
+  HEADWAY_CHECK(request->stage() == Stage::idle);
   request->outcome = Outcome::ok;
   request->persistent = request->started = false;
   request->cancelled = request->cancelling = false;
@@ -117,7 +117,7 @@ void Engine::complete(Request* request, Outcome outcome) {
   // Who was let go reads it meanwhile: what is as it was is not written.
   if (outcome != Outcome::ok && request->outcome == Outcome::ok) request->outcome = outcome;
   HEADWAY_CHECK(request->taken && request->done.load(std::memory_order_relaxed) != Done::whole);
-  request->stage = Stage::idle;
+  if (request->stage() != Stage::idle) set_stage(*request, Stage::idle);
   ++changes_;
   request->awaited = false;
   if (request->expected) {
@@ -293,7 +293,7 @@ uint32_t Engine::wanted() {
   // The user may wait for a closed page, whatever brings it.
   if (schedules || guard.any_closed()) return shm::event_any;
   uint32_t events = shm::event_control;
-  if (receives_posted_) events |= shm::event_rendezvous;
+  if (in_stage(Stage::posted)) events |= shm::event_rendezvous;
   if (!busy_.empty()) events |= shm::event_credit;
   return events;
 }
@@ -338,9 +338,9 @@ void Engine::sent(uint32_t, uint64_t cookie) {
   Request* request = requests_.find(uint32_t(cookie), uint32_t(cookie >> 32));
   if (!request) return;
   --request->in_flight;
-  if (request->stage == Stage::leaving) {
+  if (request->stage() == Stage::leaving) {
     retire_send(request);
-  } else if (request->stage == Stage::streaming && request->moved == request->total &&
+  } else if (request->stage() == Stage::streaming && request->moved == request->total &&
              request->in_flight == 0) {
     complete(request, Outcome::ok);
   }

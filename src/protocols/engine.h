@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/check.h"
 #include "base/counter.h"
 #include "base/list.h"
 #include "base/pool.h"
@@ -75,7 +76,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void move_aside(Request* send);
   // It waits for its receiver, or for room.
   static bool may_move_aside(const Request* send) {
-    return send->stage == Stage::requested || send->stage == Stage::held;
+    return send->stage() == Stage::requested || send->stage() == Stage::held;
   }
   bool may_send_ahead() const { return settings_.send_ahead != 0; }
   uint64_t aside_bytes() const { return aside_bytes_; }
@@ -103,13 +104,27 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // may first ask its peer: its request completes either way.
   void cancel(Request* request);
 
+  // A request is under way from begin() to complete(); both are the only ways.
+  void begin(Request& request) {
+    HEADWAY_CHECK(request.taken && request.stage() == Stage::idle);
+    ++handoff.pending;
+    request.done.store(Done::no, std::memory_order_relaxed);
+    request.outcome = Outcome::ok;
+  }
   void complete(Request* request, Outcome outcome);
+  void set_stage(Request& request, Stage next) {
+    HEADWAY_CHECK(may_follow(request.stage_, next));
+    --stages_[size_t(request.stage_)];
+    ++stages_[size_t(next)];
+    request.stage_ = next;
+  }
+  uint32_t in_stage(Stage stage) const { return stages_[size_t(stage)]; }
 
   // --- early release (release.cc) ---
   // A receive is matched, and so much of it is still to come that its user had better not wait.
   bool is_ready(const Request* receive) const {
     return may_release_ &&
-           (receive->region ? receive->stage != Stage::posted : is_worth_closing(*receive));
+           (receive->region ? receive->stage() != Stage::posted : is_worth_closing(*receive));
   }
   // What has not arrived of a ready receive is closed to the program. False: wait for it. `whole`:
   // the schedule of which it is a step, and which does nothing but receive any more.
@@ -145,8 +160,9 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // Its user waits for that receive, or has gone on without it: what its sender has ready of the
   // message is asked for, if it is known from where it will come.
   void prefetch(Request* receive) {
-    if (may_prefetch_ && receive->kind == RequestKind::receive && receive->stage == Stage::posted &&
-        receive->peer && receive->peer->via == Via::tcp && !receive->key.is_wild()) [[unlikely]] {
+    if (may_prefetch_ && receive->kind == RequestKind::receive &&
+        receive->stage() == Stage::posted && receive->peer && receive->peer->via == Via::tcp &&
+        !receive->key.is_wild()) [[unlikely]] {
       ask_early(receive);
     }
   }
@@ -206,7 +222,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool is_idle(const void* communicator, uint64_t context) const;
   // Nothing but receives that no message came for.
   bool only_receives_left() const {
-    return under_way() == int64_t(receives_posted_) && busy_.empty();
+    return under_way() == int64_t(in_stage(Stage::posted)) && busy_.empty();
   }
   size_t posted_count() const { return posted.size(); }
   size_t unexpected_count() const { return unexpected.size(); }
@@ -546,9 +562,9 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   base::Counter aside_bytes_;
   base::Counter unexpected_bytes_;
   uint64_t receives_begun_ = 0;
-  uint32_t withheld_ = 0;         // of landings_
-  uint32_t receives_posted_ = 0;  // kinds of work, for wanted()
-  uint32_t controls_awaited_ = 0;
+  uint32_t withheld_ = 0;  // of landings_
+  uint32_t stages_[stage_count] =
+      {};  // requests in each; of idle ones, how many less than at first
   uint32_t tcp_turn_ = 0;
   uint32_t expect_turn_ = 0;
   uint32_t in_a_row_ = 0;   // receive_now() beside other receives

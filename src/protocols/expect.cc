@@ -39,9 +39,9 @@ uint64_t Engine::arrival_rate(const Request& receive) const {
 // A rank inside MPI looks at everything (look_at_expected).
 void Engine::expect_streams() {
   overlooks_ = false;
-  bool bare = controls_awaited_ > 0;  // a link that had a mark must have none now
+  bool bare = in_stage(Stage::requested) > 0;  // a link that had a mark must have none now
   ++expect_turn_;
-  for (Request* receive = landings_.first(); receive && controls_awaited_ == 0;
+  for (Request* receive = landings_.first(); receive && in_stage(Stage::requested) == 0;
        receive = receive->list_next) {
     if (receive->withheld && streamed(*receive) + receive->partial >= edges_of(*receive)) {
       bare = true;

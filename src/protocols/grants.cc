@@ -87,7 +87,7 @@ bool Engine::deliver_grant(Peer& peer, const FrameHeader& header) {
   if (header.length || peer.via != Via::tcp) return false;
   Request* send = by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
-      send->stage != Stage::streaming || !send->withheld) {
+      send->stage() != Stage::streaming || !send->withheld) {
     return false;
   }
   send->withheld = false;

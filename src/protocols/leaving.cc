@@ -38,7 +38,7 @@ void Engine::note_announced(Peer& peer, const Request& send) {
 bool Engine::others_leave(uint64_t now) {
   for (size_t i = 0; i < draining_.size();) {
     Peer& peer = *draining_[i];
-    if (controls_awaited_ && now < peer.answer_until) return true;
+    if (in_stage(Stage::requested) && now < peer.answer_until) return true;
     const uint64_t left = tcp.in_flight(peer.rank);
     if (left < peer.unacknowledged) {
       peer.unacknowledged = left;

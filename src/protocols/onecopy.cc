@@ -34,14 +34,14 @@ bool Engine::can_push(const Request* request) const {
 }
 
 void Engine::start_push(Request* request) {
-  request->stage = Stage::pushing;
+  set_stage(*request, Stage::pushing);
   share(request);
   pushes_.push_back(request);
   ++counters.pushes;
 }
 
 void Engine::start_pull(Request* request) {
-  request->stage = Stage::pulling;
+  set_stage(*request, Stage::pulling);
   request->alone = request->fresh = false;
   request->head = request->tail = 0;
   share(request);
@@ -52,7 +52,7 @@ void Engine::start_pull(Request* request) {
 // A message whose pages are closed, or will be if its user goes on: copied by this side alone, so
 // that each piece is known when it is there, edges first.
 void Engine::pull_alone(Request* receive) {
-  receive->stage = Stage::pulling;
+  set_stage(*receive, Stage::pulling);
   receive->alone = receive->fresh = true;
   receive->shared = receive->drained = false;
   receive->away_since = receive->asked_at = receive->asked = 0;
@@ -60,7 +60,7 @@ void Engine::pull_alone(Request* receive) {
   find_edges(receive, Way::stream);
   pulls_.push_back(receive);
   ++counters.pulls;
-  while (receive->stage == Stage::pulling && receive->moved < edges_of(*receive)) {
+  while (receive->stage() == Stage::pulling && receive->moved < edges_of(*receive)) {
     (void)copy_on(receive);
   }
 }
@@ -114,7 +114,7 @@ void Engine::stream_instead(Request* request) {
     return;
   }
   pushes_.remove(request);
-  request->stage = Stage::streaming;
+  set_stage(*request, Stage::streaming);
   request->peer->streams.push_back(request);
   ++counters.streams;
   mark_busy(*request->peer);
@@ -325,8 +325,7 @@ bool Engine::withdraw(Request* receive) {
 
 // A receive that its sender has claimed, and that is out of the queue.
 void Engine::land_claimed(Request* receive) {
-  --receives_posted_;
-  receive->stage = Stage::landing;
+  set_stage(*receive, Stage::landing);
   receive->claimed = true;
   receive->total = receive->memory.bytes();
   receive->partial = 0;
@@ -336,11 +335,11 @@ void Engine::land_claimed(Request* receive) {
 Request* Engine::landing(uint32_t id, Peer& peer) {
   Request* receive = by_wire_id(id);
   if (!receive || receive->kind != RequestKind::receive || receive->peer != &peer) return nullptr;
-  if (receive->stage == Stage::posted && !withdraw(receive)) {
+  if (receive->stage() == Stage::posted && !withdraw(receive)) {
     posted.remove(receive);
     land_claimed(receive);
   }
-  return receive->stage == Stage::landing ? receive : nullptr;
+  return receive->stage() == Stage::landing ? receive : nullptr;
 }
 
 // A rank that is about to block in this send takes a receive that its peer has posted.

@@ -60,7 +60,7 @@ class Reach {
 
   // It may still touch its memory where its user has it.
   static bool is_at_home(const Request& request) {
-    if (!request.taken || request.stage == Stage::idle) return false;
+    if (!request.taken || request.stage() == Stage::idle) return false;
     switch (request.kind) {
       case RequestKind::schedule:
         // What is left of a released one are receives, and their pages are closed.
@@ -68,7 +68,7 @@ class Reach {
       case RequestKind::send:
       case RequestKind::receive:
         // Running: two messages as one, which stand here themselves.
-        return request.stage != Stage::running && !request.region && !request.aside;
+        return request.stage() != Stage::running && !request.region && !request.aside;
       default: return false;
     }
   }

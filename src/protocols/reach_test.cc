@@ -13,6 +13,12 @@
 #include "base/clock.h"
 
 namespace headway::protocols {
+
+class TestStages {
+ public:
+  static void set(Request& request, Stage stage) { request.stage_ = stage; }
+};
+
 namespace {
 
 using guard::page_bytes;
@@ -31,7 +37,7 @@ class Operations {
   Request* begin(RequestKind kind, uintptr_t from, uint64_t bytes) {
     Request* request = pool.take();
     request->kind = kind;
-    request->stage = Stage::idle;
+    TestStages::set(*request, Stage::idle);
     request->region = nullptr;
     request->aside = false;
     request->done.store(Done::no);
@@ -41,11 +47,12 @@ class Operations {
   }
   void start(Request* request) {
     if (reach.is_kept()) reach.note(*request);
-    request->stage = request->kind == RequestKind::send ? Stage::requested : Stage::posted;
+    TestStages::set(*request,
+                    request->kind == RequestKind::send ? Stage::requested : Stage::posted);
   }
-  static void end(Request* request) { request->stage = Stage::idle; }
+  static void end(Request* request) { TestStages::set(*request, Stage::idle); }
   void give(Request* request) {
-    request->stage = Stage::idle;
+    TestStages::set(*request, Stage::idle);
     request->kind = RequestKind::null;
     pool.give(request);
   }
@@ -70,7 +77,7 @@ TEST(Reach, IsTheSameAsAList) {
     Operations all;
     std::set<Request*> active, idle;
     const auto touches_home = [](const Request* request) {
-      return request->stage != Stage::idle && !request->region && !request->aside;
+      return request->stage() != Stage::idle && !request->region && !request->aside;
     };
     for (int step = 0; step < 4000; ++step) {
       const uint64_t what = any(10);
@@ -151,7 +158,7 @@ TEST(Reach, ScheduleStepsCountUntilItsUserIsLetGo) {
     SCOPED_TRACE(is_kept);
     ASSERT_EQ(all.reach.is_kept(), is_kept);
     Request* schedule = all.begin(RequestKind::schedule, 0, 0);
-    schedule->stage = Stage::running;
+    TestStages::set(*schedule, Stage::running);
     EXPECT_FALSE(all.reach.is_free({at(home), 1}, nullptr, nullptr));
     EXPECT_FALSE(all.reach.is_free({at(home) + 5 * page_bytes, 1}, nullptr, nullptr));
     EXPECT_TRUE(all.reach.is_free({at(home) + 5 * page_bytes, 1}, nullptr, schedule));

@@ -77,8 +77,7 @@ bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
     case Kind::acknowledge: {
       Request* request = by_wire_id(header.word);
       if (request && request->kind == RequestKind::send && request->peer == &peer &&
-          request->stage == Stage::requested) {
-        --controls_awaited_;
+          request->stage() == Stage::requested) {
         complete(request, Outcome::ok);
       }
       return true;
@@ -99,7 +98,6 @@ bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
 Request* Engine::match(const FrameHeader& header) {
   while (auto* receive = static_cast<Request*>(posted.match(key_of(header), traffic_of(header)))) {
     if (withdraw(receive)) [[likely]] {
-      --receives_posted_;
       return receive;
     }
     land_claimed(receive);
@@ -189,10 +187,9 @@ bool Engine::deliver_finished(Peer& peer, const FrameHeader& header) {
   } else {
     request = by_wire_id(header.word);
     if (!request || request->peer != &peer || request->kind != RequestKind::send ||
-        request->stage != Stage::requested) {
+        request->stage() != Stage::requested) {
       return false;
     }
-    --controls_awaited_;
   }
   complete(request, Outcome::ok);
   return true;
@@ -204,7 +201,7 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
   Peer& peer = peers_[from];
   if (Kind(header.kind) == Kind::data) {
     Request* receive = by_wire_id(header.word);
-    if (!receive || receive->kind != RequestKind::receive || receive->stage != Stage::landing ||
+    if (!receive || receive->kind != RequestKind::receive || receive->stage() != Stage::landing ||
         receive->peer != &peer || header.context > receive->total ||
         header.length > receive->total - header.context || !may_come(receive, header)) {
       ++counters.garbage;
@@ -228,7 +225,7 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), header.length, peer);
     note_origin(receive, origin_told(header), nullptr);
-    receive->stage = Stage::landing;
+    set_stage(*receive, Stage::landing);
     receive->peer = &peer;
     receive->total = receive->status_bytes;
     receive->partial = 0;
@@ -296,9 +293,7 @@ void Engine::describe(Request* receive, const matching::Key& key, uint64_t size,
 }
 
 void Engine::begin_receive(Request* request) {
-  ++handoff.pending;
-  request->done.store(0, std::memory_order_relaxed);
-  request->outcome = Outcome::ok;
+  begin(*request);
   request->moved = 0;
   request->cancelled = request->cancelling = request->stays = false;
   request->mixed_at = 0;
@@ -317,8 +312,7 @@ void Engine::start_receive(Request* request) {
     return;
   }
   if (request->memory.bytes() > shm::advertise_from) advertise(request);
-  request->stage = Stage::posted;
-  ++receives_posted_;
+  set_stage(*request, Stage::posted);
   posted.post(request);
   if (request->notify) prefetch(request);  // a step: nobody waits for it by itself
 }
@@ -334,7 +328,7 @@ bool Engine::receive_now(Peer& peer, const matching::Key& key, const UserMemory&
   int looks = hot_looks;
   if (handoff.pending != 0) {
     // Only beside receives that wait for something else; and now and then it is their turn.
-    if (handoff.pending != int64_t(receives_posted_) || posted.takes(key) ||
+    if (handoff.pending != int64_t(in_stage(Stage::posted)) || posted.takes(key) ||
         ++in_a_row_ % most_in_a_row == 0) {
       return false;
     }
@@ -370,7 +364,6 @@ void Engine::accept(Request* receive, Arrived* message) {
     UserMemory::copy(send->memory, receive->memory, receive->status_bytes);
     note_received(receive->status_bytes);
     give_arrived(message);
-    --controls_awaited_;
     complete(receive, Outcome::ok);
     complete(send, Outcome::ok);
   } else if (message->handshake) {
@@ -392,7 +385,7 @@ void Engine::accept(Request* receive, Arrived* message) {
     finish_eager(receive, message);
   } else {
     message->claimed = receive;
-    receive->stage = Stage::claimed;
+    set_stage(*receive, Stage::claimed);
   }
 }
 
@@ -470,7 +463,7 @@ void Engine::choose_pages(Request* receive, const Grid& grid) {
 
 // `store`: some of it has come. Then it comes in pages.
 void Engine::clear_to_send(Request* receive, Way way, Store* store) {
-  receive->stage = Stage::landing;
+  set_stage(*receive, Stage::landing);
   receive->partial = 0;
   receive->begun = receive->asked = 0;
   if (receive->peer->via == Via::tcp) {
@@ -514,14 +507,13 @@ Arrived* Engine::unexpected_where(Is&& is) {
 
 void Engine::cancel(Request* request) {
   if (request->done.load(std::memory_order_relaxed) || request->cancelling) return;
-  switch (request->stage) {
+  switch (request->stage()) {
     case Stage::posted:
       posted.remove(request);
       if (!withdraw(request)) {
         land_claimed(request);  // too late
         return;
       }
-      --receives_posted_;
       break;
     case Stage::held:
       request->peer->held.remove(request);
@@ -534,7 +526,6 @@ void Engine::cancel(Request* request) {
         if (!message) return;  // a matched probe holds it: it will be received
         unexpected.remove(message);
         give_arrived(message);
-        --controls_awaited_;
         break;
       } else {
         request->cancelling = true;
@@ -573,8 +564,7 @@ bool Engine::deliver_cancel_answer(const FrameHeader& header) {
   Request* request = by_wire_id(header.word);
   if (!request || !request->cancelling) return true;  // it completed in the meantime
   request->cancelling = false;
-  if (!(header.flags & flag_yes) || request->stage != Stage::requested) return true;
-  --controls_awaited_;
+  if (!(header.flags & flag_yes) || request->stage() != Stage::requested) return true;
   request->cancelled = true;
   complete(request, Outcome::ok);
   return true;

@@ -186,7 +186,7 @@ void Engine::find_edges(Request* receive, Way way) {
 }
 
 void Engine::let_user_go(Request* request) {
-  if (request->stage == Stage::posted) {
+  if (request->stage() == Stage::posted) {
     request->unseen = true;
     unseen_.fetch_add(1, std::memory_order_release);
     ++counters.foreseen;
@@ -201,9 +201,9 @@ void Engine::let_user_go(Request* request) {
 
 bool Engine::is_worth_closing(const Request& receive) const {
   // An eager message on its way is short, and brings no edges first.
-  const bool edges_first = receive.stage == Stage::landing
+  const bool edges_first = receive.stage() == Stage::landing
                                ? receive.expected
-                               : receive.stage == Stage::pulling && receive.alone;
+                               : receive.stage() == Stage::pulling && receive.alone;
   if (!edges_first || receive.cancelling) return false;
   // Bytes in the order of the stream: the edges must be there, and the middle not nearly.
   const uint64_t come = receive.moved + receive.partial;
@@ -307,7 +307,7 @@ void Engine::attach(Request* receive, guard::Region* region) {
   receive->region_start = region->range.base - receive->home;
   receive->noted = 0;
   receive->memory = UserMemory(region->view - receive->region_start, receive->memory.bytes());
-  if (receive->stage == Stage::landing) {
+  if (receive->stage() == Stage::landing) {
     tcp.redirect(receive->peer->rank, receive, receive->memory.flat() - receive->home);
   }
 }
@@ -315,10 +315,10 @@ void Engine::attach(Request* receive, guard::Region* region) {
 // --- before the match, or before the edges ---
 
 bool Engine::is_foreseeable(const Request* receive) const {
-  const bool posted = receive->stage == Stage::posted && !receive->key.is_wild();
+  const bool posted = receive->stage() == Stage::posted && !receive->key.is_wild();
   // Matched, and its sender has others to serve before it sends the edges.
-  const bool announced = receive->stage == Stage::landing && receive->expected && !receive->stays &&
-                         receive->moved + receive->partial == 0 &&
+  const bool announced = receive->stage() == Stage::landing && receive->expected &&
+                         !receive->stays && receive->moved + receive->partial == 0 &&
                          receive->outcome == Outcome::ok && expected_us(*receive) >= release_us_;
   return receive->kind == RequestKind::receive && (posted || announced) &&
          receive->done.load(std::memory_order_relaxed) == Done::no &&
@@ -366,7 +366,7 @@ bool Engine::foresee(Request* receive) {
     end = from + members[i]->memory.bytes();
     attach(members[i], region);
     members[i]->mixed_at = 0;
-    const bool is_short = members[i]->stage == Stage::landing &&
+    const bool is_short = members[i]->stage() == Stage::landing &&
                           members[i]->status_bytes < members[i]->memory.bytes();
     if (is_short) keep_rest(members[i], members[i]->status_bytes);
   }
@@ -377,7 +377,7 @@ bool Engine::foresee(Request* receive) {
 
 // What is still to come of it lies in other pages than these.
 bool Engine::has_come(const Request& receive, guard::Range range) {
-  if (receive.kind != RequestKind::receive || receive.stage != Stage::landing ||
+  if (receive.kind != RequestKind::receive || receive.stage() != Stage::landing ||
       !receive.expected || receive.stays || !receive.memory.is_flat() ||
       receive.total < release_from || receive.outcome != Outcome::ok ||
       receive.status_bytes != receive.memory.bytes() ||

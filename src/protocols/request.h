@@ -4,7 +4,9 @@
 // and from `released` on it leaves alone what a status is made of.
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "base/outcome.h"
 #include "matching/matcher.h"
@@ -38,8 +40,31 @@ enum class Stage : uint8_t {
   claimed,    // receive: took an unexpected message that is still arriving
   pulling,    // receive: this side copies from the sender's memory
   pushing,    // send: this side copies into the receiver's memory
-  running     // schedule
+  running     // schedule, and what is made of several requests
 };
+inline constexpr size_t stage_count = size_t(Stage::running) + 1;
+
+// How the stages of a request follow each other; every one may be the last before it is complete.
+constexpr bool may_follow(Stage now, Stage next) {
+  const auto among = [next](std::initializer_list<Stage> stages) {
+    for (const Stage stage : stages) {
+      if (stage == next) return true;
+    }
+    return next == Stage::idle;
+  };
+  using enum Stage;
+  switch (now) {
+    case idle: return next != idle && next != streaming;
+    case held: return among({requested, leaving});
+    case leaving: return among({requested});
+    case requested: return among({streaming, pushing});
+    case streaming: return among({pushing});
+    case pushing: return among({streaming});
+    case posted: return among({landing, pulling});
+    case pulling: return among({landing});
+    default: return next == idle;
+  }
+}
 
 // How far a request is for its user, who waits until it is not `no`.
 enum Done : uint8_t {
@@ -55,9 +80,16 @@ struct Request : matching::Hook {
   Request* pool_next = nullptr;
   bool taken = false;
 
+ private:
+  friend class Engine;  // set_stage() counts how many are in each
+  friend class TestStages;
+  Stage stage_ = Stage::idle;
+
+ public:
+  Stage stage() const { return stage_; }
+
   RequestKind kind = RequestKind::null;
   Mode mode = Mode::standard;
-  Stage stage = Stage::idle;
   Outcome outcome = Outcome::ok;
   bool held_by_user = false;  // a handle exists
   bool persistent = false;

@@ -133,9 +133,7 @@ bool Engine::wants_handshake(const Peer& peer, const Request* request) const {
 }
 
 void Engine::start_send(Request* request) {
-  ++handoff.pending;
-  request->done.store(0, std::memory_order_relaxed);
-  request->outcome = Outcome::ok;
+  begin(*request);
   request->total = request->memory.bytes();
   request->moved = 0;
   request->in_flight = 0;
@@ -150,12 +148,11 @@ void Engine::start_send(Request* request) {
     start_send_to_self(request);
     return;
   }
-  request->stage = Stage::idle;
   if (ready(peer)) {
     if (request->blocking && claim(request)) return;
     if (push_envelope(request) != Push::full) return;
   }
-  request->stage = Stage::held;
+  set_stage(*request, Stage::held);
   peer.held.push_back(request);
   mark_busy(peer);
 }
@@ -167,7 +164,7 @@ Push Engine::push_envelope(Request* request) {
   const bool whole = !synchronous && confirms_all(*request);
   const bool handshake =
       !whole && (wants_handshake(peer, request) || (synchronous && request->confirm));
-  const bool was_held = request->stage == Stage::held;
+  const bool was_held = request->stage() == Stage::held;
   FrameHeader header = envelope_of(*request, handshake ? Kind::request_send : Kind::eager);
   header.sequence = peer.sequence;
   if (request->confirm) header.flags = flag_asked;
@@ -217,11 +214,10 @@ Push Engine::push_envelope(Request* request) {
   ++peer.sequence;
   if (was_held) peer.held.remove(request);
   if (handshake) {
-    request->stage = Stage::requested;
-    ++controls_awaited_;
+    set_stage(*request, Stage::requested);
     expect_help(request);
   } else if (pushed == Push::started) {
-    request->stage = Stage::leaving;
+    set_stage(*request, Stage::leaving);
     ++request->in_flight;
   } else {
     retire_send(request);
@@ -233,8 +229,7 @@ Push Engine::push_envelope(Request* request) {
 void Engine::retire_send(Request* request) {
   request->moved = request->total;
   if (request->mode == Mode::synchronous) {
-    request->stage = Stage::requested;
-    ++controls_awaited_;
+    set_stage(*request, Stage::requested);
     // A step of a schedule is followed by others.
     request->passive = !request->notify;
     handoff.passive += request->passive;
@@ -245,7 +240,6 @@ void Engine::retire_send(Request* request) {
 
 void Engine::start_send_to_self(Request* request) {
   if (auto* receive = static_cast<Request*>(posted.match(request->key, request->traffic))) {
-    --receives_posted_;
     describe(receive, request->key, request->total, *request->peer);
     UserMemory::copy(request->memory, receive->memory, receive->status_bytes);
     note_received(receive->status_bytes);
@@ -266,8 +260,7 @@ void Engine::start_send_to_self(Request* request) {
     complete(request, Outcome::ok);
   } else {
     message->own_send = request;
-    request->stage = Stage::requested;
-    ++controls_awaited_;
+    set_stage(*request, Stage::requested);
   }
 }
 
@@ -275,13 +268,12 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   ClearSend clear;
   memcpy(&clear, body, sizeof clear);
   Request* request = by_wire_id(header.word);
-  if (!request || request->kind != RequestKind::send || request->stage != Stage::requested ||
+  if (!request || request->kind != RequestKind::send || request->stage() != Stage::requested ||
       request->peer != &peer || clear.start > clear.length || clear.length > request->total ||
       uint64_t(clear.head) + clear.tail > clear.length || !fits_confirmed(*request, clear)) {
     ++counters.garbage;
     return;
   }
-  --controls_awaited_;
   stop_helping(request);
   request->cancelling = false;
   request->remote = clear.receive;
@@ -298,7 +290,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
     start_push(request);
     return;
   }
-  request->stage = Stage::streaming;
+  set_stage(*request, Stage::streaming);
   ++counters.streams;
   // The edges overtake what is under way: without them the receiver cannot go on.
   if (edges_of(*request)) {
