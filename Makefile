@@ -90,11 +90,15 @@ format: ## format all C and C++ files in place
 	@scripts/python-env.sh --dev >/dev/null
 	@scripts/check-format.sh --fix
 
-check: configure ## format check, wall check, static analysis
+check: configure ## format, walls between rooms, stale names, shape, static analysis
 	@scripts/python-env.sh --dev >/dev/null
 	@scripts/check-format.sh
 	@$(PYTHON) scripts/check-walls.py --self-test
 	@$(PYTHON) scripts/check-walls.py
+	@$(PYTHON) scripts/check-names.py --self-test
+	@$(PYTHON) scripts/check-names.py
+	@$(PYTHON) scripts/check-shape.py --self-test
+	@$(PYTHON) scripts/check-shape.py
 	@cmake --build $(BUILD) --target headway_generate
 	@$(PYTHON) scripts/check-tidy.py --build $(BUILD)
 
