@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The first hour of a new user: a bare Debian, the README's commands from a fresh clone, and the
-Python wheel in a fresh environment of an ordinary user. Makes docs/trial.md, in which every command
+Python wheel in a fresh environment of an ordinary user. Makes out/trial.md, in which every command
 stands with the time that it took and all that a terminal showed.
 
 Needs root (chroot, mount namespaces), debootstrap (scripts/install-deps.sh --trial) and a network.
@@ -199,7 +199,7 @@ def main():
     parser.add_argument("--note", action="append", default=[],
                         help="a sentence for the record, such as what else the machine did")
     parser.add_argument("--keep", action="store_true", help="leave the roots where they are")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "docs" / "trial.md")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "out" / "trial.md")
     options = parser.parse_args()
     problem = trial_root.unfit()
     if problem:
@@ -215,7 +215,9 @@ def main():
         if options.wheel:
             print(page)
         else:
+            options.output.parent.mkdir(parents=True, exist_ok=True)
             options.output.write_text(page)
+            print(f"the record: {options.output}")
 
     with contextlib.ExitStack() as stack:
         try:

@@ -1,4 +1,4 @@
-"""What scripts/trial.py saw, as a page: a terminal's screen as plain text, and docs/trial.md.
+"""What scripts/trial.py saw, as a page: a terminal's screen as plain text, and out/trial.md.
 Standard library only."""
 import codecs
 import re
