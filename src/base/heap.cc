@@ -27,7 +27,8 @@ struct FreeBlock {
 struct SizeClass {
   SpinLock lock;
   FreeBlock* free = nullptr;
-  char* fresh = nullptr;  // rest of the region being cut
+  std::atomic<FreeBlock*> freed{nullptr};  // by those who did not get the lock
+  char* fresh = nullptr;                   // rest of the region being cut
   char* fresh_end = nullptr;
 };
 
@@ -48,7 +49,8 @@ size_t class_of(size_t size) {
   return 64 - size_t(__builtin_clzl(size - 1)) - smallest_shift;
 }
 
-// Where the mappings are. While there are more than can be told apart, nobody knows.
+// Where the mappings are. While there are more than can be told apart, nobody knows. A place that
+// is not free to be removed stays: it is only said to be the heap's.
 struct Places {
   static constexpr size_t room = 1024;
   struct Place {
@@ -58,19 +60,20 @@ struct Places {
 
   SpinLock lock;
   size_t count = 0;
-  size_t unknown = 0;
+  std::atomic<size_t> unknown{0};
   Place all[room] = {};
 
   void add(char* from, size_t bytes) {
-    SpinGuard guard(lock);
-    if (count == room) {
+    const SoonGuard guard(lock);
+    if (!guard.holds() || count == room) {
       ++unknown;
     } else {
       all[count++] = {from, bytes};
     }
   }
   void remove(const char* from) {
-    SpinGuard guard(lock);
+    const SoonGuard guard(lock);
+    if (!guard.holds()) return;
     for (size_t i = count; i-- > 0;) {  // what comes late goes early
       if (all[i].from != from) continue;
       all[i] = all[--count];
@@ -79,7 +82,8 @@ struct Places {
     --unknown;
   }
   bool hold(const char* from, const char* to) {
-    SpinGuard guard(lock);
+    const SoonGuard guard(lock);
+    if (!guard.holds()) return true;
     bool found = unknown != 0;
     for (size_t i = 0; i < count && !found; ++i) {
       found = from < all[i].from + all[i].bytes && all[i].from < to;
@@ -105,9 +109,9 @@ size_t bytes_of_class(size_t index) { return size_t(1) << (index + smallest_shif
 void* take_mapping(size_t index, size_t size) {
   if (index >= class_count + kept_class_count) return map(round_to_pages(size));
   {
-    SpinGuard guard(kept.lock);
+    const SoonGuard guard(kept.lock);
     FreeBlock*& free = kept.free[index - class_count];
-    if (FreeBlock* block = free) {
+    if (FreeBlock* block = guard.holds() ? free : nullptr) {
       free = block->next;
       kept.bytes -= bytes_of_class(index);
       return block;
@@ -120,8 +124,8 @@ void give_mapping(void* block, size_t index, size_t size) {
   size_t bytes = round_to_pages(size);
   if (index < class_count + kept_class_count) {
     bytes = bytes_of_class(index);
-    SpinGuard guard(kept.lock);
-    if (kept.bytes + bytes <= most_kept_bytes) {
+    const SoonGuard guard(kept.lock);
+    if (guard.holds() && kept.bytes + bytes <= most_kept_bytes) {
       kept.bytes += bytes;
       auto* freed = static_cast<FreeBlock*>(block);
       freed->next = kept.free[index - class_count];
@@ -145,7 +149,14 @@ void* heap_allocate(size_t size) {
   }
   SizeClass& sizes = classes[index];
   const size_t block_bytes = bytes_of_class(index);
-  SpinGuard guard(sizes.lock);
+  const SoonGuard guard(sizes.lock);
+  if (!guard.holds()) {
+    void* block = map(round_to_pages(block_bytes));
+    if (block) in_use.fetch_add(size, std::memory_order_relaxed);
+    return block;
+  }
+  // Pairs with heap_free().
+  if (!sizes.free) sizes.free = sizes.freed.exchange(nullptr, std::memory_order_acquire);
   if (FreeBlock* block = sizes.free) {
     sizes.free = block->next;
     in_use.fetch_add(size, std::memory_order_relaxed);
@@ -172,10 +183,18 @@ void heap_free(void* block, size_t size) {
     return;
   }
   SizeClass& sizes = classes[index];
-  SpinGuard guard(sizes.lock);
+  const SoonGuard guard(sizes.lock);
   auto* freed = static_cast<FreeBlock*>(block);
-  freed->next = sizes.free;
-  sizes.free = freed;
+  if (guard.holds()) {
+    freed->next = sizes.free;
+    sizes.free = freed;
+    return;
+  }
+  freed->next = sizes.freed.load(std::memory_order_relaxed);
+  while (!sizes.freed.compare_exchange_weak(freed->next, freed,
+                                            std::memory_order_release,  // pairs with heap_allocate
+                                            std::memory_order_relaxed)) {
+  }
 }
 
 bool heap_holds(const void* from, size_t n) {

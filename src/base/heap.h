@@ -1,7 +1,8 @@
 // Heap: memory for the library's own state, from mmap alone. Never malloc: an application thread
 // may be stopped on a guarded page inside malloc while the message thread needs memory.
-// Thread: any (one spin lock, held for a few instructions). Invariant: blocks are 16-byte aligned;
-// the caller gives the size back when it frees.
+// Thread: any (spin locks, held for a few instructions). Invariants: blocks are 16-byte aligned;
+// the caller gives the size back when it frees; nobody waits long for a lock, since its holder may
+// be in a signal handler that waits for the message thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>

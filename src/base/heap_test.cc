@@ -2,13 +2,18 @@
 #include "base/heap.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/pool.h"
 #include "base/vec.h"
 
@@ -277,6 +282,64 @@ TEST(Heap, RatherTooMuchThanTooLittle) {
   EXPECT_TRUE(heap_holds(other, sizeof other));
   for (void* block : blocks) heap_free(block, size);
   EXPECT_FALSE(heap_holds(other, sizeof other)) << "until they are fewer";
+}
+
+// A handler of the program may have interrupted whoever holds a lock, and wait for data that a
+// thread brings which needs memory itself.
+std::atomic<uint64_t> wanted{0}, served{0};
+std::atomic<bool> starved{false};
+void await_service(int) {
+  constexpr uint64_t limit_ns = 5'000'000'000;
+  const uint64_t mine = wanted.fetch_add(1) + 1, start = now_ns();
+  while (served.load() < mine && !starved) {
+    sched_yield();
+    if (now_ns() - start > limit_ns) starved = true;
+  }
+}
+
+TEST(Heap, AHandlerThatInterruptedItMayWaitForOthers) {
+  wanted = served = 0;
+  starved = false;
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = await_service;
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  std::atomic<bool> stop{false};
+  const auto use = [](uint64_t turn) {
+    const size_t size = turn % 3 == 0 ? 100'000 : 48;
+    void* const first = heap_allocate(size);
+    void* const second = heap_allocate(size);
+    ASSERT_TRUE(first && second && first != second);
+    memset(first, 1, 48);
+    memset(second, 2, 48);
+    heap_free(first, size);
+    heap_free(second, size);
+  };
+  std::thread program([&] {
+    for (uint64_t turn = 0; !stop; ++turn) use(turn);
+  });
+  std::thread server([&] {
+    while (!stop) {
+      const uint64_t now = wanted.load();
+      if (served.load() == now) {
+        sched_yield();
+        continue;
+      }
+      for (uint64_t turn = 0; turn < 6; ++turn) use(turn);
+      served = now;
+    }
+  });
+  for (int i = 0; i < 300 && !starved; ++i) {
+    const uint64_t seen = served.load();
+    pthread_kill(program.native_handle(), SIGUSR1);
+    const uint64_t start = now_ns();
+    while (served.load() == seen && !starved && now_ns() - start < 6'000'000'000) sched_yield();
+  }
+  stop = true;
+  program.join();
+  EXPECT_FALSE(starved) << "the handler waited for 5 s";
+  server.join();  // for ever, if the lock is held by a thread that has ended
+  EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
 }  // namespace

@@ -38,6 +38,20 @@ class SpinLock {
       }
     }
   }
+  // False: nobody has let go of it for long. Its holder may be in a signal handler of the program,
+  // which waits for whoever calls this.
+  bool lock_soon() {
+    constexpr int spins = 64, yields = 16;  // it may be on this very core
+    for (int turns = 0; turns < spins + yields; ++turns) {
+      if (try_lock()) return true;
+      if (turns < spins) {
+        cpu_relax();
+      } else {
+        sched_yield();
+      }
+    }
+    return false;
+  }
   void unlock() {
     HEADWAY_CHECK(is_mine());
 #if defined(HEADWAY_DEBUG)
@@ -71,6 +85,22 @@ class SpinGuard {
 
  private:
   SpinLock& lock_;
+};
+
+// Holds it, unless that would take long.
+class SoonGuard {
+ public:
+  explicit SoonGuard(SpinLock& lock) : lock_(lock), holds_(lock.lock_soon()) {}
+  ~SoonGuard() {
+    if (holds_) lock_.unlock();
+  }
+  bool holds() const { return holds_; }
+  SoonGuard(const SoonGuard&) = delete;
+  SoonGuard& operator=(const SoonGuard&) = delete;
+
+ private:
+  SpinLock& lock_;
+  const bool holds_;
 };
 
 }  // namespace headway::base

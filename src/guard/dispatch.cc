@@ -6,6 +6,8 @@ namespace headway::guard {
 
 const TrapCounters& Dispatch::counters() const { return trap_state.counters; }
 
+const std::atomic<uint64_t>& Dispatch::handlers() const { return trap_state.programs; }
+
 }  // namespace headway::guard
 
 #if defined(__x86_64__)

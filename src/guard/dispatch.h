@@ -75,6 +75,10 @@ class Dispatch {
   static void pass() { base::pass_calls(); }
   static void resume() { base::resume_calls(); }
 
+  // Signals, a bit each, for which the program has handlers that may come inside MPI. True while it
+  // is armed.
+  const std::atomic<uint64_t>& handlers() const;
+
   const TrapCounters& counters() const;
 
  private:

@@ -107,6 +107,7 @@ class Guard final : Listener {
   // True if a byte of [from, from + n) lies in a closed page.
   bool is_closed(const void* from, size_t n);
   bool any_closed() const { return closed_.load(std::memory_order_relaxed) != 0; }
+  const std::atomic<uint32_t>& closed_regions() const { return closed_; }
   // A thread waits for a page that is closed still.
   bool is_awaited() const { return awaited_.load(std::memory_order_relaxed) != nullptr; }
   const char* awaited() const { return awaited_.load(std::memory_order_relaxed); }

@@ -12,12 +12,14 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/spin_lock.h"
 
 namespace headway::progress {
 namespace {
 
 constexpr int most_pauses = 128;  // between two looks at the lock: 2 to 6 us
 
+constexpr uint64_t admit_every_ns = 50'000;   // a handler comes no later into a wait
 constexpr uint64_t thread_turn_ns = 200'000;  // the message thread owns the engine no longer
 constexpr int leave_rounds = 4;
 constexpr uint32_t unwatch_after = 32;  // waits one after the other that needed no sleeper
@@ -116,10 +118,11 @@ Outcome Handoff::watch_hosts(int fd) {
 void Handoff::stop() {
   if (with_thread_) {
     stop_.store(true, std::memory_order_release);
-    lock_.lock();
+    enter_contended();
     set_sockets_armed(true);
-    lock_.unlock();
+    const Shield::Held held = unlock();
     bell_.ring();
+    Shield::lower(held);
     pthread_join(thread_, nullptr);
     with_thread_ = false;
   }
@@ -140,42 +143,102 @@ void Handoff::abandon() {
 }
 
 // Whoever has the engine may take it again at once, several times: what it touches stays in its
-// caches. So this side looks seldom, ever more so.
+// caches. So this side looks seldom, ever more so. And where pages are closed, signals are held
+// back before the engine is taken, not after: one that came between the two would find it owned.
 void Handoff::enter_contended() {
-  contenders_.fetch_add(1, std::memory_order_relaxed);
-  for (int pauses = 8; !lock_.try_lock(); pauses *= 2) {
+  Shield::Held held;
+  bool contends = false;
+  for (int pauses = 8;;) {
+    const uint32_t state = lock_.state();
+    if (state == EngineLock::guarded && !held.up && shield_.has_handlers() &&
+        !is_message_thread()) {
+      held = Shield::raise();
+    }
+    if (state != EngineLock::held && lock_.try_lock_from(state)) break;
+    if (!contends) contenders_.fetch_add(1, std::memory_order_relaxed);
+    contends = true;
     if (pauses > most_pauses) {
       // The holder may be on this very core.
       sched_yield();
       pauses = most_pauses;
     }
     for (int i = 0; i < pauses; ++i) base::cpu_relax();
+    pauses *= 2;
   }
-  contenders_.fetch_sub(1, std::memory_order_relaxed);
+  if (contends) contenders_.fetch_sub(1, std::memory_order_relaxed);
+  if (!held.up) return;
+  shield_.held = held;
+  shield_.closes = true;  // or the last page has opened meanwhile: unlock() sees that
+  quiet_ = false;
+}
+
+// What it answers is to be lowered, last of all: handlers run then.
+Shield::Held Handoff::unlock() {
+  if (!shield_.closes) [[likely]] {
+    HEADWAY_CHECK(!shield_.held.up);
+    lock_.unlock();
+    return {};
+  }
+  const Shield::Held held = shield_.held;
+  shield_.held = {};
+  shield_.closes = shield_.any_closed();
+  refresh_quiet();
+  lock_.unlock(shield_.closes ? EngineLock::guarded : EngineLock::free);
+  return held;
+}
+
+// After a moment without it, in a call that has not ended.
+void Handoff::enter_again(Driver as) {
+  if (!lock_.try_lock()) enter_contended();
+  driver = as;
+  if (is_armed_) disarm();
+}
+
+void Handoff::closes() {
+  shield_.closes = true;
+  quiet_ = false;
+  if (!shield_.held.up && shield_.has_handlers() && !is_message_thread()) {
+    shield_.held = Shield::raise();
+  }
+}
+
+// Pages are closed. A thread that waits long keeps no handler out for longer than a moment.
+void Handoff::admit_handlers_slowly() {
+  Shield::Held& held = shield_.held;
+  if (!held.up) {
+    // The handler came after this thread: another one has installed it.
+    if (shield_.any_closed() && shield_.has_handlers() && !is_message_thread()) {
+      held = Shield::raise();
+    }
+    return;
+  }
+  const uint64_t now = base::now_ns();
+  if (now - held.since < admit_every_ns) return;
+  held.since = now;
+  if (!Shield::is_awaited(held)) return;
+  const Driver mine = driver;
+  Shield::lower(unlock());
+  enter_again(mine);
 }
 
 // Long enough for enter_contended() to look again where it has a core of its own; a yield where it
 // has not.
 void Handoff::give_way() {
   const Driver mine = driver;
-  lock_.unlock();
+  Shield::lower(unlock());
   for (int turn = 0; turn < 2 * most_pauses && contenders_.load(std::memory_order_relaxed);
        ++turn) {
     base::cpu_relax();
   }
   if (contenders_.load(std::memory_order_relaxed)) sched_yield();
-  lock_.lock();
-  driver = mine;
-  if (is_armed_) disarm();
+  enter_again(mine);
 }
 
 void Handoff::yield() {
   const Driver mine = driver;
-  lock_.unlock();
+  Shield::lower(unlock());
   sched_yield();
-  if (!lock_.try_lock()) enter_contended();
-  driver = mine;
-  if (is_armed_) disarm();
+  enter_again(mine);
 }
 
 void Handoff::remind(uint32_t us) {
@@ -196,8 +259,9 @@ void Handoff::call_thread() { called_ = with_thread_ || sleepers_; }
 void Handoff::let_go() {
   const bool call = called_;
   called_ = false;
-  lock_.unlock();
+  const Shield::Held held = unlock();
   if (call) bell_.ring();
+  Shield::lower(held);
 }
 
 // Takes what rang. Only by who owns the engine, and who looks at everything afterwards.
@@ -269,7 +333,7 @@ bool Handoff::arm_and_unlock() {
     work_->settle();
     if (pending == passive) {
       called_ = false;
-      lock_.unlock();
+      Shield::lower(unlock());
       return true;
     }
     if (round == leave_rounds) {
@@ -290,19 +354,21 @@ bool Handoff::arm_and_unlock() {
 bool Handoff::unlock_armed() {
   const bool call = called_;
   called_ = false;
-  lock_.unlock();
+  const Shield::Held held = unlock();
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with kick_ in work_as_thread
   if (!kick_.load(std::memory_order_relaxed) || !kick_.exchange(0, std::memory_order_acq_rel)) {
     if (call) bell_.ring();
+    Shield::lower(held);
     return true;
   }
+  Shield::lower(held);
   // The thread took the one shot while we still held the engine: the sockets are not armed.
   enter_contended();
   sockets_armed_ = false;
   if (sleepers_) {
     // Another thread of the program went to sleep in MPI meanwhile: it works for all.
-    lock_.unlock();
-    bell_.ring();
+    called_ = true;
+    let_go();
     return true;
   }
   disarm();
@@ -321,7 +387,7 @@ void Handoff::leave_slowly() {
     return;
   }
   if (pending == passive || !with_thread_) {
-    lock_.unlock();
+    Shield::lower(unlock());
     return;
   }
   // A brief call, and nobody rang: all is as the last one left it.
@@ -333,7 +399,7 @@ void Handoff::leave_slowly() {
   work_->settle();
   if (pending == passive) {
     called_ = false;
-    lock_.unlock();
+    Shield::lower(unlock());
     return;
   }
   while (!arm_and_unlock()) {
@@ -354,7 +420,7 @@ bool Handoff::park() {
   const uint32_t seen = epoch_.load(std::memory_order_acquire);  // pairs with wake_parked
   ++parked_;
   refresh_quiet();
-  lock_.unlock();
+  Shield::lower(unlock());
   const timespec at_most{0, 100'000'000};
   const bool timed_out = futex(&epoch_, FUTEX_WAIT, seen, &at_most) != 0 && errno == ETIMEDOUT;
   enter_contended();
@@ -409,13 +475,11 @@ void Handoff::sleep(int timeout_ms) {
 bool Handoff::run_user_calls_slowly() {
   const Driver mine = driver;
   while (UserCall* call = user_calls.pop_front()) {
-    lock_.unlock();
+    Shield::lower(unlock());
     base::resume_calls();
     call->run(call);
     base::pass_calls();
-    enter_contended();
-    driver = mine;
-    if (is_armed_) disarm();
+    enter_again(mine);
     call->finished(call);
   }
   return true;
@@ -428,6 +492,7 @@ void* Handoff::thread_main(void* self) {
 }
 
 void Handoff::run_thread() {
+  message_thread_.store(__builtin_thread_pointer(), std::memory_order_relaxed);
   work_->thread_begins();
   while (!stop_.load(std::memory_order_acquire)) {
     epoll_event event;
@@ -453,13 +518,23 @@ void Handoff::run_thread() {
   }
 }
 
+// False: somebody owns it. All signals are blocked here anyway.
+bool Handoff::take_as_thread() {
+  const uint32_t state = lock_.state();
+  return state != EngineLock::held && lock_.try_lock_from(state);
+}
+
+// Who sleeps in MPI may be in a handler of the program, which came between and waits for a closed
+// page: it works for nobody until that is open.
+bool Handoff::sleeper_may_be_held_up() { return shield_.has_handlers() && work_->is_awaited(); }
+
 void Handoff::work_as_thread() {
   // The bell is drained by who owns the engine alone: a ring may be meant for an owner that is
   // about to sleep, and has looked already.
-  if (!lock_.try_lock()) {
+  if (!take_as_thread()) {
     kick_.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with arm_and_unlock
-    if (!lock_.try_lock()) {
+    if (!take_as_thread()) {
       ++counters.thread_busy;
       return;  // the owner sees the kick when it leaves
     }
@@ -467,10 +542,10 @@ void Handoff::work_as_thread() {
   kick_.store(0, std::memory_order_relaxed);
   sockets_armed_ = false;
   take_reminder();
-  if (sleepers_) {
+  if (sleepers_ && !sleeper_may_be_held_up()) {
     // An application thread sleeps on the same descriptors: what came is its own.
-    lock_.unlock();
-    bell_.ring();
+    called_ = true;
+    let_go();
     return;
   }
   if (is_armed_) disarm();
@@ -485,12 +560,10 @@ void Handoff::work_as_thread() {
       useful |= moved;
     }
     if (!moved) break;
-    lock_.unlock();
+    unlock();
     sched_yield();
-    enter_contended();
-    driver = Driver::thread;
-    if (is_armed_) disarm();
-  } while (!sleepers_);
+    enter_again(Driver::thread);
+  } while (!sleepers_ || sleeper_may_be_held_up());
   counters.thread_useful += useful;
   driver = Driver::nobody;
   if (parked_) wake_parked();
@@ -499,11 +572,15 @@ void Handoff::work_as_thread() {
     // for our own needs would make it deaf to small messages.
     work_->settle();
     called_ = true;
+    if (sleeper_may_be_held_up()) {
+      watch_sockets();
+      set_sockets_armed(true);
+    }
     let_go();
     return;
   }
   if (pending == passive) {
-    lock_.unlock();
+    unlock();
     return;
   }
   work_->settle();  // a copy that another rank helps with is perhaps not through

@@ -15,7 +15,8 @@
 #include "base/doorbell.h"
 #include "base/outcome.h"
 #include "base/selector.h"
-#include "base/spin_lock.h"
+#include "progress/engine_lock.h"
+#include "progress/shield.h"
 #include "progress/user_calls.h"
 
 namespace headway::progress {
@@ -84,6 +85,14 @@ class Handoff {
   // From now on the program's system calls may be trapped, but never inside MPI. Before threads
   // come.
   void expect_traps() { traps_ = true; }
+  // What tells that pages of the program are closed, and that it has signal handlers. Before
+  // threads come.
+  void watch_closed(const std::atomic<uint32_t>* closed, const std::atomic<uint64_t>* handlers) {
+    shield_.watch(closed, handlers);
+  }
+  // Pages are about to be closed, with the engine owned: from here on no handler of the program
+  // interrupts who owns it.
+  void closes();
   // The armed word moves when the shared segment is mapped; from then on `waiting` tells peers
   // whether a thread of ours polls.
   void publish(std::atomic<uint32_t>* armed, std::atomic<uint32_t>* waiting) {
@@ -128,10 +137,17 @@ class Handoff {
       base::resume_calls();
   }
 
-  // In a wait loop. Gives the engine to other threads that want it. Call often.
+  // In a wait loop. Gives the engine to other threads that want it, and lets in handlers that were
+  // kept out. Call often.
   void breathe() {
     if (contenders_.load(std::memory_order_relaxed)) [[unlikely]]
       give_way();
+    admit_handlers();
+  }
+  // The same for handlers alone, where something moves at each turn.
+  void admit_handlers() {
+    if (shield_.closes) [[unlikely]]
+      admit_handlers_slowly();
   }
   // Gives the core away for a moment, and the engine to whoever wants it meanwhile. Nobody is told
   // to ring: this thread is back soon.
@@ -192,6 +208,12 @@ class Handoff {
  private:
   bool run_user_calls_slowly();
   void enter_contended();
+  Shield::Held unlock();
+  void enter_again(Driver as);
+  void admit_handlers_slowly();
+  bool is_message_thread() const {
+    return message_thread_.load(std::memory_order_relaxed) == __builtin_thread_pointer();
+  }
   void give_way();
   void disarm();
   void drain();
@@ -209,12 +231,14 @@ class Handoff {
   void show_waiting(bool waits) {
     if (waiting_) waiting_->store(waits, std::memory_order_relaxed);
   }
-  void refresh_quiet() { quiet_ = parked_ == 0 && sleepers_ == 0; }
+  void refresh_quiet() { quiet_ = parked_ == 0 && sleepers_ == 0 && !shield_.closes; }
   void run_thread();
+  bool take_as_thread();
+  bool sleeper_may_be_held_up();
   void work_as_thread();
   static void* thread_main(void* self);
 
-  base::SpinLock lock_;
+  EngineLock lock_;
   bool is_armed_ = false;         // our armed word may be set
   bool sockets_armed_ = false;    // the outer epoll will fire once
   bool sockets_watched_ = false;  // stand in the inner epoll
@@ -223,7 +247,7 @@ class Handoff {
   bool called_ = false;           // call_thread() until the engine is free
   bool with_thread_ = false;
   bool traps_ = false;
-  bool quiet_ = true;  // nobody parks or sleeps
+  bool quiet_ = true;  // nobody parks or sleeps, and no page is closed
   int poller_ = 0;
   int parked_ = 0;
   int sleepers_ = 0;
@@ -243,6 +267,8 @@ class Handoff {
   int inner_ = -1;          // bell and sockets, level-triggered: an application thread sleeps on it
   int outer_ = -1;          // inner_, one shot: the message thread sleeps on it
   pthread_t thread_{};
+  std::atomic<const void*> message_thread_{nullptr};  // its control block
+  Shield shield_;
 };
 
 }  // namespace headway::progress

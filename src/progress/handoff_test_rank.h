@@ -12,6 +12,7 @@
 #include <random>
 
 #include "base/clock.h"
+#include "base/spin_lock.h"
 #include "progress/handoff.h"
 
 namespace headway::progress {

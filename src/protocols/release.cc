@@ -64,6 +64,7 @@ void Engine::start_guard() {
   if (settings_.release_batch) guard.batch_pages = settings_.release_batch;
   may_release_ = true;
   handoff.expect_traps();
+  handoff.watch_closed(&guard.closed_regions(), &dispatch_.handlers());
   may_foresee_ = settings_.early_release >= 2;
   learns_ = settings_.early_release == 3;
 }
@@ -112,7 +113,10 @@ bool Engine::may_close() {
 guard::Region* Engine::close(Request* receive, guard::Range range, bool keep) {
   const uint64_t began = base::now_ns();
   guard::Region* region = nullptr;
-  if (may_close()) region = keep ? guard.close_with_contents(range) : guard.close(range);
+  if (may_close()) {
+    handoff.closes();
+    region = keep ? guard.close_with_contents(range) : guard.close(range);
+  }
   if (!region) {
     end_traps();
     return nullptr;

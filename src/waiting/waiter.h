@@ -31,6 +31,7 @@ class Waiter {
   void until(Done&& done, protocols::Peer* const& hint, const int& longest_sleep_ms = sleep_ms) {
     HEADWAY_CHECK(engine.handoff.is_mine());
     if (done()) return;
+    progress::Handoff& handoff = engine.handoff;
     Turn turn;
     turn.sleep_ms = &longest_sleep_ms;
     begin(turn);
@@ -38,11 +39,12 @@ class Waiter {
       // The first turns are the hot ones: nothing but the ring, no clock.
       if (turn.polling && engine.advance_for(hint)) {
         turn.idle = 0;
+        handoff.admit_handlers();
         continue;
       }
       const bool woken = idle(turn, hint);
       if (!woken && done()) [[unlikely]]
-        ++engine.handoff.counters.late_wakes;
+        ++handoff.counters.late_wakes;
     }
     end(turn);
     HEADWAY_CHECK(engine.handoff.is_mine());
