@@ -34,7 +34,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "Peer: members": (31, 18),
     "stages: places that write one": (1, 1),
     "Via::": (51, 0),
-    "files that name release": (38, 9),
+    "files that name release": (17, 9),
     "files that name prefetch": (15, 10),
     "files that name copies aside": (20, 5),
     "files that name grants": (6, 5),
@@ -46,7 +46,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     '"MPI_ in api': (550, 220),
     "comm size and rank in collectives": (125, 0),
 }  # fmt: skip
-LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (48, 40)}
+LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (51, 40)}
 
 
 def code_of(text: str) -> str:
@@ -166,7 +166,7 @@ def measure(root: Path) -> dict[str, int]:
         "Peer: members": functions_and_members(peer)[1],
         "stages: places that write one": stages[0],
         "Via::": tree.count(r"\bVia::")[0],
-        "files that name release": tree.count(r"(?i)\b\w*(?:releasable|release_|_release|foresee)\w*", r"(?:guard|settings)/")[1],
+        "files that name release": tree.count(r"(?i)\b(?!memory_order_)\w*(?:releasable|release_|_release|foresee)\w*", r"(?:guard|settings)/")[1],
         "files that name prefetch": tree.count(r"(?i)\b\w*prefetch\w*", r"(?:guard|settings)/")[1],
         "files that name copies aside": tree.count(r"\b\w*aside\w*")[1],
         "files that name grants": tree.count(r"\b\w*grant\w*")[1],

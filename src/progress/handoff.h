@@ -129,6 +129,7 @@ class Handoff {
     HEADWAY_CHECK(is_mine() && passive >= 0 && pending >= passive);
     driver = Driver::nobody;
     if ((pending == passive || !with_thread_) && quiet_) [[likely]] {
+      HEADWAY_CHECK(!shield_.any_closed() && !shield_.held.up);
       lock_.unlock();
     } else {
       leave_slowly();
