@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PROGRAMS = ("latency", "bandwidth", "overlap", "progress", "slowdown", "collective", "start")
+PROGRAMS = ("latency", "bandwidth", "overlap", "progress", "slowdown", "collective", "crowd", "start")
 
 
 @dataclass

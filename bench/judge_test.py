@@ -139,7 +139,7 @@ class Parts(unittest.TestCase):
         jobs = plan.all_jobs(quick=True)
         self.assertEqual([j.name for j in plan.select(jobs, ["latency"])], ["latency"])
         self.assertTrue(all(j.transport == "tcp" for j in plan.select(jobs, ["tcp"])))
-        self.assertEqual(len(plan.select(jobs, ["tcp"])), 5)
+        self.assertEqual(len(plan.select(jobs, ["tcp"])), 7)
         self.assertEqual([j.name for j in plan.select(jobs, ["onoff"])], ["onoff", "onoff-pending"])
         with self.assertRaises(ValueError):
             plan.select(jobs, ["nonsense"])

@@ -198,6 +198,31 @@ def collective_jobs(quick: bool) -> list[Job]:
     ]
 
 
+def crowd_jobs(quick: bool) -> list[Job]:
+    """Exchanges beside strangers that compute: one on the first core, or one on each of two."""
+    jobs = []
+    for strangers in (1, 2):
+        for transport in ("shm", "tcp"):
+            some = (8, 1 * M) if quick else (8, 1 * K, 64 * K, 1 * M, 4 * M)
+            tcp = transport == "tcp"
+            wire = ["--exchanges", "60", "--batches", "2"] if tcp else []
+            jobs.append(
+                Job(
+                    f"{'tcp-' if tcp else ''}crowd{strangers}",
+                    "crowd",
+                    ["--strangers", str(strangers), *sizes(*some), *wire],
+                    3 if quick else 6,
+                    f"exchanges beside {strangers} that compute, {'TCP' if tcp else 'shared memory'}",
+                    transport=transport,
+                    rename={
+                        "exchange_wait": f"exchange_{strangers}",
+                        "exchange_mean_wait": f"exchange_mean_{strangers}",
+                    },
+                )
+            )
+    return jobs
+
+
 def start_jobs(quick: bool) -> list[Job]:
     return [
         Job(
@@ -220,6 +245,7 @@ def all_jobs(quick: bool) -> list[Job]:
         *slowdown_jobs(quick),
         *progress_switch_jobs(quick),
         *collective_jobs(quick),
+        *crowd_jobs(quick),
         *start_jobs(quick),
     ]
 

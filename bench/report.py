@@ -30,6 +30,10 @@ TITLES = {
     "allreduce_8": "Allreduce (sum of doubles), 8 ranks on 2 cores, µs a call",
     "alltoall_8": "Alltoall, 8 ranks on 2 cores, bytes to each rank, µs a call",
     "allreduce_2": "Allreduce (sum of doubles), 2 ranks, µs a call",
+    "exchange_1": "Exchange of two messages beside one that computes, median, µs",
+    "exchange_2": "Exchange of two messages beside two that compute, median, µs",
+    "exchange_mean_1": "The same beside one, mean with all turns of the other, µs",
+    "exchange_mean_2": "The same beside two, mean with all turns of the others, µs",
     "start_64": "Start and end of 64 ranks, s",
     "private_memory_64": "Private memory of a rank among 64, KB",
 }

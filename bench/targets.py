@@ -42,6 +42,8 @@ NAMES = {
     "slowdown_recv": "computation + transfer, receiver computes",
     "slowdown_both": "computation + transfer, both compute",
     "allreduce_8": "allreduce, 8 ranks on 2 cores",
+    "exchange_1": "exchange beside one that computes",
+    "exchange_2": "exchange beside two that compute",
     "start_64": "start and end of 64 ranks",
     "private_memory_64": "private memory a rank (largest of 64)",
 }
@@ -163,6 +165,10 @@ def judge_all(results: Results, peers: list[str], labels: dict[str, str]) -> lis
     for measure in ("latency_onoff", "latency_pending"):
         in_both(j, j.against_off, "shm", measure, 1 * K, "hot", 1.05, 1.05)
     in_both(j, j.ratio, "shm", "allreduce_8", 8, "hot", 0.9, 0.9)
+    for strangers in (1, 2):
+        for transport in ("shm", "tcp"):
+            for size in (8, 1 * K, 64 * K, 1 * M, 4 * M):
+                j.ratio(Key(transport, f"exchange_{strangers}", size, "hot", "any"), 1.5)
     j.absolute(Key("shm", "start_64", 0, "hot", "any"), 2.0, False, "< 2 s")
     j.absolute(
         Key("shm", "private_memory_64", 0, "hot", "any"), 12 * 1024, False, "< 12 MB", worst=True

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "waiting/elsewhere.h"
 #include "waiting/patience.h"
 
 namespace headway::waiting {
@@ -23,6 +24,12 @@ constexpr uint32_t least_naps = 16;
 // before it yields: a list of requests that are tested one by one is to be looked through.
 constexpr uint64_t loop_ns = 20'000, before_yield_ns = 500;
 constexpr uint64_t testers_period_ns = 50'000'000;  // a few turns of all threads on one core
+// Two looks at the clock of one who spins that are so far apart: somebody else had the core.
+constexpr uint64_t away_ns = 200'000;
+constexpr uint64_t strangers_stay_ns = 1'000'000'000;
+// Between two leaves of a partner's core. Longer and longer where the system keeps both together:
+// it may know better, and to go where others queue can take their time slices.
+constexpr uint64_t first_part_ns = 4'000'000, longest_part_ns = 256'000'000;
 constexpr uint64_t first_nap_ns = 4'000'000, longest_nap_ns = 64'000'000;
 
 }  // namespace
@@ -133,18 +140,54 @@ bool Waiter::idle(Turn& turn, protocols::Peer* hint) {
   if (++turn.idle == attend_after) handoff.attend();
   if (policy_.crowded) {
     rest(turn);
-  } else if (turn.idle % clock_every == 0) {
-    const uint64_t now = base::now_ns();
-    if (turn.idle == clock_every) {
-      turn.since = now;
-    } else if (now - turn.since > policy_.spin_ns) {
-      rest(turn);
-    }
+  } else if (turn.idle % clock_every == 0 && has_spun(turn, hint)) {
+    rest(turn);
   }
   // Last of all: whoever comes in now may complete what is awaited, and that is to be seen before
   // this thread sleeps.
   handoff.breathe();
   return true;
+}
+
+// Whether this wait has spun long enough. Only time in which it did spin counts: who comes back
+// after a time slice of somebody else looks around before it gives the core away again.
+bool Waiter::has_spun(Turn& turn, const protocols::Peer* hint) {
+  const uint64_t now = base::now_ns();
+  if (turn.idle == clock_every) {
+    turn.since = now;
+  } else if (now - turn.last > away_ns) {
+    turn.since += now - turn.last;
+    strangers_until_ = now + strangers_stay_ns;
+  }
+  turn.last = now;
+  return shares_core(turn, hint) || now - turn.since > policy_.spin_ns;
+}
+
+// Who spins where its partner has to run waits for itself: one of the two goes, the other gives the
+// core away. It happens to ranks that are not bound: the system likes to wake a sleeper where its
+// waker runs, and who sleeps most of the time weighs nothing and is never moved again.
+bool Waiter::shares_core(Turn& turn, const protocols::Peer* hint) {
+  turn.partner = shm::Node::no_core;
+  const int core = sched_getcpu();
+  if (!engine.node.active() || core < 0) return false;
+  engine.node.waits_on(uint32_t(core));
+  if (!hint || !hint->in.attached()) return false;  // nothing has come from it over the node
+  turn.partner = engine.node.core_of(hint->local);
+  if (turn.partner != uint32_t(core)) return false;
+  strangers_until_ = turn.last + strangers_stay_ns;
+  return hint->local > engine.node.self() || !part(uint32_t(core));
+}
+
+// The later rank of the two goes.
+bool Waiter::part(uint32_t core) {
+  const uint64_t now = base::now_ns(), ago = now - parted_;
+  if (ago < part_ns_) return false;
+  part_ns_ = ago > 4 * part_ns_           ? first_part_ns
+             : part_ns_ < longest_part_ns ? 2 * part_ns_
+                                          : longest_part_ns;
+  parted_ = now;
+  Elsewhere elsewhere;
+  return elsewhere.leave(core);
 }
 
 void Waiter::rest(Turn& turn) {
@@ -154,14 +197,26 @@ void Waiter::rest(Turn& turn) {
   const bool naps = naps_ > 0 || before < nap_until_;
   if (naps || before - turn.since > policy_.yield_ns) {
     if (naps_ > 0) --naps_;
-    // Whoever finds this thread asleep knows that nothing has come for it.
-    where_.asleep.store(gettid(), std::memory_order_relaxed);
-    engine.handoff.sleep(*turn.sleep_ms);
-    where_.asleep.store(0, std::memory_order_relaxed);
+    sleep(turn, before < strangers_until_);
+    turn.last = base::now_ns();
     return;
   }
   sched_yield();
-  judge_yield(before, base::now_ns());
+  turn.last = base::now_ns();
+  judge_yield(before, turn.last);
+}
+
+// Beside strangers it is not to be woken where its partner is.
+void Waiter::sleep(const Turn& turn, bool beside_strangers) {
+  Elsewhere elsewhere;
+  if (beside_strangers && turn.partner != shm::Node::no_core &&
+      int(turn.partner) != sched_getcpu()) {
+    elsewhere.leave(turn.partner);
+  }
+  // Whoever finds this thread asleep knows that nothing has come for it.
+  where_.asleep.store(gettid(), std::memory_order_relaxed);
+  engine.handoff.sleep(*turn.sleep_ms);
+  where_.asleep.store(0, std::memory_order_relaxed);
 }
 
 // Beside a rank that computes, a yield costs its time slice, and a sleeper is woken at once: then
@@ -173,6 +228,7 @@ void Waiter::judge_yield(uint64_t before, uint64_t after) {
     if (++short_yields_ >= calm) nap_ns_ = 0;
     return;
   }
+  strangers_until_ = after + strangers_stay_ns;
   const bool again = short_yields_ < soon;
   short_yields_ = 0;
   if (!again) return;

@@ -3,7 +3,8 @@
 // the thread parks, sleeps or runs a user's function.
 // Policy: with a core for every rank, spin a
 // little, then yield; with more ranks than cores, yield at once. Yields that take as long as a time
-// slice mean that somebody computes on this core: sleep, also for the next waits.
+// slice mean that somebody computes on this core: sleep, also for the next waits. Two ranks that
+// wait for each other need two cores: they part where they find themselves on one.
 #pragma once
 #include <cstdint>
 
@@ -98,7 +99,9 @@ class Waiter {
   struct Turn {
     bool polling = false;
     uint32_t idle = 0;
-    uint64_t since = 0;
+    uint64_t since = 0;  // it waits; time that others had the core while it spun is left out
+    uint64_t last = 0;   // look at the clock
+    uint32_t partner = shm::Node::no_core;  // the core where whom it waits for last waited
     const int* sleep_ms = nullptr;
   };
   void begin(Turn& turn) {
@@ -115,7 +118,11 @@ class Waiter {
   }
   // False: it parked until the time was up, and nobody woke it.
   bool idle(Turn& turn, protocols::Peer* hint);
+  bool has_spun(Turn& turn, const protocols::Peer* hint);
+  bool shares_core(Turn& turn, const protocols::Peer* hint);
+  bool part(uint32_t core);
   void rest(Turn& turn);
+  void sleep(const Turn& turn, bool beside_strangers);
   void note_vain(const Turn& turn, const protocols::Peer* hint);
   void judge_yield(uint64_t before, uint64_t after);
   void test_in_vain();
@@ -133,6 +140,9 @@ class Waiter {
   const void* testers_[most_testers] = {};
   uint32_t testers_now_ = 0, testers_before_ = 0;
   uint64_t testers_since_ = 0;
+  // Somebody who is no rank of this job wanted this core not long ago.
+  uint64_t strangers_until_ = 0;
+  uint64_t parted_ = 0, part_ns_ = 0;  // when this rank last left its partner's core; 0: never
   // While naps_ > 0 or until nap_until_, waits sleep at once.
   uint32_t naps_ = 0;
   uint64_t nap_until_ = 0;

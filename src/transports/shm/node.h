@@ -40,6 +40,7 @@ struct ProcessPage {
   std::atomic<int32_t> pid;
   std::atomic<int32_t> bell_fd;
   std::atomic<uint32_t> left;  // it may end now, and is missed by nobody
+  std::atomic<uint32_t> core;  // 1 more than the one on which it last waited; a hint
   alignas(64) std::atomic<uint64_t> senders[max_ranks / 64];
 };
 static_assert(sizeof(ProcessPage) <= 4096);
@@ -126,6 +127,17 @@ class Node {
   bool is_waiting(uint32_t local) const {
     return pages_[local]->waiting.load(std::memory_order_relaxed) != 0;
   }
+
+  // This rank waits on that core: a hint, so nothing hangs on its order.
+  void waits_on(uint32_t core) {
+    if (own().core.load(std::memory_order_relaxed) != core + 1)
+      own().core.store(core + 1, std::memory_order_relaxed);
+  }
+  // The core where that peer last waited, or no_core.
+  uint32_t core_of(uint32_t local) const {
+    return pages_[local]->core.load(std::memory_order_relaxed) - 1;
+  }
+  static constexpr uint32_t no_core = ~0u;
 
   // One-copy: reads from (or writes to) another process's contiguous memory at `remote`, through
   // `vectors` of our own. `done` counts the bytes that were copied, also when it ends early.
