@@ -456,6 +456,17 @@ for soft in (8, 16, 26):
         bench.says(r"^ok")
 
 
+# Whatever opens a descriptor may be the one that meets the limit.
+@case("each soft limit from 5 to 22 descriptors, below a hard one")
+def soft_limits(bench):
+    for soft in range(5, 23):
+        for environment in (TCP, {}):
+            few = ["sh", "-c", f'ulimit -Sn {soft}; exec "$@"', "sh"]
+            bench.run(2, ["run", "1"], environment, around_rank=few)
+            if bench.last.code != 0:
+                raise Wrong(f"exit code {bench.last.code} with {soft} descriptors")
+
+
 @case("few descriptors for mpiexec itself")
 def launcher_descriptors(bench):
     bench.run(16, ["run", "1"], before=["sh", "-c", 'ulimit -n 20; exec "$@"', "sh"])

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/detail/results.h"
+#include "base/descriptors.h"
 #include "base/spin_lock.h"
 
 namespace headway::api {
@@ -31,7 +32,7 @@ bool describe_place(Info& info) {
 // The command line as the kernel has it: words that end in NUL.
 bool describe_command(Info& info) {
   char words[objects::max_info_value + 1];
-  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const int file = base::with_room([] { return open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC); });
   if (file < 0) return true;
   ssize_t size = 0;
   for (ssize_t n = 1; n > 0 && size < ssize_t(sizeof words) - 1; size += n > 0 ? n : 0) {

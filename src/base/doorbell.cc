@@ -66,7 +66,7 @@ int Doorbell::open_of(int pid, int fd) {
   path << "/proc/" << pid << "/fd/" << fd;
   // Readable, too: with no reader left, a ring for a process that just died would be a SIGPIPE
   // here.
-  return open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  return with_room([&] { return open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC); });
 }
 
 void Doorbell::ring_fd(int fd) {

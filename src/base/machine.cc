@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
 namespace headway::base {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr size_t path_max = 1024;
 constexpr size_t name_max = 32;  // of a file in a group, with its slash
 
 bool read_start(const char* path, char* out, size_t room) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = with_room([&] { return open(path, O_RDONLY | O_CLOEXEC); });
   if (fd < 0) return false;
   const ssize_t n = read(fd, out, room - 1);
   close(fd);
@@ -27,7 +29,7 @@ class Lines {
   Lines(const char* root, const char* path) {
     char whole[path_max];
     if (size_t(snprintf(whole, sizeof whole, "%s%s", root, path)) < sizeof whole) {
-      fd_ = open(whole, O_RDONLY | O_CLOEXEC);
+      fd_ = with_room([&] { return open(whole, O_RDONLY | O_CLOEXEC); });
     }
   }
   ~Lines() {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "bootstrap/pmi_wire.h"
 
 namespace headway::bootstrap {
@@ -84,7 +85,7 @@ Environment unspeakable(const char* name, const char* remedy) {
 bool read_proc(long pid, const char* name, char* out, size_t room) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int file = base::with_room([&] { return open(path, O_RDONLY | O_CLOEXEC); });
   if (file < 0) return false;
   const ssize_t got = read(file, out, room - 1);
   close(file);
@@ -96,7 +97,7 @@ bool read_proc(long pid, const char* name, char* out, size_t room) {
 bool was_started_with(long pid, const char* entry) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%ld/environ", pid);
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int file = base::with_room([&] { return open(path, O_RDONLY | O_CLOEXEC); });
   if (file < 0) return false;
   const size_t length = strlen(entry) + 1;  // with the zero that ends each entry
   bool found = false, same = true;

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
 namespace headway::bootstrap {
 namespace {
 
@@ -81,7 +83,8 @@ int connect_to(const char* host_and_port) {
   addrinfo* const list = look_up_host(host, colon + 1);
   int fd = -1;
   for (const addrinfo* a = list; a && fd < 0; a = a->ai_next) {
-    fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+    fd = base::with_room(
+        [&] { return socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol); });
     if (fd < 0) continue;
     if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) continue;
     ::close(fd);

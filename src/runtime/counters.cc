@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/text.h"
 
 namespace headway::runtime {
@@ -223,7 +224,8 @@ void write_counters_file(const Engine& engine, int rank, const char* name) {
       path.append(at, 1);
     }
   }
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = base::with_room(
+      [&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644); });
   if (fd < 0) {
     base::Text<1200> line;
     line << "headway: rank " << rank << ": the counters could not be written to " << path.c_str()

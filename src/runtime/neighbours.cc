@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/text.h"
 
 namespace headway::runtime {
@@ -26,7 +27,8 @@ uint64_t mix(uint64_t hash, const void* bytes, size_t n) {
 // 0 where the system does not tell.
 uint64_t machine_id() {
   char boot[64] = {};
-  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  const int fd =
+      base::with_room([] { return open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); });
   if (fd < 0) return 0;
   const ssize_t n = read(fd, boot, sizeof boot - 1);
   close(fd);
@@ -192,7 +194,7 @@ uint32_t Neighbourhood::machine_cores() const {
 bool make_secret(unsigned char (&secret)[16], char (&text)[33]) {
   if (getrandom(secret, sizeof secret, 0) != ssize_t(sizeof secret)) {
     // Kernels and filters without the call have the file. One that can be guessed is no secret.
-    const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    const int fd = base::with_room([] { return open("/dev/urandom", O_RDONLY | O_CLOEXEC); });
     const ssize_t n = fd < 0 ? -1 : read(fd, secret, sizeof secret);
     if (fd >= 0) close(fd);
     if (n != ssize_t(sizeof secret)) return false;

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
 namespace headway::tcp {
 namespace {
 
@@ -140,7 +142,8 @@ bool take_address(const char*& at, Address& address) {
 // which sends nothing.
 Address route_to(const SocketAddress& to, int& error) {
   Address local;
-  const int fd = socket(to.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int fd = base::with_room(
+      [&] { return socket(to.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
   if (fd < 0) {
     error = errno;
     return local;
@@ -165,7 +168,7 @@ const char* error_words(int error) {
 
 bool list_own(const char* only, Card& card, uint32_t& scope, Line& why) {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) {
+  if (base::with_room([&] { return getifaddrs(&list); }) != 0) {
     why.add("the network interfaces cannot be listed: ").add(error_words(errno));
     return false;
   }
@@ -205,7 +208,8 @@ bool list_own(const char* only, Card& card, uint32_t& scope, Line& why) {
 
 uint64_t host_identity() {
   char boot[64];
-  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  const int fd =
+      base::with_room([] { return open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); });
   if (fd < 0) return 0;
   const ssize_t n = read(fd, boot, sizeof boot);
   close(fd);

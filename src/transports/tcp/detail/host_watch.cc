@@ -7,6 +7,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/heap.h"
 #include "transports/tcp/detail/handshake.h"
 
@@ -66,7 +67,8 @@ Outcome HostWatch::start(const HostPlan& plan, const Config& config, const base:
   scope_ = scope;
   port_ = target.port;
   count_ = uint8_t(order_candidates(target, own_host, scope, candidates_));
-  timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  timer_ =
+      base::with_room([] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); });
   if (timer_ < 0) return Outcome::no_resource;
   set_pace(calm_us);
   return Outcome::ok;
@@ -280,8 +282,9 @@ void HostWatch::dial() {
   attempt.candidate = uint8_t((best_ + dialled_) % count_);
   ++dialled_;
   const SocketAddress to = socket_address(candidates_[attempt.candidate].address, port_, scope_);
-  attempt.fd =
-      socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  attempt.fd = base::with_room([&] {
+    return socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  });
   if (attempt.fd < 0) return;
   set_watch_options(attempt.fd);
   if (connect(attempt.fd, to.raw(), to.length) != 0 && errno != EINPROGRESS &&
