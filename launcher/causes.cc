@@ -315,6 +315,7 @@ std::string Judgement::collectives() const {
         text = collective_pair(i, j);
       } else if (int32_t(here->collectives - there->collectives) > 0) {
         text = laggard(i, j, *here, there->collectives);
+        if (text.empty()) text = gone_astray(i, j, *here, there->collectives);
       }
       if (!text.empty()) return text;
     }
@@ -369,6 +370,25 @@ std::string Judgement::laggard(size_t i, size_t j, const SeenComm& here, uint32_
   return advise(
       format("rank %d is in %s still waits in %s", int(i), missing.c_str(), name_of(other).c_str()),
       "look whether a send is missing, and whether all ranks call the collective");
+}
+
+// Rank j stays in the collective of this number for ever, though each of its ranks has begun one of
+// that number, and rank i has gone on to a later one: theirs were not the same.
+std::string Judgement::gone_astray(size_t i, size_t j, const SeenComm& here, uint32_t there) const {
+  const Spot &at = spot(i), &other = spot(j);
+  if (!is_collective(other) || other.context != at.context) return "";
+  for (const int member : here.members) {
+    if (member < 0 || size_t(member) >= size() || !dead_[size_t(member)]) return "";
+    const SeenComm* its = comm_of(size_t(member), here.context);
+    if (!its || int32_t(its->collectives - there) < 0) return "";
+  }
+  return advise(format("rank %d is in %s, its collective number %u on %s, and rank %d has gone on "
+                       "to number %u, %s, though nobody is missing: as number %u they have called "
+                       "different collectives, or one with different roots",
+                       int(j), other.call.c_str(), there, name_of(here).c_str(), int(i),
+                       here.collectives, at.call.c_str(), there),
+                "let all ranks of a communicator call the same collectives in the same order, with "
+                "the same roots");
 }
 
 // A rank waits for one that takes part in nothing any more.

@@ -59,6 +59,7 @@ class Judgement {
   std::string collectives() const;
   std::string collective_pair(size_t i, size_t j) const;
   std::string laggard(size_t i, size_t j, const SeenComm& here, uint32_t there) const;
+  std::string gone_astray(size_t i, size_t j, const SeenComm& here, uint32_t there) const;
   std::string done() const;
   std::string left_over() const;
   std::string blockers() const;

@@ -87,6 +87,25 @@ TEST(Causes, CollectivesAreToldByTheirNumbers) {
   EXPECT_TRUE(holds(verdict_of(ranks), "still waits in MPI_Recv (source 0, tag 1)"));
 }
 
+TEST(Causes, WhoHasGoneOnFromAnotherCollectiveIsTold) {
+  Ranks ranks = {in(0, "MPI_Allreduce"), in(1, "MPI_Allreduce")};
+  for (Seen& seen : ranks) seen.spot.comms[0].members = {0, 1};
+  ranks[0].spot.comms[0].collectives = 4;
+  EXPECT_TRUE(
+      holds(verdict_of(ranks),
+            "rank 1 is in MPI_Allreduce, its collective number 3 on MPI_COMM_WORLD, and rank 0 "
+            "has gone on to number 4, MPI_Allreduce, though nobody is missing"));
+  // Of more ranks, one that has not begun it, or that may go on, is what the others wait for.
+  ranks.push_back(in(2, "MPI_Allreduce"));
+  for (Seen& seen : ranks) seen.spot.comms[0].members = {0, 1, 2};
+  EXPECT_TRUE(holds(verdict_of(ranks), "though nobody is missing"));
+  ranks[2].spot.comms[0].collectives = 2;
+  EXPECT_FALSE(holds(verdict_of(ranks), "rank 1 is in MPI_Allreduce, its"));
+  ranks[2] = at(2, Kind::computing);
+  ranks[2].spot.comms[0].members = {0, 1, 2};
+  EXPECT_FALSE(holds(verdict_of(ranks), "cause"));
+}
+
 TEST(Causes, WhoIsWaitedForIsNamedAndNotAccused) {
   Ranks ranks = {in(0, "MPI_Bcast"), at(1, Kind::computing, 'R')};
   Ranks after = later(ranks);

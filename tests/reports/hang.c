@@ -112,6 +112,15 @@ static void collective_order(void) {
   }
 }
 
+// One goes on with what the other has sent for something else, and both end in the same call.
+static void collective_order_reduced(void) {
+  int out = rank, in;
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) MPI_Reduce(&out, &in, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  MPI_Allreduce(&out, &in, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank != 0) MPI_Reduce(&out, &in, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
 static void two_communicators(void) {
   MPI_Comm other;
   MPI_Comm_dup(MPI_COMM_WORLD, &other);
@@ -179,6 +188,7 @@ static void run(const char* name) {
   if (!strcmp(name, "stopped_in_call")) stopped_in_call();
   if (!strncmp(name, "polls_", 6)) polls(name + 6);
   if (!strcmp(name, "collective_order")) collective_order();
+  if (!strcmp(name, "collective_order_reduced")) collective_order_reduced();
   if (!strcmp(name, "two_communicators")) two_communicators();
   if (!strcmp(name, "roots")) roots();
   if (!strcmp(name, "skipped")) skipped(0);

@@ -46,6 +46,8 @@ HUNG = [
     ("polls_improbe", 2, WAITING + r"rank 1, which has called MPI_Improbe \(source 0, tag 5\) \d+ "),
     ("collective_order", 3, CAUSE + "as collective number 2 on MPI_COMM_WORLD rank 0 has called "
      "MPI_Reduce, and rank 1 MPI_Bcast: different collectives"),
+    ("collective_order_reduced", 2, CAUSE + "rank 1 is in MPI_Allreduce, its collective number 2 on "
+     "MPI_COMM_WORLD, and rank 0 has gone on to number 3, MPI_Allreduce, though nobody is missing"),
     ("two_communicators", 2, CAUSE + r"rank \d is in MPI_Barrier \(number \d+ on (MPI_COMM_WORLD|the "
      r"other)\), which rank \d has not come to: .* (MPI_COMM_WORLD|the other)\. "),
     ("roots", 2, CAUSE + r"rank \d calls MPI_Reduce with root \d, and rank \d with root \d"),
