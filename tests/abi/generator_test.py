@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The generator's reading of src/api: which stubs disappear, what it refuses, when it rewrites.
+"""The generator's reading of src/api and of the rows of entries: which stubs disappear, what becomes of
+a row, what it refuses, when it rewrites.
 
 usage: generator_test.py REPOSITORY
 """
@@ -26,10 +27,27 @@ class Generator(unittest.TestCase):
 
     def generate(self):
         return subprocess.run(
-            [sys.executable, ROOT / "abi/generate.py", "--api", self.api, "--include", self.out / "i",
-             "--generated", self.out / "g"],
+            [sys.executable, ROOT / "abi/generate.py", "--entries", self.out / "entries.json",
+             "--api", self.api, "--include", self.out / "i", "--generated", self.out / "g"],
             capture_output=True, text=True,
         )
+
+    def rows(self, *rows: dict) -> None:
+        (self.out / "entries.json").write_text(json.dumps(rows))
+
+    def entries(self, *rows: dict) -> str:
+        """What those rows of the file a.cc become, blanks and line ends as one blank."""
+        self.rows(*({"in": "a"} | row for row in rows))
+        (self.api / "a.cc").write_text('#include "api/entries/a.inl"\n')
+        result = self.generate()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return " ".join((self.out / "g/api/entries/a.inl").read_text().split())
+
+    def refusal(self, *rows: dict) -> str:
+        self.rows(*rows)
+        result = self.generate()
+        self.assertNotEqual(result.returncode, 0)
+        return result.stderr
 
     def unsupported(self) -> str:
         result = self.generate()
@@ -60,6 +78,63 @@ class Generator(unittest.TestCase):
         self.assertEqual(len(rows), 664)
         self.assertEqual([name for name, there in rows if there == "true"], ["MPI_Send"])
         self.assertEqual([name for name, _ in rows], sorted(name for name, _ in rows))
+
+    def test_a_row_is_an_entry_and_its_twin(self):
+        text = self.entries({"family": "MPI_Recv", "body": "receive", "site": True})
+        self.assertEqual(text.count("HEADWAY_ENTRY"), 2)
+        self.assertIn('HEADWAY_ENTRY(MPI_Recv)(void *buf, int count, MPI_Datatype datatype, int source, '
+                      'int tag, MPI_Comm comm, MPI_Status *status) { note_site(); return '
+                      'receive("MPI_Recv", buf, count, datatype, source, tag, comm, status); }', text)
+        self.assertIn('HEADWAY_ENTRY(MPI_Recv_c)(void *buf, MPI_Count count, ', text)
+        self.assertIn('return receive("MPI_Recv_c", buf, ', text)
+
+    def test_a_row_takes_its_stubs_away(self):
+        before = self.stubs()
+        self.entries({"family": "MPI_Recv", "body": "receive"}, {"of": "MPI_Wtime", "body": "now"})
+        self.assertEqual(before - self.stubs(), {"MPI_Recv", "MPI_Recv_c", "MPI_Wtime"})
+
+    def test_a_collective_ends_in_three_ways(self):
+        text = self.entries({"family": "MPI_Bcast", "body": "bcast",
+                             "ends": ["wait", "request", "persistent"]})
+        names = ("Bcast", "Ibcast", "Bcast_init")
+        ways = ("Way{}", "Way{request}", "Way{request, info}")
+        for name, way in zip(names, ways):
+            for twin in ("", "_c"):
+                self.assertIn(f'return bcast("MPI_{name}{twin}", buffer, count, datatype, root, comm, '
+                              f'{way});', text)
+        self.assertEqual(text.count("HEADWAY_ENTRY"), 6)
+
+    def test_a_row_has_arguments_of_its_own(self):
+        text = self.entries({"of": ["MPI_Get_count"], "body": "narrow",
+                             "args": ["status", "datatype", "false", "count"]},
+                            {"family": "MPI_Comm_fromint", "body": "made<{returns}>"})
+        self.assertIn('return narrow("MPI_Get_count", status, datatype, false, count);', text)
+        self.assertNotIn("MPI_Get_count_c", text)
+        self.assertIn("HEADWAY_ENTRY_R(MPI_Comm, MPI_Comm_fromint)(int comm) "
+                      '{ return made<MPI_Comm>("MPI_Comm_fromint", comm); }', text)
+
+    def test_rows_that_cannot_be_are_refused(self):
+        row = {"in": "a", "family": "MPI_Recv", "body": "receive"}
+        (self.api / "a.cc").write_text('#include "api/entries/a.inl"\n')
+        self.rows(row)
+        self.assertEqual(self.generate().returncode, 0)
+        for change, story in (
+            ({"family": "MPI_Receive"}, "MPI_Receive is not a function of the ABI"),
+            ({"boddy": "x"}, "no key boddy"),
+            ({"of": "MPI_Send"}, "one of family and of"),
+            ({"ends": ["wait", "never"]}, "no call ends by never"),
+            ({"family": "MPI_Type_size", "ends": ["persistent"]},
+             "MPI_Type_size_init is not a function of the ABI"),
+            ({"family": "MPI_Send", "ends": ["persistent"]}, "MPI_Send_init does not end with info"),
+            ({"in": "b"}, "b.cc does not include api/entries/b.inl"),
+        ):
+            with self.subTest(story):
+                self.assertIn(story, self.refusal(row | change))
+        self.assertIn("stands in two rows", self.refusal(row, row))
+        (self.api / "a.cc").write_text('HEADWAY_ENTRY(MPI_Recv)() {}\n#include "api/entries/a.inl"\n')
+        self.assertIn("already defined in entries.json", self.refusal(row))
+        (self.api / "a.cc").write_text('#include "api/entries/b.inl"\n')
+        self.assertIn("entries that are not its own", self.refusal(row))
 
     def test_comments_and_tests_define_nothing(self):
         before = self.stubs()

@@ -6,7 +6,8 @@
 //   HEADWAY_ENTRY(MPI_Send)(const void* buf, int count, ...) { return ...; }
 //   HEADWAY_ENTRY_R(double, MPI_Wtime)() { return ...; }
 //
-// abi/generate.py finds these lines by their text: write the name out, do not build it by a macro.
+// An entry that is one call of its body is a row of abi/entries.json instead. abi/generate.py finds
+// the others by the text of these lines: write the name out, do not build it by a macro.
 #pragma once
 #include <mpi.h>
 
