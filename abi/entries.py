@@ -117,9 +117,11 @@ class Rows:
 
     def make(self, file: str, notice: str) -> str:
         """What that file of src/api includes."""
-        out = [f"// The entries of src/api/{file}.cc that are one call each.", f"// {notice}"]
+        out = [f"// The entries of src/api/{file}.cc that are one call each.", f"// {notice}",
+               "#pragma GCC diagnostic push",
+               '#pragma GCC diagnostic ignored "-Wunused-parameter"  // not every body wants all', ""]
         out += [entry.text() for entry in self.entries.values() if entry.file == file]
-        return "\n".join(out)
+        return "\n".join([*out, "#pragma GCC diagnostic pop", ""])
 
 
 def read_rows(path: Path, abi: dict) -> Rows:

@@ -131,34 +131,4 @@ int imrecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, MP
 
 }  // namespace
 
-HEADWAY_ENTRY(MPI_Probe)(int source, int tag, MPI_Comm comm, MPI_Status* status) {
-  return probe("MPI_Probe", source, tag, comm, true, nullptr, status);
-}
-HEADWAY_ENTRY(MPI_Iprobe)(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
-  return probe("MPI_Iprobe", source, tag, comm, false, flag, status);
-}
-HEADWAY_ENTRY(MPI_Mprobe)(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
-  return matched_probe("MPI_Mprobe", source, tag, comm, true, nullptr, message, status);
-}
-HEADWAY_ENTRY(MPI_Improbe)(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
-               MPI_Status* status) {
-  return matched_probe("MPI_Improbe", source, tag, comm, false, flag, message, status);
-}
-HEADWAY_ENTRY(MPI_Mrecv)(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
-             MPI_Status* status) {
-  note_site();
-  return mrecv("MPI_Mrecv", buf, count, datatype, message, status);
-}
-HEADWAY_ENTRY(MPI_Mrecv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
-               MPI_Status* status) {
-  note_site();
-  return mrecv("MPI_Mrecv_c", buf, count, datatype, message, status);
-}
-HEADWAY_ENTRY(MPI_Imrecv)(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
-              MPI_Request* request) {
-  return imrecv("MPI_Imrecv", buf, count, datatype, message, request);
-}
-HEADWAY_ENTRY(MPI_Imrecv_c)(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
-                MPI_Request* request) {
-  return imrecv("MPI_Imrecv_c", buf, count, datatype, message, request);
-}
+#include "api/entries/probes.inl"
