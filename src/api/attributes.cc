@@ -269,55 +269,8 @@ template Callback delete_attributes(Attributes&, MPI_Datatype, bool);
 
 }  // namespace headway::api
 
-HEADWAY_ENTRY(MPI_Comm_create_keyval)(MPI_Comm_copy_attr_function* comm_copy_attr_fn,
-                          MPI_Comm_delete_attr_function* comm_delete_attr_fn, int* comm_keyval,
-                          void* extra_state) {
-  return create_keyval(
-      "MPI_Comm_create_keyval", KeyvalKind::comm, reinterpret_cast<void*>(comm_copy_attr_fn),
-      reinterpret_cast<void*>(comm_delete_attr_fn), "comm_keyval", comm_keyval, extra_state);
-}
-HEADWAY_ENTRY(MPI_Comm_free_keyval)(int* comm_keyval) {
-  return free_keyval("MPI_Comm_free_keyval", KeyvalKind::comm, "comm_keyval", comm_keyval);
-}
-HEADWAY_ENTRY(MPI_Comm_set_attr)(MPI_Comm comm, int comm_keyval, void* attribute_val) {
-  return set_on_comm("MPI_Comm_set_attr", comm, comm_keyval, attribute_val);
-}
-HEADWAY_ENTRY(MPI_Comm_get_attr)(MPI_Comm comm, int comm_keyval, void* attribute_val, int* flag) {
-  return get_of_comm("MPI_Comm_get_attr", comm, comm_keyval, attribute_val, flag);
-}
-HEADWAY_ENTRY(MPI_Comm_delete_attr)(MPI_Comm comm, int comm_keyval) {
-  return delete_on_comm("MPI_Comm_delete_attr", comm, comm_keyval);
-}
-
 // The names of MPI 1, for communicators.
-HEADWAY_ENTRY(MPI_Keyval_create)(MPI_Copy_function* copy, MPI_Delete_function* erase, int* keyval,
-                     void* extra_state) {
-  return create_keyval("MPI_Keyval_create", KeyvalKind::comm, reinterpret_cast<void*>(copy),
-                       reinterpret_cast<void*>(erase), "keyval", keyval, extra_state);
-}
-HEADWAY_ENTRY(MPI_Keyval_free)(int* keyval) {
-  return free_keyval("MPI_Keyval_free", KeyvalKind::comm, "keyval", keyval);
-}
-HEADWAY_ENTRY(MPI_Attr_put)(MPI_Comm comm, int keyval, void* attribute_val) {
-  return set_on_comm("MPI_Attr_put", comm, keyval, attribute_val);
-}
-HEADWAY_ENTRY(MPI_Attr_get)(MPI_Comm comm, int keyval, void* attribute_val, int* flag) {
-  return get_of_comm("MPI_Attr_get", comm, keyval, attribute_val, flag);
-}
-HEADWAY_ENTRY(MPI_Attr_delete)(MPI_Comm comm, int keyval) {
-  return delete_on_comm("MPI_Attr_delete", comm, keyval);
-}
 
-HEADWAY_ENTRY(MPI_Type_create_keyval)(MPI_Type_copy_attr_function* type_copy_attr_fn,
-                          MPI_Type_delete_attr_function* type_delete_attr_fn, int* type_keyval,
-                          void* extra_state) {
-  return create_keyval(
-      "MPI_Type_create_keyval", KeyvalKind::datatype, reinterpret_cast<void*>(type_copy_attr_fn),
-      reinterpret_cast<void*>(type_delete_attr_fn), "type_keyval", type_keyval, extra_state);
-}
-HEADWAY_ENTRY(MPI_Type_free_keyval)(int* type_keyval) {
-  return free_keyval("MPI_Type_free_keyval", KeyvalKind::datatype, "type_keyval", type_keyval);
-}
 HEADWAY_ENTRY(MPI_Type_set_attr)(MPI_Datatype datatype, int type_keyval, void* attribute_val) {
   Story story{.call = "MPI_Type_set_attr"};
   datatypes::Type* type;
@@ -344,3 +297,5 @@ HEADWAY_ENTRY(MPI_Type_delete_attr)(MPI_Datatype datatype, int type_keyval) {
   if (const int code = take_keyval(story, type_keyval, KeyvalKind::datatype, keyval)) return code;
   return erase(story, registry().find_attributes(*type, value_of(datatype)), datatype, *keyval);
 }
+
+#include "api/entries/attributes.inl"

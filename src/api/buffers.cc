@@ -59,8 +59,8 @@ int attach(const char* call, const Owner& owner, void* buffer, int64_t size) {
   return raise(story, MPI_ERR_BUFFER, "a buffer is attached already", "detach that one first");
 }
 
-int detach(const char* call, const Owner& owner, void* address, const void* place_of_size,
-           uint64_t& size) {
+int take_back(const char* call, const Owner& owner, void* address, const void* place_of_size,
+              uint64_t& size) {
   Story story{.call = call};
   void** place;
   if (const int code = take_place(story, owner, place)) return code;
@@ -78,16 +78,16 @@ int detach(const char* call, const Owner& owner, void* address, const void* plac
   return MPI_SUCCESS;
 }
 
-int detach_int(const char* call, const Owner& owner, void* address, int* size) {
+int detach(const char* call, const Owner& owner, void* address, int* size) {
   uint64_t bytes = 0;
-  if (const int code = detach(call, owner, address, size, bytes)) return code;
+  if (const int code = take_back(call, owner, address, size, bytes)) return code;
   *size = bytes > INT_MAX ? MPI_UNDEFINED : int(bytes);
   return MPI_SUCCESS;
 }
 
-int detach_count(const char* call, const Owner& owner, void* address, MPI_Count* size) {
+int detach(const char* call, const Owner& owner, void* address, MPI_Count* size) {
   uint64_t bytes = 0;
-  if (const int code = detach(call, owner, address, size, bytes)) return code;
+  if (const int code = take_back(call, owner, address, size, bytes)) return code;
   *size = MPI_Count(bytes);
   return MPI_SUCCESS;
 }
@@ -113,55 +113,4 @@ int flush(const char* call, const Owner& owner) {
 
 }  // namespace
 
-HEADWAY_ENTRY(MPI_Buffer_attach)(void* buffer, int size) {
-  return attach("MPI_Buffer_attach", of_process, buffer, size);
-}
-HEADWAY_ENTRY(MPI_Buffer_attach_c)(void* buffer, MPI_Count size) {
-  return attach("MPI_Buffer_attach_c", of_process, buffer, size);
-}
-HEADWAY_ENTRY(MPI_Buffer_detach)(void* buffer_addr, int* size) {
-  return detach_int("MPI_Buffer_detach", of_process, buffer_addr, size);
-}
-HEADWAY_ENTRY(MPI_Buffer_detach_c)(void* buffer_addr, MPI_Count* size) {
-  return detach_count("MPI_Buffer_detach_c", of_process, buffer_addr, size);
-}
-HEADWAY_ENTRY(MPI_Buffer_flush)() { return flush("MPI_Buffer_flush", of_process); }
-HEADWAY_ENTRY(MPI_Buffer_iflush)(MPI_Request* request) {
-  return iflush("MPI_Buffer_iflush", of_process, request);
-}
-
-HEADWAY_ENTRY(MPI_Comm_attach_buffer)(MPI_Comm comm, void* buffer, int size) {
-  return attach("MPI_Comm_attach_buffer", of(comm), buffer, size);
-}
-HEADWAY_ENTRY(MPI_Comm_attach_buffer_c)(MPI_Comm comm, void* buffer, MPI_Count size) {
-  return attach("MPI_Comm_attach_buffer_c", of(comm), buffer, size);
-}
-HEADWAY_ENTRY(MPI_Comm_detach_buffer)(MPI_Comm comm, void* buffer_addr, int* size) {
-  return detach_int("MPI_Comm_detach_buffer", of(comm), buffer_addr, size);
-}
-HEADWAY_ENTRY(MPI_Comm_detach_buffer_c)(MPI_Comm comm, void* buffer_addr, MPI_Count* size) {
-  return detach_count("MPI_Comm_detach_buffer_c", of(comm), buffer_addr, size);
-}
-HEADWAY_ENTRY(MPI_Comm_flush_buffer)(MPI_Comm comm) { return flush("MPI_Comm_flush_buffer", of(comm)); }
-HEADWAY_ENTRY(MPI_Comm_iflush_buffer)(MPI_Comm comm, MPI_Request* request) {
-  return iflush("MPI_Comm_iflush_buffer", of(comm), request);
-}
-
-HEADWAY_ENTRY(MPI_Session_attach_buffer)(MPI_Session session, void* buffer, int size) {
-  return attach("MPI_Session_attach_buffer", of(session), buffer, size);
-}
-HEADWAY_ENTRY(MPI_Session_attach_buffer_c)(MPI_Session session, void* buffer, MPI_Count size) {
-  return attach("MPI_Session_attach_buffer_c", of(session), buffer, size);
-}
-HEADWAY_ENTRY(MPI_Session_detach_buffer)(MPI_Session session, void* buffer_addr, int* size) {
-  return detach_int("MPI_Session_detach_buffer", of(session), buffer_addr, size);
-}
-HEADWAY_ENTRY(MPI_Session_detach_buffer_c)(MPI_Session session, void* buffer_addr, MPI_Count* size) {
-  return detach_count("MPI_Session_detach_buffer_c", of(session), buffer_addr, size);
-}
-HEADWAY_ENTRY(MPI_Session_flush_buffer)(MPI_Session session) {
-  return flush("MPI_Session_flush_buffer", of(session));
-}
-HEADWAY_ENTRY(MPI_Session_iflush_buffer)(MPI_Session session, MPI_Request* request) {
-  return iflush("MPI_Session_iflush_buffer", of(session), request);
-}
+#include "api/entries/buffers.inl"

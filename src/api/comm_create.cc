@@ -148,19 +148,6 @@ void end_comms(const objects::Session* session) {
 
 }  // namespace headway::api
 
-HEADWAY_ENTRY(MPI_Comm_dup)(MPI_Comm comm, MPI_Comm* newcomm) {
-  return dup("MPI_Comm_dup", comm, MPI_INFO_NULL, newcomm, true);
-}
-HEADWAY_ENTRY(MPI_Comm_dup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
-  return dup("MPI_Comm_dup_with_info", comm, info, newcomm, true);
-}
-HEADWAY_ENTRY(MPI_Comm_idup)(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-  return dup("MPI_Comm_idup", comm, MPI_INFO_NULL, newcomm, false, request);
-}
-HEADWAY_ENTRY(MPI_Comm_idup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
-  return dup("MPI_Comm_idup_with_info", comm, info, newcomm, false, request);
-}
-
 HEADWAY_ENTRY(MPI_Comm_split)(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
   Story story{.call = "MPI_Comm_split"};
   if (const int code = take_comm(story, comm)) return code;
@@ -223,8 +210,6 @@ HEADWAY_ENTRY(MPI_Comm_create_group)(MPI_Comm comm, MPI_Group group, int tag, MP
   return hand_out_comm(story, outcome, made, newcomm);
 }
 
-HEADWAY_ENTRY(MPI_Comm_free)(MPI_Comm* comm) { return free_comm("MPI_Comm_free", comm); }
-
 HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
   Story story{.call = "MPI_Comm_disconnect"};
   if (const int code = check_given(story, "comm", comm)) return code;
@@ -241,3 +226,5 @@ HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
   }
   return free_comm("MPI_Comm_disconnect", comm);
 }
+
+#include "api/entries/comm_create.inl"

@@ -54,8 +54,6 @@ bool is_logical_size(int size) {
 
 }  // namespace
 
-HEADWAY_ENTRY(MPI_Init)(int*, char***) { return start("MPI_Init", MPI_THREAD_SINGLE, nullptr); }
-
 HEADWAY_ENTRY(MPI_Init_thread)(int*, char***, int required, int* provided) {
   if (const int code = check_given("MPI_Init_thread", "provided", provided)) return code;
   return start("MPI_Init_thread", required, provided);
@@ -250,3 +248,5 @@ HEADWAY_ENTRY(MPI_Abi_get_fortran_booleans)(int logical_size, void* logical_true
   fortran.lock.unlock();
   return MPI_SUCCESS;
 }
+
+#include "api/entries/environment.inl"

@@ -64,24 +64,6 @@ void replace_errhandler(objects::Errhandler*& held, objects::Errhandler* handler
 
 }  // namespace headway::api
 
-HEADWAY_ENTRY(MPI_Comm_create_errhandler)(MPI_Comm_errhandler_function* function, MPI_Errhandler* errhandler) {
-  return create("MPI_Comm_create_errhandler", "comm_errhandler_fn, errhandler",
-                reinterpret_cast<void*>(function), objects::ErrhandlerTarget::comm, errhandler);
-}
-HEADWAY_ENTRY(MPI_Win_create_errhandler)(MPI_Win_errhandler_function* function, MPI_Errhandler* errhandler) {
-  return create("MPI_Win_create_errhandler", "win_errhandler_fn, errhandler",
-                reinterpret_cast<void*>(function), objects::ErrhandlerTarget::window, errhandler);
-}
-HEADWAY_ENTRY(MPI_File_create_errhandler)(MPI_File_errhandler_function* function, MPI_Errhandler* errhandler) {
-  return create("MPI_File_create_errhandler", "file_errhandler_fn, errhandler",
-                reinterpret_cast<void*>(function), objects::ErrhandlerTarget::file, errhandler);
-}
-HEADWAY_ENTRY(MPI_Session_create_errhandler)(MPI_Session_errhandler_function* function,
-                                 MPI_Errhandler* errhandler) {
-  return create("MPI_Session_create_errhandler", "session_errhandler_fn, errhandler",
-                reinterpret_cast<void*>(function), objects::ErrhandlerTarget::session, errhandler);
-}
-
 HEADWAY_ENTRY(MPI_Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler errhandler) {
   Story story{.call = "MPI_Comm_set_errhandler"};
   if (const int code = take_comm(story, comm)) return code;
@@ -128,3 +110,5 @@ HEADWAY_ENTRY(MPI_Errhandler_free)(MPI_Errhandler* errhandler) {
   objects::release(handler);
   return MPI_SUCCESS;
 }
+
+#include "api/entries/errhandlers.inl"

@@ -253,16 +253,6 @@ HEADWAY_ENTRY(MPI_Add_error_string)(int errorcode, const char* string) {
                 "the code is not one of the program's own, or the string is too long");
 }
 
-HEADWAY_ENTRY(MPI_Remove_error_class)(int errorclass) {
-  return report("MPI_Remove_error_class", remove(errorclass, true),
-                "this is no error class of the program, or it still has codes or a string");
-}
-
-HEADWAY_ENTRY(MPI_Remove_error_code)(int errorcode) {
-  return report("MPI_Remove_error_code", remove(errorcode, false),
-                "this is no error code of the program, or it still has a string");
-}
-
 HEADWAY_ENTRY(MPI_Remove_error_string)(int errorcode) {
   int code = MPI_SUCCESS;
   {
@@ -277,3 +267,5 @@ HEADWAY_ENTRY(MPI_Remove_error_string)(int errorcode) {
   }
   return report("MPI_Remove_error_string", code, "this code has no string of the program");
 }
+
+#include "api/entries/error_codes.inl"

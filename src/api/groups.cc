@@ -275,25 +275,4 @@ HEADWAY_ENTRY(MPI_Group_compare)(MPI_Group group1, MPI_Group group2, int* result
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Group_union)(MPI_Group group1, MPI_Group group2, MPI_Group* newgroup) {
-  return combine("MPI_Group_union", group1, group2, Sets::union_of, newgroup);
-}
-HEADWAY_ENTRY(MPI_Group_intersection)(MPI_Group group1, MPI_Group group2, MPI_Group* newgroup) {
-  return combine("MPI_Group_intersection", group1, group2, Sets::intersection, newgroup);
-}
-HEADWAY_ENTRY(MPI_Group_difference)(MPI_Group group1, MPI_Group group2, MPI_Group* newgroup) {
-  return combine("MPI_Group_difference", group1, group2, Sets::difference, newgroup);
-}
-
-HEADWAY_ENTRY(MPI_Group_incl)(MPI_Group group, int n, const int ranks[], MPI_Group* newgroup) {
-  return from_list("MPI_Group_incl", group, n, ranks, true, newgroup);
-}
-HEADWAY_ENTRY(MPI_Group_excl)(MPI_Group group, int n, const int ranks[], MPI_Group* newgroup) {
-  return from_list("MPI_Group_excl", group, n, ranks, false, newgroup);
-}
-HEADWAY_ENTRY(MPI_Group_range_incl)(MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup) {
-  return from_ranges("MPI_Group_range_incl", group, n, ranges, true, newgroup);
-}
-HEADWAY_ENTRY(MPI_Group_range_excl)(MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup) {
-  return from_ranges("MPI_Group_range_excl", group, n, ranges, false, newgroup);
-}
+#include "api/entries/groups.inl"

@@ -116,17 +116,26 @@ bool message_lives(uintptr_t handle) {
 constinit Numbers requests{request_lives};
 constinit Numbers messages{message_lives};
 
-int number_of(Numbers& numbers, uintptr_t handle, const char* call) {
+template <class Handle>
+int to_int(const char*, Handle handle) {
+  return int(value_of(handle));
+}
+template <class Handle>
+Handle from_int(const char*, int number) {
+  return handle_of<Handle>(uint32_t(number));
+}
+
+int to_number(const char* call, Numbers& numbers, uintptr_t handle) {
   if (handle < uintptr_t(first_number)) return int(handle);  // null handles and their like
   const int number = numbers.number_of(handle);
   if (number < 0) (void)raise({.call = call}, Outcome::no_memory);
   return number;
 }
 // A number that was not given stands for itself: no call takes it for a valid handle.
-uintptr_t handle_of_number(Numbers& numbers, int number) {
-  if (number < first_number) return uintptr_t(uint32_t(number));
-  const uintptr_t handle = numbers.handle_of(number);
-  return handle ? handle : uintptr_t(uint32_t(number));
+template <class Handle>
+Handle from_number(const char* call, Numbers& numbers, int number) {
+  const uintptr_t handle = number < first_number ? 0 : numbers.handle_of(number);
+  return handle ? handle_of<Handle>(handle) : from_int<Handle>(call, number);
 }
 
 }  // namespace
@@ -135,36 +144,4 @@ uintptr_t handle_of_number(Numbers& numbers, int number) {
 using namespace headway;
 using namespace headway::api;
 
-HEADWAY_ENTRY(MPI_Comm_toint)(MPI_Comm comm) { return int(value_of(comm)); }
-HEADWAY_ENTRY_R(MPI_Comm, MPI_Comm_fromint)(int comm) { return handle_of<MPI_Comm>(uint32_t(comm)); }
-HEADWAY_ENTRY(MPI_Errhandler_toint)(MPI_Errhandler errhandler) { return int(value_of(errhandler)); }
-HEADWAY_ENTRY_R(MPI_Errhandler, MPI_Errhandler_fromint)(int errhandler) {
-  return handle_of<MPI_Errhandler>(uint32_t(errhandler));
-}
-HEADWAY_ENTRY(MPI_File_toint)(MPI_File file) { return int(value_of(file)); }
-HEADWAY_ENTRY_R(MPI_File, MPI_File_fromint)(int file) { return handle_of<MPI_File>(uint32_t(file)); }
-HEADWAY_ENTRY(MPI_Group_toint)(MPI_Group group) { return int(value_of(group)); }
-HEADWAY_ENTRY_R(MPI_Group, MPI_Group_fromint)(int group) { return handle_of<MPI_Group>(uint32_t(group)); }
-HEADWAY_ENTRY(MPI_Info_toint)(MPI_Info info) { return int(value_of(info)); }
-HEADWAY_ENTRY_R(MPI_Info, MPI_Info_fromint)(int info) { return handle_of<MPI_Info>(uint32_t(info)); }
-HEADWAY_ENTRY(MPI_Op_toint)(MPI_Op op) { return int(value_of(op)); }
-HEADWAY_ENTRY_R(MPI_Op, MPI_Op_fromint)(int op) { return handle_of<MPI_Op>(uint32_t(op)); }
-HEADWAY_ENTRY(MPI_Session_toint)(MPI_Session session) { return int(value_of(session)); }
-HEADWAY_ENTRY_R(MPI_Session, MPI_Session_fromint)(int session) { return handle_of<MPI_Session>(uint32_t(session)); }
-HEADWAY_ENTRY(MPI_Type_toint)(MPI_Datatype datatype) { return int(value_of(datatype)); }
-HEADWAY_ENTRY_R(MPI_Datatype, MPI_Type_fromint)(int datatype) { return handle_of<MPI_Datatype>(uint32_t(datatype)); }
-HEADWAY_ENTRY(MPI_Win_toint)(MPI_Win win) { return int(value_of(win)); }
-HEADWAY_ENTRY_R(MPI_Win, MPI_Win_fromint)(int win) { return handle_of<MPI_Win>(uint32_t(win)); }
-
-HEADWAY_ENTRY(MPI_Request_toint)(MPI_Request request) {
-  return number_of(requests, value_of(request), "MPI_Request_toint");
-}
-HEADWAY_ENTRY_R(MPI_Request, MPI_Request_fromint)(int request) {
-  return handle_of<MPI_Request>(handle_of_number(requests, request));
-}
-HEADWAY_ENTRY(MPI_Message_toint)(MPI_Message message) {
-  return number_of(messages, value_of(message), "MPI_Message_toint");
-}
-HEADWAY_ENTRY_R(MPI_Message, MPI_Message_fromint)(int message) {
-  return handle_of<MPI_Message>(handle_of_number(messages, message));
-}
+#include "api/entries/handles.inl"

@@ -1,5 +1,6 @@
 // Operations of the user, and reductions without communication: MPI 5.0, sections 6.9.5 to 6.9.7.
 #include <new>
+#include <type_traits>
 
 #include "api/detail/collective.h"
 #include "api/detail/results.h"
@@ -10,17 +11,19 @@ using namespace headway::api;
 
 namespace {
 
-int create_op(const char* call, void* function, int commute, bool large, MPI_Op* op) {
+template <class Function>
+int create_op(const char* call, Function* function, int commute, MPI_Op* op) {
   const Story story{.call = call};
   if (!is_running()) return not_running(call);
-  if (const int code = check_given(story, "user_fn, op", function, op)) return code;
+  if (const int code = check_given(story, "user_fn, op", reinterpret_cast<void*>(function), op))
+    return code;
   *op = MPI_OP_NULL;
   void* memory = base::heap_allocate(sizeof(objects::Op));
   if (!memory) return raise(story, Outcome::no_memory);
   auto* made = new (memory) objects::Op;
   made->commutative = commute != 0;
-  made->large = large;
-  made->function = function;
+  made->large = std::is_same_v<Function, MPI_User_function_c>;
+  made->function = reinterpret_cast<void*>(function);
   made->handle = registry().ops.add(made);
   if (!made->handle) {
     objects::release(made);
@@ -52,13 +55,6 @@ int reduce_local(const char* call, const void* inbuf, void* inoutbuf, int64_t co
 
 }  // namespace
 
-HEADWAY_ENTRY(MPI_Op_create)(MPI_User_function* user_fn, int commute, MPI_Op* op) {
-  return create_op("MPI_Op_create", reinterpret_cast<void*>(user_fn), commute, false, op);
-}
-HEADWAY_ENTRY(MPI_Op_create_c)(MPI_User_function_c* user_fn, int commute, MPI_Op* op) {
-  return create_op("MPI_Op_create_c", reinterpret_cast<void*>(user_fn), commute, true, op);
-}
-
 HEADWAY_ENTRY(MPI_Op_free)(MPI_Op* op) {
   const Story story{.call = "MPI_Op_free"};
   if (!is_running()) return not_running(story.call);
@@ -86,11 +82,4 @@ HEADWAY_ENTRY(MPI_Op_commutative)(MPI_Op op, int* commute) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Reduce_local)(const void* inbuf, void* inoutbuf, int count, MPI_Datatype datatype,
-                    MPI_Op op) {
-  return reduce_local("MPI_Reduce_local", inbuf, inoutbuf, count, datatype, op);
-}
-HEADWAY_ENTRY(MPI_Reduce_local_c)(const void* inbuf, void* inoutbuf, MPI_Count count, MPI_Datatype datatype,
-                      MPI_Op op) {
-  return reduce_local("MPI_Reduce_local_c", inbuf, inoutbuf, count, datatype, op);
-}
+#include "api/entries/ops.inl"

@@ -24,8 +24,8 @@ int count_of(const char* call, const MPI_Status* status, MPI_Datatype datatype, 
   return MPI_SUCCESS;
 }
 
-int narrow(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
-           int* count) {
+int get_count(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
+              int* count) {
   MPI_Count wide = 0;
   if (const int code = count_of(call, status, datatype, elements, count, wide)) return code;
   // A count that an int cannot hold is undefined in this form: the _c form tells it.
@@ -51,8 +51,8 @@ int set_elements(const char* call, MPI_Status* status, MPI_Datatype datatype, MP
   return MPI_SUCCESS;
 }
 
-int wide_count(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
-               MPI_Count* count) {
+int get_count(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
+              MPI_Count* count) {
   MPI_Count wide = 0;
   if (const int code = count_of(call, status, datatype, elements, count, wide)) return code;
   *count = wide;
@@ -67,30 +67,6 @@ int check_fields(const char* call, const char* names, const Argument*... argumen
 
 }  // namespace
 
-HEADWAY_ENTRY(MPI_Get_count)(const MPI_Status* status, MPI_Datatype datatype, int* count) {
-  return narrow("MPI_Get_count", status, datatype, false, count);
-}
-HEADWAY_ENTRY(MPI_Get_count_c)(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
-  return wide_count("MPI_Get_count_c", status, datatype, false, count);
-}
-HEADWAY_ENTRY(MPI_Get_elements)(const MPI_Status* status, MPI_Datatype datatype, int* count) {
-  return narrow("MPI_Get_elements", status, datatype, true, count);
-}
-HEADWAY_ENTRY(MPI_Get_elements_c)(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
-  return wide_count("MPI_Get_elements_c", status, datatype, true, count);
-}
-HEADWAY_ENTRY(MPI_Get_elements_x)(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
-  return wide_count("MPI_Get_elements_x", status, datatype, true, count);
-}
-HEADWAY_ENTRY(MPI_Status_set_elements)(MPI_Status* status, MPI_Datatype datatype, int count) {
-  return set_elements("MPI_Status_set_elements", status, datatype, count);
-}
-HEADWAY_ENTRY(MPI_Status_set_elements_c)(MPI_Status* status, MPI_Datatype datatype, MPI_Count count) {
-  return set_elements("MPI_Status_set_elements_c", status, datatype, count);
-}
-HEADWAY_ENTRY(MPI_Status_set_elements_x)(MPI_Status* status, MPI_Datatype datatype, MPI_Count count) {
-  return set_elements("MPI_Status_set_elements_x", status, datatype, count);
-}
 HEADWAY_ENTRY(MPI_Test_cancelled)(const MPI_Status* status, int* flag) {
   if (const int code = check_fields("MPI_Test_cancelled", "status, flag", status, flag))
     return code;
@@ -135,3 +111,5 @@ HEADWAY_ENTRY(MPI_Status_set_error)(MPI_Status* status, int error) {
   status->MPI_ERROR = error;
   return MPI_SUCCESS;
 }
+
+#include "api/entries/status.inl"

@@ -19,7 +19,7 @@ int count_rows(const Row (&table)[count], Category category) {
 }
 
 template <class Row, size_t count>
-int give_rows(const Row (&table)[count], int category, int length, int* indices) {
+int give_rows(const char*, const Row (&table)[count], int category, int length, int* indices) {
   if (const int code = tools::check_index(category, category_count)) return code;
   if (length < 0 || (length > 0 && !indices)) return MPI_T_ERR_INVALID;
   for (size_t i = 0; i < count && length > 0; ++i) {
@@ -31,7 +31,7 @@ int give_rows(const Row (&table)[count], int category, int length, int* indices)
 }
 
 // Of what no category has any.
-int give_none(int category, int length, const int* indices) {
+int give_none(const char*, int category, int length, const int* indices) {
   if (const int code = tools::check_index(category, category_count)) return code;
   return length < 0 || (length > 0 && !indices) ? MPI_T_ERR_INVALID : MPI_SUCCESS;
 }
@@ -64,14 +64,6 @@ HEADWAY_ENTRY(MPI_T_category_get_index)(const char* name, int* cat_index) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_category_get_cvars)(int cat_index, int len, int indices[]) {
-  return give_rows(settings::option_table, cat_index, len, indices);
-}
-
-HEADWAY_ENTRY(MPI_T_category_get_pvars)(int cat_index, int len, int indices[]) {
-  return give_rows(settings::counter_table, cat_index, len, indices);
-}
-
 HEADWAY_ENTRY(MPI_T_category_get_num_events)(int cat_index, int* num_events) {
   if (const int code = tools::check_index(cat_index, category_count)) return code;
   if (const int code = tools::check_places(num_events)) return code;
@@ -79,16 +71,10 @@ HEADWAY_ENTRY(MPI_T_category_get_num_events)(int cat_index, int* num_events) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_category_get_events)(int cat_index, int len, int indices[]) {
-  return give_none(cat_index, len, indices);
-}
-
-HEADWAY_ENTRY(MPI_T_category_get_categories)(int cat_index, int len, int indices[]) {
-  return give_none(cat_index, len, indices);
-}
-
 HEADWAY_ENTRY(MPI_T_category_changed)(int* update_number) {
   if (const int code = tools::check_places(update_number)) return code;
   *update_number = 0;
   return MPI_SUCCESS;
 }
+
+#include "api/entries/tools_categories.inl"

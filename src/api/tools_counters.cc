@@ -31,7 +31,7 @@ int find(MPI_T_pvar_session session, MPI_T_pvar_handle handle, size_t& counter) 
 
 // What start, stop, reset and write answer: MPI_T_PVAR_ALL_HANDLES passes over variables for which
 // it is impossible, which here are all.
-int refuse(MPI_T_pvar_session session, MPI_T_pvar_handle handle, int why) {
+int refuse(const char*, MPI_T_pvar_session session, MPI_T_pvar_handle handle, int why) {
   if (handle == MPI_T_PVAR_ALL_HANDLES) {
     return tools::code_of(tools::handles().find_session(value_of(session)));
   }
@@ -115,18 +115,6 @@ HEADWAY_ENTRY(MPI_T_pvar_handle_free)(MPI_T_pvar_session session, MPI_T_pvar_han
   return code;
 }
 
-HEADWAY_ENTRY(MPI_T_pvar_start)(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
-  return refuse(session, handle, MPI_T_ERR_PVAR_NO_STARTSTOP);
-}
-
-HEADWAY_ENTRY(MPI_T_pvar_stop)(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
-  return refuse(session, handle, MPI_T_ERR_PVAR_NO_STARTSTOP);
-}
-
-HEADWAY_ENTRY(MPI_T_pvar_reset)(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
-  return refuse(session, handle, MPI_T_ERR_PVAR_NO_WRITE);
-}
-
 HEADWAY_ENTRY(MPI_T_pvar_read)(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) {
   size_t counter = 0;
   if (const int code = find(session, handle, counter)) return code;
@@ -147,3 +135,5 @@ HEADWAY_ENTRY(MPI_T_pvar_readreset)(MPI_T_pvar_session session, MPI_T_pvar_handl
   const int code = find(session, handle, counter);
   return code ? code : MPI_T_ERR_PVAR_NO_ATOMIC;
 }
+
+#include "api/entries/tools_counters.inl"

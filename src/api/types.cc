@@ -118,34 +118,6 @@ HEADWAY_ENTRY(MPI_Type_free)(MPI_Datatype* datatype) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Type_size)(MPI_Datatype datatype, int* size) {
-  return size_of("MPI_Type_size", datatype, size);
-}
-HEADWAY_ENTRY(MPI_Type_size_c)(MPI_Datatype datatype, MPI_Count* size) {
-  return size_of("MPI_Type_size_c", datatype, size);
-}
-HEADWAY_ENTRY(MPI_Type_size_x)(MPI_Datatype datatype, MPI_Count* size) {
-  return size_of("MPI_Type_size_x", datatype, size);
-}
-HEADWAY_ENTRY(MPI_Type_get_extent)(MPI_Datatype datatype, MPI_Aint* lb, MPI_Aint* extent) {
-  return bounds("MPI_Type_get_extent", datatype, false, lb, extent);
-}
-HEADWAY_ENTRY(MPI_Type_get_extent_c)(MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent) {
-  return bounds("MPI_Type_get_extent_c", datatype, false, lb, extent);
-}
-HEADWAY_ENTRY(MPI_Type_get_extent_x)(MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent) {
-  return bounds("MPI_Type_get_extent_x", datatype, false, lb, extent);
-}
-HEADWAY_ENTRY(MPI_Type_get_true_extent)(MPI_Datatype datatype, MPI_Aint* true_lb, MPI_Aint* true_extent) {
-  return bounds("MPI_Type_get_true_extent", datatype, true, true_lb, true_extent);
-}
-HEADWAY_ENTRY(MPI_Type_get_true_extent_c)(MPI_Datatype datatype, MPI_Count* true_lb, MPI_Count* true_extent) {
-  return bounds("MPI_Type_get_true_extent_c", datatype, true, true_lb, true_extent);
-}
-HEADWAY_ENTRY(MPI_Type_get_true_extent_x)(MPI_Datatype datatype, MPI_Count* true_lb, MPI_Count* true_extent) {
-  return bounds("MPI_Type_get_true_extent_x", datatype, true, true_lb, true_extent);
-}
-
 HEADWAY_ENTRY(MPI_Type_get_envelope)(MPI_Datatype datatype, int* num_integers, int* num_addresses,
                          int* num_datatypes, int* combiner) {
   Story story{.call = "MPI_Type_get_envelope"};
@@ -262,3 +234,5 @@ HEADWAY_ENTRY(MPI_Type_get_name)(MPI_Datatype datatype, char* type_name, int* re
   *resultlen = int(strlen(type_name));
   return MPI_SUCCESS;
 }
+
+#include "api/entries/types.inl"

@@ -66,14 +66,6 @@ struct Pair {
 
 }  // namespace
 
-HEADWAY_ENTRY(MPI_Type_create_f90_real)(int p, int r, MPI_Datatype* newtype) {
-  return create_real("MPI_Type_create_f90_real", Combiner::f90_real, p, r, newtype);
-}
-
-HEADWAY_ENTRY(MPI_Type_create_f90_complex)(int p, int r, MPI_Datatype* newtype) {
-  return create_real("MPI_Type_create_f90_complex", Combiner::f90_complex, p, r, newtype);
-}
-
 HEADWAY_ENTRY(MPI_Type_create_f90_integer)(int r, MPI_Datatype* newtype) {
   const Story story{.call = "MPI_Type_create_f90_integer"};
   if (!is_running()) return not_running(story.call);
@@ -142,3 +134,5 @@ HEADWAY_ENTRY(MPI_Type_match_size)(int typeclass, int size, MPI_Datatype* dataty
       story, MPI_ERR_ARG, "there is no datatype of that class and size",
       "classes are MPI_TYPECLASS_REAL, _INTEGER and _COMPLEX; sizes are in bytes, a power of 2");
 }
+
+#include "api/entries/types_predefined.inl"
