@@ -99,6 +99,7 @@ check: configure ## format, walls between rooms, stale names, shape, static anal
 	@$(PYTHON) scripts/check-names.py
 	@$(PYTHON) scripts/check-shape.py --self-test
 	@$(PYTHON) scripts/check-shape.py
+	@$(PYTHON) abi/generate.py --count
 	@cmake --build $(BUILD) --target headway_generate
 	@$(PYTHON) scripts/check-tidy.py --build $(BUILD)
 

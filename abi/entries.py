@@ -6,9 +6,12 @@
   of      functions without their twins, where those have another body
   ends    for a collective: "wait", "request" (MPI_Ix), "persistent" (MPI_x_init). The body gets a Way
           in place of the info object and the request
-  body    what is called: with the function's name, then args. {returns} is the type of the result
+  body    what is called: with the function's name, then args. {returns} is the type of the result,
+          {form} is large in a twin, else narrow
   args    expressions of the parameters as the ABI names them; without it, all of them
   site    the call waits: it notes where in the program it stands
+
+An entry refuses null pointers that kinds.json does not allow before it calls the body.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+
+from kinds import Kinds, Parameter
 
 KEYS = {"in", "family", "of", "ends", "body", "args", "site"}
 # How a call ends: its name, what it has for that behind its other parameters, and the body's Way.
@@ -27,6 +32,35 @@ ENDS = {
 }
 
 
+def null_check(parameter: Parameter, parameters: list[Parameter]) -> str:
+    """When it is a mistake that this is a null pointer; "" if that is for the body to say, which alone
+    knows how long a list is that no parameter tells of."""
+    if parameter.depth == 0 or parameter.null or parameter.array == "*":
+        return ""
+    length = next((one for one in parameters if one.name == parameter.array), None)
+    return f"{'*' * length.depth}{length.name} > 0 && !{parameter.name}" if length else f"!{parameter.name}"
+
+
+def story(name: str, parameters: list[Parameter]) -> str:
+    """What an error tells of the call, as the members of api::Missing behind the argument's name."""
+    last = {parameter.name: parameter for parameter in parameters if parameter.depth == 0}
+    members = [f'.call = "{name}"']
+    peer = next((way for way in ("source", "dest") if way in last), "")
+    members += [f".peer = {peer}"] if peer else []
+    members += [f".tag = {tag}" for tag in ("recvtag", "tag") if tag in last]
+    members += [f".count = {count}" for count in ("recvcount", "incount", "outcount", "count")
+                if count in last and last[count].kind == "count"][:1]
+    members += [".receives = true"] if peer == "source" else []
+    members += [".has_root = true", ".root = root"] if "root" in last else []
+    out = [f".story = {{{', '.join(members)}}}"]
+    for member, type_ in (("comm", "MPI_Comm"), ("session", "MPI_Session"), ("datatype", "MPI_Datatype"),
+                          ("errhandler", "MPI_Errhandler")):
+        named = [parameter.name for parameter in parameters
+                 if parameter.type == type_ and parameter.depth == 0]
+        out += [f".{member} = {named[-1 if member == 'datatype' else 0]}"] if named else []
+    return ", ".join(out)
+
+
 @dataclasses.dataclass(frozen=True)
 class Entry:
     function: dict
@@ -34,10 +68,20 @@ class Entry:
     body: str
     arguments: list[str]
     site: bool
+    parameters: list[Parameter]
+    any_time: bool
 
     @property
     def name(self) -> str:
         return self.function["name"]
+
+    def checks(self) -> list[str]:
+        """Raises for a null pointer; the tools' functions have codes of their own, and no handler."""
+        if self.name.startswith("MPI_T_"):
+            return []
+        told = story(self.name, self.parameters) + (", .any_time = true" if self.any_time else "")
+        return [f'  if ({check}) [[unlikely]] return raise_missing({{.argument = "{parameter.name}", {told}}});'
+                for parameter in self.parameters if (check := null_check(parameter, self.parameters))]
 
     def text(self) -> str:
         returns = self.function["returns"]
@@ -45,12 +89,9 @@ class Entry:
         arguments = ", ".join([f'"{self.name}"', *self.arguments])
         lines = [f"{opening}{self.name})({', '.join(self.function['params']) or 'void'}) {{"]
         lines += ["  note_site();"] if self.site else []
+        lines += self.checks()
         lines += [f"  return {self.body}({arguments});", "}"]
         return "\n".join(lines) + "\n"
-
-
-def parameter_names(function: dict) -> list[str]:
-    return [re.search(r"(\w+)(?:\[\d*\])*$", text)[1] for text in function["params"]]
 
 
 def as_list(value: str | list[str]) -> list[str]:
@@ -60,10 +101,12 @@ def as_list(value: str | list[str]) -> list[str]:
 class Rows:
     """The rows of entries.json, in their order; `problems` tells which say what cannot be."""
 
-    def __init__(self, rows: list[dict], abi: dict):
-        self.functions = {function["name"]: function for function in abi["functions"]}
+    def __init__(self, rows: list[dict], kinds: Kinds):
+        self.kinds = kinds
+        self.functions = kinds.functions
         self.entries: dict[str, Entry] = {}
-        self.problems: list[str] = []
+        self.problems = list(kinds.problems)
+        self.count = len(rows)
         for row in rows:
             if problem := self.refuse(row):
                 self.problems.append(f"entries.json: {json.dumps(row)}: {problem}")
@@ -102,15 +145,19 @@ class Rows:
             self.problems.append(f"entries.json: {name} stands in two rows")
             return
         function = self.functions[name]
-        arguments = row.get("args", parameter_names(function))
+        parameters = self.kinds.parameters[name]
+        arguments = row.get("args", [parameter.name for parameter in parameters])
         if end:
             own, way = ENDS[end][1:]
             kept = len(arguments) - len(own)
             if arguments[kept:] != own:
                 self.problems.append(f"entries.json: {name} does not end with {', '.join(own)}")
             arguments = [*arguments[:kept], way]
-        body = row["body"].replace("{returns}", function["returns"])
-        self.entries[name] = Entry(function, row["in"], body, arguments, row.get("site", False))
+        meant = {"{returns}": function["returns"], "{form}": "large" if name.endswith("_c") else "narrow"}
+        body, *arguments = [re.sub("|".join(meant), lambda found: meant[found[0]], text)
+                            for text in (row["body"], *arguments)]
+        self.entries[name] = Entry(function, row["in"], body, arguments, row.get("site", False),
+                                   parameters, self.kinds.is_for_any_time(name))
 
     def files(self) -> list[str]:
         return list(dict.fromkeys(entry.file for entry in self.entries.values()))
@@ -124,5 +171,5 @@ class Rows:
         return "\n".join([*out, "#pragma GCC diagnostic pop", ""])
 
 
-def read_rows(path: Path, abi: dict) -> Rows:
-    return Rows(json.loads(path.read_text()) if path.exists() else [], abi)
+def read_rows(path: Path, kinds: Kinds) -> Rows:
+    return Rows(json.loads(path.read_text()) if path.exists() else [], kinds)

@@ -110,12 +110,13 @@ int take_keyval(const Story& story, int number, KeyvalKind kind, Keyval*& keyval
 }
 
 // `name`: how the standard calls `keyval`.
-int create_keyval(const char* call, KeyvalKind kind, void* copy, void* erase, const char* name,
-                  int* keyval, void* extra_state) {
+template <class Copy, class Erase>
+int create_keyval(const char* call, KeyvalKind kind, Copy* copy, Erase* erase, int* keyval,
+                  void* extra_state) {
   const Story story{.call = call};
   if (!is_running()) return not_running(call);
-  if (const int code = check_given(story, name, keyval)) return code;
-  Keyval* made = objects::make_keyval(registry().keyvals, kind, copy, erase, extra_state);
+  Keyval* made = objects::make_keyval(registry().keyvals, kind, reinterpret_cast<void*>(copy),
+                                      reinterpret_cast<void*>(erase), extra_state);
   if (!made) return raise(story, Outcome::no_resource);
   *keyval = made->number;
   return MPI_SUCCESS;
@@ -123,10 +124,9 @@ int create_keyval(const char* call, KeyvalKind kind, void* copy, void* erase, co
 
 // Attributes that are left keep it. Freeing it once more meanwhile does no harm: each of several
 // delete callbacks may do so.
-int free_keyval(const char* call, KeyvalKind kind, const char* name, int* keyval) {
+int free_keyval(const char* call, KeyvalKind kind, int* keyval) {
   const Story story{.call = call};
   if (!is_running()) return not_running(call);
-  if (const int code = check_given(story, name, keyval)) return code;
   Keyval* found;
   if (const int code = take_keyval(story, *keyval, kind, found)) return code;
   if (!found->freed.exchange(true, std::memory_order_relaxed)) objects::release(found);
@@ -203,7 +203,6 @@ std::atomic<int>* find_value(int keyval) {
 int get_of_comm(const char* call, MPI_Comm comm, int number, void* attribute_val, int* flag) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "attribute_val, flag", attribute_val, flag)) return code;
   if (std::atomic<int>* value = find_value(number)) {
     *flag = 1;
     *static_cast<void**>(attribute_val) = value;
@@ -271,8 +270,10 @@ template Callback delete_attributes(Attributes&, MPI_Datatype, bool);
 
 // The names of MPI 1, for communicators.
 
-HEADWAY_ENTRY(MPI_Type_set_attr)(MPI_Datatype datatype, int type_keyval, void* attribute_val) {
-  Story story{.call = "MPI_Type_set_attr"};
+namespace {
+
+int type_set_attr(const char* call, MPI_Datatype datatype, int type_keyval, void* attribute_val) {
+  Story story{.call = call};
   datatypes::Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
   Keyval* keyval;
@@ -280,22 +281,24 @@ HEADWAY_ENTRY(MPI_Type_set_attr)(MPI_Datatype datatype, int type_keyval, void* a
   return set(story, registry().find_attributes(*type, value_of(datatype), true), datatype, *keyval,
              attribute_val);
 }
-HEADWAY_ENTRY(MPI_Type_get_attr)(MPI_Datatype datatype, int type_keyval, void* attribute_val, int* flag) {
-  Story story{.call = "MPI_Type_get_attr"};
+int type_get_attr(const char* call, MPI_Datatype datatype, int type_keyval, void* attribute_val,
+                  int* flag) {
+  Story story{.call = call};
   datatypes::Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
-  if (const int code = check_given(story, "attribute_val, flag", attribute_val, flag)) return code;
   Keyval* keyval;
   if (const int code = take_keyval(story, type_keyval, KeyvalKind::datatype, keyval)) return code;
   return get(registry().find_attributes(*type, value_of(datatype)), *keyval, attribute_val, flag);
 }
-HEADWAY_ENTRY(MPI_Type_delete_attr)(MPI_Datatype datatype, int type_keyval) {
-  Story story{.call = "MPI_Type_delete_attr"};
+int type_delete_attr(const char* call, MPI_Datatype datatype, int type_keyval) {
+  Story story{.call = call};
   datatypes::Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
   Keyval* keyval;
   if (const int code = take_keyval(story, type_keyval, KeyvalKind::datatype, keyval)) return code;
   return erase(story, registry().find_attributes(*type, value_of(datatype)), datatype, *keyval);
 }
+
+}  // namespace
 
 #include "api/entries/attributes.inl"

@@ -59,12 +59,10 @@ int attach(const char* call, const Owner& owner, void* buffer, int64_t size) {
   return raise(story, MPI_ERR_BUFFER, "a buffer is attached already", "detach that one first");
 }
 
-int take_back(const char* call, const Owner& owner, void* address, const void* place_of_size,
-              uint64_t& size) {
+int take_back(const char* call, const Owner& owner, void* address, uint64_t& size) {
   Story story{.call = call};
   void** place;
   if (const int code = take_place(story, owner, place)) return code;
-  if (const int code = check_given(story, "buffer_addr, size", address, place_of_size)) return code;
   const Inside inside(call);
   void* memory = nullptr;
   bool automatic = false;
@@ -80,14 +78,14 @@ int take_back(const char* call, const Owner& owner, void* address, const void* p
 
 int detach(const char* call, const Owner& owner, void* address, int* size) {
   uint64_t bytes = 0;
-  if (const int code = take_back(call, owner, address, size, bytes)) return code;
+  if (const int code = take_back(call, owner, address, bytes)) return code;
   *size = bytes > INT_MAX ? MPI_UNDEFINED : int(bytes);
   return MPI_SUCCESS;
 }
 
 int detach(const char* call, const Owner& owner, void* address, MPI_Count* size) {
   uint64_t bytes = 0;
-  if (const int code = take_back(call, owner, address, size, bytes)) return code;
+  if (const int code = take_back(call, owner, address, bytes)) return code;
   *size = MPI_Count(bytes);
   return MPI_SUCCESS;
 }
@@ -98,7 +96,6 @@ int iflush(const char* call, const Owner& owner, MPI_Request* request) {
   Story story{.call = call};
   void** place;
   if (const int code = take_place(story, owner, place)) return code;
-  if (const int code = check_given(story, "request", request)) return code;
   return hand_out(story, p2p::start_flush(process().waiter(), place), request);
 }
 

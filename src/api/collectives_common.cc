@@ -47,7 +47,6 @@ void warn(const char* part, uint64_t length) {
 }
 
 int check_way(const Story& story, const Way& way) {
-  if (const int code = check_given(story, "request", way.request)) return code;
   objects::Info* hints;
   return way.info == MPI_INFO_NULL ? MPI_SUCCESS : take_info(story, way.info, hints);
 }

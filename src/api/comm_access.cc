@@ -7,28 +7,27 @@
 using namespace headway;
 using namespace headway::api;
 
-HEADWAY_ENTRY(MPI_Comm_rank)(MPI_Comm comm, int* rank) {
-  Story story{.call = "MPI_Comm_rank"};
+namespace {
+
+int comm_rank(const char* call, MPI_Comm comm, int* rank) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "rank", rank)) return code;
   *rank = story.comm->rank;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Comm_size)(MPI_Comm comm, int* size) {
-  Story story{.call = "MPI_Comm_size"};
+int comm_size(const char* call, MPI_Comm comm, int* size) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "size", size)) return code;
   *size = story.comm->size;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Comm_compare)(MPI_Comm comm1, MPI_Comm comm2, int* result) {
-  Story story{.call = "MPI_Comm_compare"};
+int comm_compare(const char* call, MPI_Comm comm1, MPI_Comm comm2, int* result) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm2)) return code;
   const objects::Comm* second = story.comm;
   if (const int code = take_comm(story, comm1)) return code;
-  if (const int code = check_given(story, "result", result)) return code;
   if (story.comm == second) {
     *result = MPI_IDENT;
     return MPI_SUCCESS;
@@ -44,11 +43,10 @@ HEADWAY_ENTRY(MPI_Comm_compare)(MPI_Comm comm1, MPI_Comm comm2, int* result) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Comm_set_name)(MPI_Comm comm, const char* comm_name) {
+int comm_set_name(const char* call, MPI_Comm comm, const char* comm_name) {
   static_assert(objects::max_object_name == MPI_MAX_OBJECT_NAME);
-  Story story{.call = "MPI_Comm_set_name"};
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "comm_name", comm_name)) return code;
   char* name = story.comm->name;
   const size_t length = strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1);  // longer ones are cut
   memmove(name, comm_name, length);
@@ -56,44 +54,41 @@ HEADWAY_ENTRY(MPI_Comm_set_name)(MPI_Comm comm, const char* comm_name) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Comm_get_name)(MPI_Comm comm, char* comm_name, int* resultlen) {
-  Story story{.call = "MPI_Comm_get_name"};
+int comm_get_name(const char* call, MPI_Comm comm, char* comm_name, int* resultlen) {
+  Story story{.call = call};
   const bool is_null =
       comm == MPI_COMM_NULL && is_running();  // it has a name: MPI 5.0, section 7.8
   if (!is_null) {
     if (const int code = take_comm(story, comm)) return code;
   }
-  if (const int code = check_given(story, "comm_name, resultlen", comm_name, resultlen))
-    return code;
   strcpy(comm_name, is_null ? "MPI_COMM_NULL" : story.comm->name);
   *resultlen = int(strlen(comm_name));
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Comm_test_inter)(MPI_Comm comm, int* flag) {
-  Story story{.call = "MPI_Comm_test_inter"};
+int comm_test_inter(const char* call, MPI_Comm comm, int* flag) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "flag", flag)) return code;
   *flag = 0;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Comm_remote_size)(MPI_Comm comm, int*) {
-  Story story{.call = "MPI_Comm_remote_size"};
+int comm_remote_size(const char* call, MPI_Comm comm, int*) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   return raise(story, MPI_ERR_COMM, "an intra-communicator has no remote group",
                "MPI_Comm_size tells the size");
 }
 
-HEADWAY_ENTRY(MPI_Comm_remote_group)(MPI_Comm comm, MPI_Group*) {
-  Story story{.call = "MPI_Comm_remote_group"};
+int comm_remote_group(const char* call, MPI_Comm comm, MPI_Group*) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   return raise(story, MPI_ERR_COMM, "an intra-communicator has no remote group",
                "MPI_Comm_group gives the group");
 }
 
-HEADWAY_ENTRY(MPI_Comm_set_info)(MPI_Comm comm, MPI_Info info) {
-  Story story{.call = "MPI_Comm_set_info"};
+int comm_set_info(const char* call, MPI_Comm comm, MPI_Info info) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   if (info == MPI_INFO_NULL) return MPI_SUCCESS;
   objects::Info* hints;
@@ -102,10 +97,9 @@ HEADWAY_ENTRY(MPI_Comm_set_info)(MPI_Comm comm, MPI_Info info) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Comm_get_info)(MPI_Comm comm, MPI_Info* info_used) {
-  Story story{.call = "MPI_Comm_get_info"};
+int comm_get_info(const char* call, MPI_Comm comm, MPI_Info* info_used) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "info_used", info_used)) return code;
   objects::Info* made = objects::Info::make();
   if (made && !objects::tell_hints(*story.comm, *made)) {
     made->release();
@@ -115,10 +109,13 @@ HEADWAY_ENTRY(MPI_Comm_get_info)(MPI_Comm comm, MPI_Info* info_used) {
 }
 
 // Every process is started by the launcher: nobody was spawned.
-HEADWAY_ENTRY(MPI_Comm_get_parent)(MPI_Comm* parent) {
-  const Story story{.call = "MPI_Comm_get_parent"};
+int comm_get_parent(const char* call, MPI_Comm* parent) {
+  const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_given(story, "parent", parent)) return code;
   *parent = MPI_COMM_NULL;
   return MPI_SUCCESS;
 }
+
+}  // namespace
+
+#include "api/entries/comm_access.inl"

@@ -39,10 +39,6 @@ int dup(const char* call, MPI_Comm comm, MPI_Info given, MPI_Comm* newcomm, bool
         MPI_Request* request = nullptr) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "newcomm", newcomm)) return code;
-  if (!waits) {
-    if (const int code = check_given(story, "request", request)) return code;
-  }
   objects::Info* hints = nullptr;
   if (given != MPI_INFO_NULL) {
     if (const int code = take_info(story, given, hints)) return code;
@@ -102,7 +98,6 @@ void let_buffer_go(objects::Comm* comm) {
 
 int free_comm(const char* call, MPI_Comm* comm) {
   Story story{.call = call};
-  if (const int code = check_given(story, "comm", comm)) return code;
   if (const int code = take_comm(story, *comm)) return code;
   if (story.comm == registry().world || story.comm == registry().self) {
     return raise(story, MPI_ERR_COMM, "a predefined communicator cannot be freed");
@@ -148,10 +143,11 @@ void end_comms(const objects::Session* session) {
 
 }  // namespace headway::api
 
-HEADWAY_ENTRY(MPI_Comm_split)(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
-  Story story{.call = "MPI_Comm_split"};
+namespace {
+
+int comm_split(const char* call, MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "newcomm", newcomm)) return code;
   if (color < 0 && color != MPI_UNDEFINED) {
     return raise(story, MPI_ERR_ARG, "the color is negative",
                  "colors are 0 or more; MPI_UNDEFINED stays out of all groups");
@@ -159,10 +155,10 @@ HEADWAY_ENTRY(MPI_Comm_split)(MPI_Comm comm, int color, int key, MPI_Comm* newco
   return split(story, color < 0 ? -1 : color, key, newcomm);
 }
 
-HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
-  Story story{.call = "MPI_Comm_split_type"};
+int comm_split_type(const char* call, MPI_Comm comm, int split_type, int key, MPI_Info info,
+                    MPI_Comm* newcomm) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "newcomm", newcomm)) return code;
   objects::Info* hints = nullptr;
   if (info != MPI_INFO_NULL) {
     if (const int code = take_info(story, info, hints)) return code;
@@ -185,10 +181,9 @@ HEADWAY_ENTRY(MPI_Comm_split_type)(MPI_Comm comm, int split_type, int key, MPI_I
   }
 }
 
-HEADWAY_ENTRY(MPI_Comm_create)(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
-  Story story{.call = "MPI_Comm_create"};
+int comm_create(const char* call, MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "newcomm", newcomm)) return code;
   objects::Group* members;
   if (const int code = take_members(story, group, members)) return code;
   const Inside inside(story.call, unset, unset, story.comm);
@@ -197,10 +192,10 @@ HEADWAY_ENTRY(MPI_Comm_create)(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm
   return hand_out_comm(story, outcome, made, newcomm);
 }
 
-HEADWAY_ENTRY(MPI_Comm_create_group)(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
-  Story story{.call = "MPI_Comm_create_group"};
+int comm_create_group(const char* call, MPI_Comm comm, MPI_Group group, int tag,
+                      MPI_Comm* newcomm) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "newcomm", newcomm)) return code;
   objects::Group* members;
   if (const int code = take_members(story, group, members)) return code;
   if (tag < 0) return raise(story, MPI_ERR_TAG, "the tag is negative");
@@ -210,9 +205,8 @@ HEADWAY_ENTRY(MPI_Comm_create_group)(MPI_Comm comm, MPI_Group group, int tag, MP
   return hand_out_comm(story, outcome, made, newcomm);
 }
 
-HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
-  Story story{.call = "MPI_Comm_disconnect"};
-  if (const int code = check_given(story, "comm", comm)) return code;
+int comm_disconnect(const char* call, MPI_Comm* comm) {
+  Story story{.call = call};
   if (const int code = take_comm(story, *comm)) return code;
   if (story.comm != registry().world && story.comm != registry().self) {
     // Waits until what is pending on it is complete, and only for that: requests that are inactive,
@@ -224,7 +218,9 @@ HEADWAY_ENTRY(MPI_Comm_disconnect)(MPI_Comm* comm) {
     waiter.until([&] { return waiter.engine.is_idle(waited, waited->context); }, nullptr);
     waiter.engine.handoff.leave();
   }
-  return free_comm("MPI_Comm_disconnect", comm);
+  return free_comm(call, comm);
 }
+
+}  // namespace
 
 #include "api/entries/comm_create.inl"

@@ -52,32 +52,27 @@ bool is_logical_size(int size) {
   return size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_Init_thread)(int*, char***, int required, int* provided) {
-  if (const int code = check_given("MPI_Init_thread", "provided", provided)) return code;
-  return start("MPI_Init_thread", required, provided);
+int init_thread(const char* call, int*, char***, int required, int* provided) {
+  return start(call, required, provided);
 }
 
-HEADWAY_ENTRY(MPI_Initialized)(int* flag) {
-  if (const int code = check_given("MPI_Initialized", "flag", flag)) return code;
+int initialized(const char*, int* flag) {
   *flag = process().world.load(std::memory_order_acquire) != runtime::State::before;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Finalized)(int* flag) {
-  if (const int code = check_given("MPI_Finalized", "flag", flag)) return code;
+int finalized(const char*, int* flag) {
   *flag = process().world.load(std::memory_order_acquire) == runtime::State::after;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Finalize)() {
-  if (process().world.load() != runtime::State::running) return not_running("MPI_Finalize");
+int finalize_world(const char* call) {
+  if (process().world.load() != runtime::State::running) return not_running(call);
   // Before all else, so that the callbacks find MPI as it was: MPI 5.0, section 11.2.4.
   const Callback left =
       delete_attributes(registry().self->attributes, MPI_COMM_SELF, /*regardless=*/true);
-  if (left.code != MPI_SUCCESS) raise({.call = "MPI_Finalize", .comm = registry().self}, left);
-  const Inside inside("MPI_Finalize");
+  if (left.code != MPI_SUCCESS) raise({.call = call, .comm = registry().self}, left);
+  const Inside inside(call);
   if (process().is_running() && process().engine().guard.any_closed()) await_all_open();
   p2p::finish_buffers(process().waiter());
   process().close_world();
@@ -85,7 +80,7 @@ HEADWAY_ENTRY(MPI_Finalize)() {
   return left.code;
 }
 
-HEADWAY_ENTRY(MPI_Abort)(MPI_Comm comm, int errorcode) {
+int abort_job(const char*, MPI_Comm comm, int errorcode) {
   runtime::Process& self = process();
   const objects::Comm* on = self.is_running() ? registry().find_comm(value_of(comm)) : nullptr;
   base::Text<256> line;
@@ -94,68 +89,50 @@ HEADWAY_ENTRY(MPI_Abort)(MPI_Comm comm, int errorcode) {
   self.abort(errorcode, line.c_str());
 }
 
-HEADWAY_ENTRY(MPI_Query_thread)(int* provided) {
-  if (!is_running()) return not_running("MPI_Query_thread");
-  if (const int code = check_given("MPI_Query_thread", "provided", provided)) return code;
+int query_thread(const char* call, int* provided) {
+  if (!is_running()) return not_running(call);
   *provided = process().thread_level;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Is_thread_main)(int* flag) {
-  if (!is_running()) return not_running("MPI_Is_thread_main");
-  if (const int code = check_given("MPI_Is_thread_main", "flag", flag)) return code;
+int is_thread_main(const char* call, int* flag) {
+  if (!is_running()) return not_running(call);
   *flag = pthread_equal(pthread_self(), process().main_thread) != 0;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Get_version)(int* version, int* subversion) {
-  if (const int code = check_given("MPI_Get_version", "version, subversion", version, subversion))
-    return code;
+int get_version(const char*, int* version, int* subversion) {
   *version = MPI_VERSION;
   *subversion = MPI_SUBVERSION;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Get_library_version)(char* version, int* resultlen) {
-  if (const int code =
-          check_given("MPI_Get_library_version", "version, resultlen", version, resultlen))
-    return code;
+int get_library_version(const char*, char* version, int* resultlen) {
   static_assert(sizeof library_version <= MPI_MAX_LIBRARY_VERSION_STRING);
   memcpy(version, library_version, sizeof library_version);
   *resultlen = int(sizeof library_version - 1);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Abi_get_version)(int* abi_major, int* abi_minor) {
-  if (const int code =
-          check_given("MPI_Abi_get_version", "abi_major, abi_minor", abi_major, abi_minor))
-    return code;
+int abi_get_version(const char*, int* abi_major, int* abi_minor) {
   *abi_major = MPI_ABI_VERSION;
   *abi_minor = MPI_ABI_SUBVERSION;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Get_processor_name)(char* name, int* resultlen) {
-  if (const int code = check_given("MPI_Get_processor_name", "name, resultlen", name, resultlen))
-    return code;
+int get_processor_name(const char*, char* name, int* resultlen) {
   if (gethostname(name, MPI_MAX_PROCESSOR_NAME - 1) != 0) strcpy(name, "unknown");
   name[MPI_MAX_PROCESSOR_NAME - 1] = '\0';
   *resultlen = int(strlen(name));
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY_R(double, MPI_Wtime)() { return double(base::now_ns()) * 1e-9; }
+double wtime(const char*) { return double(base::now_ns()) * 1e-9; }
 
-HEADWAY_ENTRY_R(double, MPI_Wtick)() { return 1e-9; }
+double wtick(const char*) { return 1e-9; }
 
-// A hook for profilers, which replace it.
-HEADWAY_ENTRY(MPI_Pcontrol)(const int, ...) {
-  return MPI_SUCCESS;
-}
-
-HEADWAY_ENTRY(MPI_Abi_get_info)(MPI_Info* info) {
-  const Story story{.call = "MPI_Abi_get_info"};
-  if (const int code = check_given(story, "info", info)) return code;
+int abi_get_info(const char* call, MPI_Info* info) {
+  const Story story{.call = call};
   objects::Info* made = objects::Info::make();
   if (!made) return raise(story, Outcome::no_memory);
   static_assert(sizeof(MPI_Aint) == 8 && sizeof(MPI_Count) == 8 && sizeof(MPI_Offset) == 8);
@@ -168,9 +145,8 @@ HEADWAY_ENTRY(MPI_Abi_get_info)(MPI_Info* info) {
 }
 
 // Keys are domains of hardware; "true": this process cannot leave its own one.
-HEADWAY_ENTRY(MPI_Get_hw_resource_info)(MPI_Info* hw_info) {
-  const Story story{.call = "MPI_Get_hw_resource_info"};
-  if (const int code = check_given(story, "hw_info", hw_info)) return code;
+int get_hw_resource_info(const char* call, MPI_Info* hw_info) {
+  const Story story{.call = call};
   objects::Info* made = objects::Info::make();
   if (!made) return raise(story, Outcome::no_memory);
   if (!made->set(shared_memory_domain, "true")) {
@@ -180,8 +156,8 @@ HEADWAY_ENTRY(MPI_Get_hw_resource_info)(MPI_Info* hw_info) {
   return hand_out_info(story, made, hw_info);
 }
 
-HEADWAY_ENTRY(MPI_Abi_set_fortran_info)(MPI_Info info) {
-  const Story story{.call = "MPI_Abi_set_fortran_info"};
+int abi_set_fortran_info(const char* call, MPI_Info info) {
+  const Story story{.call = call};
   objects::Info* found;
   if (const int code = take_info(story, info, found)) return code;
   objects::Info* copy = found->duplicate();
@@ -195,22 +171,18 @@ HEADWAY_ENTRY(MPI_Abi_set_fortran_info)(MPI_Info info) {
   return raise(story, MPI_ERR_OTHER, "the Fortran information was set before", "set it once");
 }
 
-HEADWAY_ENTRY(MPI_Abi_get_fortran_info)(MPI_Info* info) {
-  if (const int code = check_given("MPI_Abi_get_fortran_info", "info", info)) return code;
+int abi_get_fortran_info(const char* call, MPI_Info* info) {
   *info = MPI_INFO_NULL;
   fortran.lock.lock();
   const objects::Info* told = fortran.info;  // once set it stays
   fortran.lock.unlock();
   if (!told) return MPI_SUCCESS;
-  return hand_out_info({.call = "MPI_Abi_get_fortran_info"}, told->duplicate(), info);
+  return hand_out_info({.call = call}, told->duplicate(), info);
 }
 
-HEADWAY_ENTRY(MPI_Abi_set_fortran_booleans)(int logical_size, void* logical_true, void* logical_false) {
-  const Story story{.call = "MPI_Abi_set_fortran_booleans"};
-  if (const int code =
-          check_given(story, "logical_true, logical_false", logical_true, logical_false)) {
-    return code;
-  }
+int abi_set_fortran_booleans(const char* call, int logical_size, void* logical_true,
+                             void* logical_false) {
+  const Story story{.call = call};
   if (!is_logical_size(logical_size)) {
     return raise(story, MPI_ERR_ARG, "the size is not that of a Fortran logical",
                  "logicals have 1, 2, 4, 8 or 16 bytes");
@@ -227,16 +199,10 @@ HEADWAY_ENTRY(MPI_Abi_set_fortran_booleans)(int logical_size, void* logical_true
   return raise(story, MPI_ERR_OTHER, "the Fortran logicals were set before", "set them once");
 }
 
-HEADWAY_ENTRY(MPI_Abi_get_fortran_booleans)(int logical_size, void* logical_true, void* logical_false,
-                                int* is_set) {
-  if (const int code =
-          check_given("MPI_Abi_get_fortran_booleans", "logical_true, logical_false, is_set",
-                      logical_true, logical_false, is_set)) {
-    return code;
-  }
+int abi_get_fortran_booleans(const char* call, int logical_size, void* logical_true,
+                             void* logical_false, int* is_set) {
   if (!is_logical_size(logical_size)) {
-    return raise({.call = "MPI_Abi_get_fortran_booleans"}, MPI_ERR_ARG,
-                 "the size is not that of a Fortran logical",
+    return raise({.call = call}, MPI_ERR_ARG, "the size is not that of a Fortran logical",
                  "logicals have 1, 2, 4, 8 or 16 bytes");
   }
   fortran.lock.lock();
@@ -246,6 +212,13 @@ HEADWAY_ENTRY(MPI_Abi_get_fortran_booleans)(int logical_size, void* logical_true
     memcpy(logical_false, fortran.logical_false, size_t(logical_size));
   }
   fortran.lock.unlock();
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+// A hook for profilers, which replace it.
+HEADWAY_ENTRY(MPI_Pcontrol)(const int, ...) {
   return MPI_SUCCESS;
 }
 

@@ -10,18 +10,17 @@ using namespace headway::api;
 
 namespace {
 
-// `names`: how the standard calls the function and the place.
-int create(const char* call, const char* names, void* function, objects::ErrhandlerTarget target,
+template <class Function>
+int create(const char* call, Function* function, objects::ErrhandlerTarget target,
            MPI_Errhandler* handle) {
   Story story{.call = call};
   registry().prepare();
-  if (const int code = check_given(story, names, function, handle)) return code;
   void* memory = base::heap_allocate(sizeof(objects::Errhandler));
   if (!memory) return raise(story, Outcome::no_memory);
   auto* made = new (memory) objects::Errhandler{};
   made->kind = objects::ErrhandlerKind::user;
   made->target = target;
-  made->function = function;
+  made->function = reinterpret_cast<void*>(function);
   made->handles_given.store(1, std::memory_order_relaxed);
   made->handle = registry().errhandlers.add(made);
   if (!made->handle) {
@@ -64,8 +63,10 @@ void replace_errhandler(objects::Errhandler*& held, objects::Errhandler* handler
 
 }  // namespace headway::api
 
-HEADWAY_ENTRY(MPI_Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler errhandler) {
-  Story story{.call = "MPI_Comm_set_errhandler"};
+namespace {
+
+int comm_set_errhandler(const char* call, MPI_Comm comm, MPI_Errhandler errhandler) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   objects::Errhandler* handler;
   if (const int code =
@@ -77,24 +78,22 @@ HEADWAY_ENTRY(MPI_Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler errhandler)
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Comm_get_errhandler)(MPI_Comm comm, MPI_Errhandler* errhandler) {
-  Story story{.call = "MPI_Comm_get_errhandler"};
+int comm_get_errhandler(const char* call, MPI_Comm comm, MPI_Errhandler* errhandler) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "errhandler", errhandler)) return code;
   *errhandler = give_errhandler(story.comm->errhandler);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Comm_call_errhandler)(MPI_Comm comm, int errorcode) {
-  Story story{.call = "MPI_Comm_call_errhandler"};
+int comm_call_errhandler(const char* call, MPI_Comm comm, int errorcode) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   raise(story, errorcode, "the program called the error handler itself");
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Errhandler_free)(MPI_Errhandler* errhandler) {
-  const Story story{.call = "MPI_Errhandler_free"};
-  if (const int code = check_given(story, "errhandler", errhandler)) return code;
+int errhandler_free(const char* call, MPI_Errhandler* errhandler) {
+  const Story story{.call = call};
   objects::Errhandler* handler = registry().find_errhandler(value_of(*errhandler));
   if (!handler) {
     return raise(story, MPI_ERR_ERRHANDLER, "the error handler is not valid: freed, or never made");
@@ -110,5 +109,7 @@ HEADWAY_ENTRY(MPI_Errhandler_free)(MPI_Errhandler* errhandler) {
   objects::release(handler);
   return MPI_SUCCESS;
 }
+
+}  // namespace
 
 #include "api/entries/errhandlers.inl"

@@ -197,45 +197,39 @@ int last_used_code() { return last_used.load(std::memory_order_relaxed); }
 
 using namespace headway::api;
 
-HEADWAY_ENTRY(MPI_Error_class)(int errorcode, int* errorclass) {
-  if (const int code = check_given("MPI_Error_class", "errorclass", errorclass)) return code;
+namespace {
+
+int tell_error_class(const char*, int errorcode, int* errorclass) {
   *errorclass = error_class(errorcode);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Error_string)(int errorcode, char* string, int* resultlen) {
-  if (const int code = check_given("MPI_Error_string", "string, resultlen", string, resultlen))
-    return code;
+int error_string(const char* call, int errorcode, char* string, int* resultlen) {
   headway::base::Text<MPI_MAX_ERROR_STRING> line;
   if (const Text* text = find_text(errorcode)) {
     line << text->name << ": " << text->meaning;
   } else if (const UserCode* user = find_user(errorcode)) {
     line << (user->text ? user->text : "");
   } else {
-    return raise({.call = "MPI_Error_string"}, MPI_ERR_ARG, "there is no such error code");
+    return raise({.call = call}, MPI_ERR_ARG, "there is no such error code");
   }
   memcpy(string, line.c_str(), line.size() + 1);
   *resultlen = int(line.size());
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Add_error_class)(int* errorclass) {
-  if (const int code = check_given("MPI_Add_error_class", "errorclass", errorclass)) return code;
-  return report("MPI_Add_error_class", add(true, 0, errorclass),
-                "no more error classes can be made");
+int add_error_class(const char* call, int* errorclass) {
+  return report(call, add(true, 0, errorclass), "no more error classes can be made");
 }
 
-HEADWAY_ENTRY(MPI_Add_error_code)(int errorclass, int* errorcode) {
-  if (const int code = check_given("MPI_Add_error_code", "errorcode", errorcode)) return code;
+int add_error_code(const char* call, int errorclass, int* errorcode) {
   if (!is_class(errorclass)) {
-    return raise({.call = "MPI_Add_error_code"}, MPI_ERR_ARG, "there is no such error class");
+    return raise({.call = call}, MPI_ERR_ARG, "there is no such error class");
   }
-  return report("MPI_Add_error_code", add(false, errorclass, errorcode),
-                "no more error codes can be made");
+  return report(call, add(false, errorclass, errorcode), "no more error codes can be made");
 }
 
-HEADWAY_ENTRY(MPI_Add_error_string)(int errorcode, const char* string) {
-  if (const int bad = check_given("MPI_Add_error_string", "string", string)) return bad;
+int add_error_string(const char* call, int errorcode, const char* string) {
   int code = MPI_SUCCESS;
   {
     headway::base::SpinGuard guard(lock);
@@ -249,11 +243,10 @@ HEADWAY_ENTRY(MPI_Add_error_string)(int errorcode, const char* string) {
       strcpy(user->text, string);
     }
   }
-  return report("MPI_Add_error_string", code,
-                "the code is not one of the program's own, or the string is too long");
+  return report(call, code, "the code is not one of the program's own, or the string is too long");
 }
 
-HEADWAY_ENTRY(MPI_Remove_error_string)(int errorcode) {
+int remove_error_string(const char* call, int errorcode) {
   int code = MPI_SUCCESS;
   {
     headway::base::SpinGuard guard(lock);
@@ -265,7 +258,9 @@ HEADWAY_ENTRY(MPI_Remove_error_string)(int errorcode) {
       user->text = nullptr;
     }
   }
-  return report("MPI_Remove_error_string", code, "this code has no string of the program");
+  return report(call, code, "this code has no string of the program");
 }
+
+}  // namespace
 
 #include "api/entries/error_codes.inl"

@@ -8,6 +8,7 @@
 #include "api/detail/errors.h"
 #include "api/detail/message.h"
 #include "api/detail/results.h"
+#include "api/detail/sessions.h"
 
 namespace headway::api {
 namespace {
@@ -222,7 +223,7 @@ bool is_predefined(MPI_Comm handle) { return handle == MPI_COMM_WORLD || handle 
 
 }  // namespace
 int raise_null(const Story& story, const char* names, const void* const* arguments) {
-  for (; *arguments; ++arguments) names = strchr(names, ',') + 2;
+  for (; arguments && *arguments; ++arguments) names = strchr(names, ',') + 2;
   base::Text<100> why;
   why << "the argument ";
   why.append(names, strcspn(names, ","));
@@ -234,6 +235,23 @@ int raise_null(const Story& story, const char* names, const void* const* argumen
 
 int raise_null(const char* call, const char* names, const void* const* arguments) {
   return raise_null(Story{.call = call}, names, arguments);
+}
+
+int raise_missing(const Missing& what) {
+  Story story = what.story;
+  if (!what.any_time && !is_running()) return not_running(story.call);
+  if (what.comm) {
+    if (const int code = take_comm(story, what.comm)) return code;
+  }
+  if (what.session) {
+    if (const int code = take_session(story, what.session)) return code;
+  }
+  if (what.errhandler) {
+    registry().prepare();
+    story.handler = registry().find_errhandler(value_of(what.errhandler));
+  }
+  if (what.datatype) story.type = registry().find_type(value_of(what.datatype));
+  return raise_null(story, what.argument, nullptr);
 }
 
 int raise_too_much(const Story& story) {

@@ -142,7 +142,6 @@ int isendrecv(const char* call, const Half& send, const Half& receive, MPI_Comm 
               MPI_Request* request) {
   Story out{.call = call}, in{.call = call};
   if (const int code = check(out, in, send, receive, comm)) return code;
-  if (const int code = check_given(in, "request", request)) return code;
   const protocols::UserMemory outgoing = memory_of(out, send.buffer);
   if (is_shared(out, send, in, receive)) [[unlikely]] {
     warn_of_shared(out);
@@ -155,14 +154,11 @@ int isendrecv(const char* call, const Half& send, const Half& receive, MPI_Comm 
 
 int replace(const char* call, void* buf, int64_t count, MPI_Datatype datatype, int dest,
             int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
-            MPI_Request* request, bool waits) {
+            MPI_Request* request) {
   Story out{.call = call}, in{.call = call};
   const Half send{buf, count, datatype, dest, sendtag},
       receive{buf, count, datatype, source, recvtag};
   if (const int code = check(out, in, send, receive, comm)) return code;
-  if (!waits) {
-    if (const int code = check_given(in, "request", request)) return code;
-  }
   return exchange_copied(out, in, memory_of(out, buf), buf, status, request);
 }
 

@@ -27,12 +27,13 @@ int free_generalized(Generalized* generalized) {
 using namespace headway;
 using namespace headway::api;
 
-HEADWAY_ENTRY(MPI_Grequest_start)(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_function* free_fn,
-                      MPI_Grequest_cancel_function* cancel_fn, void* extra_state,
-                      MPI_Request* request) {
-  const Story story{.call = "MPI_Grequest_start"};
+namespace {
+
+int grequest_start(const char* call, MPI_Grequest_query_function* query_fn,
+                   MPI_Grequest_free_function* free_fn, MPI_Grequest_cancel_function* cancel_fn,
+                   void* extra_state, MPI_Request* request) {
+  const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_given(story, "request", request)) return code;
   auto* generalized = static_cast<Generalized*>(base::heap_allocate(sizeof(Generalized)));
   if (!generalized) return raise(story, Outcome::no_memory);
   *generalized = {query_fn, free_fn, cancel_fn, extra_state};
@@ -49,8 +50,8 @@ HEADWAY_ENTRY(MPI_Grequest_start)(MPI_Grequest_query_function* query_fn, MPI_Gre
   return hand_out(story, made, request);
 }
 
-HEADWAY_ENTRY(MPI_Grequest_complete)(MPI_Request handle) {
-  const Story story{.call = "MPI_Grequest_complete"};
+int grequest_complete(const char* call, MPI_Request handle) {
+  const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
   const uintptr_t value = value_of(handle);
   protocols::Engine& engine = process().engine();
@@ -73,3 +74,7 @@ HEADWAY_ENTRY(MPI_Grequest_complete)(MPI_Request handle) {
   }
   return freed ? free_generalized(freed) : MPI_SUCCESS;
 }
+
+}  // namespace
+
+#include "api/entries/grequests.inl"

@@ -50,7 +50,6 @@ int take_two(const Story& story, MPI_Group handle1, MPI_Group handle2, Group*& f
 // A group of those processes, from the session that `parent` comes from.
 int make_group(const Story& story, const base::Vec<uint32_t>& members, const Group& parent,
                MPI_Group* handle) {
-  if (const int code = check_given(story, "newgroup", handle)) return code;
   if (members.empty()) {
     *handle = MPI_GROUP_EMPTY;
     return MPI_SUCCESS;
@@ -118,9 +117,6 @@ int from_list(const char* call, MPI_Group handle, int n, const int* ranks, bool 
   Group* group = nullptr;
   if (const int code = take_group(story, handle, group)) return code;
   if (n < 0) return raise(story, MPI_ERR_ARG, "the number of ranks is negative");
-  if (n > 0) {
-    if (const int code = check_given(story, "ranks", ranks)) return code;
-  }
   Listed listed(story, *group);
   if (const int code = listed.prepare()) return code;
   for (int i = 0; i < n; ++i) {
@@ -135,9 +131,6 @@ int from_ranges(const char* call, MPI_Group handle, int n, int (*ranges)[3], boo
   Group* group = nullptr;
   if (const int code = take_group(story, handle, group)) return code;
   if (n < 0) return raise(story, MPI_ERR_ARG, "the number of ranges is negative");
-  if (n > 0) {
-    if (const int code = check_given(story, "ranges", ranges)) return code;
-  }
   Listed listed(story, *group);
   if (const int code = listed.prepare()) return code;
   for (int i = 0; i < n; ++i) {
@@ -183,19 +176,15 @@ bool is_rank(const Group& group, int rank) {
   return rank == MPI_PROC_NULL || (rank >= 0 && rank < group.size);
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_Comm_group)(MPI_Comm comm, MPI_Group* group) {
-  Story story{.call = "MPI_Comm_group"};
+int comm_group(const char* call, MPI_Comm comm, MPI_Group* group) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "group", group)) return code;
   story.comm->group->retain();
   return hand_out_group(story, story.comm->group, group);
 }
 
-HEADWAY_ENTRY(MPI_Group_free)(MPI_Group* group) {
-  const Story story{.call = "MPI_Group_free"};
-  if (const int code = check_given(story, "group", group)) return code;
+int group_free(const char* call, MPI_Group* group) {
+  const Story story{.call = call};
   Group* found = nullptr;
   if (const int code = take_group(story, *group, found)) return code;
   // Calls give MPI_GROUP_EMPTY as a result, so freeing it must be harmless.
@@ -207,34 +196,29 @@ HEADWAY_ENTRY(MPI_Group_free)(MPI_Group* group) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Group_size)(MPI_Group group, int* size) {
-  const Story story{.call = "MPI_Group_size"};
+int group_size(const char* call, MPI_Group group, int* size) {
+  const Story story{.call = call};
   Group* found = nullptr;
   if (const int code = take_group(story, group, found)) return code;
-  if (const int code = check_given(story, "size", size)) return code;
   *size = found->size;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Group_rank)(MPI_Group group, int* rank) {
-  const Story story{.call = "MPI_Group_rank"};
+int group_rank(const char* call, MPI_Group group, int* rank) {
+  const Story story{.call = call};
   Group* found = nullptr;
   if (const int code = take_group(story, group, found)) return code;
-  if (const int code = check_given(story, "rank", rank)) return code;
   *rank = found->self;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Group_translate_ranks)(MPI_Group group1, int n, const int ranks1[], MPI_Group group2,
-                             int ranks2[]) {
-  const Story story{.call = "MPI_Group_translate_ranks"};
+int group_translate_ranks(const char* call, MPI_Group group1, int n, const int ranks1[],
+                          MPI_Group group2, int ranks2[]) {
+  const Story story{.call = call};
   Group* from = nullptr;
   Group* to = nullptr;
   if (const int code = take_two(story, group1, group2, from, to)) return code;
   if (n < 0) return raise(story, MPI_ERR_ARG, "the number of ranks is negative");
-  if (n > 0) {
-    if (const int code = check_given(story, "ranks1, ranks2", ranks1, ranks2)) return code;
-  }
   for (int i = 0; i < n; ++i) {
     if (is_rank(*from, ranks1[i])) continue;
     base::Text<120> why;
@@ -258,12 +242,11 @@ HEADWAY_ENTRY(MPI_Group_translate_ranks)(MPI_Group group1, int n, const int rank
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Group_compare)(MPI_Group group1, MPI_Group group2, int* result) {
-  const Story story{.call = "MPI_Group_compare"};
+int group_compare(const char* call, MPI_Group group1, MPI_Group group2, int* result) {
+  const Story story{.call = call};
   Group* first = nullptr;
   Group* second = nullptr;
   if (const int code = take_two(story, group1, group2, first, second)) return code;
-  if (const int code = check_given(story, "result", result)) return code;
   Likeness likeness;
   if (const Outcome compared = objects::compare(*first, *second, likeness);
       compared != Outcome::ok) {
@@ -274,5 +257,7 @@ HEADWAY_ENTRY(MPI_Group_compare)(MPI_Group group1, MPI_Group group2, int* result
                                             : MPI_UNEQUAL;
   return MPI_SUCCESS;
 }
+
+}  // namespace
 
 #include "api/entries/groups.inl"

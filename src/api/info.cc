@@ -156,15 +156,15 @@ using namespace headway;
 using namespace headway::api;
 using objects::Info;
 
-HEADWAY_ENTRY(MPI_Info_create)(MPI_Info* info) {
-  const Story story{.call = "MPI_Info_create"};
-  if (const int code = check_given(story, "info", info)) return code;
+namespace {
+
+int info_create(const char* call, MPI_Info* info) {
+  const Story story{.call = call};
   return hand_out_info(story, Info::make(), info);
 }
 
-HEADWAY_ENTRY(MPI_Info_create_env)(int argc, char* argv[], MPI_Info* info) {
-  const Story story{.call = "MPI_Info_create_env"};
-  if (const int code = check_given(story, "info", info)) return code;
+int info_create_env(const char* call, int argc, char* argv[], MPI_Info* info) {
+  const Story story{.call = call};
   Info* made = Info::make();
   if (!made) return raise(story, Outcome::no_memory);
   bool complete = describe_place(*made);
@@ -183,17 +183,15 @@ HEADWAY_ENTRY(MPI_Info_create_env)(int argc, char* argv[], MPI_Info* info) {
   return hand_out_info(story, made, info);
 }
 
-HEADWAY_ENTRY(MPI_Info_dup)(MPI_Info info, MPI_Info* newinfo) {
-  const Story story{.call = "MPI_Info_dup"};
+int info_dup(const char* call, MPI_Info info, MPI_Info* newinfo) {
+  const Story story{.call = call};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
-  if (const int code = check_given(story, "newinfo", newinfo)) return code;
   return hand_out_info(story, found->duplicate(), newinfo);
 }
 
-HEADWAY_ENTRY(MPI_Info_free)(MPI_Info* info) {
-  const Story story{.call = "MPI_Info_free"};
-  if (const int code = check_given(story, "info", info)) return code;
+int info_free(const char* call, MPI_Info* info) {
+  const Story story{.call = call};
   Info* found = nullptr;
   if (const int code = take_info(story, *info, found)) return code;
   if (*info == MPI_INFO_ENV) return raise(story, MPI_ERR_INFO, "MPI_INFO_ENV cannot be freed");
@@ -203,8 +201,8 @@ HEADWAY_ENTRY(MPI_Info_free)(MPI_Info* info) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Info_set)(MPI_Info info, const char* key, const char* value) {
-  const Story story{.call = "MPI_Info_set"};
+int info_set(const char* call, MPI_Info info, const char* key, const char* value) {
+  const Story story{.call = call};
   Info* found = nullptr;
   if (const int code = take_to_change(story, info, key, found)) return code;
   if (!value) return raise(story, MPI_ERR_INFO_VALUE, "the value is a null pointer");
@@ -215,8 +213,8 @@ HEADWAY_ENTRY(MPI_Info_set)(MPI_Info info, const char* key, const char* value) {
   return found->set(key, value) ? MPI_SUCCESS : raise(story, Outcome::no_memory);
 }
 
-HEADWAY_ENTRY(MPI_Info_delete)(MPI_Info info, const char* key) {
-  const Story story{.call = "MPI_Info_delete"};
+int info_delete(const char* call, MPI_Info info, const char* key) {
+  const Story story{.call = call};
   Info* found = nullptr;
   if (const int code = take_to_change(story, info, key, found)) return code;
   if (found->remove(key)) return MPI_SUCCESS;
@@ -225,16 +223,13 @@ HEADWAY_ENTRY(MPI_Info_delete)(MPI_Info info, const char* key) {
   return raise(story, MPI_ERR_INFO_NOKEY, why.c_str());
 }
 
-HEADWAY_ENTRY(MPI_Info_get_string)(MPI_Info info, const char* key, int* buflen, char* value, int* flag) {
-  const Story story{.call = "MPI_Info_get_string"};
+int info_get_string(const char* call, MPI_Info info, const char* key, int* buflen, char* value,
+                    int* flag) {
+  const Story story{.call = call};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
   if (const int code = check_key(story, key)) return code;
-  if (const int code = check_given(story, "buflen, flag", buflen, flag)) return code;
   if (*buflen < 0) return raise(story, MPI_ERR_ARG, "the buffer's length is negative");
-  if (*buflen > 0) {
-    if (const int code = check_given(story, "value", value)) return code;
-  }
   const char* text = found->find(key);
   *flag = text != nullptr;
   if (!text) return MPI_SUCCESS;
@@ -249,12 +244,12 @@ HEADWAY_ENTRY(MPI_Info_get_string)(MPI_Info info, const char* key, int* buflen, 
 }
 
 // Deprecated; `valuelen` does not count the NUL.
-HEADWAY_ENTRY(MPI_Info_get)(MPI_Info info, const char* key, int valuelen, char* value, int* flag) {
-  const Story story{.call = "MPI_Info_get"};
+int info_get(const char* call, MPI_Info info, const char* key, int valuelen, char* value,
+             int* flag) {
+  const Story story{.call = call};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
   if (const int code = check_key(story, key)) return code;
-  if (const int code = check_given(story, "value, flag", value, flag)) return code;
   if (valuelen < 0) return raise(story, MPI_ERR_ARG, "the value's length is negative");
   const char* text = found->find(key);
   *flag = text != nullptr;
@@ -265,32 +260,29 @@ HEADWAY_ENTRY(MPI_Info_get)(MPI_Info info, const char* key, int valuelen, char* 
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Info_get_valuelen)(MPI_Info info, const char* key, int* valuelen, int* flag) {
-  const Story story{.call = "MPI_Info_get_valuelen"};
+int info_get_valuelen(const char* call, MPI_Info info, const char* key, int* valuelen, int* flag) {
+  const Story story{.call = call};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
   if (const int code = check_key(story, key)) return code;
-  if (const int code = check_given(story, "valuelen, flag", valuelen, flag)) return code;
   const char* text = found->find(key);
   *flag = text != nullptr;
   if (text) *valuelen = int(strlen(text));
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Info_get_nkeys)(MPI_Info info, int* nkeys) {
-  const Story story{.call = "MPI_Info_get_nkeys"};
+int info_get_nkeys(const char* call, MPI_Info info, int* nkeys) {
+  const Story story{.call = call};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
-  if (const int code = check_given(story, "nkeys", nkeys)) return code;
   *nkeys = found->count;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Info_get_nthkey)(MPI_Info info, int n, char* key) {
-  const Story story{.call = "MPI_Info_get_nthkey"};
+int info_get_nthkey(const char* call, MPI_Info info, int n, char* key) {
+  const Story story{.call = call};
   Info* found = nullptr;
   if (const int code = take_info(story, info, found)) return code;
-  if (const int code = check_given(story, "key", key)) return code;
   if (n < 0 || n >= found->count) {
     base::Text<100> why;
     why << "there is no key number " << n << ": the info object has " << found->count;
@@ -299,3 +291,7 @@ HEADWAY_ENTRY(MPI_Info_get_nthkey)(MPI_Info info, int n, char* key) {
   strcpy(key, found->at(n)->key);
   return MPI_SUCCESS;
 }
+
+}  // namespace
+
+#include "api/entries/info.inl"

@@ -33,13 +33,10 @@ uint64_t wanted_alignment(const objects::Info& info) {
   return wanted > least_alignment ? wanted : least_alignment;
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_Alloc_mem)(MPI_Aint size, MPI_Info info, void* baseptr) {
-  const Story story{.call = "MPI_Alloc_mem"};
+int alloc_mem(const char* call, MPI_Aint size, MPI_Info info, void* baseptr) {
+  const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
   if (size < 0) return raise(story, MPI_ERR_ARG, "the size is negative");
-  if (const int code = check_given(story, "baseptr", baseptr)) return code;
   uint64_t alignment = least_alignment;
   if (info != MPI_INFO_NULL) {
     objects::Info* wishes;
@@ -64,8 +61,8 @@ HEADWAY_ENTRY(MPI_Alloc_mem)(MPI_Aint size, MPI_Info info, void* baseptr) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Free_mem)(void* base) {
-  const Story story{.call = "MPI_Free_mem"};
+int free_mem(const char* call, void* base) {
+  const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
   if (!base) return MPI_SUCCESS;
   auto* header = static_cast<Header*>(base) - 1;
@@ -77,16 +74,19 @@ HEADWAY_ENTRY(MPI_Free_mem)(void* base) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Get_address)(const void* location, MPI_Aint* address) {
-  if (const int code = check_given("MPI_Get_address", "address", address)) return code;
+int get_address(const char*, const void* location, MPI_Aint* address) {
   *address = reinterpret_cast<MPI_Aint>(location);
   return MPI_SUCCESS;
 }
 
 // As addresses, so that nothing overflows.
-HEADWAY_ENTRY_R(MPI_Aint, MPI_Aint_add)(MPI_Aint base, MPI_Aint disp) {
+MPI_Aint aint_add(const char*, MPI_Aint base, MPI_Aint disp) {
   return MPI_Aint(uintptr_t(base) + uintptr_t(disp));
 }
-HEADWAY_ENTRY_R(MPI_Aint, MPI_Aint_diff)(MPI_Aint addr1, MPI_Aint addr2) {
+MPI_Aint aint_diff(const char*, MPI_Aint addr1, MPI_Aint addr2) {
   return MPI_Aint(uintptr_t(addr1) - uintptr_t(addr2));
 }
+
+}  // namespace
+
+#include "api/entries/memory.inl"

@@ -15,8 +15,6 @@ template <class Function>
 int create_op(const char* call, Function* function, int commute, MPI_Op* op) {
   const Story story{.call = call};
   if (!is_running()) return not_running(call);
-  if (const int code = check_given(story, "user_fn, op", reinterpret_cast<void*>(function), op))
-    return code;
   *op = MPI_OP_NULL;
   void* memory = base::heap_allocate(sizeof(objects::Op));
   if (!memory) return raise(story, Outcome::no_memory);
@@ -53,12 +51,9 @@ int reduce_local(const char* call, const void* inbuf, void* inoutbuf, int64_t co
   return MPI_SUCCESS;
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_Op_free)(MPI_Op* op) {
-  const Story story{.call = "MPI_Op_free"};
+int op_free(const char* call, MPI_Op* op) {
+  const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_given(story, "op", op)) return code;
   objects::Op* found = registry().find_op(value_of(*op));
   if (!found) return invalid_op(story);
   if (found->builtin != datatypes::ReduceOp::none) {
@@ -70,16 +65,17 @@ HEADWAY_ENTRY(MPI_Op_free)(MPI_Op* op) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Op_commutative)(MPI_Op op, int* commute) {
-  const Story story{.call = "MPI_Op_commutative"};
+int op_commutative(const char* call, MPI_Op op, int* commute) {
+  const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
   const objects::Op* found = registry().find_op(value_of(op));
   if (!found) return invalid_op(story);
-  if (const int code = check_given(story, "commute", commute)) return code;
   // MPI_REPLACE is the one predefined operation whose order matters, with MPI_NO_OP its mirror.
   *commute = found->commutative && found->builtin != datatypes::ReduceOp::replace &&
              found->builtin != datatypes::ReduceOp::no_op;
   return MPI_SUCCESS;
 }
+
+}  // namespace
 
 #include "api/entries/ops.inl"

@@ -35,7 +35,6 @@ int pack(const char* call, const void* inbuf, Count incount, MPI_Datatype dataty
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = take_data(story, inbuf, incount, datatype)) return code;
-  if (const int code = check_given(story, "position", position)) return code;
   const uint64_t bytes = uint64_t(incount) * story.type->size();
   if (!is_room(outsize, *position, bytes)) {
     return no_room_to_pack(story, "MPI_Pack_size tells how much room is needed");
@@ -55,7 +54,6 @@ int unpack(const char* call, const void* inbuf, Count insize, Count* position, v
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = take_data(story, outbuf, outcount, datatype)) return code;
-  if (const int code = check_given(story, "position", position)) return code;
   const uint64_t bytes = uint64_t(outcount) * story.type->size();
   if (!is_room(insize, *position, bytes)) return nothing_to_unpack(story);
   if (bytes > 0) {
@@ -76,7 +74,6 @@ int pack_size(const char* call, Count incount, MPI_Datatype datatype, MPI_Comm c
   datatypes::Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
   story.type = type;
-  if (const int code = check_given(story, "size", size)) return code;
   const uint64_t bytes = datatypes::packed_size(*type, uint64_t(incount));
   if (bytes > uint64_t(sizeof(Count) == 4 ? INT32_MAX : INT64_MAX)) {
     return raise(story, MPI_ERR_VALUE_TOO_LARGE, "the size does not fit the result",
@@ -88,7 +85,6 @@ int pack_size(const char* call, Count incount, MPI_Datatype datatype, MPI_Comm c
 
 int check_representation(const Story& story, const char* name) {
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_given(story, "datarep", name)) return code;
   if (strcmp(name, "external32") == 0) return MPI_SUCCESS;
   return raise(story, MPI_ERR_ARG, "there is no such data representation",
                "\"external32\" is the one that packing knows");
@@ -107,7 +103,6 @@ int pack_external(const char* call, const char* name, const void* inbuf, int64_t
   Story story{.call = call};
   if (const int code = check_representation(story, name)) return code;
   if (const int code = take_data(story, inbuf, incount, datatype)) return code;
-  if (const int code = check_given(story, "position", position)) return code;
   uint64_t bytes;
   Outcome outcome = datatypes::external32_size(*story.type, uint64_t(incount), bytes);
   if (outcome != Outcome::ok) return raise_external(story, outcome);
@@ -130,7 +125,6 @@ int unpack_external(const char* call, const char* name, const void* inbuf, Place
   Story story{.call = call};
   if (const int code = check_representation(story, name)) return code;
   if (const int code = take_data(story, outbuf, outcount, datatype)) return code;
-  if (const int code = check_given(story, "position", position)) return code;
   uint64_t bytes;
   Outcome outcome = datatypes::external32_size(*story.type, uint64_t(outcount), bytes);
   if (outcome != Outcome::ok) return raise_external(story, outcome);
@@ -155,7 +149,6 @@ int pack_external_size(const char* call, const char* name, int64_t incount, MPI_
   datatypes::Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
   story.type = type;
-  if (const int code = check_given(story, "size", size)) return code;
   if (datatypes::packed_size(*type, uint64_t(incount)) > INT64_MAX) {
     return raise(story, MPI_ERR_VALUE_TOO_LARGE, "the size does not fit 63 bits");
   }

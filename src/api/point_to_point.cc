@@ -61,7 +61,6 @@ int isend(const char* call, const void* buf, int64_t count, MPI_Datatype datatyp
           int tag, MPI_Comm comm, MPI_Request* request) {
   Story story{.call = call};
   if (const int code = check_send(story, buf, count, datatype, dest, tag, comm)) return code;
-  if (const int code = check_given(story, "request", request)) return code;
   waiting::Waiter& waiter = process().waiter();
   if (dest == MPI_PROC_NULL) {
     return hand_out(story, p2p::make_complete(waiter, story.comm, dest, MPI_ANY_TAG), request);
@@ -89,7 +88,6 @@ int send_init(const char* call, const void* buf, int64_t count, MPI_Datatype dat
               int tag, MPI_Comm comm, MPI_Request* request) {
   Story story{.call = call};
   if (const int code = check_send(story, buf, count, datatype, dest, tag, comm)) return code;
-  if (const int code = check_given(story, "request", request)) return code;
   if (dest == MPI_PROC_NULL) return persistent_null(story, request);
   return hand_out(story,
                   p2p::make_persistent(process().waiter(), memory_of(story, buf),
@@ -119,7 +117,6 @@ int irecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, int
           MPI_Comm comm, MPI_Request* request) {
   Story story{.call = call};
   if (const int code = check_receive(story, buf, count, datatype, source, tag, comm)) return code;
-  if (const int code = check_given(story, "request", request)) return code;
   waiting::Waiter& waiter = process().waiter();
   if (source == MPI_PROC_NULL) {
     return hand_out(story, p2p::make_complete(waiter, story.comm, source, MPI_ANY_TAG), request);
@@ -132,7 +129,6 @@ int recv_init(const char* call, void* buf, int64_t count, MPI_Datatype datatype,
               int tag, MPI_Comm comm, MPI_Request* request) {
   Story story{.call = call};
   if (const int code = check_receive(story, buf, count, datatype, source, tag, comm)) return code;
-  if (const int code = check_given(story, "request", request)) return code;
   if (source == MPI_PROC_NULL) return persistent_null(story, request);
   return hand_out(story,
                   p2p::make_persistent(process().waiter(), memory_of(story, buf), source_of(story),

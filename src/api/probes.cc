@@ -31,9 +31,6 @@ int probe(const char* call, int source, int tag, MPI_Comm comm, bool wait, int* 
           MPI_Status* status) {
   Story story{.call = call};
   if (const int code = check(story, source, tag, comm)) return code;
-  if (!wait) {
-    if (const int code = check_given(story, "flag", flag)) return code;
-  }
   p2p::Status got{.source = MPI_PROC_NULL, .tag = MPI_ANY_TAG};
   bool found = true;
   if (source != MPI_PROC_NULL) {
@@ -51,10 +48,6 @@ int matched_probe(const char* call, int source, int tag, MPI_Comm comm, bool wai
                   MPI_Message* message, MPI_Status* status) {
   Story story{.call = call};
   if (const int code = check(story, source, tag, comm)) return code;
-  if (const int code = check_given(story, "message", message)) return code;
-  if (!wait) {
-    if (const int code = check_given(story, "flag", flag)) return code;
-  }
   if (flag) *flag = 1;
   if (source == MPI_PROC_NULL) {
     *message = MPI_MESSAGE_NO_PROC;
@@ -75,7 +68,6 @@ int matched_probe(const char* call, int source, int tag, MPI_Comm comm, bool wai
 int take_message(Story& story, MPI_Message* handle, const void* buf, int64_t count,
                  MPI_Datatype datatype, protocols::Arrived*& message) {
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_given(story, "message", handle)) return code;
   message = nullptr;
   if (value_of(*handle) != value_of(MPI_MESSAGE_NO_PROC)) {
     message = find_message(*handle);
@@ -116,7 +108,6 @@ int mrecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, MPI
 int imrecv(const char* call, void* buf, int64_t count, MPI_Datatype datatype, MPI_Message* handle,
            MPI_Request* request) {
   Story story{.call = call};
-  if (const int code = check_given(story, "request", request)) return code;
   protocols::Arrived* message;
   if (const int code = take_message(story, handle, buf, count, datatype, message)) return code;
   *handle = MPI_MESSAGE_NULL;

@@ -71,10 +71,8 @@ int refuse_ended(const Story& story, const objects::Group& group) {
                "make the group from a session that is open");
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
-  Story story{.call = "MPI_Session_init"};
+int session_init(const char* call, MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+  Story story{.call = call};
   registry().prepare();
   objects::Errhandler* handler;
   if (const int code =
@@ -82,7 +80,6 @@ HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Se
     return code;
   }
   story.handler = handler;
-  if (const int code = check_given(story, "session", session)) return code;
   *session = MPI_SESSION_NULL;
   // Without a wish of its own it gets what the program told MPI_Init_thread.
   const bool with_world =
@@ -123,9 +120,8 @@ HEADWAY_ENTRY(MPI_Session_init)(MPI_Info info, MPI_Errhandler errhandler, MPI_Se
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Session_finalize)(MPI_Session* session) {
-  Story story{.call = "MPI_Session_finalize"};
-  if (const int code = check_given(story, "session", session)) return code;
+int session_finalize(const char* call, MPI_Session* session) {
+  Story story{.call = call};
   if (const int code = take_session(story, *session)) return code;
   if (story.session->buffer) {
     // What the buffer holds leaves first.
@@ -144,10 +140,9 @@ HEADWAY_ENTRY(MPI_Session_finalize)(MPI_Session* session) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Session_get_info)(MPI_Session session, MPI_Info* info_used) {
-  Story story{.call = "MPI_Session_get_info"};
+int session_get_info(const char* call, MPI_Session session, MPI_Info* info_used) {
+  Story story{.call = call};
   if (const int code = take_session(story, session)) return code;
-  if (const int code = check_given(story, "info_used", info_used)) return code;
   objects::Info* made = objects::Info::make();
   if (!made) return raise(story, Outcome::no_memory);
   if (!made->set("thread_level", level_name(story.session->thread_level))) {
@@ -157,25 +152,23 @@ HEADWAY_ENTRY(MPI_Session_get_info)(MPI_Session session, MPI_Info* info_used) {
   return hand_out_info(story, made, info_used);
 }
 
-HEADWAY_ENTRY(MPI_Session_get_num_psets)(MPI_Session session, MPI_Info, int* npset_names) {
-  Story story{.call = "MPI_Session_get_num_psets"};
+int session_get_num_psets(const char* call, MPI_Session session, MPI_Info, int* npset_names) {
+  Story story{.call = call};
   if (const int code = take_session(story, session)) return code;
-  if (const int code = check_given(story, "npset_names", npset_names)) return code;
   *npset_names = int(sizeof sets / sizeof *sets);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Session_get_nth_pset)(MPI_Session session, MPI_Info, int n, int* pset_len, char* pset_name) {
-  Story story{.call = "MPI_Session_get_nth_pset"};
+int session_get_nth_pset(const char* call, MPI_Session session, MPI_Info, int n, int* pset_len,
+                         char* pset_name) {
+  Story story{.call = call};
   if (const int code = take_session(story, session)) return code;
-  if (const int code = check_given(story, "pset_len", pset_len)) return code;
   if (n < 0 || size_t(n) >= sizeof sets / sizeof *sets) {
     return raise(story, MPI_ERR_ARG, "there is no process set of that number",
                  "MPI_Session_get_num_psets tells how many there are; they count from 0");
   }
   const size_t length = strlen(sets[n]);
   if (*pset_len > 0) {
-    if (const int code = check_given(story, "pset_name", pset_name)) return code;
     const size_t fits = length < size_t(*pset_len) ? length : size_t(*pset_len) - 1;
     memcpy(pset_name, sets[n], fits);
     pset_name[fits] = '\0';
@@ -184,10 +177,10 @@ HEADWAY_ENTRY(MPI_Session_get_nth_pset)(MPI_Session session, MPI_Info, int n, in
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Session_get_pset_info)(MPI_Session session, const char* pset_name, MPI_Info* info) {
-  Story story{.call = "MPI_Session_get_pset_info"};
+int session_get_pset_info(const char* call, MPI_Session session, const char* pset_name,
+                          MPI_Info* info) {
+  Story story{.call = call};
   if (const int code = take_session(story, session)) return code;
-  if (const int code = check_given(story, "pset_name, info", pset_name, info)) return code;
   objects::Group* group = nullptr;
   if (const int code = take_set(story, pset_name, group)) return code;
   objects::Info* made = objects::Info::make();
@@ -201,8 +194,8 @@ HEADWAY_ENTRY(MPI_Session_get_pset_info)(MPI_Session session, const char* pset_n
   return hand_out_info(story, made, info);
 }
 
-HEADWAY_ENTRY(MPI_Session_set_errhandler)(MPI_Session session, MPI_Errhandler errhandler) {
-  Story story{.call = "MPI_Session_set_errhandler"};
+int session_set_errhandler(const char* call, MPI_Session session, MPI_Errhandler errhandler) {
+  Story story{.call = call};
   if (const int code = take_session(story, session)) return code;
   objects::Errhandler* handler;
   if (const int code =
@@ -213,25 +206,24 @@ HEADWAY_ENTRY(MPI_Session_set_errhandler)(MPI_Session session, MPI_Errhandler er
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Session_get_errhandler)(MPI_Session session, MPI_Errhandler* errhandler) {
-  Story story{.call = "MPI_Session_get_errhandler"};
+int session_get_errhandler(const char* call, MPI_Session session, MPI_Errhandler* errhandler) {
+  Story story{.call = call};
   if (const int code = take_session(story, session)) return code;
-  if (const int code = check_given(story, "errhandler", errhandler)) return code;
   *errhandler = give_errhandler(story.session->errhandler);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Session_call_errhandler)(MPI_Session session, int errorcode) {
-  Story story{.call = "MPI_Session_call_errhandler"};
+int session_call_errhandler(const char* call, MPI_Session session, int errorcode) {
+  Story story{.call = call};
   if (const int code = take_session(story, session)) return code;
   raise(story, errorcode, "the program called the error handler itself");
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Group_from_session_pset)(MPI_Session session, const char* pset_name, MPI_Group* newgroup) {
-  Story story{.call = "MPI_Group_from_session_pset"};
+int group_from_session_pset(const char* call, MPI_Session session, const char* pset_name,
+                            MPI_Group* newgroup) {
+  Story story{.call = call};
   if (const int code = take_session(story, session)) return code;
-  if (const int code = check_given(story, "pset_name, newgroup", pset_name, newgroup)) return code;
   *newgroup = MPI_GROUP_NULL;
   objects::Group* group = nullptr;
   if (const int code = take_set(story, pset_name, group)) return code;
@@ -243,15 +235,14 @@ HEADWAY_ENTRY(MPI_Group_from_session_pset)(MPI_Session session, const char* pset
   return hand_out_group(story, made, newgroup);
 }
 
-HEADWAY_ENTRY(MPI_Comm_create_from_group)(MPI_Group group, const char* stringtag, MPI_Info info,
-                              MPI_Errhandler errhandler, MPI_Comm* newcomm) {
-  Story story{.call = "MPI_Comm_create_from_group"};
+int comm_create_from_group(const char* call, MPI_Group group, const char* stringtag, MPI_Info info,
+                           MPI_Errhandler errhandler, MPI_Comm* newcomm) {
+  Story story{.call = call};
   if (!is_running()) return not_running(story.call);
   if (const int code =
           take_errhandler(story, errhandler, objects::ErrhandlerTarget::comm, story.handler)) {
     return code;
   }
-  if (const int code = check_given(story, "stringtag, newcomm", stringtag, newcomm)) return code;
   *newcomm = MPI_COMM_NULL;
   objects::Group* members;
   if (const int code = take_group(story, group, members)) return code;
@@ -280,3 +271,7 @@ HEADWAY_ENTRY(MPI_Comm_create_from_group)(MPI_Group group, const char* stringtag
   *newcomm = handle_of<MPI_Comm>(made->handle);
   return MPI_SUCCESS;
 }
+
+}  // namespace
+
+#include "api/entries/sessions.inl"

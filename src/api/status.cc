@@ -11,10 +11,9 @@ namespace {
 
 // `elements`: basic elements rather than whole ones of the type.
 int count_of(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
-             const void* place, MPI_Count& count) {
+             MPI_Count& count) {
   Story story{.call = call};
   if (!is_running()) return not_running(call);
-  if (const int code = check_given(story, "status, count", status, place)) return code;
   const datatypes::Type* type = registry().find_type(value_of(datatype));
   if (!type) return raise(story, MPI_ERR_TYPE, "the datatype is not valid");
   uint64_t n = 0;
@@ -27,7 +26,7 @@ int count_of(const char* call, const MPI_Status* status, MPI_Datatype datatype, 
 int get_count(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
               int* count) {
   MPI_Count wide = 0;
-  if (const int code = count_of(call, status, datatype, elements, count, wide)) return code;
+  if (const int code = count_of(call, status, datatype, elements, wide)) return code;
   // A count that an int cannot hold is undefined in this form: the _c form tells it.
   *count = wide > INT32_MAX ? MPI_UNDEFINED : int(wide);
   return MPI_SUCCESS;
@@ -39,7 +38,6 @@ int set_elements(const char* call, MPI_Status* status, MPI_Datatype datatype, MP
   const datatypes::Type* type = registry().find_type(value_of(datatype));
   if (!type) return raise(story, MPI_ERR_TYPE, "the datatype is not valid");
   if (count < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
-  if (const int code = check_given(story, "status", status)) return code;
   // Elements of a type of unequal parts are taken as whole ones of it first.
   const uint64_t per = type->elements() ? type->elements() : 1;
   const uint64_t whole = uint64_t(count) / per, rest = uint64_t(count) % per;
@@ -54,62 +52,46 @@ int set_elements(const char* call, MPI_Status* status, MPI_Datatype datatype, MP
 int get_count(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
               MPI_Count* count) {
   MPI_Count wide = 0;
-  if (const int code = count_of(call, status, datatype, elements, count, wide)) return code;
+  if (const int code = count_of(call, status, datatype, elements, wide)) return code;
   *count = wide;
   return MPI_SUCCESS;
 }
 
-// The setters and getters of single fields work before MPI_Init, too.
-template <class... Argument>
-int check_fields(const char* call, const char* names, const Argument*... arguments) {
-  return check_given(call, names, arguments...);
-}
-
-}  // namespace
-
-HEADWAY_ENTRY(MPI_Test_cancelled)(const MPI_Status* status, int* flag) {
-  if (const int code = check_fields("MPI_Test_cancelled", "status, flag", status, flag))
-    return code;
+// Those of single fields work before MPI_Init, too.
+int test_cancelled(const char*, const MPI_Status* status, int* flag) {
   *flag = is_cancelled(status);
   return MPI_SUCCESS;
 }
-HEADWAY_ENTRY(MPI_Status_set_cancelled)(MPI_Status* status, int flag) {
-  if (const int code = check_fields("MPI_Status_set_cancelled", "status", status)) return code;
+int status_set_cancelled(const char*, MPI_Status* status, int flag) {
   set_cancelled(status, flag != 0);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Status_get_source)(const MPI_Status* status, int* source) {
-  if (const int code = check_fields("MPI_Status_get_source", "status, source", status, source))
-    return code;
+int status_get_source(const char*, const MPI_Status* status, int* source) {
   *source = status->MPI_SOURCE;
   return MPI_SUCCESS;
 }
-HEADWAY_ENTRY(MPI_Status_set_source)(MPI_Status* status, int source) {
-  if (const int code = check_fields("MPI_Status_set_source", "status", status)) return code;
+int status_set_source(const char*, MPI_Status* status, int source) {
   status->MPI_SOURCE = source;
   return MPI_SUCCESS;
 }
-HEADWAY_ENTRY(MPI_Status_get_tag)(const MPI_Status* status, int* tag) {
-  if (const int code = check_fields("MPI_Status_get_tag", "status, tag", status, tag)) return code;
+int status_get_tag(const char*, const MPI_Status* status, int* tag) {
   *tag = status->MPI_TAG;
   return MPI_SUCCESS;
 }
-HEADWAY_ENTRY(MPI_Status_set_tag)(MPI_Status* status, int tag) {
-  if (const int code = check_fields("MPI_Status_set_tag", "status", status)) return code;
+int status_set_tag(const char*, MPI_Status* status, int tag) {
   status->MPI_TAG = tag;
   return MPI_SUCCESS;
 }
-HEADWAY_ENTRY(MPI_Status_get_error)(const MPI_Status* status, int* error) {
-  if (const int code = check_fields("MPI_Status_get_error", "status, error", status, error))
-    return code;
+int status_get_error(const char*, const MPI_Status* status, int* error) {
   *error = status->MPI_ERROR;
   return MPI_SUCCESS;
 }
-HEADWAY_ENTRY(MPI_Status_set_error)(MPI_Status* status, int error) {
-  if (const int code = check_fields("MPI_Status_set_error", "status", status)) return code;
+int status_set_error(const char*, MPI_Status* status, int error) {
   status->MPI_ERROR = error;
   return MPI_SUCCESS;
 }
+
+}  // namespace
 
 #include "api/entries/status.inl"

@@ -80,9 +80,7 @@ bool find_choice(const char* choices, int number, tools::Name& name) {
   return true;
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_T_init_thread)(int required, int* provided) {
+int init_thread(const char*, int required, int* provided) {
   if (!provided) return MPI_T_ERR_INVALID;
   tools::handles().open();
   if (required < MPI_THREAD_SINGLE) required = MPI_THREAD_SINGLE;
@@ -90,9 +88,9 @@ HEADWAY_ENTRY(MPI_T_init_thread)(int required, int* provided) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_finalize)() { return tools::code_of(tools::handles().close()); }
+int finalize(const char*) { return tools::code_of(tools::handles().close()); }
 
-HEADWAY_ENTRY(MPI_T_enum_get_info)(MPI_T_enum enumtype, int* num, char* name, int* name_len) {
+int enum_get_info(const char*, MPI_T_enum enumtype, int* num, char* name, int* name_len) {
   const settings::OptionInfo* row;
   if (const int code = take_enum(enumtype, row)) return code;
   int count = 0;
@@ -102,7 +100,8 @@ HEADWAY_ENTRY(MPI_T_enum_get_info)(MPI_T_enum enumtype, int* num, char* name, in
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_enum_get_item)(MPI_T_enum enumtype, int indx, int* value, char* name, int* name_len) {
+int enum_get_item(const char*, MPI_T_enum enumtype, int indx, int* value, char* name,
+                  int* name_len) {
   const settings::OptionInfo* row;
   if (const int code = take_enum(enumtype, row)) return code;
   tools::Name item;
@@ -111,3 +110,7 @@ HEADWAY_ENTRY(MPI_T_enum_get_item)(MPI_T_enum enumtype, int indx, int* value, ch
   tools::give_text(name, name_len, item.c_str());
   return MPI_SUCCESS;
 }
+
+}  // namespace
+
+#include "api/entries/tools.inl"

@@ -36,16 +36,14 @@ int give_none(const char*, int category, int length, const int* indices) {
   return length < 0 || (length > 0 && !indices) ? MPI_T_ERR_INVALID : MPI_SUCCESS;
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_T_category_get_num)(int* num_cat) {
+int category_get_num(const char*, int* num_cat) {
   if (const int code = tools::check_places(num_cat)) return code;
   *num_cat = int(category_count);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_category_get_info)(int cat_index, char* name, int* name_len, char* desc, int* desc_len,
-                           int* num_cvars, int* num_pvars, int* num_categories) {
+int category_get_info(const char*, int cat_index, char* name, int* name_len, char* desc,
+                      int* desc_len, int* num_cvars, int* num_pvars, int* num_categories) {
   if (const int code = tools::check_index(cat_index, category_count)) return code;
   const settings::CategoryInfo& row = category_table[cat_index];
   tools::give_text(name, name_len, tools::public_name(row.name).c_str());
@@ -56,7 +54,7 @@ HEADWAY_ENTRY(MPI_T_category_get_info)(int cat_index, char* name, int* name_len,
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_category_get_index)(const char* name, int* cat_index) {
+int category_get_index(const char*, const char* name, int* cat_index) {
   if (const int code = tools::check_places(name, cat_index)) return code;
   const size_t found = tools::find_row(category_table, category_count, name);
   if (found == category_count) return MPI_T_ERR_INVALID_NAME;
@@ -64,17 +62,19 @@ HEADWAY_ENTRY(MPI_T_category_get_index)(const char* name, int* cat_index) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_category_get_num_events)(int cat_index, int* num_events) {
+int category_get_num_events(const char*, int cat_index, int* num_events) {
   if (const int code = tools::check_index(cat_index, category_count)) return code;
   if (const int code = tools::check_places(num_events)) return code;
   *num_events = 0;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_category_changed)(int* update_number) {
+int category_changed(const char*, int* update_number) {
   if (const int code = tools::check_places(update_number)) return code;
   *update_number = 0;
   return MPI_SUCCESS;
 }
+
+}  // namespace
 
 #include "api/entries/tools_categories.inl"

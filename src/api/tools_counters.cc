@@ -40,17 +40,15 @@ int refuse(const char*, MPI_T_pvar_session session, MPI_T_pvar_handle handle, in
   return code ? code : why;
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_T_pvar_get_num)(int* num_pvar) {
+int pvar_get_num(const char*, int* num_pvar) {
   if (const int code = tools::check_places(num_pvar)) return code;
   *num_pvar = int(counter_count);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_pvar_get_info)(int pvar_index, char* name, int* name_len, int* verbosity, int* var_class,
-                       MPI_Datatype* datatype, MPI_T_enum* enumtype, char* desc, int* desc_len,
-                       int* bind, int* readonly, int* continuous, int* atomic) {
+int pvar_get_info(const char*, int pvar_index, char* name, int* name_len, int* verbosity,
+                  int* var_class, MPI_Datatype* datatype, MPI_T_enum* enumtype, char* desc,
+                  int* desc_len, int* bind, int* readonly, int* continuous, int* atomic) {
   if (const int code = tools::check_index(pvar_index, counter_count)) return code;
   const settings::CounterInfo& row = counter_table[pvar_index];
   tools::give_text(name, name_len, tools::public_name(row.name).c_str());
@@ -68,7 +66,7 @@ HEADWAY_ENTRY(MPI_T_pvar_get_info)(int pvar_index, char* name, int* name_len, in
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_pvar_get_index)(const char* name, int var_class, int* pvar_index) {
+int pvar_get_index(const char*, const char* name, int var_class, int* pvar_index) {
   if (const int code = tools::check_places(name, pvar_index)) return code;
   const size_t found = tools::find_row(counter_table, counter_count, name);
   if (found == counter_count || class_of(counter_table[found].kind) != var_class) {
@@ -78,7 +76,7 @@ HEADWAY_ENTRY(MPI_T_pvar_get_index)(const char* name, int var_class, int* pvar_i
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_pvar_session_create)(MPI_T_pvar_session* session) {
+int pvar_session_create(const char*, MPI_T_pvar_session* session) {
   if (const int code = tools::check_places(session)) return code;
   uintptr_t made = 0;
   const ToolOutcome outcome = tools::handles().add_session(made);
@@ -87,15 +85,15 @@ HEADWAY_ENTRY(MPI_T_pvar_session_create)(MPI_T_pvar_session* session) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_pvar_session_free)(MPI_T_pvar_session* session) {
+int pvar_session_free(const char*, MPI_T_pvar_session* session) {
   if (const int code = tools::check_places(session)) return code;
   const int code = tools::code_of(tools::handles().remove_session(value_of(*session)));
   if (code == MPI_SUCCESS) *session = MPI_T_PVAR_SESSION_NULL;
   return code;
 }
 
-HEADWAY_ENTRY(MPI_T_pvar_handle_alloc)(MPI_T_pvar_session session, int pvar_index, void*,
-                           MPI_T_pvar_handle* handle, int* count) {
+int pvar_handle_alloc(const char*, MPI_T_pvar_session session, int pvar_index, void*,
+                      MPI_T_pvar_handle* handle, int* count) {
   if (const int code = tools::check_index(pvar_index, counter_count)) return code;
   if (const int code = tools::check_places(handle, count)) return code;
   uintptr_t made = 0;
@@ -107,7 +105,7 @@ HEADWAY_ENTRY(MPI_T_pvar_handle_alloc)(MPI_T_pvar_session session, int pvar_inde
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_pvar_handle_free)(MPI_T_pvar_session session, MPI_T_pvar_handle* handle) {
+int pvar_handle_free(const char*, MPI_T_pvar_session session, MPI_T_pvar_handle* handle) {
   if (const int code = tools::check_places(handle)) return code;
   const int code =
       tools::code_of(tools::handles().remove_counter(value_of(session), value_of(*handle)));
@@ -115,7 +113,7 @@ HEADWAY_ENTRY(MPI_T_pvar_handle_free)(MPI_T_pvar_session session, MPI_T_pvar_han
   return code;
 }
 
-HEADWAY_ENTRY(MPI_T_pvar_read)(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) {
+int pvar_read(const char*, MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) {
   size_t counter = 0;
   if (const int code = find(session, handle, counter)) return code;
   if (!buf) return MPI_T_ERR_INVALID;
@@ -124,16 +122,18 @@ HEADWAY_ENTRY(MPI_T_pvar_read)(MPI_T_pvar_session session, MPI_T_pvar_handle han
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_pvar_write)(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void*) {
+int pvar_write(const char*, MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void*) {
   size_t counter = 0;
   const int code = find(session, handle, counter);
   return code ? code : MPI_T_ERR_PVAR_NO_WRITE;
 }
 
-HEADWAY_ENTRY(MPI_T_pvar_readreset)(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void*) {
+int pvar_readreset(const char*, MPI_T_pvar_session session, MPI_T_pvar_handle handle, void*) {
   size_t counter = 0;
   const int code = find(session, handle, counter);
   return code ? code : MPI_T_ERR_PVAR_NO_ATOMIC;
 }
+
+}  // namespace
 
 #include "api/entries/tools_counters.inl"

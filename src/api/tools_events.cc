@@ -12,23 +12,23 @@ int refuse(const char*, int why) {
   return code ? code : why;
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_T_source_get_num)(int* num_sources) {
+int source_get_num(const char*, int* num_sources) {
   if (const int code = tools::check_places(num_sources)) return code;
   *num_sources = 0;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_event_get_num)(int* num_events) {
+int event_get_num(const char*, int* num_events) {
   if (const int code = tools::check_places(num_events)) return code;
   *num_events = 0;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_event_get_index)(const char* name, int* event_index) {
+int event_get_index(const char*, const char* name, int* event_index) {
   const int code = tools::check_places(name, event_index);
   return code ? code : MPI_T_ERR_INVALID_NAME;
 }
+
+}  // namespace
 
 #include "api/entries/tools_events.inl"

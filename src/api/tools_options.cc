@@ -37,17 +37,15 @@ void give_value(const settings::OptionInfo& row, void* place) {
   }
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_T_cvar_get_num)(int* num_cvar) {
+int cvar_get_num(const char*, int* num_cvar) {
   if (const int code = tools::check_places(num_cvar)) return code;
   *num_cvar = int(option_count);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_cvar_get_info)(int cvar_index, char* name, int* name_len, int* verbosity,
-                       MPI_Datatype* datatype, MPI_T_enum* enumtype, char* desc, int* desc_len,
-                       int* bind, int* scope) {
+int cvar_get_info(const char*, int cvar_index, char* name, int* name_len, int* verbosity,
+                  MPI_Datatype* datatype, MPI_T_enum* enumtype, char* desc, int* desc_len,
+                  int* bind, int* scope) {
   if (const int code = tools::check_index(cvar_index, option_count)) return code;
   const settings::OptionInfo& row = option_table[cvar_index];
   tools::give_text(name, name_len, tools::option_name(row).c_str());
@@ -60,7 +58,7 @@ HEADWAY_ENTRY(MPI_T_cvar_get_info)(int cvar_index, char* name, int* name_len, in
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_cvar_get_index)(const char* name, int* cvar_index) {
+int cvar_get_index(const char*, const char* name, int* cvar_index) {
   if (const int code = tools::check_places(name, cvar_index)) return code;
   for (size_t i = 0; i < option_count; ++i) {
     if (strcmp(tools::option_name(option_table[i]).c_str(), name) != 0) continue;
@@ -70,7 +68,7 @@ HEADWAY_ENTRY(MPI_T_cvar_get_index)(const char* name, int* cvar_index) {
   return MPI_T_ERR_INVALID_NAME;
 }
 
-HEADWAY_ENTRY(MPI_T_cvar_handle_alloc)(int cvar_index, void*, MPI_T_cvar_handle* handle, int* count) {
+int cvar_handle_alloc(const char*, int cvar_index, void*, MPI_T_cvar_handle* handle, int* count) {
   if (const int code = tools::check_index(cvar_index, option_count)) return code;
   if (const int code = tools::check_places(handle, count)) return code;
   uintptr_t made = 0;
@@ -81,14 +79,14 @@ HEADWAY_ENTRY(MPI_T_cvar_handle_alloc)(int cvar_index, void*, MPI_T_cvar_handle*
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_cvar_handle_free)(MPI_T_cvar_handle* handle) {
+int cvar_handle_free(const char*, MPI_T_cvar_handle* handle) {
   if (const int code = tools::check_places(handle)) return code;
   const int code = tools::code_of(tools::handles().remove_option(value_of(*handle)));
   if (code == MPI_SUCCESS) *handle = MPI_T_CVAR_HANDLE_NULL;
   return code;
 }
 
-HEADWAY_ENTRY(MPI_T_cvar_read)(MPI_T_cvar_handle handle, void* buf) {
+int cvar_read(const char*, MPI_T_cvar_handle handle, void* buf) {
   size_t option = 0;
   if (const int code = tools::code_of(tools::handles().find_option(value_of(handle), option))) {
     return code;
@@ -98,8 +96,12 @@ HEADWAY_ENTRY(MPI_T_cvar_read)(MPI_T_cvar_handle handle, void* buf) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_T_cvar_write)(MPI_T_cvar_handle handle, const void*) {
+int cvar_write(const char*, MPI_T_cvar_handle handle, const void*) {
   size_t option = 0;
   const int code = tools::code_of(tools::handles().find_option(value_of(handle), option));
   return code ? code : MPI_T_ERR_CVAR_SET_NEVER;
 }
+
+}  // namespace
+
+#include "api/entries/tools_options.inl"

@@ -23,13 +23,9 @@ int take_grid(Story& story, MPI_Comm comm, Grid*& grid) {
 }
 
 // The number of places of a grid that is asked for; raises MPI_ERR_DIMS.
-int take_lengths(const Story& story, int dimensions, const int* lengths, const int* periods,
-                 int& volume) {
+int take_lengths(const Story& story, int dimensions, const int* lengths, int& volume) {
   if (dimensions < 0) {
     return raise(story, MPI_ERR_DIMS, "the number of dimensions is negative", "it goes from 0");
-  }
-  if (dimensions > 0) {
-    if (const int code = check_given(story, "dims, periods", lengths, periods)) return code;
   }
   volume = objects::volume_of(dimensions, lengths);
   if (volume >= 1 && volume <= story.comm->size) return MPI_SUCCESS;
@@ -64,22 +60,18 @@ int make_cart(const Story& story, int color, int key, int dimensions, const int*
   return MPI_SUCCESS;
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_Topo_test)(MPI_Comm comm, int* status) {
-  Story story{.call = "MPI_Topo_test"};
+int topo_test(const char* call, MPI_Comm comm, int* status) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "status", status)) return code;
   *status = story.comm->grid ? MPI_CART : MPI_UNDEFINED;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Dims_create)(int nnodes, int ndims, int dims[]) {
-  const Story story{.call = "MPI_Dims_create"};
+int dims_create(const char* call, int nnodes, int ndims, int dims[]) {
+  const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
   if (ndims < 0) return raise(story, MPI_ERR_DIMS, "the number of dimensions is negative");
   if (ndims == 0) return MPI_SUCCESS;
-  if (const int code = check_given(story, "dims", dims)) return code;
   if (nnodes < 1) {
     return raise(story, MPI_ERR_ARG, "there are less than 1 nodes", "pass a communicator's size");
   }
@@ -90,32 +82,30 @@ HEADWAY_ENTRY(MPI_Dims_create)(int nnodes, int ndims, int dims[]) {
                "dims was not set before the call");
 }
 
-HEADWAY_ENTRY(MPI_Cart_create)(MPI_Comm comm_old, int ndims, const int dims[], const int periods[],
-                   int /*reorder*/, MPI_Comm* comm_cart) {
-  Story story{.call = "MPI_Cart_create"};
+int cart_create(const char* call, MPI_Comm comm_old, int ndims, const int dims[],
+                const int periods[], int /*reorder*/, MPI_Comm* comm_cart) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm_old)) return code;
-  if (const int code = check_given(story, "comm_cart", comm_cart)) return code;
   int volume;
-  if (const int code = take_lengths(story, ndims, dims, periods, volume)) return code;
+  if (const int code = take_lengths(story, ndims, dims, volume)) return code;
   const int rank = story.comm->rank;
   return make_cart(story, rank < volume ? 0 : -1, rank, ndims, dims, periods, comm_cart);
 }
 
-HEADWAY_ENTRY(MPI_Cart_map)(MPI_Comm comm, int ndims, const int dims[], const int periods[], int* newrank) {
-  Story story{.call = "MPI_Cart_map"};
+int cart_map(const char* call, MPI_Comm comm, int ndims, const int dims[], const int* /*periods*/,
+             int* newrank) {
+  Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  if (const int code = check_given(story, "newrank", newrank)) return code;
   int volume;
-  if (const int code = take_lengths(story, ndims, dims, periods, volume)) return code;
+  if (const int code = take_lengths(story, ndims, dims, volume)) return code;
   *newrank = story.comm->rank < volume ? story.comm->rank : MPI_UNDEFINED;
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Cart_sub)(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) {
-  Story story{.call = "MPI_Cart_sub"};
+int cart_sub(const char* call, MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) {
+  Story story{.call = call};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
-  if (const int code = check_given(story, "newcomm", newcomm)) return code;
   const int dimensions = grid->dimensions();
   if (dimensions > 0) {
     if (const int code = check_given(story, "remain_dims", remain_dims)) return code;
@@ -137,16 +127,13 @@ HEADWAY_ENTRY(MPI_Cart_sub)(MPI_Comm comm, const int remain_dims[], MPI_Comm* ne
   return make_cart(story, color, key, remaining, lengths, periods, newcomm);
 }
 
-HEADWAY_ENTRY(MPI_Cartdim_get)(MPI_Comm comm, int* ndims) {
-  Story story{.call = "MPI_Cartdim_get"};
+int cartdim_get(const char* call, MPI_Comm comm, int* ndims) {
+  Story story{.call = call};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
-  if (const int code = check_given(story, "ndims", ndims)) return code;
   *ndims = grid->dimensions();
   return MPI_SUCCESS;
 }
-
-namespace {
 
 int check_room(const Story& story, const Grid& grid, int maxdims) {
   if (maxdims >= grid.dimensions()) return MPI_SUCCESS;
@@ -154,16 +141,13 @@ int check_room(const Story& story, const Grid& grid, int maxdims) {
                "MPI_Cartdim_get tells how long the arrays must be");
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_Cart_get)(MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[]) {
-  Story story{.call = "MPI_Cart_get"};
+int cart_get(const char* call, MPI_Comm comm, int maxdims, int dims[], int periods[],
+             int coords[]) {
+  Story story{.call = call};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
   if (const int code = check_room(story, *grid, maxdims)) return code;
   if (grid->dimensions() == 0) return MPI_SUCCESS;
-  if (const int code = check_given(story, "dims, periods, coords", dims, periods, coords))
-    return code;
   for (int i = 0; i < grid->dimensions(); ++i) {
     dims[i] = grid->length(i);
     periods[i] = grid->periodic(i);
@@ -172,8 +156,8 @@ HEADWAY_ENTRY(MPI_Cart_get)(MPI_Comm comm, int maxdims, int dims[], int periods[
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Cart_coords)(MPI_Comm comm, int rank, int maxdims, int coords[]) {
-  Story story{.call = "MPI_Cart_coords"};
+int cart_coords(const char* call, MPI_Comm comm, int rank, int maxdims, int coords[]) {
+  Story story{.call = call};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
   if (rank < 0 || rank >= story.comm->size) {
@@ -181,16 +165,14 @@ HEADWAY_ENTRY(MPI_Cart_coords)(MPI_Comm comm, int rank, int maxdims, int coords[
   }
   if (const int code = check_room(story, *grid, maxdims)) return code;
   if (grid->dimensions() == 0) return MPI_SUCCESS;
-  if (const int code = check_given(story, "coords", coords)) return code;
   grid->find_coordinates(rank, coords);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Cart_rank)(MPI_Comm comm, const int coords[], int* rank) {
-  Story story{.call = "MPI_Cart_rank"};
+int cart_rank(const char* call, MPI_Comm comm, const int coords[], int* rank) {
+  Story story{.call = call};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
-  if (const int code = check_given(story, "rank", rank)) return code;
   if (grid->dimensions() > 0) {
     if (const int code = check_given(story, "coords", coords)) return code;
   }
@@ -203,12 +185,11 @@ HEADWAY_ENTRY(MPI_Cart_rank)(MPI_Comm comm, const int coords[], int* rank) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Cart_shift)(MPI_Comm comm, int direction, int disp, int* rank_source, int* rank_dest) {
-  Story story{.call = "MPI_Cart_shift"};
+int cart_shift(const char* call, MPI_Comm comm, int direction, int disp, int* rank_source,
+               int* rank_dest) {
+  Story story{.call = call};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
-  if (const int code = check_given(story, "rank_source, rank_dest", rank_source, rank_dest))
-    return code;
   if (direction < 0 || direction >= grid->dimensions()) {
     return raise(story, MPI_ERR_DIMS, "there is no such dimension",
                  "dimensions count from 0, also in Fortran");
@@ -221,3 +202,7 @@ HEADWAY_ENTRY(MPI_Cart_shift)(MPI_Comm comm, int direction, int disp, int* rank_
   *rank_dest = neighbour(disp);
   return MPI_SUCCESS;
 }
+
+}  // namespace
+
+#include "api/entries/topologies.inl"

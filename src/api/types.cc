@@ -18,7 +18,6 @@ int size_of(const char* call, MPI_Datatype datatype, Value* size) {
   Story story{.call = call};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
-  if (const int code = check_given(story, "size", size)) return code;
   const bool fits = sizeof(Value) == 8 || type->size() <= INT32_MAX;
   *size = fits ? Value(type->size()) : Value(MPI_UNDEFINED);
   return MPI_SUCCESS;
@@ -28,10 +27,6 @@ int bounds(const char* call, MPI_Datatype datatype, bool are_true, int64_t* lb, 
   Story story{.call = call};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
-  if (const int code = are_true ? check_given(story, "true_lb, true_extent", lb, extent)
-                                : check_given(story, "lb, extent", lb, extent)) {
-    return code;
-  }
   *lb = are_true ? type->true_lb() : type->lb();
   *extent = are_true ? type->true_extent() : type->extent();
   return MPI_SUCCESS;
@@ -86,21 +81,17 @@ int give_types(const Story& story, const Type& type, MPI_Datatype* out) {
   return MPI_SUCCESS;
 }
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_Type_commit)(MPI_Datatype* datatype) {
-  Story story{.call = "MPI_Type_commit"};
+int type_commit(const char* call, MPI_Datatype* datatype) {
+  Story story{.call = call};
   Type* type;
-  if (const int code = check_given(story, "datatype", datatype)) return code;
   if (const int code = take_type(story, *datatype, type)) return code;
   type->commit();
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Type_free)(MPI_Datatype* datatype) {
-  Story story{.call = "MPI_Type_free"};
+int type_free(const char* call, MPI_Datatype* datatype) {
+  Story story{.call = call};
   Type* type;
-  if (const int code = check_given(story, "datatype", datatype)) return code;
   if (const int code = take_type(story, *datatype, type)) return code;
   story.type = type;
   if (type->predefined() || type->parametrized()) {
@@ -118,15 +109,11 @@ HEADWAY_ENTRY(MPI_Type_free)(MPI_Datatype* datatype) {
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Type_get_envelope)(MPI_Datatype datatype, int* num_integers, int* num_addresses,
-                         int* num_datatypes, int* combiner) {
-  Story story{.call = "MPI_Type_get_envelope"};
+int type_get_envelope(const char* call, MPI_Datatype datatype, int* num_integers,
+                      int* num_addresses, int* num_datatypes, int* combiner) {
+  Story story{.call = call};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
-  if (const int code = check_given(story, "num_integers, num_addresses, num_datatypes, combiner",
-                                   num_integers, num_addresses, num_datatypes, combiner)) {
-    return code;
-  }
   const Contents& contents = type->contents();
   if (contents.count_count > 0) {
     return raise(story, MPI_ERR_TYPE, "the datatype was made with MPI_Count arguments",
@@ -139,16 +126,12 @@ HEADWAY_ENTRY(MPI_Type_get_envelope)(MPI_Datatype datatype, int* num_integers, i
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Type_get_envelope_c)(MPI_Datatype datatype, MPI_Count* num_integers, MPI_Count* num_addresses,
-                           MPI_Count* num_large_counts, MPI_Count* num_datatypes, int* combiner) {
-  Story story{.call = "MPI_Type_get_envelope_c"};
+int type_get_envelope_c(const char* call, MPI_Datatype datatype, MPI_Count* num_integers,
+                        MPI_Count* num_addresses, MPI_Count* num_large_counts,
+                        MPI_Count* num_datatypes, int* combiner) {
+  Story story{.call = call};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
-  if (const int code = check_given(
-          story, "num_integers, num_addresses, num_large_counts, num_datatypes, combiner",
-          num_integers, num_addresses, num_large_counts, num_datatypes, combiner)) {
-    return code;
-  }
   const Contents& contents = type->contents();
   *num_integers = MPI_Count(contents.integer_count);
   *num_addresses = MPI_Count(contents.address_count);
@@ -158,10 +141,10 @@ HEADWAY_ENTRY(MPI_Type_get_envelope_c)(MPI_Datatype datatype, MPI_Count* num_int
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Type_get_contents)(MPI_Datatype datatype, int max_integers, int max_addresses,
-                         int max_datatypes, int integers[], MPI_Aint addresses[],
-                         MPI_Datatype datatypes[]) {
-  Story story{.call = "MPI_Type_get_contents"};
+int type_get_contents(const char* call, MPI_Datatype datatype, int max_integers, int max_addresses,
+                      int max_datatypes, int integers[], MPI_Aint addresses[],
+                      MPI_Datatype datatypes[]) {
+  Story story{.call = call};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
   if (const int code =
@@ -181,11 +164,11 @@ HEADWAY_ENTRY(MPI_Type_get_contents)(MPI_Datatype datatype, int max_integers, in
   return give_types(story, *type, datatypes);
 }
 
-HEADWAY_ENTRY(MPI_Type_get_contents_c)(MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
-                           MPI_Count max_large_counts, MPI_Count max_datatypes, int integers[],
-                           MPI_Aint addresses[], MPI_Count large_counts[],
-                           MPI_Datatype datatypes[]) {
-  Story story{.call = "MPI_Type_get_contents_c"};
+int type_get_contents_c(const char* call, MPI_Datatype datatype, MPI_Count max_integers,
+                        MPI_Count max_addresses, MPI_Count max_large_counts,
+                        MPI_Count max_datatypes, int integers[], MPI_Aint addresses[],
+                        MPI_Count large_counts[], MPI_Datatype datatypes[]) {
+  Story story{.call = call};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
   if (const int code = check_contents(story, *type, max_integers, max_addresses, max_large_counts,
@@ -208,21 +191,17 @@ HEADWAY_ENTRY(MPI_Type_get_contents_c)(MPI_Datatype datatype, MPI_Count max_inte
   return give_types(story, *type, datatypes);
 }
 
-HEADWAY_ENTRY(MPI_Type_set_name)(MPI_Datatype datatype, const char* type_name) {
-  Story story{.call = "MPI_Type_set_name"};
+int type_set_name(const char* call, MPI_Datatype datatype, const char* type_name) {
+  Story story{.call = call};
   Type* type;
   if (const int code = take_type(story, datatype, type)) return code;
-  if (const int code = check_given(story, "type_name", type_name)) return code;
   type->set_name(type_name);
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Type_get_name)(MPI_Datatype datatype, char* type_name, int* resultlen) {
-  Story story{.call = "MPI_Type_get_name"};
+int type_get_name(const char* call, MPI_Datatype datatype, char* type_name, int* resultlen) {
+  Story story{.call = call};
   Type* type;
-  if (const int code = check_given(story, "type_name, resultlen", type_name, resultlen)) {
-    return code;
-  }
   // MPI_DATATYPE_NULL has a name: MPI 5.0, section 7.8.
   if (datatype == MPI_DATATYPE_NULL) {
     strcpy(type_name, "MPI_DATATYPE_NULL");
@@ -234,5 +213,7 @@ HEADWAY_ENTRY(MPI_Type_get_name)(MPI_Datatype datatype, char* type_name, int* re
   *resultlen = int(strlen(type_name));
   return MPI_SUCCESS;
 }
+
+}  // namespace
 
 #include "api/entries/types.inl"

@@ -43,7 +43,6 @@ int give(const Story& story, Combiner combiner, const int* numbers, int count, B
 int create_real(const char* call, Combiner combiner, int p, int r, MPI_Datatype* newtype) {
   const Story story{.call = call};
   if (!is_running()) return not_running(call);
-  if (const int code = check_given(story, "newtype", newtype)) return code;
   if (p == MPI_UNDEFINED && r == MPI_UNDEFINED) {
     return raise(story, MPI_ERR_ARG, "both the digits and the range are MPI_UNDEFINED",
                  "pass at least one, as for selected_real_kind");
@@ -64,12 +63,9 @@ struct Pair {
   MPI_Datatype value, index, pair;
 };
 
-}  // namespace
-
-HEADWAY_ENTRY(MPI_Type_create_f90_integer)(int r, MPI_Datatype* newtype) {
-  const Story story{.call = "MPI_Type_create_f90_integer"};
+int type_create_f90_integer(const char* call, int r, MPI_Datatype* newtype) {
+  const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_given(story, "newtype", newtype)) return code;
   for (const IntegerKind& kind : integer_kinds) {
     if (r <= kind.range) return give(story, Combiner::f90_integer, &r, 1, kind.type, newtype);
   }
@@ -78,13 +74,12 @@ HEADWAY_ENTRY(MPI_Type_create_f90_integer)(int r, MPI_Datatype* newtype) {
 }
 
 // Pairs that no predefined datatype describes have none: MPI_MINLOC is not defined on them.
-HEADWAY_ENTRY(MPI_Type_get_value_index)(MPI_Datatype value_type, MPI_Datatype index_type,
-                            MPI_Datatype* pair_type) {
-  Story story{.call = "MPI_Type_get_value_index"};
+int type_get_value_index(const char* call, MPI_Datatype value_type, MPI_Datatype index_type,
+                         MPI_Datatype* pair_type) {
+  Story story{.call = call};
   datatypes::Type *value, *index;
   if (const int code = take_type(story, value_type, value)) return code;
   if (const int code = take_type(story, index_type, index)) return code;
-  if (const int code = check_given(story, "pair_type", pair_type)) return code;
   if (!value->predefined() || !index->predefined()) {
     return raise(story, MPI_ERR_TYPE, "a value and its index have predefined datatypes",
                  "pass for example MPI_DOUBLE and MPI_INT");
@@ -107,10 +102,9 @@ HEADWAY_ENTRY(MPI_Type_get_value_index)(MPI_Datatype value_type, MPI_Datatype in
   return MPI_SUCCESS;
 }
 
-HEADWAY_ENTRY(MPI_Type_match_size)(int typeclass, int size, MPI_Datatype* datatype) {
-  const Story story{.call = "MPI_Type_match_size"};
+int type_match_size(const char* call, int typeclass, int size, MPI_Datatype* datatype) {
+  const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
-  if (const int code = check_given(story, "datatype", datatype)) return code;
   const struct {
     int typeclass, size;
     MPI_Datatype type;
@@ -134,5 +128,7 @@ HEADWAY_ENTRY(MPI_Type_match_size)(int typeclass, int size, MPI_Datatype* dataty
       story, MPI_ERR_ARG, "there is no datatype of that class and size",
       "classes are MPI_TYPECLASS_REAL, _INTEGER and _COMPLEX; sizes are in bytes, a power of 2");
 }
+
+}  // namespace
 
 #include "api/entries/types_predefined.inl"

@@ -43,7 +43,8 @@ class HandleTable {
   // A handle for `object`, or 0 when there is no room.
   [[nodiscard]] uintptr_t add(void* object);
   // The object, or null for a handle that is not (or no longer) valid.
-  void* find(uintptr_t handle) const {
+  // In line: every call looks a handle up, and the compiler would call a function for it.
+  [[gnu::always_inline]] void* find(uintptr_t handle) const {
     if (handle >> (handle_index_bits + handle_generation_bits) != uintptr_t(kind_)) return nullptr;
     const uint32_t index = uint32_t(handle) & (handle_limit - 1);
     const Slot* slab = slabs_[index >> slab_shift].load(std::memory_order_acquire);

@@ -39,7 +39,7 @@ class Registry {
   // The communicator with that context, or null if it is not there any more. Looks at all of them:
   // for rare calls.
   Comm* find_comm_of(uint64_t context) const;
-  datatypes::Type* find_type(uintptr_t handle) const {
+  [[gnu::always_inline]] datatypes::Type* find_type(uintptr_t handle) const {
     if (handle >> 8 == 2) [[likely]]
       return predefined_types_[handle & 255];  // 0x200 to 0x2ff
     return static_cast<datatypes::Type*>(types.find(handle));

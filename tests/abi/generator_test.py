@@ -14,6 +14,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
+sys.path.insert(0, str(ROOT / "abi"))
+sys.dont_write_bytecode = True
+from kinds import Kinds, read_kinds  # noqa: E402
 STUB = re.compile(r"HEADWAY_ENTRY(?:_R)?\((?:[^,()]*, )?(\w+)\)")
 
 
@@ -93,6 +96,15 @@ class Generator(unittest.TestCase):
         self.entries({"family": "MPI_Recv", "body": "receive"}, {"of": "MPI_Wtime", "body": "now"})
         self.assertEqual(before - self.stubs(), {"MPI_Recv", "MPI_Recv_c", "MPI_Wtime"})
 
+    def test_what_is_there_is_counted(self):
+        self.entries({"family": "MPI_Bcast", "body": "b", "ends": ["wait", "request"]})
+        with (self.api / "a.cc").open("a") as file:
+            file.write("HEADWAY_ENTRY(MPI_Pcontrol)(const int, ...) { return 0; }\n")
+        command = [sys.executable, ROOT / "abi/generate.py", "--count", "--api", self.api,
+                   "--entries", self.out / "entries.json"]
+        self.assertEqual(subprocess.run(command, capture_output=True, text=True).stdout,
+                         "entries: 664 functions of the ABI: 4 in 1 rows, 1 by hand, 659 not there yet\n")
+
     def test_a_collective_ends_in_three_ways(self):
         text = self.entries({"family": "MPI_Bcast", "body": "bcast",
                              "ends": ["wait", "request", "persistent"]})
@@ -112,6 +124,28 @@ class Generator(unittest.TestCase):
         self.assertNotIn("MPI_Get_count_c", text)
         self.assertIn("HEADWAY_ENTRY_R(MPI_Comm, MPI_Comm_fromint)(int comm) "
                       '{ return made<MPI_Comm>("MPI_Comm_fromint", comm); }', text)
+
+    def test_an_entry_refuses_null_pointers_that_its_kinds_do_not_allow(self):
+        text = self.entries({"family": ["MPI_Isend", "MPI_Recv", "MPI_Test", "MPI_Group_incl",
+                                        "MPI_Info_create", "MPI_Comm_get_name", "MPI_Alltoallw",
+                                        "MPI_T_cvar_get_num", "MPI_Comm_create_keyval",
+                                        "MPI_Info_get_string", "MPI_Session_init"], "body": "x"})
+        refused = {name: re.findall(r"if \(([^)]*)\) \[\[unlikely", entry) for name, entry in
+                   re.findall(r"HEADWAY_ENTRY\((\w+)\)(.*?return x)", text)}
+        self.assertEqual(refused["MPI_Isend"], ["!request"])  # the body looks at the buffer
+        self.assertEqual(refused["MPI_Recv"], [])  # MPI_STATUS_IGNORE
+        self.assertEqual(refused["MPI_Test"], ["!request", "!flag"])
+        self.assertEqual(refused["MPI_Group_incl"], ["n > 0 && !ranks", "!newgroup"])
+        self.assertEqual(refused["MPI_Comm_get_name"], ["!comm_name", "!resultlen"])
+        self.assertEqual(refused["MPI_Alltoallw"], [])  # the group tells how long they are
+        self.assertEqual(refused["MPI_T_cvar_get_num"], [])  # has codes of its own
+        self.assertEqual(refused["MPI_Comm_create_keyval"], ["!comm_keyval"])  # no function is one
+        self.assertEqual(refused["MPI_Info_get_string"], ["!buflen", "*buflen > 0 && !value", "!flag"])
+        self.assertIn('.story = {.call = "MPI_Session_init"}, .errhandler = errhandler, .any_time', text)
+        self.assertIn('raise_missing({.argument = "request", .story = {.call = "MPI_Isend", '
+                      '.peer = dest, .tag = tag, .count = count}, .comm = comm, '
+                      '.datatype = datatype});', text)
+        self.assertIn('{.argument = "info", .story = {.call = "MPI_Info_create"}, .any_time = true}', text)
 
     def test_rows_that_cannot_be_are_refused(self):
         row = {"in": "a", "family": "MPI_Recv", "body": "receive"}
@@ -183,6 +217,43 @@ class Generator(unittest.TestCase):
         self.assertRegex(
             text, r"HEADWAY_ENTRY_R\(MPI_Datatype, MPI_Type_fromint\)[^}]*return MPI_DATATYPE_NULL;"
         )
+
+
+class OfParameters(unittest.TestCase):
+    def setUp(self):
+        self.abi = json.loads((ROOT / "abi/mpi-5.0-abi.json").read_text())
+
+    def test_kinds_of_the_table(self):
+        kinds = read_kinds(ROOT / "abi/kinds.json", self.abi)
+        self.assertEqual(kinds.problems, [])
+        for place, wanted in {
+            "MPI_Send.buf": ("buffer", "in", ""), "MPI_Send.count": ("count", "in", ""),
+            "MPI_Send.dest": ("rank", "in", ""), "MPI_Recv.buf": ("buffer", "out", ""),
+            "MPI_Recv.status": ("status", "out", ""), "MPI_Wait.request": ("handle", "inout", ""),
+            "MPI_Waitsome.array_of_requests": ("handle", "inout", "incount"),
+            "MPI_Gatherv.displs": ("displacement", "in", "*"),
+            "MPI_Gatherv_c.displs": ("displacement", "in", "*"),
+            "MPI_Cart_create.periods": ("logical", "in", "ndims"),
+            "MPI_Comm_create_keyval.extra_state": ("state", "in", ""),
+            "MPI_Type_vector.stride": ("count", "in", ""),
+            "MPI_File_seek.offset": ("offset", "in", ""),
+            "MPI_Get_address.location": ("buffer", "in", ""),
+        }.items():
+            function, name = place.split(".")
+            found, = (one for one in kinds.parameters[function] if one.name == name)
+            self.assertEqual((found.kind, found.dir, found.array), wanted, place)
+
+    def test_what_cannot_be_is_told(self):
+        for rows, story in (
+            ({"functions": {"MPI_Send": {"bufff": {"kind": "buffer"}}}}, "MPI_Send has no parameter bufff"),
+            ({"functions": {"MPI_Sendd": {"buf": {}}}}, "MPI_Sendd has no parameter buf"),
+            ({"functions": {"MPI_Send": {"buf": {"kind": "bufer"}}}}, "buf cannot be"),
+            ({"names": {"dest": {"rank": True}}}, "dest cannot be"),
+            ({"names": {"ranks": {"array": "many"}}}, "has no many, the length of ranks"),
+            ({"before_init": ["MPI_Sendd*"]}, "no function is called MPI_Sendd*"),
+        ):
+            with self.subTest(story):
+                self.assertIn(story, "\n".join(Kinds(rows, self.abi).problems))
 
 
 if __name__ == "__main__":

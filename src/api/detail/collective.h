@@ -74,8 +74,8 @@ inline collectives::Data data_of(const Story& story, const void* buffer) {
 }
 
 // A buffer's data; raises what does not fit.
-inline int take_buffer(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype,
-                       collectives::Data& data) {
+[[gnu::always_inline]] inline int take_buffer(Story& story, const void* buffer, int64_t count,
+                                              MPI_Datatype datatype, collectives::Data& data) {
   if (const int code = refuse_in_place(story, buffer)) return code;
   if (const int code = take_data(story, buffer, count, datatype)) return code;
   data = data_of(story, buffer);

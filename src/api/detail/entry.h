@@ -6,8 +6,9 @@
 //   HEADWAY_ENTRY(MPI_Send)(const void* buf, int count, ...) { return ...; }
 //   HEADWAY_ENTRY_R(double, MPI_Wtime)() { return ...; }
 //
-// An entry that is one call of its body is a row of abi/entries.json instead. abi/generate.py finds
-// the others by the text of these lines: write the name out, do not build it by a macro.
+// Entries are made from the rows of abi/entries.json; the few by hand are what no row can say, such
+// as a list of any length. abi/generate.py finds those by the text of these lines: write the name
+// out.
 #pragma once
 #include <mpi.h>
 

@@ -27,4 +27,17 @@ int check_given(const char* call, const char* names, const Argument*... argument
   return raise_null(call, names, list);
 }
 
+// A pointer that a call cannot do without is null: which one, and what its generated entry knows of
+// the call.
+struct Missing {
+  const char* argument;
+  Story story;
+  MPI_Comm comm = nullptr;
+  MPI_Session session = nullptr;
+  MPI_Datatype datatype = nullptr;
+  MPI_Errhandler errhandler = nullptr;  // of what the call would make
+  bool any_time = false;                // MPI need not run for this call
+};
+[[gnu::cold, gnu::noinline]] int raise_missing(const Missing& what);
+
 }  // namespace headway::api
