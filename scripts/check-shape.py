@@ -26,7 +26,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "Engine: functions": (290, 90),
     "Engine: members": (67, 28),
     "Engine: public members": (11, 1),
-    "engine.h: lines": (609, 220),
+    "engine.h: lines": (599, 220),
     "engine.h: files that include it": (24, 12),
     "protocols: functions of the largest class": (290, 80),
     "Request: members": (73, 30),

@@ -8,7 +8,7 @@
 #include "collectives/schedule.h"
 #include "p2p/bsend.h"
 #include "p2p/unfinished.h"
-#include "waiting/patience.h"
+#include "waiting/many.h"
 
 namespace headway::api {
 
@@ -160,23 +160,6 @@ void glance(const char* call, const Request* request = nullptr) {
   handoff.leave();
 }
 
-// Waits until done() holds, which reads the list with the engine held.
-template <class Done>
-void wait_until(int count, const MPI_Request* requests, Done&& done, protocols::Peer* const& hint,
-                int sleep_ms = waiting::Waiter::sleep_ms) {
-  progress::Handoff& handoff = engine().handoff;
-  waiting::Waiter& waiter = process().waiter();
-  const protocols::UserMemory list(const_cast<MPI_Request*>(requests),
-                                   size_t(count) * sizeof *requests);
-  protocols::Reach::Use use;
-  handoff.enter();
-  waiter.open(list);
-  engine().reach.begin(use, list.extent());
-  waiter.until(done, hint, sleep_ms);
-  engine().reach.end(use);
-  handoff.leave();
-}
-
 // Retires all complete ones among the active; gives their indices. Statuses go to the next place.
 int retire_some(const char* call, int count, MPI_Request* requests, int* outcount, int* indices,
                 MPI_Status* statuses) {
@@ -259,63 +242,29 @@ bool errors_abort_for(const Request* request) {
   return errors_abort(static_cast<const objects::Comm*>(request->communicator));
 }
 
-void note_waits(int count, const MPI_Request* requests) {
-  for (int i = 0; i < count; ++i) {
-    Request* request = active_at(requests, i);
-    if (request && !is_done(request)) engine().note_wait(request);
-  }
+Request* active_in(const void* list, uint32_t place) {
+  return active_at(static_cast<const MPI_Request*>(list), int(place));
 }
 
-// Lets the user go on from all that is not done, if nothing of it is worth waiting for. `first`:
-// the first that is not done; `unready`: where the last look ended. Engine held.
-bool release_all(int count, const MPI_Request* requests, int first, int& unready,
-                 waiting::Patience& patience) {
-  for (int i = unready > first ? unready : first, left = count - first; left > 0; --left) {
-    Request* request = active_at(requests, i);
-    if (request && !is_done(request) && !engine().is_ready(request) &&
-        !(engine().is_foreseeable(request) && errors_abort_for(request) && patience.is_over())) {
-      unready = i;
-      return false;
-    }
-    if (++i == count) i = first;
+// One wait for all: between two waits this rank would look as if it had left MPI. `all`, or the
+// first of them, whose place is given back.
+int wait_for(int count, const MPI_Request* requests, bool all, bool unmatched) {
+  for (int i = 0; unmatched && i < count; ++i) {
+    const Request* request = active_at(requests, i);
+    unmatched = !request || is_done(request) || errors_abort_for(request);
   }
-  engine().begin_wait();
-  for (int i = first; i < count; ++i) {
-    Request* request = active_at(requests, i);
-    if (request && !is_done(request)) engine().waits_for(request);
+  const protocols::UserMemory list(const_cast<MPI_Request*>(requests),
+                                   size_t(count) * sizeof *requests);
+  progress::Handoff& handoff = engine().handoff;
+  handoff.enter();
+  int found = 0;
+  {
+    waiting::Many many(process().waiter(), requests, uint32_t(count), active_in,
+                       {.unmatched = unmatched, .memory = list});
+    all ? many.until_all() : void(found = int(many.until_any()));
   }
-  for (int i = first; i < count; ++i) {
-    Request* request = active_at(requests, i);
-    if (!request || is_done(request)) continue;
-    const bool ready = engine().is_ready(request);
-    if (!(ready ? engine().close_rest(request) : engine().foresee(request))) return false;
-  }
-  for (int i = first; i < count; ++i) {
-    Request* request = active_at(requests, i);
-    if (request && !is_done(request)) engine().let_user_go(request);
-  }
-  return true;
-}
-
-// Lets the user go on from the receive that is expected first, if none of them is worth waiting
-// for. Those that have no message yet are not looked at. Engine held.
-bool release_first(int count, const MPI_Request* requests) {
-  if (!engine().may_release()) [[likely]]
-    return false;
-  Request* first = nullptr;
-  uint64_t soonest = 0;
-  for (int i = 0; i < count; ++i) {
-    Request* request = active_at(requests, i);
-    if (!request || request->kind != protocols::RequestKind::receive ||
-        request->stage() != protocols::Stage::landing) {
-      continue;
-    }
-    const uint64_t expected = engine().expected_us(*request);
-    if (first && expected >= soonest) continue;
-    first = request;
-    soonest = expected;
-  }
-  return first && engine().release(first);
+  handoff.leave();
+  return found;
 }
 
 }  // namespace
@@ -339,7 +288,8 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
     const Inside inside("MPI_Wait", sends ? request->status_source : request->key.source,
                         request->key.tag, static_cast<const objects::Comm*>(request->communicator));
     engine().handoff.enter();
-    process().waiter().receive(request, status == MPI_STATUS_IGNORE && errors_abort_for(request));
+    const bool unmatched = status == MPI_STATUS_IGNORE && errors_abort_for(request);
+    waiting::Many(process().waiter(), request, unmatched).until_all();
     engine().handoff.leave();
   }
   return finish("MPI_Wait", request, handle, status);
@@ -366,28 +316,8 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
   note_site();
   if (const int code = check_list("MPI_Waitall", count, requests)) return code;
   const Inside inside("MPI_Waitall");
-  // One wait for all: between two waits this rank would look as if it had left MPI.
-  int next = 0, unready = 0;
-  waiting::Patience patience(engine(), statuses == MPI_STATUSES_IGNORE);
-  protocols::Peer* hint = nullptr;
-  bool is_noted = !engine().may_release();
-  const auto all_are_done = [&] {
-    if (!is_noted) [[unlikely]] {
-      is_noted = true;
-      note_waits(count, requests);
-    }
-    for (; next < count; ++next) {
-      const Request* request = active_at(requests, next);
-      if (request && !is_done(request)) {
-        hint = request->peer;
-        return engine().may_release() && release_all(count, requests, next, unready, patience);
-      }
-    }
-    return true;
-  };
-  // The hint is read with the engine held: until then another thread may write the peer of a match.
-  if (!all_done(count, requests))
-    wait_until(count, requests, all_are_done, hint, patience.sleep_ms());
+  const bool unmatched = statuses == MPI_STATUSES_IGNORE && engine().may_foresee();
+  if (!all_done(count, requests)) (void)wait_for(count, requests, true, unmatched);
   return retire_all("MPI_Waitall", count, requests, statuses);
 }
 
@@ -411,14 +341,7 @@ HEADWAY_ENTRY(MPI_Waitany)(int count, MPI_Request* requests, int* index, MPI_Sta
   int found = first_done(count, requests);
   if (found < 0) {
     const Inside inside("MPI_Waitany");
-    wait_until(
-        count, requests,
-        [&] {
-          found = first_done(count, requests);
-          if (found < 0 && release_first(count, requests)) found = first_done(count, requests);
-          return found >= 0;
-        },
-        nullptr);
+    found = wait_for(count, requests, false, false);
   }
   *index = found;
   return finish("MPI_Waitany", find_request(requests[found]), &requests[found], status);
@@ -455,10 +378,7 @@ HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, i
   }
   if (first_done(incount, requests) < 0) {
     const Inside inside("MPI_Waitsome");
-    wait_until(
-        incount, requests,
-        [&] { return first_done(incount, requests) >= 0 || release_first(incount, requests); },
-        nullptr);
+    (void)wait_for(incount, requests, false, false);
   }
   return retire_some("MPI_Waitsome", incount, requests, outcount, indices, statuses);
 }

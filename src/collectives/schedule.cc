@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/heap.h"
+#include "waiting/many.h"
 
 namespace headway::collectives {
 
@@ -215,7 +216,6 @@ void Schedule::begin(waiting::Waiter& waiter) {
   ++engine_->counters.collectives;
   if (!request->persistent) tag_ = next_tag(comm_);
   left_ = uint32_t(steps_.size());
-  unready_ = 0;
   for (StepId i = 0; i < steps_.size(); ++i) {
     steps_[i].waits = steps_[i].needs;
     steps_[i].request = nullptr;
@@ -447,33 +447,25 @@ void Schedule::restart(waiting::Waiter& waiter, Request* request) {
   static_cast<Schedule*>(request->owner)->begin(waiter);
 }
 
-// What is left are receives that nothing waits for, matched, and worth letting the user go: nothing
-// is read from his buffers any more, and nothing is forwarded from closed pages.
-bool Schedule::release() {
-  if (!engine_->may_release() || !is_running_) [[likely]]
-    return false;
-  if (outcome != Outcome::ok) return false;  // a step has failed: that is still to be told
-  const StepId count = StepId(steps_.size());
-  uint32_t found = 0;
-  for (StepId looked = 0; looked < count && found < left_; ++looked) {
-    const StepId id = (unready_ + looked) % count;
-    const Step& step = steps_[id];
-    if (!step.request) continue;
-    // A message that is too short is an error, which can still be told now.
-    if (step.kind != Step::Kind::receive || step.first_edge != ~0u ||
-        step.request->sent_bytes < step.request->memory.bytes() ||
-        !engine_->is_ready(step.request)) {
-      unready_ = id;
-      return false;
-    }
-    ++found;
+// For its wait: what is left are receives that nothing waits for, and all of them may go: nothing
+// is read from the user's buffers any more, and nothing is forwarded from closed pages. In the
+// place of what must not go stands the schedule itself.
+Request* Schedule::left_at(const void* self, uint32_t place) {
+  const auto& schedule = *static_cast<const Schedule*>(self);
+  Request* const whole = schedule.request_;
+  if (schedule.outcome != Outcome::ok) return whole;  // a step has failed: that is still to be told
+  const base::Vec<Step>& steps = schedule.steps_;
+  if (place == steps.size()) {
+    uint32_t running = 0;
+    for (const Step& step : steps) running += step.request != nullptr;
+    return running < schedule.left_ ? whole : nullptr;  // some wait for others
   }
-  if (found < left_) return false;  // some wait for others
-  for (const Step& step : steps_) {
-    if (step.request && !engine_->close_rest(step.request, request_)) return false;
-  }
-  engine_->let_user_go(request_);
-  return true;
+  const Step& step = steps[place];
+  if (!step.request) return nullptr;
+  // A message that is too short is an error, which can still be told now.
+  const bool goes = step.kind == Step::Kind::receive && step.first_edge == ~0u &&
+                    step.request->sent_bytes >= step.request->memory.bytes();
+  return goes ? step.request : whole;
 }
 
 Outcome Schedule::run(waiting::Waiter& waiter) {
@@ -487,8 +479,8 @@ Outcome Schedule::run(waiting::Waiter& waiter) {
     return Outcome::no_memory;
   }
   begin(waiter);
-  waiter.until([&] { return request->done.load(std::memory_order_relaxed) != 0 || release(); },
-               request->peer);
+  const uint32_t places = uint32_t(steps_.size()) + 1;
+  waiting::Many(waiter, this, places, left_at, {.whole = request}).until_all();
   const Outcome result = request->outcome;
   engine.give_request(request);
   engine.handoff.leave();

@@ -142,7 +142,7 @@ class Schedule {
   void launch_message(Step& step);
   void launch_reduce(StepId id);
   void done(StepId id);
-  bool release();
+  static Request* left_at(const void* self, uint32_t place);
   static void message_done(Request* request);
   static void run_user_function(progress::UserCall* call);
   static void user_function_done(progress::UserCall* call);
@@ -155,8 +155,7 @@ class Schedule {
   bool failed_ = false;
   bool working_ = false;
   bool is_running_ = false;
-  uint32_t left_ = 0;   // steps that are not done
-  StepId unready_ = 0;  // where the last look of release() ended
+  uint32_t left_ = 0;  // steps that are not done
   Request* request_ = nullptr;
   base::Vec<Step> steps_;
   base::Vec<Edge> edges_;

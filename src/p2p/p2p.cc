@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "p2p/bsend.h"
 #include "p2p/unfinished.h"
+#include "waiting/many.h"
 
 namespace headway::p2p {
 namespace {
@@ -39,6 +40,10 @@ void keep(Request* request, const Address& address) {
     request->type = type;
   }
   request->on_release = let_go;
+}
+
+Request* at_place(const void* list, uint32_t place) {
+  return static_cast<Request* const*>(list)[place];
 }
 
 // The pool gives clean requests (Engine::give_request).
@@ -111,7 +116,7 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
       return Outcome::ok;
     }
     engine.start_send(request);
-    waiter.send(request);
+    waiting::Many(waiter, request).until_all();
     outcome = request->outcome;
     engine.give_request(request);
   }
@@ -147,7 +152,7 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
     engine.handoff.driver = progress::Driver::waiting;
     engine.note_wait(request);
     engine.start_receive(request);
-    waiter.receive(request, unmatched);
+    waiting::Many(waiter, request, unmatched).until_all();
     outcome = request->outcome;
     read_status(*request, status);
     engine.give_request(request);
@@ -219,12 +224,8 @@ Outcome send_receive(waiting::Waiter& waiter, const UserMemory& out, const Addre
     const bool aside = engine.copy_aside(send);
     engine.start_send(send);
     if (aside) send = nullptr;  // nobody's
-    // A receive that has been released would be half done in vain while the send still waits.
-    const auto both_done = [&] {
-      return (!send || send->done.load(std::memory_order_relaxed) != 0) &&
-             (receive->done.load(std::memory_order_relaxed) != 0 || engine.release(receive));
-    };
-    waiter.until(both_done, receive->peer);
+    const Request* const both[] = {receive, send};
+    waiting::Many(waiter, both, 2, at_place, {}).until_all();
     outcome = receive->outcome != Outcome::ok || !send ? receive->outcome : send->outcome;
     read_status(*receive, status);
   }
@@ -379,7 +380,7 @@ Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
     engine.handoff.driver = progress::Driver::waiting;
     engine.note_wait(request);
     engine.start_matched_receive(request, message);
-    waiter.receive(request);
+    waiting::Many(waiter, request).until_all();
     outcome = request->outcome;
     read_status(*request, status);
     engine.give_request(request);

@@ -1,8 +1,8 @@
-// Sends that return early: a blocking send copies its message aside and leaves the rest to the
-// message thread, at once if its link is slow, or when its receiver lets it wait. The program goes
-// on where it would have watched the wire, or the other rank compute. What was copied goes out one
-// message after the other, in the order of the sends, as it would have without the copies: side by
-// side, the first would come as late as the last.
+// Sends that return early: one that is waited for copies its message aside, and leaves the rest to
+// the message thread, at once if its link is slow, or when its receiver lets it wait. The program
+// goes on where it would have watched the wire, or the other rank compute. What was copied goes out
+// one message after the other, in the order of the sends, as it would have without the copies: side
+// by side, the first would come as late as the last.
 #include "base/heap.h"
 #include "protocols/engine.h"
 
@@ -16,10 +16,16 @@ constexpr uint64_t fastest_rate = 400'000'000;
 
 }  // namespace
 
-// Only standard sends: a synchronous one tells that its receive has begun.
+// Only standard sends: a synchronous one tells that its receive has begun. A persistent one is sent
+// again from where it lay, which is known of data without gaps.
+bool Engine::fits_aside(const Request& send) const {
+  return send.mode == Mode::standard && send.peer->via != Via::self &&
+         !(send.persistent && !send.memory.is_flat()) &&
+         send.memory.bytes() <= settings_.send_ahead - aside_bytes_;
+}
+
 char* Engine::make_copy(const Request& send) {
   const uint64_t bytes = send.memory.bytes();
-  if (send.mode != Mode::standard || bytes > settings_.send_ahead - aside_bytes_) return nullptr;
   auto* copy = static_cast<char*>(base::heap_allocate(bytes));
   if (!copy) return nullptr;
   send.memory.read(0, copy, bytes);
@@ -41,15 +47,14 @@ void Engine::leave_aside(Request* send, char* copy) {
   send->blocking = false;
 }
 
-// Over that peer's link so many bytes take much longer than their copy.
 bool Engine::is_slow(const Peer& peer, uint64_t bytes) const {
+  if (peer.via != Via::tcp) return false;
   const uint64_t rate = tcp.rate(peer.rank);
   return rate != 0 && rate <= fastest_rate && bytes * 1'000'000 / rate >= least_wait_us;
 }
 
 bool Engine::copy_aside(Request* send) {
-  const Peer& peer = *send->peer;
-  if (peer.via != Via::tcp || !is_slow(peer, send->memory.bytes())) return false;
+  if (!is_slow(*send->peer, send->memory.bytes()) || !fits_aside(*send)) return false;
   char* copy = make_copy(*send);
   if (!copy) return false;
   leave_aside(send, copy);
@@ -57,27 +62,33 @@ bool Engine::copy_aside(Request* send) {
   return true;
 }
 
-void Engine::move_aside(Request* send) {
-  const Via via = send->peer->via;
-  if (via == Via::self || send->cancelling || !may_move_aside(send)) return;
-  if (send->stage() == Stage::requested && via == Via::shm && !send->mover &&
-      send->memory.is_flat()) {
-    return;  // the receiver may read the user's memory at any time
+bool Engine::may_move_aside(const Request& send) const {
+  const bool waits = send.stage() == Stage::requested || send.stage() == Stage::held;
+  if (!waits || send.cancelling || !fits_aside(send)) return false;
+  if (send.stage() == Stage::held || send.peer->via == Via::tcp || !send.memory.is_flat()) {
+    return true;
   }
+  // Else the receiver may read the user's memory at any time.
+  return send.mover && send.peer->out.movers().is_open(send.mover - 1u);
+}
+
+bool Engine::move_aside(Request* send) {
+  if (!may_move_aside(*send)) return false;
   char* copy = make_copy(*send);
-  if (!copy) return;
+  if (!copy) return false;
   if (send->mover &&
       !send->peer->out.movers().move(send->mover - 1u, reinterpret_cast<uint64_t>(copy))) {
     drop_copy(copy, send->memory.bytes());  // it begins to take it
-    return;
+    return false;
   }
   leave_aside(send, copy);
   send->done.store(Done::released, std::memory_order_release);
+  return true;
 }
 
-// Announces it so that it can be moved, if there is a slot.
+// Announces it so that it can be moved, if there is a slot: one is left to blocking sends.
 void Engine::may_move(Request* send, RequestSend& body) {
-  for (uint32_t slot = 0; slot < shm::mover_slots; ++slot) {
+  for (uint32_t slot = send->blocking ? 0 : 1; slot < shm::mover_slots; ++slot) {
     Request*& holder = send->peer->movers[slot];
     if (holder) continue;
     holder = send;
@@ -98,7 +109,7 @@ void Engine::end_aside(Request* send) {
   moves_no_more(send);
   if (!send->aside) return;
   drop_copy(send->memory.flat(), send->memory.bytes());
-  send->memory = {};
+  send->memory = send->persistent ? UserMemory(send->home, send->memory.bytes()) : UserMemory();
   send->aside = false;
 }
 

@@ -71,13 +71,12 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // pays (aside.cc). True: the send is nobody's from now on, and its user goes on after
   // start_send().
   bool copy_aside(Request* send);
-  // The same for one that has been started and waits for its receiver: its user may go on once it
-  // is `released`, perhaps soon, perhaps never.
-  void move_aside(Request* send);
-  // It waits for its receiver, or for room.
-  static bool may_move_aside(const Request* send) {
-    return send->stage() == Stage::requested || send->stage() == Stage::held;
-  }
+  // The same for one that has been started. True: its user goes on.
+  bool move_aside(Request* send);
+  // It waits for its receiver, or for room, and nobody reads it at this moment.
+  bool may_move_aside(const Request& send) const;
+  // Over that peer's link so many bytes take much longer than their copy.
+  bool is_slow(const Peer& peer, uint64_t bytes) const;
   bool may_send_ahead() const { return settings_.send_ahead != 0; }
   uint64_t aside_bytes() const { return aside_bytes_; }
   uint64_t unexpected_bytes() const { return unexpected_bytes_; }
@@ -131,14 +130,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool close_rest(Request* receive, const Request* whole = nullptr) {
     return receive->region || close_now(receive, whole);
   }
-  // The user of a blocked receive may go on. True: source, tag and count are in the request.
-  bool release(Request* receive) {
-    if (!is_ready(receive) || !close_rest(receive)) [[likely]]
-      return false;
-    let_user_go(receive);
-    return true;
-  }
-  // The same for a request whose receives have been closed one by one.
+  // The user may go on from what has been closed. Source, tag and count are in the request.
   void let_user_go(Request* request);
   bool may_release() const { return may_release_; }
   // This thread begins to wait for that receive, at base::call_site.
@@ -177,8 +169,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   const guard::TrapCounters& traps() const { return dispatch_.counters(); }
   uint64_t patience_us() const { return release_us_; }
   bool is_foreseeable(const Request* receive) const;
-  // Whether anybody but the thread that asks could notice: other threads, shared memory, operations
-  // that need this thread.
+  // No other thread, shared memory or operation that needs this thread could notice.
   bool is_alone();
   // False: wait for its match.
   bool foresee(Request* receive);
@@ -372,9 +363,9 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void retire_send(Request* request);
 
   // aside.cc
+  bool fits_aside(const Request& send) const;
   char* make_copy(const Request& send);
   void drop_copy(char* copy, uint64_t bytes);
-  bool is_slow(const Peer& peer, uint64_t bytes) const;
   void leave_aside(Request* send, char* copy);
   void may_move(Request* send, RequestSend& body);
   void moves_no_more(Request* send);
@@ -562,9 +553,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   base::Counter aside_bytes_;
   base::Counter unexpected_bytes_;
   uint64_t receives_begun_ = 0;
-  uint32_t withheld_ = 0;  // of landings_
-  uint32_t stages_[stage_count] =
-      {};  // requests in each; of idle ones, how many less than at first
+  uint32_t withheld_ = 0;              // of landings_
+  uint32_t stages_[stage_count] = {};  // requests in each; idle: how many less than at first
   uint32_t tcp_turn_ = 0;
   uint32_t expect_turn_ = 0;
   uint32_t in_a_row_ = 0;   // receive_now() beside other receives

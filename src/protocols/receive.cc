@@ -314,7 +314,8 @@ void Engine::start_receive(Request* request) {
   if (request->memory.bytes() > shm::advertise_from) advertise(request);
   set_stage(*request, Stage::posted);
   posted.post(request);
-  if (request->notify) prefetch(request);  // a step: nobody waits for it by itself
+  // Its user waits already, or nobody does by himself: it is a step.
+  if (request->awaited || request->notify) prefetch(request);
 }
 
 // Only where nothing else waits for progress or can have an older claim: nothing is pending but

@@ -236,7 +236,7 @@ bool Engine::close_now(Request* receive, const Request* whole) {
   const uint64_t come = receive->moved + receive->partial;
   const uint64_t next = come - receive->tail, end = receive->total - receive->tail;
   char* base = receive->memory.flat();
-  note_wait(receive);
+  if (!receive->awaited) note_wait(receive);
   if (!is_profitable(receive, receive->total)) {
     receive->stays = true;
     return false;

@@ -179,7 +179,8 @@ Push Engine::push_envelope(Request* request) {
                      0,
                      request->origin,
                      0};
-    if (may_pull && request->blocking && request->mode == Mode::standard && may_send_ahead()) {
+    if (may_pull && !request->notify && !request->aside && request->mode == Mode::standard &&
+        may_send_ahead()) {
       may_move(request, body);
     }
     if (request->blocking || handoff.driver == progress::Driver::waiting) {

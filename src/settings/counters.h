@@ -90,7 +90,7 @@ inline constexpr CounterInfo counter_table[] = {
     {"helped", Category::protocols, CounterKind::events, Audience::developer,
      "pieces copied for a transfer that the other rank had begun"},
     {"sent_aside", Category::protocols, CounterKind::events, Audience::tuner,
-     "blocking sends whose message was copied, so that they returned"},
+     "sends whose message was copied, so that whoever waited for them went on"},
     {"aside_bytes", Category::protocols, CounterKind::level, Audience::tuner,
      "bytes in copies of such messages that have not left yet"},
     {"garbage", Category::protocols, CounterKind::events, Audience::tuner,

@@ -114,7 +114,7 @@ inline constexpr OptionInfo option_table[] = {
      "receives, and one line names ranks and tags",
      &Settings::unexpected_max, nullptr},
     {"SEND_AHEAD", Category::protocols, Audience::tuner, OptionKind::bytes, "16M", "",
-     "memory for messages that blocking sends over a slow network copy, to return before the wire "
+     "memory for messages that sends and their waits copy, to return before a slow wire "
      "has taken them; 0 lets them wait",
      &Settings::send_ahead, nullptr},
     {"EARLY_RELEASE", Category::early_release, Audience::user, OptionKind::choice, "auto",

@@ -5,13 +5,10 @@
 
 #include "base/clock.h"
 #include "waiting/elsewhere.h"
-#include "waiting/patience.h"
 
 namespace headway::waiting {
 namespace {
 
-// That a send waits for its receiver before its message is copied: a copy costs less than that.
-constexpr uint64_t send_patience_ns = 150'000;
 constexpr uint32_t attend_after = 4;  // idle turns; then this wait is one
 constexpr uint32_t clock_every = 64;  // idle turns between two looks at the clock
 // A yield that took as long as a time slice: somebody computes on this core. Turns of waiting
@@ -33,47 +30,6 @@ constexpr uint64_t first_part_ns = 4'000'000, longest_part_ns = 256'000'000;
 constexpr uint64_t first_nap_ns = 4'000'000, longest_nap_ns = 64'000'000;
 
 }  // namespace
-
-void Waiter::send(protocols::Request* request) {
-  uint64_t since = 0;
-  bool tried = !engine.may_send_ahead();
-  int longest_sleep_ms = tried ? sleep_ms : 1;
-  until(
-      [&] {
-        if (request->done.load(std::memory_order_relaxed) != 0) return true;
-        // Once it moves nothing is to be gained, and no clock is to be read between its pieces.
-        tried |= !engine.may_move_aside(request);
-        if (tried) {
-          longest_sleep_ms = sleep_ms;
-          return false;
-        }
-        const uint64_t now = base::now_ns();
-        if (since == 0) since = now;
-        if (now - since < send_patience_ns) return false;
-        tried = true;
-        engine.move_aside(request);
-        return request->done.load(std::memory_order_relaxed) != 0;
-      },
-      request->peer, longest_sleep_ms);
-}
-
-void Waiter::receive(protocols::Request* request, bool unmatched) {
-  engine.note_wait(request);
-  Patience patience(engine, unmatched);
-  until(
-      [&] {
-        if (request->done.load(std::memory_order_relaxed) != 0 || engine.release(request)) {
-          return true;
-        }
-        if (!engine.is_foreseeable(request) || !patience.is_over()) return false;
-        engine.begin_wait();
-        engine.waits_for(request);
-        if (!engine.foresee(request)) return false;
-        engine.let_user_go(request);
-        return true;
-      },
-      request->peer, patience.sleep_ms());
-}
 
 void Waiter::await_open(const protocols::UserMemory::Extent* extents, size_t count) {
   const auto are_open = [&] {

@@ -53,10 +53,6 @@ class Waiter {
   void request(protocols::Request* request) {
     until([request] { return request->done.load(std::memory_order_relaxed) != 0; }, request->peer);
   }
-  // The same for a blocking send, which may leave its message behind.
-  void send(protocols::Request* request);
-  // The same for a receive whose user may be released; `unmatched`: also before its match.
-  void receive(protocols::Request* request, bool unmatched = false);
   // Several threads may call at once; so many of them have a core. Engine held.
   void expect_threads(uint32_t cores) {
     threads_most_ = cores;

@@ -1,6 +1,6 @@
 // Several threads of one program wait at once: one polls, the others park, and whoever polls runs
 // the user's functions. A single engine that sends to itself is enough for that.
-#include "waiting/waiter.h"
+#include "waiting/many.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -206,6 +206,54 @@ TEST(Waiter, ThePollerChanges) {
     for (int i = 0; i < waiters; ++i) EXPECT_EQ(got[size_t(i)], 100 * round + i);
   }
   EXPECT_FALSE(rank.engine.handoff.is_polled());
+}
+
+// A list with gaps: one by one, whichever is there first, and all that is left in one wait.
+TEST(Many, AnyAndAllOfAList) {
+  constexpr int places = 6;
+  std::mt19937_64 random(17);
+  Rank rank(true, {.crowded = true});
+  for (int round = 0; round < 30; ++round) {
+    Request* list[places] = {};
+    int got[places], order[places], n = 0;
+    rank.engine.handoff.enter();
+    for (int i = 0; i < places; ++i) {
+      got[i] = -1;
+      if (random() % 4 == 0) continue;  // nothing to wait for
+      list[i] = rank.make(RequestKind::receive, UserMemory(&got[i], sizeof got[i]), i);
+      rank.engine.start_receive(list[i]);
+      order[n++] = i;
+    }
+    rank.engine.handoff.leave();
+    std::shuffle(order, order + n, random);
+    std::thread other([&] {
+      for (int i = 0; i < n; ++i) {
+        if (i % 2) usleep(useconds_t(random() % 500));
+        int value = 100 * round + order[i];
+        EXPECT_EQ(rank.move(RequestKind::send, &value, sizeof value, order[i]), Outcome::ok);
+      }
+    });
+    const auto at = [](const void* all, uint32_t place) {
+      return static_cast<Request* const*>(all)[place];
+    };
+    rank.engine.handoff.enter();
+    for (int i = 0; i < n / 2; ++i) {
+      const uint32_t found = Many(*rank.waiter, list, places, at, {}).until_any();
+      ASSERT_LT(found, uint32_t(places));
+      EXPECT_EQ(got[found], 100 * round + int(found));
+      rank.engine.give_request(list[found]);
+      list[found] = nullptr;
+    }
+    Many(*rank.waiter, list, places, at, {}).until_all();
+    for (int i = 0; i < places; ++i) {
+      if (!list[i]) continue;
+      EXPECT_EQ(got[i], 100 * round + i);
+      rank.engine.give_request(list[i]);
+    }
+    rank.engine.handoff.leave();
+    other.join();
+  }
+  EXPECT_TRUE(rank.engine.is_idle());
 }
 
 // A function of the user completes what its waiter waits for, runs in a thread of the program and

@@ -1,6 +1,6 @@
-// Blocking sends whose receiver is late, or whose link is slow, return with their message copied:
-// how long they take, what arrives though the buffer is written over at once, and that nothing else
-// changes: order, synchronous sends, the limit of memory.
+// Sends whose receiver is late, or whose link is slow, return with their message copied, and so do
+// the waits for them: how long they take, what arrives though the buffer is written over at once,
+// and that nothing else changes: order, synchronous sends, the limit of memory.
 #include <time.h>
 
 #include <algorithm>
@@ -23,6 +23,37 @@ bool sends_ahead() {
 void pause_ms(int ms) {
   const timespec span{ms / 1000, ms % 1000 * 1'000'000L};
   nanosleep(&span, nullptr);
+}
+
+// One message, in each form that waits for its send.
+enum Form { blocking, wait, wait_all, wait_any, wait_some, persistent, forms };
+
+void send_by(int form, const uint8_t* data, int bytes, int peer) {
+  MPI_Request requests[] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  int index = -1, indices[2];
+  if (form == blocking) {
+    MPI(MPI_Send(data, bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD));
+    return;
+  }
+  if (form == persistent) {
+    MPI(MPI_Send_init(data, bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &requests[1]));
+    MPI(MPI_Start(&requests[1]));
+    MPI(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+    MPI(MPI_Request_free(&requests[1]));
+    return;
+  }
+  MPI(MPI_Isend(data, bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &requests[1]));
+  if (form == wait) MPI(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+  if (form == wait_all) MPI(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+  if (form == wait_any) {
+    MPI(MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE));
+    CHECK(index == 1);
+  }
+  if (form == wait_some) {
+    MPI(MPI_Waitsome(2, requests, &index, indices, MPI_STATUSES_IGNORE));
+    CHECK(index == 1 && indices[0] == 1);
+  }
+  CHECK(requests[1] == MPI_REQUEST_NULL);
 }
 
 // Rank 1 computes outside of MPI, rank 0 sends meanwhile and writes over its buffer.
@@ -57,18 +88,18 @@ void late_receiver() {
 // One message alone: its send is back long before the receiver is.
 void returns_early() {
   std::vector<uint8_t> data(200'000);
-  const int bytes = static_cast<int>(data.size());
-  for (const bool synchronous : {false, true}) {
+  const int bytes = static_cast<int>(data.size()), synchronous = forms;
+  for (int form = blocking; form <= synchronous; ++form) {
     double shortest = 1e9;
     for (int round = 0; round < 3; ++round) {
       MPI(MPI_Barrier(MPI_COMM_WORLD));
       const double start = MPI_Wtime();
       if (check::rank == 0) {
-        check::fill(data.data(), bytes, check::key_of(round, 1));
-        if (synchronous) {
+        check::fill(data.data(), bytes, check::key_of(round, form));
+        if (form == synchronous) {
           MPI(MPI_Ssend(data.data(), bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD));
         } else {
-          MPI(MPI_Send(data.data(), bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD));
+          send_by(form, data.data(), bytes, 1);
         }
         shortest = std::min(shortest, MPI_Wtime() - start);
         std::fill(data.begin(), data.end(), uint8_t{0x77});
@@ -76,15 +107,63 @@ void returns_early() {
       if (check::rank == 1) {
         pause_ms(late_ms);
         MPI(MPI_Recv(data.data(), bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        CHECK_BYTES(data.data(), bytes, check::key_of(round, 1));
+        CHECK_BYTES(data.data(), bytes, check::key_of(round, form));
       }
     }
     if (check::rank != 0) continue;
-    if (synchronous || !sends_ahead()) {
+    if (form == synchronous || !sends_ahead()) {
       CHECK(shortest > late_ms * 0.8e-3);
     } else {
       CHECK(shortest < late_ms * 0.5e-3);
     }
+  }
+}
+
+// A persistent send goes on early each time that it is started, from the same buffer.
+void persistent_again() {
+  std::vector<uint8_t> data(150'000);
+  const int bytes = static_cast<int>(data.size());
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (check::rank == 0) {
+    MPI(MPI_Send_init(data.data(), bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request));
+  }
+  for (int round = 0; round < 6; ++round) {
+    if (check::rank == 0) {
+      check::fill(data.data(), bytes, check::key_of(round, 21));
+      MPI(MPI_Start(&request));
+      MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      std::fill(data.begin(), data.end(), uint8_t{0x77});
+    }
+    if (check::rank == 1) {
+      pause_ms(round % 3);
+      MPI(MPI_Recv(data.data(), bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      CHECK_BYTES(data.data(), bytes, check::key_of(round, 21));
+    }
+  }
+  if (check::rank == 0) MPI(MPI_Request_free(&request));
+}
+
+// A send and a receive in one wait, with the other rank late or not.
+void beside_receives() {
+  std::vector<uint8_t> out(120'000), in(90'000);
+  for (int round = 0; round < 4; ++round) {
+    MPI(MPI_Barrier(MPI_COMM_WORLD));
+    if (check::rank > 1) continue;
+    const int other = 1 - check::rank,
+              sent = static_cast<int>(check::rank ? in.size() : out.size());
+    const int got = static_cast<int>(check::rank ? out.size() : in.size());
+    std::vector<uint8_t>& from = check::rank ? in : out;
+    std::vector<uint8_t>& to = check::rank ? out : in;
+    check::fill(from.data(), sent, check::key_of(check::rank, round));
+    if (check::rank == 1) pause_ms(round % 2 ? 20 : 0);
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    MPI(MPI_Isend(from.data(), sent, MPI_BYTE, other, tag, MPI_COMM_WORLD, &requests[0]));
+    MPI(MPI_Irecv(to.data(), got, MPI_BYTE, other, tag, MPI_COMM_WORLD, &requests[1]));
+    MPI(MPI_Waitall(2, requests, statuses));
+    std::fill(from.begin(), from.end(), uint8_t{0x77});
+    CHECK_STATUS(statuses[1], other, tag, static_cast<size_t>(got));
+    CHECK_BYTES(to.data(), got, check::key_of(other, round));
   }
 }
 
@@ -132,7 +211,7 @@ void random_times() {
         if (step == 1) post();
         MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
       } else {
-        MPI(MPI_Send(out.data(), bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD));
+        send_by(mine.between(0, forms - 1), out.data(), bytes, peer);
       }
       std::fill(out.begin(), out.begin() + bytes, uint8_t{0x77});
     }
@@ -156,6 +235,8 @@ int main(int argc, char** argv) {
   return check::main(argc, argv,
                      {{"late_receiver", late_receiver},
                       {"returns_early", returns_early},
+                      {"persistent_again", persistent_again},
+                      {"beside_receives", beside_receives},
                       {"head_to_head", head_to_head},
                       {"random_times", random_times}});
 }

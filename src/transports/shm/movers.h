@@ -34,6 +34,10 @@ class Movers {
     word.store(uint64_t(turn) << 2 | announced, std::memory_order_release);
     return turn;
   }
+  // The receiver has not taken the address yet.
+  bool is_open(uint32_t slot) const {
+    return (board_->slots[slot].word.load(std::memory_order_relaxed) & states) == announced;
+  }
   // False: the receiver has taken the address that was announced.
   bool move(uint32_t slot, uint64_t address) {
     MoverBoard::Slot& at = board_->slots[slot];

@@ -1,0 +1,182 @@
+#include "waiting/many.h"
+
+#include "base/clock.h"
+
+namespace headway::waiting {
+namespace {
+
+using protocols::RequestKind;
+using protocols::Stage;
+
+// That a send waits for its receiver before its message is copied: a copy costs less than that.
+constexpr uint64_t send_patience_ns = 150'000;
+
+}  // namespace
+
+Many::Many(Waiter& waiter, const void* list, uint32_t count, At at, const Rules& rules)
+    : waiter_(waiter),
+      engine_(waiter.engine),
+      list_(list),
+      count_(count),
+      at_(at),
+      whole_(rules.whole),
+      may_any_go_(engine_.may_release() || engine_.may_send_ahead()),
+      unmatched_(rules.unmatched && engine_.may_foresee()),
+      sends_stay_(!engine_.may_send_ahead()) {
+  if (!rules.memory.bytes()) return;
+  waiter_.open(rules.memory);
+  engine_.reach.begin(use_, rules.memory.extent());
+}
+
+Many::~Many() {
+  if (use_.extent.from) engine_.reach.end(use_);
+}
+
+// Calls visit(Request*) for each that is left, until it returns false; false then.
+template <class Visit>
+bool Many::each_left(Visit&& visit) const {
+  for (uint32_t place = next_; place < count_; ++place) {
+    Request* request = at(place);
+    if (is_left(request) && !visit(request)) return false;
+  }
+  return true;
+}
+
+// Once for each: a call that starts what it waits for has noted it before.
+void Many::note_waits() {
+  if (!engine_.may_release() || whole_) return;
+  each_left([this](Request* request) {
+    if (!request->awaited) engine_.note_wait(request);
+    return true;
+  });
+}
+
+void Many::until_all() {
+  note_waits();
+  waiter_.until([this] { return are_over() || (may_any_go_ && let_all_go()); }, hint_, sleep_ms_);
+}
+
+bool Many::are_over() {
+  if (whole_) return !is_left(whole_);
+  for (; next_ < count_; ++next_) {
+    const Request* request = at(next_);
+    if (!is_left(request)) continue;
+    // Read with the engine held: until then another thread may write the peer of a match.
+    hint_ = request->peer;
+    return false;
+  }
+  return true;
+}
+
+uint64_t Many::waited_ns() {
+  const uint64_t now = base::now_ns();
+  if (since_ == 0) since_ = now;
+  return now - since_;
+}
+
+// Without a match as long as closing the pages may cost, so that whoever is wrong loses no more.
+bool Many::is_patience_over() {
+  if (!unmatched_ || alone_) [[likely]]
+    return alone_;
+  if (waited_ns() >= engine_.patience_us() * 1000) unmatched_ = alone_ = engine_.is_alone();
+  return alone_;
+}
+
+bool Many::may_go(const Request& request) {
+  if (request.kind == RequestKind::send) return may_leave(request);
+  return engine_.is_ready(&request) || (engine_.is_foreseeable(&request) && is_patience_over());
+}
+
+bool Many::may_leave(const Request& send) {
+  // Once it moves nothing is to be gained, and no clock is to be read between its pieces.
+  if (sends_stay_ || !engine_.may_move_aside(send)) return false;
+  if (engine_.is_slow(*send.peer, send.memory.bytes())) return true;
+  if (waited_ns() >= send_patience_ns) return true;
+  sleep_ms_ = 1;
+  return false;
+}
+
+bool Many::leave(Request* send) {
+  sends_stay_ = !engine_.move_aside(send);
+  return !sends_stay_;
+}
+
+bool Many::close(Request* receive) {
+  return engine_.is_ready(receive) ? engine_.close_rest(receive, whole_) : engine_.foresee(receive);
+}
+
+bool Many::let_all_go() {
+  sleep_ms_ = unmatched_ ? 1 : Waiter::sleep_ms;
+  uint32_t place = unready_ > next_ ? unready_ : next_;
+  for (uint32_t left = count_ - next_; left > 0; --left) {
+    const Request* request = at(place);
+    if (is_left(request) && !may_go(*request)) {
+      unready_ = place;
+      return false;
+    }
+    if (++place == count_) place = next_;
+  }
+  // Copies first: what they are made of may lie in pages that are to be closed.
+  const auto leaves = [this](Request* request) {
+    return request->kind != RequestKind::send || leave(request);
+  };
+  if (!each_left(leaves)) return false;
+  engine_.begin_wait();
+  each_left([this](Request* receive) {
+    engine_.waits_for(receive);
+    return true;
+  });
+  if (!each_left([this](Request* receive) { return close(receive); })) return false;
+  if (whole_) {
+    engine_.let_user_go(whole_);
+    return true;
+  }
+  return each_left([this](Request* receive) {
+    engine_.let_user_go(receive);
+    return true;
+  });
+}
+
+uint32_t Many::until_any() {
+  uint32_t found = none;
+  waiter_.until(
+      [&] {
+        found = first_over();
+        if (found == none && may_any_go_) {
+          let_one_go();
+          found = first_over();
+        }
+        return found != none;
+      },
+      hint_, sleep_ms_);
+  return found;
+}
+
+uint32_t Many::first_over() const {
+  for (uint32_t place = 0; place < count_; ++place) {
+    const Request* request = at(place);
+    if (request && !is_left(request)) return place;
+  }
+  return none;
+}
+
+// The receive that is expected first, if it is not worth waiting for, or a send. Receives that have
+// no message yet are not looked at.
+void Many::let_one_go() {
+  sleep_ms_ = Waiter::sleep_ms;
+  Request* first = nullptr;
+  uint64_t soonest = 0;
+  const bool has_left = !each_left([&](Request* request) {
+    if (request->kind == RequestKind::send) return !(may_leave(*request) && leave(request));
+    if (request->kind != RequestKind::receive || request->stage() != Stage::landing) return true;
+    const uint64_t expected = engine_.expected_us(*request);
+    if (first && expected >= soonest) return true;
+    first = request;
+    soonest = expected;
+    return true;
+  });
+  if (has_left || !first || !engine_.is_ready(first) || !engine_.close_rest(first)) return;
+  engine_.let_user_go(first);
+}
+
+}  // namespace headway::waiting
