@@ -34,7 +34,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "Peer: members": (31, 18),
     "stages: places that write one": (1, 1),
     "Via::": (51, 0),
-    "files that name release": (17, 9),
+    "files that name release": (16, 9),
     "files that name prefetch": (15, 10),
     "files that name copies aside": (20, 5),
     "files that name grants": (6, 5),
