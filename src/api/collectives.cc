@@ -39,7 +39,7 @@ int reduce(const char* call, const void* sendbuf, void* recvbuf, int64_t count,
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_root(story, root)) return code;
-  const bool is_root = story.comm->rank == root;
+  const bool is_root = story.comm->own.self == root;
   collectives::Data in, out;
   if (const int code = take_buffer(story, is_root && is_in_place(sendbuf) ? recvbuf : sendbuf,
                                    count, datatype, in)) {

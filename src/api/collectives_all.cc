@@ -15,7 +15,7 @@ int allgather(const char* call, const void* sendbuf, int64_t sendcount, MPI_Data
   collectives::Blocks out;
   if (const int code = take_own(story, sendbuf, sendcount, sendtype, in)) return code;
   if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
-  if (const int code = refuse_shared(story, in, out.range(0, story.comm->size))) return code;
+  if (const int code = refuse_shared(story, in, out.range(0, story.comm->others.size))) return code;
   int ended = MPI_SUCCESS;
   if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
         return collectives::allgather_now(place, waiter, in, out, outcome);
@@ -37,7 +37,8 @@ int allgatherv(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dat
   if (const int code =
           take_uneven(story, "recvcounts, displs", recvbuf, recvcounts, displs, recvtype, out))
     return code;
-  if (const int code = refuse_shared(story, Side(in), Side(out, story.comm->size))) return code;
+  if (const int code = refuse_shared(story, Side(in), Side(out, story.comm->others.size)))
+    return code;
   return launch(story, collectives::allgatherv(place_of(story), in, out), way);
 }
 
@@ -52,7 +53,7 @@ int alltoall(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datat
   }
   if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
   if (!in.in_place()) {
-    const int ranks = story.comm->size;
+    const int ranks = story.comm->others.size;
     if (const int code = refuse_shared(story, in.range(0, ranks), out.range(0, ranks))) return code;
   }
   int ended = MPI_SUCCESS;
@@ -81,8 +82,8 @@ int alltoallv(const char* call, const void* sendbuf, const Count* sendcounts, co
           take_uneven(story, "recvcounts, rdispls", recvbuf, recvcounts, rdispls, recvtype, out)) {
     return code;
   }
-  if (const int code =
-          refuse_shared(story, Side(in, story.comm->size), Side(out, story.comm->size)))
+  if (const int code = refuse_shared(story, Side(in, story.comm->others.size),
+                                     Side(out, story.comm->others.size)))
     return code;
   return launch(
       story, collectives::alltoallv(place_of(story), in, out, collectives::Kind::alltoallv), way);
@@ -97,7 +98,7 @@ int take_typed(Story& story, const char* names, const void* buffer, const Count*
                collectives::Blocks& blocks) {
   if (const int code = refuse_in_place(story, buffer)) return code;
   if (const int code = check_given(story, names, counts, places, datatypes)) return code;
-  for (int rank = 0; rank < story.comm->size; ++rank) {
+  for (int rank = 0; rank < story.comm->others.size; ++rank) {
     const datatypes::Type* type = nullptr;
     if (counts[rank] != 0) {
       if (const int code = take_data(story, buffer, counts[rank], datatypes[rank])) return code;
@@ -129,8 +130,8 @@ int alltoallw(const char* call, const void* sendbuf, const Count* sendcounts, co
                                   rdispls, recvtypes, receive_types, out)) {
     return code;
   }
-  if (const int code =
-          refuse_shared(story, Side(in, story.comm->size), Side(out, story.comm->size)))
+  if (const int code = refuse_shared(story, Side(in, story.comm->others.size),
+                                     Side(out, story.comm->others.size)))
     return code;
   return launch(
       story, collectives::alltoallv(place_of(story), in, out, collectives::Kind::alltoallw), way);

@@ -14,7 +14,7 @@ constexpr char leave_the_roots_block[] =
 int take_place(Story& story, MPI_Comm comm, int root, bool& is_root) {
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_root(story, root)) return code;
-  is_root = story.comm->rank == root;
+  is_root = story.comm->own.self == root;
   return MPI_SUCCESS;
 }
 
@@ -36,7 +36,8 @@ int gather(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datatyp
   if (const int code = take_one(story, is_root, sendbuf, sendcount, sendtype, in)) return code;
   if (is_root) {
     if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
-    if (const int code = refuse_shared(story, in, out.range(0, story.comm->size))) return code;
+    if (const int code = refuse_shared(story, in, out.range(0, story.comm->others.size)))
+      return code;
   }
   return launch(story, collectives::gather(place_of(story), in, out, root), way);
 }
@@ -56,7 +57,8 @@ int gatherv(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dataty
             take_uneven(story, "recvcounts, displs", recvbuf, recvcounts, displs, recvtype, out)) {
       return code;
     }
-    if (const int code = refuse_shared(story, Side(in), Side(out, story.comm->size))) return code;
+    if (const int code = refuse_shared(story, Side(in), Side(out, story.comm->others.size)))
+      return code;
   }
   return launch(story, collectives::gatherv(place_of(story), in, out, root), way);
 }
@@ -74,8 +76,8 @@ int scatter(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dataty
   }
   if (const int code = take_one(story, is_root, recvbuf, recvcount, recvtype, out)) return code;
   if (is_root) {
-    if (const int code =
-            refuse_shared(story, in.range(0, story.comm->size), out, leave_the_roots_block)) {
+    if (const int code = refuse_shared(story, in.range(0, story.comm->others.size), out,
+                                       leave_the_roots_block)) {
       return code;
     }
   }
@@ -99,8 +101,8 @@ int scatterv(const char* call, const void* sendbuf, const Count* sendcounts, con
   }
   if (const int code = take_one(story, is_root, recvbuf, recvcount, recvtype, out)) return code;
   if (is_root) {
-    if (const int code =
-            refuse_shared(story, Side(in, story.comm->size), Side(out), leave_the_roots_block)) {
+    if (const int code = refuse_shared(story, Side(in, story.comm->others.size), Side(out),
+                                       leave_the_roots_block)) {
       return code;
     }
   }

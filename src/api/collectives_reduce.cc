@@ -32,7 +32,7 @@ int reduce_scatter(const char* call, const void* sendbuf, void* recvbuf, const C
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_given(story, "recvcounts", recvcounts)) return code;
   int64_t count = 0;
-  for (int rank = 0; rank < story.comm->size && count >= 0; ++rank) {
+  for (int rank = 0; rank < story.comm->own.size && count >= 0; ++rank) {
     const int64_t own = recvcounts[rank];
     if (own < 0 || __builtin_add_overflow(count, own, &count)) count = own < 0 ? -1 : INT64_MAX;
   }
@@ -42,9 +42,9 @@ int reduce_scatter(const char* call, const void* sendbuf, void* recvbuf, const C
           take_contribution(story, sendbuf, recvbuf, count, datatype, op, in, reduction)) {
     return code;
   }
-  if (const int code = check_result(story, recvbuf, recvcounts[story.comm->rank])) return code;
+  if (const int code = check_result(story, recvbuf, recvcounts[story.comm->own.self])) return code;
   if (!is_in_place(sendbuf)) {
-    const collectives::Data out{recvbuf, uint64_t(recvcounts[story.comm->rank]), story.type};
+    const collectives::Data out{recvbuf, uint64_t(recvcounts[story.comm->own.self]), story.type};
     if (const int code = refuse_shared(story, in, out)) return code;
   }
   return launch(story,
@@ -60,7 +60,7 @@ int reduce_scatter_block(const char* call, const void* sendbuf, void* recvbuf, i
   collectives::Data in;
   collectives::Reduction reduction;
   int64_t count = 0;
-  if (__builtin_mul_overflow(recvcount, int64_t(story.comm->size), &count)) {
+  if (__builtin_mul_overflow(recvcount, int64_t(story.comm->own.size), &count)) {
     count = recvcount < 0 ? INT64_MIN : INT64_MAX;
   }
   if (const int code =
@@ -108,7 +108,7 @@ int exscan(const char* call, const void* sendbuf, void* recvbuf, int64_t count,
   }
   // The first rank gets nothing, so its receive buffer may be anything, but the send buffer: that
   // is the same mistake as at the other ranks, and is told at all of them.
-  if (story.comm->rank > 0) {
+  if (story.comm->own.self > 0) {
     if (const int code = check_result(story, recvbuf, count)) return code;
   }
   if (!is_in_place(sendbuf)) {

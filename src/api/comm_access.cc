@@ -12,14 +12,14 @@ namespace {
 int comm_rank(const char* call, MPI_Comm comm, int* rank) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  *rank = story.comm->rank;
+  *rank = story.comm->own.self;
   return MPI_SUCCESS;
 }
 
 int comm_size(const char* call, MPI_Comm comm, int* size) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  *size = story.comm->size;
+  *size = story.comm->own.size;
   return MPI_SUCCESS;
 }
 

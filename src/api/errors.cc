@@ -149,7 +149,7 @@ void tell(Line& line, const Story& story, int code, const char* why, const char*
     } else {
       item("a communicator without a name, of ");
     }
-    line << story.comm->size << (story.comm->size == 1 ? " rank" : " ranks");
+    line << story.comm->own.size << (story.comm->own.size == 1 ? " rank" : " ranks");
   }
   if (between[0] == ',') line << ")";
   line << ". " << error_name(error_class(code)) << ".";

@@ -28,13 +28,13 @@ int take_lengths(const Story& story, int dimensions, const int* lengths, int& vo
     return raise(story, MPI_ERR_DIMS, "the number of dimensions is negative", "it goes from 0");
   }
   volume = objects::volume_of(dimensions, lengths);
-  if (volume >= 1 && volume <= story.comm->size) return MPI_SUCCESS;
+  if (volume >= 1 && volume <= story.comm->own.size) return MPI_SUCCESS;
   base::Text<200> why;
   if (volume < 1) {
     why << "the length of a dimension is below 1, or their product is above 2147483647";
   } else {
-    why << "the grid has " << volume << " places, the communicator only " << story.comm->size
-        << (story.comm->size == 1 ? " rank" : " ranks");
+    why << "the grid has " << volume << " places, the communicator only " << story.comm->own.size
+        << (story.comm->own.size == 1 ? " rank" : " ranks");
   }
   return raise(story, MPI_ERR_DIMS, why.c_str(),
                "MPI_Dims_create chooses lengths that fit, from the communicator's size");
@@ -88,7 +88,7 @@ int cart_create(const char* call, MPI_Comm comm_old, int ndims, const int dims[]
   if (const int code = take_comm(story, comm_old)) return code;
   int volume;
   if (const int code = take_lengths(story, ndims, dims, volume)) return code;
-  const int rank = story.comm->rank;
+  const int rank = story.comm->own.self;
   return make_cart(story, rank < volume ? 0 : -1, rank, ndims, dims, periods, comm_cart);
 }
 
@@ -98,7 +98,7 @@ int cart_map(const char* call, MPI_Comm comm, int ndims, const int dims[], const
   if (const int code = take_comm(story, comm)) return code;
   int volume;
   if (const int code = take_lengths(story, ndims, dims, volume)) return code;
-  *newrank = story.comm->rank < volume ? story.comm->rank : MPI_UNDEFINED;
+  *newrank = story.comm->own.self < volume ? story.comm->own.self : MPI_UNDEFINED;
   return MPI_SUCCESS;
 }
 
@@ -115,7 +115,7 @@ int cart_sub(const char* call, MPI_Comm comm, const int remain_dims[], MPI_Comm*
   int* const coordinates = numbers.data();
   int* const lengths = coordinates + dimensions;
   int* const periods = lengths + dimensions;
-  grid->find_coordinates(story.comm->rank, coordinates);
+  grid->find_coordinates(story.comm->own.self, coordinates);
   int color = 0, key = 0, remaining = 0;
   for (int i = 0; i < dimensions; ++i) {
     int& number = remain_dims[i] ? key : color;
@@ -152,7 +152,7 @@ int cart_get(const char* call, MPI_Comm comm, int maxdims, int dims[], int perio
     dims[i] = grid->length(i);
     periods[i] = grid->periodic(i);
   }
-  grid->find_coordinates(story.comm->rank, coords);
+  grid->find_coordinates(story.comm->own.self, coords);
   return MPI_SUCCESS;
 }
 
@@ -160,7 +160,7 @@ int cart_coords(const char* call, MPI_Comm comm, int rank, int maxdims, int coor
   Story story{.call = call};
   Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
-  if (rank < 0 || rank >= story.comm->size) {
+  if (rank < 0 || rank >= story.comm->own.size) {
     return raise(story, MPI_ERR_RANK, "there is no such rank in the communicator");
   }
   if (const int code = check_room(story, *grid, maxdims)) return code;
@@ -195,7 +195,7 @@ int cart_shift(const char* call, MPI_Comm comm, int direction, int disp, int* ra
                  "dimensions count from 0, also in Fortran");
   }
   const auto neighbour = [&](int64_t distance) {
-    const int found = grid->find_neighbour(story.comm->rank, direction, distance);
+    const int found = grid->find_neighbour(story.comm->own.self, direction, distance);
     return found < 0 ? MPI_PROC_NULL : found;
   };
   *rank_source = neighbour(-int64_t(disp));

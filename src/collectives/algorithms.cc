@@ -153,8 +153,9 @@ Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm) {
   if (known != Sharing::unknown) [[likely]]
     return known;
   Sharing sharing = engine.crowded ? Sharing::crowded : Sharing::apart;
-  for (int rank = 0; rank < comm->size; ++rank) {
-    if (engine.peer(comm->job_rank(rank)).via == protocols::Via::tcp) sharing = Sharing::apart;
+  const Team team = comm->own;
+  for (int rank = 0; rank < team.size; ++rank) {
+    if (engine.peer(team.job_rank(rank)).via == protocols::Via::tcp) sharing = Sharing::apart;
   }
   comm->sharing.store(uint8_t(sharing), std::memory_order_relaxed);
   return sharing;

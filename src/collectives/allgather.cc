@@ -6,33 +6,33 @@ namespace {
 
 // Everyone's own block in its place, and to everyone. From and into the user's buffers: what is
 // ready of them may travel before the call.
-void direct(Schedule& schedule, const objects::Comm* comm, const Data& in, const Blocks& out) {
-  const int rank = comm->rank, size = comm->size;
+void direct(Schedule& schedule, Team team, const Data& in, const Blocks& out) {
+  const int rank = team.self, size = team.size;
   const Data own = in.type ? in : out[rank];
   if (in.type) schedule.copy(in.memory(), out[rank].memory());
   for (int step = 1; step < size; ++step) {
     const int from = (rank + size - step) % size;
-    schedule.receive(from, out[from].memory());
-    schedule.send((rank + step) % size, own.memory());
+    schedule.receive(team, from, out[from].memory());
+    schedule.send(team, (rank + step) % size, own.memory());
   }
 }
 
 // Each round passes on to the next rank what the last one brought.
-void ring(Schedule& schedule, const objects::Comm* comm, const Data& in, const Blocks& out) {
-  const int rank = comm->rank, size = comm->size;
+void ring(Schedule& schedule, Team team, const Data& in, const Blocks& out) {
+  const int rank = team.self, size = team.size;
   StepId ready = no_step;
   if (in.type) ready = schedule.copy(in.memory(), out[rank].memory());
   for (int round = 0; round + 1 < size; ++round) {
     const int gives = (rank + size - round) % size;
     const int takes = (gives + size - 1) % size;
-    schedule.send((rank + 1) % size, out[gives].memory(), ready);
-    ready = schedule.receive((rank + size - 1) % size, out[takes].memory(), ready);
+    schedule.send(team, (rank + 1) % size, out[gives].memory(), ready);
+    ready = schedule.receive(team, (rank + size - 1) % size, out[takes].memory(), ready);
   }
 }
 
 // Packed blocks, the own one first; each round doubles them.
-void bruck(Schedule& schedule, const objects::Comm* comm, const Data& in, const Blocks& out) {
-  const int rank = comm->rank, size = comm->size;
+void bruck(Schedule& schedule, Team team, const Data& in, const Blocks& out) {
+  const int rank = team.self, size = team.size;
   const Data own = in.type ? in : out[rank];
   const uint64_t block = out[rank].bytes();
   char* packed = schedule.scratch(block, size);
@@ -40,9 +40,9 @@ void bruck(Schedule& schedule, const objects::Comm* comm, const Data& in, const 
   StepId ready = schedule.copy(own.memory(), UserMemory(packed, block));
   for (int distance = 1; distance < size; distance *= 2) {
     const uint64_t blocks = uint64_t(size - distance < distance ? size - distance : distance);
-    schedule.send((rank + size - distance) % size, UserMemory(packed, block * blocks), ready);
+    schedule.send(team, (rank + size - distance) % size, UserMemory(packed, block * blocks), ready);
     ready =
-        schedule.receive((rank + distance) % size,
+        schedule.receive(team, (rank + distance) % size,
                          UserMemory(packed + block * uint64_t(distance), block * blocks), ready);
     if (distance > size / 2) break;
   }
@@ -57,11 +57,11 @@ Schedule* build(const Place& place, Kind kind, uint64_t bytes, const Data& in, c
   Schedule* schedule = Schedule::make(place.engine, place.comm, kind);
   if (!schedule) return nullptr;
   if (in.type) schedule->keep(in.type);
-  out.keep(*schedule, place.comm->size);
+  out.keep(*schedule, place.team().size);
   switch (place.choose(kind, bytes)) {
-    case Algorithm::bruck: bruck(*schedule, place.comm, in, out); break;
-    case Algorithm::ring: ring(*schedule, place.comm, in, out); break;
-    default: direct(*schedule, place.comm, in, out);
+    case Algorithm::bruck: bruck(*schedule, place.team(), in, out); break;
+    case Algorithm::ring: ring(*schedule, place.team(), in, out); break;
+    default: direct(*schedule, place.team(), in, out);
   }
   return schedule;
 }

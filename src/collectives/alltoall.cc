@@ -5,15 +5,14 @@ namespace headway::collectives {
 namespace {
 
 // Everything at once, or (in_rounds) one partner after the other.
-void exchange(Schedule& schedule, const objects::Comm* comm, const Blocks& in, const Blocks& out,
-              bool in_rounds) {
-  const int rank = comm->rank, size = comm->size;
+void exchange(Schedule& schedule, Team team, const Blocks& in, const Blocks& out, bool in_rounds) {
+  const int rank = team.self, size = team.size;
   schedule.copy(in[rank].memory(), out[rank].memory());
   StepId before = no_step;
   for (int step = 1; step < size; ++step) {
     const int from = (rank + size - step) % size, to = (rank + step) % size;
-    const StepId received = schedule.receive(from, out[from].memory(), before);
-    const StepId sent = schedule.send(to, in[to].memory(), before);
+    const StepId received = schedule.receive(team, from, out[from].memory(), before);
+    const StepId sent = schedule.send(team, to, in[to].memory(), before);
     if (!in_rounds) continue;
     before = schedule.join();
     schedule.depends(before, received);
@@ -23,9 +22,8 @@ void exchange(Schedule& schedule, const objects::Comm* comm, const Blocks& in, c
 
 // In place: what goes out is packed away before anything may come in. In rounds, one block is
 // away at a time.
-void exchange_in_place(Schedule& schedule, const objects::Comm* comm, const Blocks& both,
-                       bool in_rounds) {
-  const int rank = comm->rank, size = comm->size;
+void exchange_in_place(Schedule& schedule, Team team, const Blocks& both, bool in_rounds) {
+  const int rank = team.self, size = team.size;
   StepId before = no_step;
   // Partners meet: those whose numbers add up to the same sum.
   for (int sum = 0; sum < size; ++sum) {
@@ -36,8 +34,8 @@ void exchange_in_place(Schedule& schedule, const objects::Comm* comm, const Bloc
     if (!packed) return;
     const UserMemory away(packed, memory.bytes());
     const StepId saved = schedule.copy(memory, away, before);
-    const StepId received = schedule.receive(other, memory, saved);
-    const StepId sent = schedule.send(other, away, saved);
+    const StepId received = schedule.receive(team, other, memory, saved);
+    const StepId sent = schedule.send(team, other, away, saved);
     if (!in_rounds) continue;
     before = schedule.join();
     schedule.depends(before, received);
@@ -47,8 +45,8 @@ void exchange_in_place(Schedule& schedule, const objects::Comm* comm, const Bloc
 
 // log(n) rounds: block i of the packed ones is for the rank i further on; in round k all blocks
 // with bit k set move on by 2^k ranks.
-void bruck(Schedule& schedule, const objects::Comm* comm, const Blocks& in, const Blocks& out) {
-  const int rank = comm->rank, size = comm->size;
+void bruck(Schedule& schedule, Team team, const Blocks& in, const Blocks& out) {
+  const int rank = team.self, size = team.size;
   const uint64_t block = out[rank].bytes();
   char* packed = schedule.scratch(block, size);
   char* leaving = schedule.scratch(block, size);
@@ -70,9 +68,10 @@ void bruck(Schedule& schedule, const objects::Comm* comm, const Blocks& in, cons
       schedule.depends(filled, schedule.copy(at(packed, i), at(leaving, blocks++), ready));
     }
     const uint64_t bytes = block * uint64_t(blocks);
-    const StepId sent = schedule.send((rank + distance) % size, UserMemory(leaving, bytes), filled);
+    const StepId sent =
+        schedule.send(team, (rank + distance) % size, UserMemory(leaving, bytes), filled);
     const StepId arrived =
-        schedule.receive((rank + size - distance) % size, UserMemory(coming, bytes), filled);
+        schedule.receive(team, (rank + size - distance) % size, UserMemory(coming, bytes), filled);
     blocks = 0;
     for (int i = distance; i < size; ++i) {
       if (!(i & distance)) continue;
@@ -87,16 +86,16 @@ void bruck(Schedule& schedule, const objects::Comm* comm, const Blocks& in, cons
   }
 }
 
-void build(Schedule& schedule, const objects::Comm* comm, const Blocks& in, const Blocks& out,
+void build(Schedule& schedule, Team team, const Blocks& in, const Blocks& out,
            Algorithm algorithm) {
-  in.keep(schedule, comm->size);
-  out.keep(schedule, comm->size);
+  in.keep(schedule, team.size);
+  out.keep(schedule, team.size);
   if (algorithm == Algorithm::bruck) {
-    bruck(schedule, comm, in, out);
+    bruck(schedule, team, in, out);
   } else if (in.in_place()) {
-    exchange_in_place(schedule, comm, out, algorithm == Algorithm::pairwise);
+    exchange_in_place(schedule, team, out, algorithm == Algorithm::pairwise);
   } else {
-    exchange(schedule, comm, in, out, algorithm == Algorithm::pairwise);
+    exchange(schedule, team, in, out, algorithm == Algorithm::pairwise);
   }
 }
 
@@ -105,14 +104,14 @@ void build(Schedule& schedule, const objects::Comm* comm, const Blocks& in, cons
 Schedule* alltoall(const Place& place, const Blocks& in, const Blocks& out) {
   Schedule* schedule = Schedule::make(place.engine, place.comm, Kind::alltoall);
   if (!schedule) return nullptr;
-  build(*schedule, place.comm, in, out, place.choose(Kind::alltoall, out[0].bytes()));
+  build(*schedule, place.team(), in, out, place.choose(Kind::alltoall, out[0].bytes()));
   return schedule;
 }
 
 Schedule* alltoallv(const Place& place, const Blocks& in, const Blocks& out, Kind kind) {
   Schedule* schedule = Schedule::make(place.engine, place.comm, kind);
   if (!schedule) return nullptr;
-  build(*schedule, place.comm, in, out, place.choose(kind, 0));
+  build(*schedule, place.team(), in, out, place.choose(kind, 0));
   return schedule;
 }
 

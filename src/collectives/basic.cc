@@ -5,85 +5,84 @@
 namespace headway::collectives {
 
 Schedule* barrier(const Place& place) {
-  objects::Comm* comm = place.comm;
-  Schedule* schedule = Schedule::make(place.engine, comm, Kind::barrier);
+  const Team team = place.team();
+  Schedule* schedule = Schedule::make(place.engine, place.comm, Kind::barrier);
   if (!schedule) return nullptr;
   if (place.choose(Kind::barrier, 0) == Algorithm::direct) {
-    for (int step = 1; step < comm->size; ++step) {
-      schedule->receive((comm->rank + comm->size - step) % comm->size, {});
-      schedule->send((comm->rank + step) % comm->size, {});
+    for (int step = 1; step < team.size; ++step) {
+      schedule->receive(team, (team.self + team.size - step) % team.size, {});
+      schedule->send(team, (team.self + step) % team.size, {});
     }
     return schedule;
   }
   // Dissemination: in each round hear from, and tell, ranks at twice the distance.
   StepId before = no_step;
-  for (int distance = 1; distance < comm->size; distance *= 2) {
-    const int to = (comm->rank + distance) % comm->size;
-    const int from = (comm->rank + comm->size - distance) % comm->size;
-    schedule->send(to, {}, before);
-    before = schedule->receive(from, {}, before);
-    if (distance > comm->size / 2) break;
+  for (int distance = 1; distance < team.size; distance *= 2) {
+    const int to = (team.self + distance) % team.size;
+    const int from = (team.self + team.size - distance) % team.size;
+    schedule->send(team, to, {}, before);
+    before = schedule->receive(team, from, {}, before);
+    if (distance > team.size / 2) break;
   }
   return schedule;
 }
 
 namespace {
 
-void bcast_direct(Schedule& schedule, const objects::Comm* comm, const UserMemory& memory,
-                  int root) {
-  if (comm->rank != root) {
-    schedule.receive(root, memory);
+void bcast_direct(Schedule& schedule, Team team, const UserMemory& memory, int root) {
+  if (team.self != root) {
+    schedule.receive(team, root, memory);
     return;
   }
-  for (int step = 1; step < comm->size; ++step) schedule.send((root + step) % comm->size, memory);
+  for (int step = 1; step < team.size; ++step)
+    schedule.send(team, (root + step) % team.size, memory);
 }
 
-void bcast_binomial(Schedule& schedule, const objects::Comm* comm, const UserMemory& memory,
-                    int root) {
-  const Binomial tree(comm, root);
+void bcast_binomial(Schedule& schedule, Team team, const UserMemory& memory, int root) {
+  const Binomial tree(team, root);
   StepId arrived = no_step;
-  if (!tree.is_root()) arrived = schedule.receive(tree.parent(), memory);
+  if (!tree.is_root()) arrived = schedule.receive(team, tree.parent(), memory);
   for (int distance = tree.reach / 2; distance > 0; distance /= 2) {
-    if (tree.has_child(distance)) schedule.send(tree.child(distance), memory, arrived);
+    if (tree.has_child(distance)) schedule.send(team, tree.child(distance), memory, arrived);
   }
 }
 
 // The root's bytes in as many pieces as ranks: down a binomial tree, then round a ring.
-void bcast_scatter_allgather(Schedule& schedule, const objects::Comm* comm,
-                             const UserMemory& memory, int root) {
+void bcast_scatter_allgather(Schedule& schedule, Team team, const UserMemory& memory, int root) {
   const uint64_t bytes = memory.bytes();
-  const Binomial tree(comm, root);
+  const Binomial tree(team, root);
   char* data = memory.is_flat() ? memory.flat() : schedule.scratch(bytes);
   if (schedule.failed()) return;
-  const auto start = [&](int piece) { return bytes / uint64_t(comm->size) * uint64_t(piece); };
+  const auto start = [&](int piece) { return bytes / uint64_t(team.size) * uint64_t(piece); };
   const auto pieces = [&](int first, int end) {
-    const uint64_t from = start(first), to = end == comm->size ? bytes : start(end);
+    const uint64_t from = start(first), to = end == team.size ? bytes : start(end);
     return UserMemory(data + from, to - from);
   };
   StepId ready = no_step;
   if (tree.is_root()) {
     if (!memory.is_flat()) ready = schedule.copy(memory, UserMemory(data, bytes));
   } else {
-    ready = schedule.receive(tree.parent(), pieces(tree.self, tree.self + tree.subtree()));
+    ready = schedule.receive(team, tree.parent(), pieces(tree.self, tree.self + tree.subtree()));
   }
   const StepId everything = schedule.join();
   for (int distance = tree.reach / 2; distance > 0; distance /= 2) {
     if (!tree.has_child(distance)) continue;
     const int first = tree.self + distance;
-    const int end = first + distance < comm->size ? first + distance : comm->size;
-    schedule.depends(everything, schedule.send(tree.child(distance), pieces(first, end), ready));
+    const int end = first + distance < team.size ? first + distance : team.size;
+    schedule.depends(everything,
+                     schedule.send(team, tree.child(distance), pieces(first, end), ready));
   }
   // What the tree gave beyond a rank's own piece comes once more round the ring; leaving it out
   // would make the ranks' rounds differ.
-  const int next = (comm->rank + 1) % comm->size;
-  const int before = (comm->rank + comm->size - 1) % comm->size;
+  const int next = (team.self + 1) % team.size;
+  const int before = (team.self + team.size - 1) % team.size;
   schedule.depends(everything, ready);
   StepId turn = everything;
-  for (int round = 0; round + 1 < comm->size; ++round) {
-    const int gives = (tree.self + comm->size - round) % comm->size;
-    const int takes = (gives + comm->size - 1) % comm->size;
-    schedule.send(next, pieces(gives, gives + 1), turn);
-    turn = schedule.receive(before, pieces(takes, takes + 1), turn);
+  for (int round = 0; round + 1 < team.size; ++round) {
+    const int gives = (tree.self + team.size - round) % team.size;
+    const int takes = (gives + team.size - 1) % team.size;
+    schedule.send(team, next, pieces(gives, gives + 1), turn);
+    turn = schedule.receive(team, before, pieces(takes, takes + 1), turn);
   }
   if (!memory.is_flat() && !tree.is_root()) schedule.copy(UserMemory(data, bytes), memory, turn);
 }
@@ -95,11 +94,11 @@ Schedule* bcast(const Place& place, const Data& data, int root) {
   if (!schedule) return nullptr;
   schedule->keep(data.type);
   switch (place.choose(Kind::bcast, data.bytes())) {
-    case Algorithm::direct: bcast_direct(*schedule, place.comm, data.memory(), root); break;
+    case Algorithm::direct: bcast_direct(*schedule, place.team(), data.memory(), root); break;
     case Algorithm::scatter_allgather:
-      bcast_scatter_allgather(*schedule, place.comm, data.memory(), root);
+      bcast_scatter_allgather(*schedule, place.team(), data.memory(), root);
       break;
-    default: bcast_binomial(*schedule, place.comm, data.memory(), root);
+    default: bcast_binomial(*schedule, place.team(), data.memory(), root);
   }
   return schedule;
 }

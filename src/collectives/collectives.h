@@ -95,8 +95,9 @@ struct Place {
   objects::Comm* comm;
   const Forced& forced;
 
+  Team team() const { return comm->own; }
   Algorithm choose(Kind kind, uint64_t bytes) const {
-    return collectives::choose(forced, kind, comm->size, bytes, sharing_of(engine, comm));
+    return collectives::choose(forced, kind, team().size, bytes, sharing_of(engine, comm));
   }
 };
 

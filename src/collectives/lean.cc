@@ -20,7 +20,11 @@ class Talk {
   // `in`, `out`: all that the call touches of the program's memory.
   Talk(const Place& place, waiting::Waiter& waiter, Kind kind, const UserMemory& in = {},
        const UserMemory& out = {})
-      : engine_(place.engine), waiter_(waiter), comm_(place.comm), kind_(kind) {
+      : engine_(place.engine),
+        waiter_(waiter),
+        comm_(place.comm),
+        team_(place.comm->own),
+        kind_(kind) {
     engine_.handoff.enter();
     waiter.open(in, out);
     engine_.reach.begin(in_, in.extent());
@@ -46,7 +50,7 @@ class Talk {
     envelope.collective = traffic.collective;
     envelope.shape = traffic.shape;
     envelope.tag = tag_;
-    envelope.source = comm_->rank;
+    envelope.source = team_.self;
     envelope.context = comm_->collective_context();
     if (engine_.send_now(peer, envelope, memory)) [[likely]]
       return nullptr;
@@ -83,25 +87,25 @@ class Talk {
   void exchange_with_all(Out&& out, In&& in, uint64_t bytes) {
     Request* coming[most_direct];
     Request* leaving[most_direct];
-    for (int step = 1; step < comm_->size; ++step) {
-      const int from = (comm_->rank + comm_->size - step) % comm_->size;
+    for (int step = 1; step < team_.size; ++step) {
+      const int from = (team_.self + team_.size - step) % team_.size;
       coming[step] = start_receive(from, in(from), bytes);
     }
-    for (int step = 1; step < comm_->size; ++step) {
-      const int to = (comm_->rank + step) % comm_->size;
+    for (int step = 1; step < team_.size; ++step) {
+      const int to = (team_.self + step) % team_.size;
       leaving[step] = start_send(to, out(to), bytes);
     }
-    for (int step = 1; step < comm_->size; ++step) finish(coming[step]);
-    for (int step = 1; step < comm_->size; ++step) finish(leaving[step]);
+    for (int step = 1; step < team_.size; ++step) finish(coming[step]);
+    for (int step = 1; step < team_.size; ++step) finish(leaving[step]);
   }
 
   Outcome outcome = Outcome::ok;
 
  private:
   matching::Traffic traffic_of(uint64_t bytes) const {
-    return matching::Traffic::of(uint8_t(kind_), bytes, uint32_t(comm_->size));
+    return matching::Traffic::of(uint8_t(kind_), bytes, uint32_t(team_.size));
   }
-  protocols::Peer& peer_of(int rank) { return engine_.peer(comm_->job_rank(rank)); }
+  protocols::Peer& peer_of(int rank) { return engine_.peer(team_.job_rank(rank)); }
   Request* make(RequestKind kind, int rank, const UserMemory& memory) {
     Request* request = engine_.take_request();
     if (!request) {
@@ -113,7 +117,7 @@ class Talk {
     request->traffic = traffic_of(memory.bytes());
     request->memory = memory;
     request->peer = &peer_of(rank);
-    request->key = {comm_->collective_context(), kind == RequestKind::send ? comm_->rank : rank,
+    request->key = {comm_->collective_context(), kind == RequestKind::send ? team_.self : rank,
                     tag_};
     return request;
   }
@@ -121,6 +125,7 @@ class Talk {
   protocols::Engine& engine_;
   waiting::Waiter& waiter_;
   objects::Comm* comm_;
+  const Team& team_;
   Kind kind_;
   int tag_;
   protocols::Reach::Use in_, out_;
@@ -135,7 +140,7 @@ char* small_buffer(const Data& data) {
 // True if the blocks are runs of few bytes that go straight to everyone.
 bool is_lean(const Place& place, Kind kind, const Blocks& blocks) {
   const Data block = blocks[0];
-  return place.comm->size <= most_direct && block.bytes() > 0 && block.bytes() <= most_bytes &&
+  return place.team().size <= most_direct && block.bytes() > 0 && block.bytes() <= most_bytes &&
          block.memory().is_flat() && place.choose(kind, block.bytes()) == Algorithm::direct;
 }
 
@@ -182,11 +187,11 @@ char* fold_all(const Reduction& reduction, char* vectors, uint64_t stride, uint6
   return at(size - 1);
 }
 
-void allreduce_doubling_now(Talk& talk, const objects::Comm* comm, char* mine, uint64_t bytes,
-                            uint64_t count, const Reduction& reduction) {
+void allreduce_doubling_now(Talk& talk, Team team, char* mine, uint64_t bytes, uint64_t count,
+                            const Reduction& reduction) {
   alignas(64) char theirs[most_bytes];
-  const Fold fold(comm->size);
-  const int rank = comm->rank;
+  const Fold fold(team.size);
+  const int rank = team.self;
   if (fold.is_second_of_pair(rank)) {
     talk.send(rank - 1, mine, bytes);
     talk.receive(rank - 1, mine, bytes);
@@ -205,11 +210,11 @@ void allreduce_doubling_now(Talk& talk, const objects::Comm* comm, char* mine, u
 }
 
 // The root's `mine` becomes the result; elsewhere it is used up.
-void reduce_binomial_now(Talk& talk, const objects::Comm* comm, char* mine, uint64_t bytes,
-                         uint64_t count, const Reduction& reduction, int root) {
+void reduce_binomial_now(Talk& talk, Team team, char* mine, uint64_t bytes, uint64_t count,
+                         const Reduction& reduction, int root) {
   alignas(64) char theirs[most_bytes];
-  const Fold fold(comm->size);
-  const int rank = comm->rank;
+  const Fold fold(team.size);
+  const int rank = team.self;
   // If the second of a pair is the root, it gets the result back from the first.
   const int root_first = fold.is_second_of_pair(root) ? root - 1 : root;
   if (fold.is_second_of_pair(rank)) {
@@ -237,7 +242,7 @@ void reduce_binomial_now(Talk& talk, const objects::Comm* comm, char* mine, uint
 }  // namespace
 
 bool barrier_now(const Place& place, waiting::Waiter& waiter, Outcome& outcome) {
-  const int rank = place.comm->rank, size = place.comm->size;
+  const int rank = place.team().self, size = place.team().size;
   const bool direct = place.choose(Kind::barrier, 0) == Algorithm::direct;
   if (direct && size > most_direct) return false;
   Talk talk(place, waiter, Kind::barrier);
@@ -260,13 +265,13 @@ bool bcast_now(const Place& place, waiting::Waiter& waiter, const Data& data, in
   if (!buffer) return false;
   const Algorithm algorithm = place.choose(Kind::bcast, data.bytes());
   if (algorithm != Algorithm::direct && algorithm != Algorithm::binomial) return false;
-  const int rank = place.comm->rank, size = place.comm->size;
+  const int rank = place.team().self, size = place.team().size;
   if (algorithm == Algorithm::direct && size > most_direct) return false;
   Talk talk(place, waiter, Kind::bcast, data.memory());
   Request* leaving[most_direct];
   int sends = 0;
   if (algorithm == Algorithm::binomial) {
-    const Binomial tree(place.comm, root);
+    const Binomial tree(place.team(), root);
     if (!tree.is_root()) talk.receive(tree.parent(), buffer, data.bytes());
     for (int distance = tree.reach / 2; distance > 0; distance /= 2) {
       if (!tree.has_child(distance)) continue;
@@ -288,13 +293,13 @@ bool bcast_now(const Place& place, waiting::Waiter& waiter, const Data& data, in
 bool reduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Data& out,
                 const Reduction& reduction, int root, Outcome& outcome) {
   if (!is_lean(in, reduction)) return false;
-  const int rank = place.comm->rank, size = place.comm->size;
+  const int rank = place.team().self, size = place.team().size;
   const uint64_t bytes = in.bytes();
   if (place.choose(Kind::reduce, bytes) != Algorithm::direct) {
     alignas(64) char mine[most_bytes];
     memcpy(mine, in.buffer, bytes);
     Talk talk(place, waiter, Kind::reduce, {}, rank == root ? out.memory() : UserMemory());
-    reduce_binomial_now(talk, place.comm, mine, bytes, in.count, reduction, root);
+    reduce_binomial_now(talk, place.team(), mine, bytes, in.count, reduction, root);
     if (rank == root) memcpy(out.buffer, mine, bytes);
     outcome = talk.outcome;
     return true;
@@ -323,13 +328,13 @@ bool reduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, con
 bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Data& out,
                    const Reduction& reduction, Outcome& outcome) {
   if (!is_lean(in, reduction)) return false;
-  const int rank = place.comm->rank, size = place.comm->size;
+  const int rank = place.team().self, size = place.team().size;
   const uint64_t bytes = in.bytes();
   const Algorithm algorithm = place.choose(Kind::allreduce, bytes);
   if (algorithm == Algorithm::doubling) {
     if (in.buffer != out.buffer) memcpy(out.buffer, in.buffer, bytes);
     Talk talk(place, waiter, Kind::allreduce, {}, out.memory());
-    allreduce_doubling_now(talk, place.comm, static_cast<char*>(out.buffer), bytes, in.count,
+    allreduce_doubling_now(talk, place.team(), static_cast<char*>(out.buffer), bytes, in.count,
                            reduction);
     outcome = talk.outcome;
     return true;
@@ -355,9 +360,9 @@ bool allgather_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
   const uint64_t bytes = out[0].bytes();
   if (!is_lean(place, Kind::allgather, out)) return false;
   if (in.type && (in.bytes() != bytes || !in.memory().is_flat())) return false;
-  char* own = out[place.comm->rank].memory().flat();
+  char* own = out[place.team().self].memory().flat();
   if (in.type) copy_own(in.memory().flat(), own, bytes);
-  Talk talk(place, waiter, Kind::allgather, {}, out.range(0, place.comm->size).memory());
+  Talk talk(place, waiter, Kind::allgather, {}, out.range(0, place.team().size).memory());
   talk.exchange_with_all([&](int) { return own; },
                          [&](int from) { return out[from].memory().flat(); }, bytes);
   outcome = talk.outcome;
@@ -366,12 +371,12 @@ bool allgather_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
 
 bool alltoall_now(const Place& place, waiting::Waiter& waiter, const Blocks& in, const Blocks& out,
                   Outcome& outcome) {
-  const int rank = place.comm->rank;
+  const int rank = place.team().self;
   const uint64_t bytes = out[0].bytes();
   if (in.in_place() || !is_lean(place, Kind::alltoall, out)) return false;
   if (in[0].bytes() != bytes || !in[0].memory().is_flat()) return false;
   copy_own(in[rank].memory().flat(), out[rank].memory().flat(), bytes);
-  const int size = place.comm->size;
+  const int size = place.team().size;
   Talk talk(place, waiter, Kind::alltoall, in.range(0, size).memory(), out.range(0, size).memory());
   talk.exchange_with_all([&](int to) { return in[to].memory().flat(); },
                          [&](int from) { return out[from].memory().flat(); }, bytes);

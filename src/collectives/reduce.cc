@@ -41,14 +41,14 @@ StepId fold_operands(Schedule& schedule, base::Vec<Operand>& operands, uint64_t 
   return operands.back().ready;
 }
 
-bool receive_operands(Schedule& schedule, const objects::Comm* comm, const Data& own,
-                      StepId own_ready, base::Vec<Operand>& operands) {
-  for (int rank = 0; rank < comm->size; ++rank) {
+bool receive_operands(Schedule& schedule, Team team, const Data& own, StepId own_ready,
+                      base::Vec<Operand>& operands) {
+  for (int rank = 0; rank < team.size; ++rank) {
     Operand operand{own.buffer, own_ready};
-    if (rank != comm->rank) {
+    if (rank != team.self) {
       const Data heard = element_scratch(schedule, own);
       if (schedule.failed()) return false;
-      operand = {heard.buffer, schedule.receive(rank, heard.memory())};
+      operand = {heard.buffer, schedule.receive(team, rank, heard.memory())};
     }
     if (!operands.push(operand)) return false;
   }
@@ -58,17 +58,16 @@ bool receive_operands(Schedule& schedule, const objects::Comm* comm, const Data&
 namespace {
 
 // The second of a pair gives its vector to the first, who folds it into `part`.
-StepId join_pair(Schedule& schedule, int rank, const Data& part, const Data& heard, StepId ready) {
-  const StepId arrived = schedule.receive(rank + 1, heard.memory());
+StepId join_pair(Schedule& schedule, Team team, const Data& part, const Data& heard, StepId ready) {
+  const StepId arrived = schedule.receive(team, team.self + 1, heard.memory());
   const StepId combined = schedule.reduce(heard.buffer, part.buffer, part.count, true, ready);
   schedule.depends(combined, arrived);
   return combined;
 }
 
-void reduce_binomial(Schedule& schedule, const objects::Comm* comm, const Data& in, const Data& out,
-                     int root) {
-  const Fold fold(comm->size);
-  const int rank = comm->rank;
+void reduce_binomial(Schedule& schedule, Team team, const Data& in, const Data& out, int root) {
+  const Fold fold(team.size);
+  const int rank = team.self;
   const bool is_root = rank == root;
   // The partial result: at the root in its buffer, elsewhere in scratch memory.
   const Data part = is_root ? out : element_scratch(schedule, in);
@@ -80,39 +79,38 @@ void reduce_binomial(Schedule& schedule, const objects::Comm* comm, const Data& 
   // If the second of a pair is the root, it gets the result back from the first.
   const int root_first = fold.is_second_of_pair(root) ? root - 1 : root;
   if (fold.is_second_of_pair(rank)) {
-    const StepId sent = schedule.send(rank - 1, part.memory(), ready);
-    if (is_root) schedule.receive(rank - 1, part.memory(), sent);
+    const StepId sent = schedule.send(team, rank - 1, part.memory(), ready);
+    if (is_root) schedule.receive(team, rank - 1, part.memory(), sent);
     return;
   }
-  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, rank, part, heard, ready);
+  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, team, part, heard, ready);
   const int self = fold.position(rank), goal = fold.position(root_first);
   for (int distance = 1; distance < fold.power; distance *= 2) {
     const int other = fold.rank(self ^ distance);
     if ((self ^ goal) & distance) {
-      schedule.send(other, part.memory(), ready);
+      schedule.send(team, other, part.memory(), ready);
       return;
     }
-    const StepId arrived = schedule.receive(other, heard.memory(), ready);
+    const StepId arrived = schedule.receive(team, other, heard.memory(), ready);
     ready = schedule.reduce(heard.buffer, part.buffer, part.count, other > rank, arrived);
   }
-  if (root != root_first) schedule.send(root, part.memory(), ready);
+  if (root != root_first) schedule.send(team, root, part.memory(), ready);
 }
 
 // Everyone in `gets` (the root, or all) receives all vectors and folds them itself.
-void fold_direct(Schedule& schedule, const objects::Comm* comm, const Data& in, const Data& out,
-                 int root) {
-  const int rank = comm->rank, size = comm->size;
+void fold_direct(Schedule& schedule, Team team, const Data& in, const Data& out, int root) {
+  const int rank = team.self, size = team.size;
   const bool gets = root < 0 || rank == root;
   const StepId sent = schedule.join();
   for (int step = 1; step < size; ++step) {
     const int to = (rank + step) % size;
-    if (root < 0 || to == root) schedule.depends(sent, schedule.send(to, in.memory()));
+    if (root < 0 || to == root) schedule.depends(sent, schedule.send(team, to, in.memory()));
   }
   if (!gets) return;
   const Data own = element_scratch(schedule, in);
   base::Vec<Operand> operands;
   if (schedule.failed() ||
-      !receive_operands(schedule, comm, own, schedule.copy(in.memory(), own.memory()), operands)) {
+      !receive_operands(schedule, team, own, schedule.copy(in.memory(), own.memory()), operands)) {
     schedule.fail();
     return;
   }
@@ -124,18 +122,17 @@ void fold_direct(Schedule& schedule, const objects::Comm* comm, const Data& in, 
 
 // Halving, nearest first: each step halves the range that a position folds on; then doubling puts
 // the pieces together again, farthest first. Every element sees the fixed tree.
-void allreduce_halving(Schedule& schedule, const objects::Comm* comm, const Data& part,
-                       StepId ready) {
-  const Fold fold(comm->size);
-  const int rank = comm->rank;
+void allreduce_halving(Schedule& schedule, Team team, const Data& part, StepId ready) {
+  const Fold fold(team.size);
+  const int rank = team.self;
   if (fold.is_second_of_pair(rank)) {
-    const StepId sent = schedule.send(rank - 1, part.memory(), ready);
-    schedule.receive(rank - 1, part.memory(), sent);
+    const StepId sent = schedule.send(team, rank - 1, part.memory(), ready);
+    schedule.receive(team, rank - 1, part.memory(), sent);
     return;
   }
   const Data heard = element_scratch(schedule, part);
   if (schedule.failed()) return;
-  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, rank, part, heard, ready);
+  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, team, part, heard, ready);
   struct Level {
     uint64_t low, high;  // what was folded on before this level
     StepId sent;         // the half that was given away
@@ -150,31 +147,31 @@ void allreduce_halving(Schedule& schedule, const objects::Comm* comm, const Data
     const bool keeps_upper = self & distance;
     const Data given =
         keeps_upper ? part.part(low, middle - low) : part.part(middle, high - middle);
-    levels[level] = {low, high, schedule.send(other, given.memory(), ready)};
+    levels[level] = {low, high, schedule.send(team, other, given.memory(), ready)};
     (keeps_upper ? low : high) = middle;
     const Data mine = part.part(low, high - low), theirs = heard.part(low, high - low);
-    const StepId arrived = schedule.receive(other, theirs.memory(), ready);
+    const StepId arrived = schedule.receive(team, other, theirs.memory(), ready);
     ready = schedule.reduce(theirs.buffer, mine.buffer, mine.count, other > rank, arrived);
   }
   for (int distance = fold.power / 2; distance > 0; distance /= 2) {
     const Level& wide = levels[--level];
     const int other = fold.rank(self ^ distance);
-    schedule.send(other, part.part(low, high - low).memory(), ready);
+    schedule.send(team, other, part.part(low, high - low).memory(), ready);
     const bool has_upper = self & distance;
     const Data rest =
         has_upper ? part.part(wide.low, low - wide.low) : part.part(high, wide.high - high);
-    ready = schedule.receive(other, rest.memory(), ready);
+    ready = schedule.receive(team, other, rest.memory(), ready);
     schedule.depends(ready, wide.sent);
     low = wide.low;
     high = wide.high;
   }
-  if (fold.is_first_of_pair(rank)) schedule.send(rank + 1, part.memory(), ready);
+  if (fold.is_first_of_pair(rank)) schedule.send(team, rank + 1, part.memory(), ready);
 }
 
 // Pieces go round the ring and are folded on the way, then once more round. The order of operands
 // differs from piece to piece: for exact, commutative operations only.
-void allreduce_ring(Schedule& schedule, const objects::Comm* comm, const Data& part, StepId ready) {
-  const int rank = comm->rank, size = comm->size;
+void allreduce_ring(Schedule& schedule, Team team, const Data& part, StepId ready) {
+  const int rank = team.self, size = team.size;
   const int next = (rank + 1) % size, before = (rank + size - 1) % size;
   const auto start = [&](int piece) {
     const uint64_t each = part.count / uint64_t(size), more = part.count % uint64_t(size);
@@ -188,14 +185,14 @@ void allreduce_ring(Schedule& schedule, const objects::Comm* comm, const Data& p
   for (int round = 0; round + 1 < size; ++round) {
     const int gives = (rank + size - round) % size, takes = (gives + size - 1) % size;
     const Data theirs = piece_of(heard, takes), mine = piece_of(part, takes);
-    schedule.send(next, piece_of(part, gives).memory(), ready);
-    const StepId arrived = schedule.receive(before, theirs.memory(), ready);
+    schedule.send(team, next, piece_of(part, gives).memory(), ready);
+    const StepId arrived = schedule.receive(team, before, theirs.memory(), ready);
     ready = schedule.reduce(theirs.buffer, mine.buffer, mine.count, false, arrived);
   }
   for (int round = 0; round + 1 < size; ++round) {
     const int gives = (rank + 1 + size - round) % size, takes = (gives + size - 1) % size;
-    schedule.send(next, piece_of(part, gives).memory(), ready);
-    ready = schedule.receive(before, piece_of(part, takes).memory(), ready);
+    schedule.send(team, next, piece_of(part, gives).memory(), ready);
+    ready = schedule.receive(team, before, piece_of(part, takes).memory(), ready);
   }
 }
 
@@ -205,29 +202,28 @@ bool may_reorder(const Reduction& reduction) {
 
 }  // namespace
 
-StepId allreduce_doubling(Schedule& schedule, const objects::Comm* comm, const Data& part,
-                          StepId ready) {
-  const Fold fold(comm->size);
-  const int rank = comm->rank;
+StepId allreduce_doubling(Schedule& schedule, Team team, const Data& part, StepId ready) {
+  const Fold fold(team.size);
+  const int rank = team.self;
   if (fold.is_second_of_pair(rank)) {
-    const StepId sent = schedule.send(rank - 1, part.memory(), ready);
-    return schedule.receive(rank - 1, part.memory(), sent);
+    const StepId sent = schedule.send(team, rank - 1, part.memory(), ready);
+    return schedule.receive(team, rank - 1, part.memory(), sent);
   }
   const Data heard = element_scratch(schedule, part);
   if (schedule.failed()) return no_step;
-  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, rank, part, heard, ready);
+  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, team, part, heard, ready);
   // Nearest first. A step's reduction waits for its own send, too: the send reads what the
   // reduction overwrites.
   for (int distance = 1; distance < fold.power; distance *= 2) {
     const int other = fold.rank(fold.position(rank) ^ distance);
-    const StepId sent = schedule.send(other, part.memory(), ready);
-    const StepId arrived = schedule.receive(other, heard.memory(), ready);
+    const StepId sent = schedule.send(team, other, part.memory(), ready);
+    const StepId arrived = schedule.receive(team, other, heard.memory(), ready);
     ready = schedule.reduce(heard.buffer, part.buffer, part.count, other > rank, arrived);
     schedule.depends(ready, sent);
   }
   if (fold.is_first_of_pair(rank)) {
     const StepId done = schedule.join();
-    schedule.depends(done, schedule.send(rank + 1, part.memory(), ready));
+    schedule.depends(done, schedule.send(team, rank + 1, part.memory(), ready));
     return done;
   }
   return ready;
@@ -238,9 +234,9 @@ Schedule* reduce(const Place& place, const Data& in, const Data& out, const Redu
   Schedule* schedule = make_reduction(place, Kind::reduce, in, reduction);
   if (!schedule) return nullptr;
   if (place.choose(Kind::reduce, in.bytes()) == Algorithm::direct) {
-    fold_direct(*schedule, place.comm, in, out, root);
+    fold_direct(*schedule, place.team(), in, out, root);
   } else {
-    reduce_binomial(*schedule, place.comm, in, out, root);
+    reduce_binomial(*schedule, place.team(), in, out, root);
   }
   return schedule;
 }
@@ -251,17 +247,17 @@ Schedule* allreduce(const Place& place, const Data& in, const Data& out,
   if (!schedule) return nullptr;
   const Algorithm algorithm = place.choose(Kind::allreduce, in.bytes());
   if (algorithm == Algorithm::direct) {
-    fold_direct(*schedule, place.comm, in, out, -1);
+    fold_direct(*schedule, place.team(), in, out, -1);
     return schedule;
   }
   StepId ready = no_step;
   if (out.buffer != in.buffer) ready = schedule->copy(in.memory(), out.memory());
   if (algorithm == Algorithm::doubling) {
-    allreduce_doubling(*schedule, place.comm, out, ready);
+    allreduce_doubling(*schedule, place.team(), out, ready);
   } else if (algorithm == Algorithm::ring && may_reorder(reduction)) {
-    allreduce_ring(*schedule, place.comm, out, ready);
+    allreduce_ring(*schedule, place.team(), out, ready);
   } else {
-    allreduce_halving(*schedule, place.comm, out, ready);
+    allreduce_halving(*schedule, place.team(), out, ready);
   }
   return schedule;
 }

@@ -8,7 +8,7 @@ namespace {
 using Starts = base::Vec<uint64_t>;
 
 struct Split {
-  const objects::Comm* comm;
+  Team team;
   Data in;
   void* out;
   const Starts& starts;
@@ -17,23 +17,23 @@ struct Split {
   Data block(const Data& vector, int rank) const {
     return vector.part(starts[size_t(rank)], count(rank));
   }
-  Data result() const { return {out, count(comm->rank), in.type}; }
+  Data result() const { return {out, count(team.self), in.type}; }
 };
 
 // Everyone gets everyone's elements of its own block, and folds them.
 void direct(Schedule& schedule, const Split& split) {
-  const objects::Comm* comm = split.comm;
-  const int rank = comm->rank, size = comm->size;
+  const Team team = split.team;
+  const int rank = team.self, size = team.size;
   const StepId sent = schedule.join();
   for (int step = 1; step < size; ++step) {
     const int to = (rank + step) % size;
-    schedule.depends(sent, schedule.send(to, split.block(split.in, to).memory()));
+    schedule.depends(sent, schedule.send(team, to, split.block(split.in, to).memory()));
   }
   const Data mine = split.block(split.in, rank);
   const Data own = element_scratch(schedule, mine);
   base::Vec<Operand> operands;
   if (schedule.failed() ||
-      !receive_operands(schedule, comm, own, schedule.copy(mine.memory(), own.memory()),
+      !receive_operands(schedule, team, own, schedule.copy(mine.memory(), own.memory()),
                         operands)) {
     schedule.fail();
     return;
@@ -48,8 +48,8 @@ void doubling(Schedule& schedule, const Split& split) {
   const Data part = element_scratch(schedule, split.in);
   if (schedule.failed()) return;
   const StepId ready = schedule.copy(split.in.memory(), part.memory());
-  const StepId done = allreduce_doubling(schedule, split.comm, part, ready);
-  schedule.copy(split.block(part, split.comm->rank).memory(), split.result().memory(), done);
+  const StepId done = allreduce_doubling(schedule, split.team, part, ready);
+  schedule.copy(split.block(part, split.team.self).memory(), split.result().memory(), done);
 }
 
 int reversed(int position, int power) {
@@ -61,12 +61,12 @@ int reversed(int position, int power) {
 // Halving, nearest first. The blocks are put in the bit-reversed order of their positions, so that
 // what a position keeps stays in one piece: bit k of the position picks the half in round k.
 void halving(Schedule& schedule, const Split& split) {
-  const objects::Comm* comm = split.comm;
-  const Fold fold(comm->size);
-  const int rank = comm->rank;
+  const Team team = split.team;
+  const Fold fold(team.size);
+  const int rank = team.self;
   if (fold.is_second_of_pair(rank)) {
-    const StepId sent = schedule.send(rank - 1, split.in.memory());
-    schedule.receive(rank - 1, split.result().memory(), sent);
+    const StepId sent = schedule.send(team, rank - 1, split.in.memory());
+    schedule.receive(team, rank - 1, split.result().memory(), sent);
     return;
   }
   Starts order;  // where the blocks of slot i begin
@@ -77,7 +77,7 @@ void halving(Schedule& schedule, const Split& split) {
     return;
   }
   const bool leads = fold.is_first_of_pair(rank);
-  const StepId arrived = leads ? schedule.receive(rank + 1, heard.memory()) : no_step;
+  const StepId arrived = leads ? schedule.receive(team, rank + 1, heard.memory()) : no_step;
   StepId ready = schedule.join();
   uint64_t at = 0;
   for (int slot = 0; slot < fold.power; ++slot) {
@@ -105,19 +105,19 @@ void halving(Schedule& schedule, const Split& split) {
       return data.part(order[size_t(first)], order[size_t(end)] - order[size_t(first)]);
     };
     const bool keeps_upper = self & distance;
-    schedule.send(other,
+    schedule.send(team, other,
                   (keeps_upper ? slots(part, low, middle) : slots(part, middle, high)).memory(),
                   ready);
     (keeps_upper ? low : high) = middle;
     const Data mine = slots(part, low, high), theirs = slots(heard, low, high);
-    const StepId came = schedule.receive(other, theirs.memory(), ready);
+    const StepId came = schedule.receive(team, other, theirs.memory(), ready);
     ready = schedule.reduce(theirs.buffer, mine.buffer, mine.count, other > rank, came);
   }
   const Data mine = part.part(order[size_t(low)], split.count(rank));
   schedule.copy(mine.memory(), split.result().memory(), ready);
   if (leads) {
     const Data second = part.part(order[size_t(low)] + mine.count, split.count(rank + 1));
-    schedule.send(rank + 1, second.memory(), ready);
+    schedule.send(team, rank + 1, second.memory(), ready);
   }
 }
 
@@ -125,7 +125,7 @@ Schedule* build(const Place& place, Kind kind, const Data& in, void* out, const 
                 const Reduction& reduction) {
   Schedule* schedule = make_reduction(place, kind, in, reduction);
   if (!schedule) return nullptr;
-  const Split split{place.comm, in, out, starts};
+  const Split split{place.team(), in, out, starts};
   switch (place.choose(kind, in.bytes())) {
     case Algorithm::doubling: doubling(*schedule, split); break;
     case Algorithm::halving: halving(*schedule, split); break;
@@ -138,7 +138,7 @@ Schedule* build(const Place& place, Kind kind, const Data& in, void* out, const 
 
 Schedule* reduce_scatter(const Place& place, const Data& in, void* out, datatypes::Integers counts,
                          const Reduction& reduction) {
-  const size_t size = size_t(place.comm->size);
+  const size_t size = size_t(place.team().size);
   Starts starts;
   if (!starts.resize(size + 1)) return nullptr;
   for (size_t rank = 0; rank < size; ++rank) {
@@ -149,7 +149,7 @@ Schedule* reduce_scatter(const Place& place, const Data& in, void* out, datatype
 
 Schedule* reduce_scatter_block(const Place& place, const Data& in, void* out, uint64_t count,
                                const Reduction& reduction) {
-  const size_t size = size_t(place.comm->size);
+  const size_t size = size_t(place.team().size);
   Starts starts;
   if (!starts.resize(size + 1)) return nullptr;
   for (size_t rank = 0; rank <= size; ++rank) starts[rank] = count * rank;

@@ -21,12 +21,11 @@ StepId fold_operands(Schedule& schedule, base::Vec<Operand>& operands, uint64_t 
 
 // Gets the operands of all ranks to this one: `own` from where it lies, those of others in scratch
 // memory. Sends nothing. False without memory.
-bool receive_operands(Schedule& schedule, const objects::Comm* comm, const Data& own,
-                      StepId own_ready, base::Vec<Operand>& operands);
+bool receive_operands(Schedule& schedule, Team team, const Data& own, StepId own_ready,
+                      base::Vec<Operand>& operands);
 
 // The ranks' vectors in `part` become their fold, on every rank. Returns the last step.
-StepId allreduce_doubling(Schedule& schedule, const objects::Comm* comm, const Data& part,
-                          StepId ready);
+StepId allreduce_doubling(Schedule& schedule, Team team, const Data& part, StepId ready);
 
 // A schedule that knows its reduction and keeps its operation and type.
 Schedule* make_reduction(const Place& place, Kind kind, const Data& in, const Reduction& reduction);

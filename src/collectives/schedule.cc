@@ -47,18 +47,20 @@ StepId Schedule::add(const Step& step, StepId after) {
   return id;
 }
 
-StepId Schedule::send(int rank, const UserMemory& memory, StepId after) {
+StepId Schedule::send(Team team, int rank, const UserMemory& memory, StepId after) {
   Step step;
   step.kind = Step::Kind::send;
-  step.rank = rank;
+  step.process = team.job_rank(rank);
+  step.source = comm_->own.self;
   step.from = memory;
   return add(step, after);
 }
 
-StepId Schedule::receive(int rank, const UserMemory& memory, StepId after) {
+StepId Schedule::receive(Team team, int rank, const UserMemory& memory, StepId after) {
   Step step;
   step.kind = Step::Kind::receive;
-  step.rank = rank;
+  step.process = team.job_rank(rank);
+  step.source = rank;
   step.to = memory;
   return add(step, after);
 }
@@ -268,7 +270,6 @@ void Schedule::launch(StepId id) {
 }
 
 void Schedule::launch_message(Step& step) {
-  HEADWAY_CHECK(step.rank >= 0 && step.rank < comm_->size);
   Request* request = engine_->take_request();
   if (!request) {
     outcome = Outcome::no_memory;
@@ -281,9 +282,9 @@ void Schedule::launch_message(Step& step) {
   request->owner = &step;
   request->memory = sends ? step.from : step.to;
   request->traffic =
-      matching::Traffic::of(uint8_t(kind_), request->memory.bytes(), uint32_t(comm_->size));
-  request->peer = &engine_->peer(comm_->job_rank(step.rank));
-  request->key = {comm_->collective_context(), sends ? comm_->rank : step.rank, tag_};
+      matching::Traffic::of(uint8_t(kind_), request->memory.bytes(), uint32_t(comm_->own.size));
+  request->peer = &engine_->peer(step.process);
+  request->key = {comm_->collective_context(), step.source, tag_};
   step.request = request;  // before it may be over
   if (sends) {
     engine_->start_send(request);

@@ -11,12 +11,14 @@
 #include "objects/comm.h"
 #include "objects/op.h"
 #include "objects/registry.h"
+#include "objects/team.h"
 #include "progress/user_calls.h"
 #include "protocols/engine.h"
 #include "waiting/waiter.h"
 
 namespace headway::collectives {
 
+using objects::Team;
 using protocols::Request;
 using protocols::UserMemory;
 
@@ -67,7 +69,8 @@ struct Step {
   uint32_t needs = 0;    // steps before it
   uint32_t waits = 0;    // those of them that are not done
   uint32_t first_edge = ~0u;
-  int rank = 0;  // send, receive: in the communicator
+  uint32_t process = 0;  // send, receive: the other one, as a rank of the job
+  int source = 0;        // send, receive: the sender, as its receiver names it
   Schedule* schedule = nullptr;
   Request* request = nullptr;  // send, receive: while it runs
   UserMemory from;             // send, copy; reduce: in (flat)
@@ -83,8 +86,9 @@ class Schedule {
   void destroy();
 
   // Building. Each returns the new step's number. `after`: a step that it waits for, or no_step.
-  StepId send(int rank, const UserMemory& memory, StepId after = no_step);
-  StepId receive(int rank, const UserMemory& memory, StepId after = no_step);
+  // `rank` is of `team`, which is asked here and not kept.
+  StepId send(Team team, int rank, const UserMemory& memory, StepId after = no_step);
+  StepId receive(Team team, int rank, const UserMemory& memory, StepId after = no_step);
   StepId copy(const UserMemory& from, const UserMemory& to, StepId after = no_step);
   // inout = in OP inout, or inout OP in if `swapped` (then `in` is from the higher ranks).
   StepId reduce(const void* in, void* inout, uint64_t count, bool swapped, StepId after = no_step);

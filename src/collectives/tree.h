@@ -1,7 +1,7 @@
 // Binomial: the tree of bcast, gather and scatter over ranks counted from the root. Thread: any.
 // Owns nothing. Invariant: the subtree of a rank is the ranks side by side from itself on.
 #pragma once
-#include "objects/comm.h"
+#include "objects/team.h"
 
 namespace headway::collectives {
 
@@ -10,8 +10,8 @@ struct Binomial {
   int self;       // rank counted from the root
   int reach = 1;  // twice the distance to the farthest child that may be there
 
-  Binomial(const objects::Comm* comm, int root)
-      : size(comm->size), root(root), self((comm->rank - root + comm->size) % comm->size) {
+  Binomial(objects::Team team, int root)
+      : size(team.size), root(root), self((team.self - root + team.size) % team.size) {
     while (reach < size && !(self & reach)) reach *= 2;
   }
   bool is_root() const { return self == 0; }

@@ -39,15 +39,15 @@ const datatypes::Type* int64_type() {
 }
 
 collectives::Schedule* tell_context(const Makers& makers, objects::Comm* comm, uint64_t& context) {
-  if (comm->rank == 0) context = makers.new_context();
+  if (comm->own.self == 0) context = makers.new_context();
   return collectives::bcast(makers.waiter.engine, comm, Data{&context, 1, int64_type()}, 0);
 }
 
 // Every rank fills in its own `width` numbers; afterwards all have those of all.
 Outcome share(const Makers& makers, objects::Comm* comm, base::Vec<int64_t>& numbers, size_t width,
               const int64_t* own) {
-  if (!numbers.resize(width * size_t(comm->size))) return Outcome::no_memory;
-  for (size_t i = 0; i < width; ++i) numbers[size_t(comm->rank) * width + i] = own[i];
+  if (!numbers.resize(width * size_t(comm->own.size))) return Outcome::no_memory;
+  for (size_t i = 0; i < width; ++i) numbers[size_t(comm->own.self) * width + i] = own[i];
   const auto blocks = collectives::Blocks::even(numbers.data(), width, int64_type());
   collectives::Schedule* schedule =
       collectives::allgather({makers.waiter.engine, comm, collectives::nothing_forced}, {}, blocks);
@@ -169,14 +169,14 @@ Outcome split(const Makers& makers, objects::Comm* comm, int color, int key, obj
   }
   if (color < 0) return Outcome::ok;
   base::Vec<Place> places;
-  for (int i = 0; i < comm->size; ++i) {
+  for (int i = 0; i < comm->own.size; ++i) {
     if (all[size_t(i) * 3] != color) continue;
     if (!places.push({int(all[size_t(i) * 3 + 1]), i})) return Outcome::no_memory;
   }
   if (!sort_places(places)) return Outcome::no_memory;
   objects::Group* group = objects::Group::make(int(places.size()));
   if (!group) return Outcome::no_memory;
-  for (size_t i = 0; i < places.size(); ++i) group->members[i] = comm->job_rank(places[i].rank);
+  for (size_t i = 0; i < places.size(); ++i) group->members[i] = comm->own.job_rank(places[i].rank);
   group->settle(makers.waiter.engine.rank());
   group->belong(comm->group->session);
   const uint64_t context = uint64_t(all[size_t(places[0].rank) * 3 + 2]);

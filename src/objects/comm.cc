@@ -30,9 +30,8 @@ Comm* make_comm(uint64_t context, Group* group, Errhandler* errhandler) {
   HEADWAY_CHECK(context % 2 == 0 && group->self >= undefined_rank && group->self < group->size);
   auto* comm = new (memory) Comm{};
   comm->context = context;
-  comm->group = group;
-  comm->rank = group->self;
-  comm->size = group->size;
+  comm->group = comm->peers = group;
+  comm->own = comm->others = Team(*group);
   comm->errhandler = errhandler;
   group->retain();
   errhandler->retain();
@@ -45,6 +44,7 @@ void release(Comm* comm) {
   if (before != 1) return;
   comm->attributes.drop();
   if (comm->grid) comm->grid->release();
+  if (comm->peers != comm->group) comm->peers->release();
   comm->group->release();
   release(comm->errhandler);
   base::heap_free(comm, sizeof(Comm));

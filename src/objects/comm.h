@@ -11,6 +11,7 @@
 #include "objects/errhandler.h"
 #include "objects/grid.h"
 #include "objects/group.h"
+#include "objects/team.h"
 
 namespace headway::objects {
 
@@ -29,10 +30,10 @@ struct Comm {
   std::atomic<uint32_t> references{1};
   uintptr_t handle = 0;
   uint64_t context = 0;
-  Group* group = nullptr;
-  Grid* grid = nullptr;  // its Cartesian topology, if it has one
-  int rank = 0;
-  int size = 1;
+  Group* group = nullptr;  // the ranks of this side
+  Group* peers = nullptr;  // those that messages go to and come from; the same group if intra
+  Team own, others;        // what algorithms see of them
+  Grid* grid = nullptr;    // its Cartesian topology, if it has one
   std::atomic<uint32_t> hints{0};  // bits of the hints that the user set to true; see Hint
   Errhandler* errhandler = nullptr;
   Attributes attributes;            // has a lock of its own
@@ -43,7 +44,6 @@ struct Comm {
   char name[max_object_name] = {};
 
   uint64_t collective_context() const { return context + 1; }
-  uint32_t job_rank(int comm_rank) const { return group->members[comm_rank]; }
   void retain() { references.fetch_add(1, std::memory_order_relaxed); }
 };
 

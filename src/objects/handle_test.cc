@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <initializer_list>
 #include <memory>
 #include <random>
 #include <string>
@@ -14,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "objects/comm.h"
+#include "objects/errhandler.h"
 #include "objects/group.h"
 #include "objects/info.h"
 
@@ -239,6 +242,44 @@ TEST(Group, FindsItsMembers) {
     group->release();
     group->release();
   }
+  EXPECT_EQ(base::heap_in_use(), before);
+}
+
+Group* group_of(std::initializer_list<uint32_t> members, uint32_t own) {
+  Group* group = Group::make(int(members.size()));
+  if (!group) return nullptr;
+  int rank = 0;
+  for (const uint32_t member : members) group->members[rank++] = member;
+  group->settle(own);
+  return group;
+}
+
+// The one thing that algorithms know of a communicator: who is where, and which of them is here.
+TEST(Team, IsWhatACommunicatorsGroupsSay) {
+  const size_t before = base::heap_in_use();
+  Errhandler fatal;
+  fatal.kind = ErrhandlerKind::abort;
+  Group* const group = group_of({7, 3, 5}, 3);
+  Group* const remote = group_of({4, 9}, 3);
+  ASSERT_TRUE(group && remote);
+  Comm* const comm = make_comm(64, group, &fatal);
+  ASSERT_NE(comm, nullptr);
+  EXPECT_EQ(comm->peers, group);
+  for (const Team& team : {comm->own, comm->others}) {
+    EXPECT_EQ(team.size, 3);
+    EXPECT_EQ(team.self, 1);
+    EXPECT_EQ(team.job_rank(0), 7u);
+    EXPECT_EQ(team.job_rank(2), 5u);
+  }
+  // A communicator of two groups keeps both, and is in one of them only.
+  comm->peers = remote;
+  comm->others = Team(*remote);
+  EXPECT_EQ(comm->own.job_rank(comm->own.self), 3u);
+  EXPECT_EQ(comm->others.size, 2);
+  EXPECT_EQ(comm->others.self, undefined_rank);
+  EXPECT_EQ(comm->others.job_rank(1), 9u);
+  group->release();
+  release(comm);
   EXPECT_EQ(base::heap_in_use(), before);
 }
 

@@ -17,9 +17,9 @@ using protocols::RequestKind;
 using protocols::Stage;
 
 Peer* peer_of(Engine& engine, const Address& address) {
-  HEADWAY_CHECK(address.rank >= matching::any && address.rank < address.comm->size);
+  HEADWAY_CHECK(address.rank >= matching::any && address.rank < address.comm->others.size);
   if (address.rank == matching::any) return nullptr;
-  return &engine.peer(address.comm->job_rank(address.rank));
+  return &engine.peer(address.comm->others.job_rank(address.rank));
 }
 
 // What a request keeps alive for its user: the communicator, and a datatype with gaps.
@@ -60,7 +60,7 @@ Request* make_send(Engine& engine, const UserMemory& memory, const Address& to, 
   if (!request) return nullptr;
   reset(request, RequestKind::send, mode);
   request->memory = memory;
-  request->key = {to.comm->context, to.comm->rank, to.tag};
+  request->key = {to.comm->context, to.comm->own.self, to.tag};
   request->peer = peer_of(engine, to);
   request->status_source = to.rank;
   request->status_tag = to.tag;
@@ -90,7 +90,7 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
   Engine& engine = waiter.engine;
   engine.handoff.enter_briefly();
   waiter.open(memory);
-  Peer& peer = engine.peer(to.comm->job_rank(to.rank));
+  Peer& peer = engine.peer(to.comm->others.job_rank(to.rank));
   if (peer.via != protocols::Via::shm) {
     engine.handoff.stay();  // a socket may take half of it
     engine.hear(peer);
@@ -98,7 +98,7 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
   if (mode != Mode::synchronous) [[likely]] {
     FrameHeader envelope;
     envelope.tag = to.tag;
-    envelope.source = to.comm->rank;
+    envelope.source = to.comm->own.self;
     envelope.context = to.comm->context;
     if (engine.send_now(peer, envelope, memory)) [[likely]] {
       engine.handoff.leave();
@@ -418,7 +418,7 @@ void restart(waiting::Waiter& waiter, Request* request) {
     // The last message may have filled in the source of a wildcard.
     const int source = request->key.source;
     auto* comm = static_cast<objects::Comm*>(request->communicator);
-    request->peer = source == matching::any ? nullptr : &engine.peer(comm->job_rank(source));
+    request->peer = source == matching::any ? nullptr : &engine.peer(comm->others.job_rank(source));
     engine.start_receive(request);
   }
 }

@@ -20,8 +20,8 @@ constexpr int last_tag_of_finalize = -1000;
 using Line = base::Text<900>;
 
 void tell_comm(Line& line, const objects::Comm* comm) {
-  line << ", communicator " << (*comm->name ? comm->name : "without a name") << " of " << comm->size
-       << (comm->size == 1 ? " rank" : " ranks");
+  line << ", communicator " << (*comm->name ? comm->name : "without a name") << " of "
+       << comm->own.size << (comm->own.size == 1 ? " rank" : " ranks");
 }
 
 void tell_peer(Line& line, bool receives, int peer) {

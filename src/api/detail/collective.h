@@ -53,7 +53,7 @@ bool done_now(const Story& story, const Way& way, int& code, Now&& now) {
 inline int check_root(Story& story, int root) {
   story.has_root = true;
   story.root = root;
-  if (root >= 0 && root < story.comm->size) [[likely]]
+  if (root >= 0 && root < story.comm->others.size) [[likely]]
     return MPI_SUCCESS;
   base::Text<60> why;
   why << "the root " << root << " is not a rank of the communicator";
@@ -93,7 +93,7 @@ inline int take_blocks(Story& story, const void* buffer, int64_t count, MPI_Data
   if (const int code = refuse_in_place(story, buffer)) return code;
   if (const int code = take_data(story, buffer, count, datatype)) return code;
   uint64_t all = 0;
-  if (__builtin_mul_overflow(uint64_t(count), uint64_t(story.comm->size), &all) ||
+  if (__builtin_mul_overflow(uint64_t(count), uint64_t(story.comm->others.size), &all) ||
       all > story.type->most()) [[unlikely]] {
     if (story.type->size() > 0) return raise_too_much(story);
   }
@@ -111,11 +111,11 @@ int take_uneven(Story& story, const char* names, const void* buffer, const Count
   if (const int code = refuse_in_place(story, buffer)) return code;
   if (const int code = check_given(story, names, counts, places)) return code;
   int64_t most = 0;
-  for (int rank = 0; rank < story.comm->size && most >= 0; ++rank) {
+  for (int rank = 0; rank < story.comm->others.size && most >= 0; ++rank) {
     most = counts[rank] < 0 || counts[rank] > most ? counts[rank] : most;
   }
   if (const int code = take_data(story, buffer, most, datatype)) return code;
-  for (int rank = 0; rank < story.comm->size; ++rank) {
+  for (int rank = 0; rank < story.comm->others.size; ++rank) {
     if (counts[rank] == 0 || base::leads_somewhere(places[rank], story.type->extent())) continue;
     return raise_place(story, rank, places[rank]);
   }

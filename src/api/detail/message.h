@@ -37,7 +37,7 @@ inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Dataty
 inline int check_destination(Story& story, int rank, int tag) {
   story.peer = rank;
   story.tag = tag;
-  if ((rank < 0 && rank != MPI_PROC_NULL) || rank >= story.comm->size) [[unlikely]] {
+  if ((rank < 0 && rank != MPI_PROC_NULL) || rank >= story.comm->others.size) [[unlikely]] {
     return raise(story, MPI_ERR_RANK, "there is no such rank in the communicator",
                  "ranks go from 0 to one less than the size; sends to MPI_PROC_NULL do nothing");
   }
@@ -51,8 +51,8 @@ inline int check_source(Story& story, int rank, int tag) {
   story.peer = rank;
   story.tag = tag;
   story.receives = true;
-  if ((rank < 0 && rank != MPI_PROC_NULL && rank != MPI_ANY_SOURCE) || rank >= story.comm->size)
-      [[unlikely]] {
+  if ((rank < 0 && rank != MPI_PROC_NULL && rank != MPI_ANY_SOURCE) ||
+      rank >= story.comm->others.size) [[unlikely]] {
     return raise(story, MPI_ERR_RANK, "there is no such rank in the communicator",
                  "ranks go from 0 to one less than the size; MPI_ANY_SOURCE takes all");
   }
