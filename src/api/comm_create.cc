@@ -7,6 +7,7 @@
 #include "api/detail/requests.h"
 #include "api/detail/results.h"
 #include "p2p/bsend.h"
+#include "waiting/holding.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -23,10 +24,9 @@ int hand_out_comm(const Story& story, Outcome outcome, objects::Comm* made, MPI_
 void undo_dup(objects::Comm* made, protocols::Request* started) {
   if (started) {
     protocols::Engine& engine = process().engine();
-    engine.handoff.enter();
+    const waiting::Holding holding(engine);
     process().waiter().request(started);
     engine.give_request(started);
-    engine.handoff.leave();
   }
   // What was copied is the program's, as its delete callbacks know.
   (void)delete_attributes(made->attributes, handle_of<MPI_Comm>(made->handle), true);
@@ -116,9 +116,8 @@ namespace headway::api {
 
 static void forget(const objects::Comm& comm) {
   protocols::Engine& engine = process().engine();
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   engine.forget(comm.context);
-  engine.handoff.leave();
 }
 
 void drop(objects::Comm* comm) {
@@ -214,9 +213,8 @@ int comm_disconnect(const char* call, MPI_Comm* comm) {
     const Inside inside(story.call, unset, unset, story.comm);
     const objects::Comm* waited = story.comm;
     waiting::Waiter& waiter = process().waiter();
-    waiter.engine.handoff.enter();
+    const waiting::Holding holding(waiter.engine);
     waiter.until([&] { return waiter.engine.is_idle(waited, waited->context); }, nullptr);
-    waiter.engine.handoff.leave();
   }
   return free_comm(call, comm);
 }

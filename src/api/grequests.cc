@@ -2,6 +2,7 @@
 #include "api/detail/grequest.h"
 #include "api/detail/results.h"
 #include "base/heap.h"
+#include "waiting/holding.h"
 
 namespace headway::api {
 
@@ -55,19 +56,21 @@ int grequest_complete(const char* call, MPI_Request handle) {
   if (!is_running()) return not_running(story.call);
   const uintptr_t value = value_of(handle);
   protocols::Engine& engine = process().engine();
-  engine.handoff.enter();
-  // The program may have freed its handle before: the request lives until now all the same.
-  protocols::Request* request =
-      value >> 32 ? engine.find_request(uint32_t(value), uint32_t(value >> 32)) : nullptr;
-  const bool fits = request && is_generalized(request) && !request->done.load();
+  bool fits = false;
   Generalized* freed = nullptr;
-  if (fits) {
-    if (!request->held_by_user) freed = generalized_of(request);
-    // Not counted while it ran: the engine has nothing to do for it.
-    ++engine.handoff.pending;
-    engine.complete(request, Outcome::ok);
+  {
+    const waiting::Holding holding(engine);
+    // The program may have freed its handle before: the request lives until now all the same.
+    protocols::Request* request =
+        value >> 32 ? engine.find_request(uint32_t(value), uint32_t(value >> 32)) : nullptr;
+    fits = request && is_generalized(request) && !request->done.load();
+    if (fits) {
+      if (!request->held_by_user) freed = generalized_of(request);
+      // Not counted while it ran: the engine has nothing to do for it.
+      ++engine.handoff.pending;
+      engine.complete(request, Outcome::ok);
+    }
   }
-  engine.handoff.leave();
   if (!fits) {
     return raise(story, MPI_ERR_REQUEST, "this is no generalized request, or it is complete",
                  "pass what MPI_Grequest_start gave, once");

@@ -57,7 +57,7 @@ int make_group(const Story& story, const base::Vec<uint32_t>& members, const Gro
   Group* group = Group::make(int(members.size()));
   if (!group) return raise(story, Outcome::no_memory);
   for (size_t i = 0; i < members.size(); ++i) group->members[i] = members[i];
-  group->settle(uint32_t(process().rank()));
+  group->find_self(uint32_t(process().rank()));
   group->belong(parent.session);
   return hand_out_group(story, group, handle);
 }

@@ -9,6 +9,7 @@
 #include "api/detail/results.h"
 #include "base/descriptors.h"
 #include "base/spin_lock.h"
+#include "waiting/holding.h"
 
 namespace headway::api {
 namespace {
@@ -130,13 +131,12 @@ void use_hints(objects::Comm& comm, const Info& info) {
   objects::take_hints(comm, info);
   const uint32_t hints = comm.hints.load(std::memory_order_relaxed);
   protocols::Engine& engine = process().engine();
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   // A communicator that is still being made has no context yet; without promises it is slower.
   if (comm.context) {
     engine.promise(comm.context, hints & objects::Hint::no_any_source,
                    hints & objects::Hint::no_any_tag);
   }
-  engine.handoff.leave();
 }
 
 int hand_out_info(const Story& story, Info* info, MPI_Info* handle) {

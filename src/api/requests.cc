@@ -8,6 +8,7 @@
 #include "collectives/schedule.h"
 #include "p2p/bsend.h"
 #include "p2p/unfinished.h"
+#include "waiting/holding.h"
 #include "waiting/many.h"
 
 namespace headway::api {
@@ -79,11 +80,12 @@ int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
     return code;
   }
   *handle = MPI_REQUEST_NULL;
-  progress::Handoff& handoff = process().engine().handoff;
-  handoff.enter();
-  p2p::end_unfinished(request);
-  process().engine().give_request(request);
-  handoff.leave();
+  {
+    protocols::Engine& engine = process().engine();
+    const waiting::Holding holding(engine);
+    p2p::end_unfinished(request);
+    engine.give_request(request);
+  }
   if (!generalized) [[likely]]
     return code;
   const int freed = free_generalized(generalized);
@@ -154,10 +156,8 @@ void glance(const char* call, const Request* request = nullptr) {
   const bool sends = request && request->kind == RequestKind::send;
   note_poll(call, request ? sends ? request->status_source : request->key.source : unset,
             request ? request->key.tag : unset);
-  progress::Handoff& handoff = process().engine().handoff;
-  handoff.enter();
+  const waiting::Holding holding(engine());
   process().waiter().test();
-  handoff.leave();
 }
 
 // Retires all complete ones among the active; gives their indices. Statuses go to the next place.
@@ -255,16 +255,12 @@ int wait_for(int count, const MPI_Request* requests, bool all, bool unmatched) {
   }
   const protocols::UserMemory list(const_cast<MPI_Request*>(requests),
                                    size_t(count) * sizeof *requests);
-  progress::Handoff& handoff = engine().handoff;
-  handoff.enter();
-  int found = 0;
-  {
-    waiting::Many many(process().waiter(), requests, uint32_t(count), active_in,
-                       {.unmatched = unmatched, .memory = list});
-    all ? many.until_all() : void(found = int(many.until_any()));
-  }
-  handoff.leave();
-  return found;
+  const waiting::Holding holding(engine());
+  waiting::Many many(process().waiter(), requests, uint32_t(count), active_in,
+                     {.unmatched = unmatched, .memory = list});
+  if (!all) return int(many.until_any());
+  many.until_all();
+  return 0;
 }
 
 }  // namespace
@@ -287,10 +283,9 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
     const bool sends = request->kind == RequestKind::send;
     const Inside inside("MPI_Wait", sends ? request->status_source : request->key.source,
                         request->key.tag, static_cast<const objects::Comm*>(request->communicator));
-    engine().handoff.enter();
+    const waiting::Holding holding(engine());
     const bool unmatched = status == MPI_STATUS_IGNORE && errors_abort_for(request);
     waiting::Many(process().waiter(), request, unmatched).until_all();
-    engine().handoff.leave();
   }
   return finish("MPI_Wait", request, handle, status);
 }

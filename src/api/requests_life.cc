@@ -6,6 +6,7 @@
 #include "api/detail/results.h"
 #include "collectives/schedule.h"
 #include "p2p/unfinished.h"
+#include "waiting/holding.h"
 
 namespace headway::api {
 
@@ -24,11 +25,9 @@ int start_one(const char* call, MPI_Request handle) {
                  "complete it with MPI_Wait before it is started again");
   }
   waiting::Waiter& waiter = process().waiter();
-  if (waiter.engine.guard.any_closed()) [[unlikely]] {
-    const Inside inside(call);
+  if (waiter.engine.guard.any_closed()) [[unlikely]]
     await_all_open();
-  }
-  waiter.engine.handoff.enter();
+  const waiting::Holding holding(waiter.engine);
   // Its pages are open, perhaps its last frame is not quite through.
   if (request->done.load(std::memory_order_relaxed) == protocols::Done::released) [[unlikely]] {
     waiter.until(
@@ -40,7 +39,6 @@ int start_one(const char* call, MPI_Request handle) {
   } else {
     p2p::restart(waiter, request);
   }
-  waiter.engine.handoff.leave();
   return MPI_SUCCESS;
 }
 
@@ -70,14 +68,16 @@ HEADWAY_ENTRY(MPI_Request_free)(MPI_Request* handle) {
   Request* request = *handle == MPI_REQUEST_NULL ? nullptr : find_request(*handle);
   if (!request) return bad_request("MPI_Request_free");
   protocols::Engine& engine = process().engine();
-  engine.handoff.enter();
-  p2p::end_unfinished(request);
-  request->held_by_user = false;
-  request->persistent = false;
-  // One that still runs is freed when it completes.
-  Generalized* generalized = is_done(request) ? generalized_of(request) : nullptr;
-  if (is_done(request)) engine.give_request(request);
-  engine.handoff.leave();
+  Generalized* generalized = nullptr;
+  {
+    const waiting::Holding holding(engine);
+    p2p::end_unfinished(request);
+    request->held_by_user = false;
+    request->persistent = false;
+    // One that still runs is freed when it completes.
+    generalized = is_done(request) ? generalized_of(request) : nullptr;
+    if (is_done(request)) engine.give_request(request);
+  }
   *handle = MPI_REQUEST_NULL;
   return generalized ? free_generalized(generalized) : MPI_SUCCESS;
 }
@@ -91,12 +91,11 @@ HEADWAY_ENTRY(MPI_Cancel)(MPI_Request* handle) {
     return own->cancel ? own->cancel(own->extra, is_done(request)) : MPI_SUCCESS;
   }
   protocols::Engine& engine = process().engine();
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   if (request->kind == protocols::RequestKind::send ||
       (request->kind == protocols::RequestKind::receive &&
        request->stage() == protocols::Stage::posted)) {
     engine.cancel(request);
   }
-  engine.handoff.leave();
   return MPI_SUCCESS;
 }

@@ -230,7 +230,7 @@ int group_from_session_pset(const char* call, MPI_Session session, const char* p
   objects::Group* made = objects::Group::make(group->size);
   if (!made) return raise(story, Outcome::no_memory);
   memcpy(made->members, group->members, size_t(group->size) * sizeof *group->members);
-  made->settle(uint32_t(process().rank()));
+  made->find_self(uint32_t(process().rank()));
   made->belong(story.session);
   return hand_out_group(story, made, newgroup);
 }

@@ -77,14 +77,14 @@ void bcast_scatter_allgather(Schedule& schedule, Team team, const UserMemory& me
   const int next = (team.self + 1) % team.size;
   const int before = (team.self + team.size - 1) % team.size;
   schedule.depends(everything, ready);
-  StepId turn = everything;
+  StepId passed = everything;
   for (int round = 0; round + 1 < team.size; ++round) {
     const int gives = (tree.self + team.size - round) % team.size;
     const int takes = (gives + team.size - 1) % team.size;
-    schedule.send(team, next, pieces(gives, gives + 1), turn);
-    turn = schedule.receive(team, before, pieces(takes, takes + 1), turn);
+    schedule.send(team, next, pieces(gives, gives + 1), passed);
+    passed = schedule.receive(team, before, pieces(takes, takes + 1), passed);
   }
-  if (!memory.is_flat() && !tree.is_root()) schedule.copy(UserMemory(data, bytes), memory, turn);
+  if (!memory.is_flat() && !tree.is_root()) schedule.copy(UserMemory(data, bytes), memory, passed);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "collectives/fold.h"
 #include "collectives/tree.h"
+#include "waiting/holding.h"
 
 namespace headway::collectives {
 namespace {
@@ -20,23 +21,22 @@ class Talk {
   // `in`, `out`: all that the call touches of the program's memory.
   Talk(const Place& place, waiting::Waiter& waiter, Kind kind, const UserMemory& in = {},
        const UserMemory& out = {})
-      : engine_(place.engine),
+      : holding_(place.engine),
+        engine_(place.engine),
         waiter_(waiter),
         comm_(place.comm),
         team_(place.comm->own),
         kind_(kind) {
-    engine_.handoff.enter();
     waiter.open(in, out);
     engine_.reach.begin(in_, in.extent());
     engine_.reach.begin(out_, out.extent());
-    engine_.handoff.driver = progress::Driver::waiting;
+    holding_.waits();
     tag_ = Schedule::next_tag(comm_);
     ++engine_.counters.collectives;
   }
   ~Talk() {
     engine_.reach.end(in_);
     engine_.reach.end(out_);
-    engine_.handoff.leave();
   }
   Talk(const Talk&) = delete;
   Talk& operator=(const Talk&) = delete;
@@ -122,6 +122,7 @@ class Talk {
     return request;
   }
 
+  waiting::Holding holding_;  // let go of last
   protocols::Engine& engine_;
   waiting::Waiter& waiter_;
   objects::Comm* comm_;

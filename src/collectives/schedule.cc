@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/heap.h"
+#include "waiting/holding.h"
 #include "waiting/many.h"
 
 namespace headway::collectives {
@@ -318,8 +319,9 @@ void Schedule::launch_reduce(StepId id) {
   if (!reduction.kernel) {
     step.call.run = run_user_function;
     step.call.finished = user_function_done;
-    engine_->handoff.user_calls.push_back(&step.call);
-    engine_->handoff.completed();
+    progress::Handoff& handoff = engine_->handoff;
+    handoff.user_calls.push_back(&step.call);
+    handoff.completed();
     return;
   }
   if (step.swapped) {
@@ -419,26 +421,28 @@ void Schedule::released(Request* request) { static_cast<Schedule*>(request->owne
 // --- as an operation ---
 
 Request* Schedule::start(waiting::Waiter& waiter) {
-  Engine& engine = *engine_;
-  engine.handoff.enter();
-  Request* request = make_request();
-  if (request) begin(waiter);
-  engine.handoff.leave();
+  Request* request = nullptr;
+  {
+    const waiting::Holding holding(*engine_);
+    request = make_request();
+    if (request) begin(waiter);
+  }
   if (!request) destroy();
   return request;
 }
 
 Request* Schedule::prepare() {
-  Engine& engine = *engine_;
-  engine.handoff.enter();
-  Request* request = make_request();
-  if (request) {
-    request->persistent = true;
-    request->done.store(1, std::memory_order_relaxed);
-    // Ranks may start their persistent collectives in different orders, but make them in one.
-    tag_ = int(persistent_tag | (comm_->persistent_count++ & (persistent_tag - 1)));
+  Request* request = nullptr;
+  {
+    const waiting::Holding holding(*engine_);
+    request = make_request();
+    if (request) {
+      request->persistent = true;
+      request->done.store(1, std::memory_order_relaxed);
+      // Ranks may start their persistent collectives in different orders, but make them in one.
+      tag_ = int(persistent_tag | (comm_->persistent_count++ & (persistent_tag - 1)));
+    }
   }
-  engine.handoff.leave();
   if (!request) destroy();
   return request;
 }
@@ -471,11 +475,10 @@ Request* Schedule::left_at(const void* self, uint32_t place) {
 
 Outcome Schedule::run(waiting::Waiter& waiter) {
   Engine& engine = *engine_;
-  engine.handoff.enter();
-  engine.handoff.driver = progress::Driver::waiting;
+  waiting::Holding holding(engine);
+  holding.waits();
   Request* request = make_request();
   if (!request) {
-    engine.handoff.leave();
     destroy();
     return Outcome::no_memory;
   }
@@ -484,7 +487,6 @@ Outcome Schedule::run(waiting::Waiter& waiter) {
   waiting::Many(waiter, this, places, left_at, {.whole = request}).until_all();
   const Outcome result = request->outcome;
   engine.give_request(request);
-  engine.handoff.leave();
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include "base/vec.h"
 #include "collectives/collectives.h"
 #include "p2p/p2p.h"
+#include "waiting/holding.h"
 
 namespace headway::communicators {
 namespace {
@@ -113,7 +114,7 @@ uint64_t agree(const Makers& makers, objects::Comm* comm, const objects::Group& 
     makers.waiter.request(request);
     engine.give_request(request);
   };
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   // A binomial tree from the group's first rank.
   int distance = 1;
   for (; distance < group.size; distance *= 2) {
@@ -124,7 +125,6 @@ uint64_t agree(const Makers& makers, objects::Comm* comm, const objects::Group& 
   for (distance /= 2; distance > 0; distance /= 2) {
     if (group.self + distance < group.size) exchange(true, group.self + distance);
   }
-  engine.handoff.leave();
   return complete ? context : 0;
 }
 
@@ -177,7 +177,7 @@ Outcome split(const Makers& makers, objects::Comm* comm, int color, int key, obj
   objects::Group* group = objects::Group::make(int(places.size()));
   if (!group) return Outcome::no_memory;
   for (size_t i = 0; i < places.size(); ++i) group->members[i] = comm->own.job_rank(places[i].rank);
-  group->settle(makers.waiter.engine.rank());
+  group->find_self(makers.waiter.engine.rank());
   group->belong(comm->group->session);
   const uint64_t context = uint64_t(all[size_t(places[0].rank) * 3 + 2]);
   const Outcome outcome = adopt(makers, *comm, context, group, made);

@@ -23,7 +23,7 @@ Group* Group::make(int size) {
   return group;
 }
 
-void Group::settle(uint32_t own_job_rank) { self = find(own_job_rank); }
+void Group::find_self(uint32_t own_job_rank) { self = find(own_job_rank); }
 
 int Group::find(uint32_t job_rank) const {
   // The usual case: a prefix of the world, in order.

@@ -23,7 +23,7 @@ struct Group {
   uint32_t* members = nullptr;  // rank in the job of each rank of the group
   Session* session = nullptr;   // that it comes from, if any
 
-  // A group without members, of that size, for the caller to fill; then call settle(own).
+  // A group without members, of that size, for the caller to fill; then call find_self(own).
   static Group* make(int size);
   // `from` may be null; takes a reference.
   void belong(Session* from) {
@@ -31,7 +31,7 @@ struct Group {
     if (from) from->retain();
   }
   // Finds the own rank once the members are in.
-  void settle(uint32_t own_job_rank);
+  void find_self(uint32_t own_job_rank);
   // Rank in the group of that process, or undefined_rank. For many look-ups: GroupIndex.
   int find(uint32_t job_rank) const;
   void retain() { references.fetch_add(1, std::memory_order_relaxed); }

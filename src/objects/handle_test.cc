@@ -233,7 +233,7 @@ TEST(Group, FindsItsMembers) {
     ASSERT_NE(group, nullptr);
     // A permutation of every third rank of the job.
     for (int i = 0; i < size; ++i) group->members[i] = uint32_t((i * 7919) % size) * 3;
-    group->settle(3);
+    group->find_self(3);
     for (int i = 0; i < size; ++i) ASSERT_EQ(group->find(group->members[i]), i);
     EXPECT_EQ(group->find(1), undefined_rank);
     EXPECT_EQ(group->find(uint32_t(size) * 3), undefined_rank);
@@ -250,7 +250,7 @@ Group* group_of(std::initializer_list<uint32_t> members, uint32_t own) {
   if (!group) return nullptr;
   int rank = 0;
   for (const uint32_t member : members) group->members[rank++] = member;
-  group->settle(own);
+  group->find_self(own);
   return group;
 }
 

@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "objects/session.h"
+#include "waiting/holding.h"
 
 namespace headway::p2p {
 namespace {
@@ -131,10 +132,8 @@ Outcome send_copy(waiting::Waiter& waiter, const UserMemory& memory, const Addre
 }  // namespace
 
 Outcome send_buffered(waiting::Waiter& waiter, const UserMemory& memory, const Address& to) {
-  waiter.engine.handoff.enter();
-  const Outcome outcome = send_copy(waiter, memory, to);
-  waiter.engine.handoff.leave();
-  return outcome;
+  const waiting::Holding holding(waiter.engine);
+  return send_copy(waiter, memory, to);
 }
 
 void restart_buffered(waiting::Waiter& waiter, Request* request) {
@@ -149,26 +148,27 @@ Outcome attach_buffer(waiting::Waiter& waiter, void** place, void* memory, uint6
   auto* buffer = static_cast<SendBuffer*>(base::heap_allocate(sizeof(SendBuffer)));
   if (!buffer) return Outcome::no_memory;
   new (buffer) SendBuffer{static_cast<char*>(memory), size, {}, {}};
-  waiter.engine.handoff.enter();
-  SendBuffer*& slot = slot_of(place);
-  const bool taken = slot != nullptr;
-  if (!taken) slot = buffer;
-  waiter.engine.handoff.leave();
+  bool taken = false;
+  {
+    const waiting::Holding holding(waiter.engine);
+    SendBuffer*& slot = slot_of(place);
+    taken = slot != nullptr;
+    if (!taken) slot = buffer;
+  }
   if (taken) base::heap_free(buffer, sizeof *buffer);
   return taken ? Outcome::bad_argument : Outcome::ok;
 }
 
 Outcome flush_buffer(waiting::Waiter& waiter, void** place) {
-  waiter.engine.handoff.enter();
+  const waiting::Holding holding(waiter.engine);
   SendBuffer* buffer = slot_of(place);
   if (buffer) waiter.until([buffer] { return buffer->blocks.empty(); }, nullptr);
-  waiter.engine.handoff.leave();
   return Outcome::ok;
 }
 
 Request* start_flush(waiting::Waiter& waiter, void** place) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   Request* request = engine.take_request();
   if (request) {
     request->held_by_user = true;
@@ -185,7 +185,6 @@ Request* start_flush(waiting::Waiter& waiter, void** place) {
       engine.complete(request, Outcome::ok);
     }
   }
-  engine.handoff.leave();
   return request;
 }
 

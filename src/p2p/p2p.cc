@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "p2p/bsend.h"
 #include "p2p/unfinished.h"
+#include "waiting/holding.h"
 #include "waiting/many.h"
 
 namespace headway::p2p {
@@ -88,11 +89,11 @@ void read_status(const Request& request, Status& status) {
 
 Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& to, Mode mode) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter_briefly();
+  waiting::Holding holding(engine, waiting::Holding::For::moment);
   waiter.open(memory);
   Peer& peer = engine.peer(to.comm->others.job_rank(to.rank));
   if (peer.via != protocols::Via::shm) {
-    engine.handoff.stay();  // a socket may take half of it
+    holding.stay();  // a socket may take half of it
     engine.hear(peer);
   }
   if (mode != Mode::synchronous) [[likely]] {
@@ -100,19 +101,16 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
     envelope.tag = to.tag;
     envelope.source = to.comm->own.self;
     envelope.context = to.comm->context;
-    if (engine.send_now(peer, envelope, memory)) [[likely]] {
-      engine.handoff.leave();
+    if (engine.send_now(peer, envelope, memory)) [[likely]]
       return Outcome::ok;
-    }
   }
-  engine.handoff.stay();
+  holding.stay();
   Request* request = make_send(engine, memory, to, mode);
   Outcome outcome = Outcome::no_memory;
   if (request) {
     request->blocking = true;
     if (engine.copy_aside(request)) {
       engine.start_send(request);
-      engine.handoff.leave();
       return Outcome::ok;
     }
     engine.start_send(request);
@@ -120,36 +118,33 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
     outcome = request->outcome;
     engine.give_request(request);
   }
-  engine.handoff.leave();
   return outcome;
 }
 
 Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from,
                 bool unmatched, Status& status) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter_briefly();
+  waiting::Holding holding(engine, waiting::Holding::For::moment);
   waiter.open(memory);
   Peer* peer = peer_of(engine, from);
-  if (peer && !engine.handoff.is_polled() &&
+  if (peer && !holding.is_polled() &&
       engine.receive_now(*peer, {from.comm->context, from.rank, from.tag}, memory,
                          status.sent_bytes)) [[likely]] {
     status.source = from.rank;
     status.tag = from.tag;
     status.bytes = status.sent_bytes;
-    engine.handoff.leave();
     return Outcome::ok;
   }
   if (engine.receive_arrived({from.comm->context, from.rank, from.tag}, memory, status.sent_bytes,
                              status.source, status.tag)) {
     status.bytes = status.sent_bytes;
-    engine.handoff.leave();
     return Outcome::ok;
   }
-  engine.handoff.stay();
+  holding.stay();
   Request* request = make_receive(engine, memory, from);
   Outcome outcome = Outcome::no_memory;
   if (request) {
-    engine.handoff.driver = progress::Driver::waiting;
+    holding.waits();
     engine.note_wait(request);
     engine.start_receive(request);
     waiting::Many(waiter, request, unmatched).until_all();
@@ -157,14 +152,13 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
     read_status(*request, status);
     engine.give_request(request);
   }
-  engine.handoff.leave();
   return outcome;
 }
 
 Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Address& to,
                     Mode mode) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   waiter.open(memory);
   Request* request = make_send(engine, memory, to, mode);
   if (request) {
@@ -173,13 +167,12 @@ Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Add
     begin_unfinished(request, let_go);
     engine.start_send(request);
   }
-  engine.handoff.leave();
   return request;
 }
 
 Request* start_receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   waiter.open(memory);
   Request* request = make_receive(engine, memory, from);
   if (request) {
@@ -187,13 +180,12 @@ Request* start_receive(waiting::Waiter& waiter, const UserMemory& memory, const 
     begin_unfinished(request, let_go);
     engine.start_receive(request);
   }
-  engine.handoff.leave();
   return request;
 }
 
 Request* make_complete(waiting::Waiter& waiter, objects::Comm* comm, int source, int tag) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   Request* request = engine.take_request();
   if (request) {
     reset(request, RequestKind::null, Mode::standard);
@@ -205,20 +197,19 @@ Request* make_complete(waiting::Waiter& waiter, objects::Comm* comm, int source,
     request->status_bytes = request->sent_bytes = 0;
     request->done.store(1, std::memory_order_relaxed);
   }
-  engine.handoff.leave();
   return request;
 }
 
 Outcome send_receive(waiting::Waiter& waiter, const UserMemory& out, const Address& to,
                      const UserMemory& in, const Address& from, Status& status) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter();
+  waiting::Holding holding(engine);
   waiter.open(out, in);
   Request* receive = make_receive(engine, in, from);
   Request* send = make_send(engine, out, to, Mode::standard);
   Outcome outcome = Outcome::no_memory;
   if (receive && send) {
-    engine.handoff.driver = progress::Driver::waiting;
+    holding.waits();
     engine.note_wait(receive);
     engine.start_receive(receive);
     const bool aside = engine.copy_aside(send);
@@ -231,7 +222,6 @@ Outcome send_receive(waiting::Waiter& waiter, const UserMemory& out, const Addre
   }
   if (receive) engine.give_request(receive);
   if (send) engine.give_request(send);
-  engine.handoff.leave();
   return outcome;
 }
 
@@ -275,7 +265,7 @@ Request* start_send_receive(waiting::Waiter& waiter, const UserMemory& out, cons
                             uint64_t copy_size) {
   Engine& engine = waiter.engine;
   auto* pair = static_cast<Pair*>(base::heap_allocate(sizeof(Pair)));
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   waiter.open(out, in);
   Request* whole = engine.take_request();
   Request* receive = make_receive(engine, in, from);
@@ -284,7 +274,6 @@ Request* start_send_receive(waiting::Waiter& waiter, const UserMemory& out, cons
     for (Request* request : {whole, receive, send}) {
       if (request) engine.give_request(request);
     }
-    engine.handoff.leave();
     base::heap_free(pair, sizeof(Pair));
     base::heap_free(copy, copy_size);
     return nullptr;
@@ -305,7 +294,6 @@ Request* start_send_receive(waiting::Waiter& waiter, const UserMemory& out, cons
   receive->notify = send->notify = half_done;
   engine.start_receive(receive);
   engine.start_send(send);
-  engine.handoff.leave();
   return whole;
 }
 
@@ -317,7 +305,7 @@ protocols::Arrived* find(waiting::Waiter& waiter, const Address& from, bool wait
                          Status& status) {
   Engine& engine = waiter.engine;
   const matching::Key key{from.comm->context, from.rank, from.tag};
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   protocols::Arrived* message = engine.probe(key);
   if (!message) {
     if (wait) {
@@ -337,7 +325,6 @@ protocols::Arrived* find(waiting::Waiter& waiter, const Address& from, bool wait
       message->communicator = from.comm;
     }
   }
-  engine.handoff.leave();
   return message;
 }
 
@@ -355,7 +342,7 @@ protocols::Arrived* matched_probe(waiting::Waiter& waiter, const Address& from, 
 Request* start_matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
                                protocols::Arrived* message) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   waiter.open(memory);
   const Address from{comm_of(*message), message->key.source, message->key.tag};
   Request* request = make_receive(engine, memory, from);
@@ -364,20 +351,19 @@ Request* start_matched_receive(waiting::Waiter& waiter, const UserMemory& memory
     begin_unfinished(request, let_go);
     engine.start_matched_receive(request, message);
   }
-  engine.handoff.leave();
   return request;
 }
 
 Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
                         protocols::Arrived* message, Status& status) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter();
+  waiting::Holding holding(engine);
   waiter.open(memory);
   const Address from{comm_of(*message), message->key.source, message->key.tag};
   Request* request = make_receive(engine, memory, from);
   Outcome outcome = Outcome::no_memory;
   if (request) {
-    engine.handoff.driver = progress::Driver::waiting;
+    holding.waits();
     engine.note_wait(request);
     engine.start_matched_receive(request, message);
     waiting::Many(waiter, request).until_all();
@@ -385,7 +371,6 @@ Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
     read_status(*request, status);
     engine.give_request(request);
   }
-  engine.handoff.leave();
   return outcome;
 }
 
@@ -394,7 +379,7 @@ Outcome matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
 Request* make_persistent(waiting::Waiter& waiter, const UserMemory& memory, const Address& address,
                          bool receives, Mode mode) {
   Engine& engine = waiter.engine;
-  engine.handoff.enter();
+  const waiting::Holding holding(engine);
   Request* request =
       receives ? make_receive(engine, memory, address) : make_send(engine, memory, address, mode);
   if (request) {
@@ -402,7 +387,6 @@ Request* make_persistent(waiting::Waiter& waiter, const UserMemory& memory, cons
     request->persistent = true;
     request->done.store(1, std::memory_order_relaxed);
   }
-  engine.handoff.leave();
   return request;
 }
 

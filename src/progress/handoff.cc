@@ -19,8 +19,8 @@ namespace {
 
 constexpr int most_pauses = 128;  // between two looks at the lock: 2 to 6 us
 
-constexpr uint64_t admit_every_ns = 50'000;   // a handler comes no later into a wait
-constexpr uint64_t thread_turn_ns = 200'000;  // the message thread owns the engine no longer
+constexpr uint64_t admit_every_ns = 50'000;    // a handler comes no later into a wait
+constexpr uint64_t thread_holds_ns = 200'000;  // the message thread owns the engine no longer
 constexpr int leave_rounds = 4;
 constexpr uint32_t unwatch_after = 32;  // waits one after the other that needed no sleeper
 constexpr int long_sleep_ms = 100;      // a safety net, and no wake-up of its own
@@ -226,8 +226,8 @@ void Handoff::admit_handlers_slowly() {
 void Handoff::give_way() {
   const Driver mine = driver;
   Shield::lower(unlock());
-  for (int turn = 0; turn < 2 * most_pauses && contenders_.load(std::memory_order_relaxed);
-       ++turn) {
+  for (int look = 0; look < 2 * most_pauses && contenders_.load(std::memory_order_relaxed);
+       ++look) {
     base::cpu_relax();
   }
   if (contenders_.load(std::memory_order_relaxed)) sched_yield();
@@ -555,7 +555,7 @@ void Handoff::work_as_thread() {
   do {
     const uint64_t start = base::now_ns();
     bool moved = true;
-    while (moved && base::now_ns() - start < thread_turn_ns) {
+    while (moved && base::now_ns() - start < thread_holds_ns) {
       moved = work_->advance();
       useful |= moved;
     }
@@ -568,7 +568,7 @@ void Handoff::work_as_thread() {
   driver = Driver::nobody;
   if (parked_) wake_parked();
   if (sleepers_) {
-    // It went to sleep between two turns of ours, armed for everything, and works for all. To arm
+    // It went to sleep between two rounds of ours, armed for everything, and works for all. To arm
     // for our own needs would make it deaf to small messages.
     work_->settle();
     called_ = true;

@@ -145,7 +145,7 @@ class Handoff {
       give_way();
     admit_handlers();
   }
-  // The same for handlers alone, where something moves at each turn.
+  // The same for handlers alone, where something moves in each round.
   void admit_handlers() {
     if (shield_.closes) [[unlikely]]
       admit_handlers_slowly();

@@ -328,9 +328,9 @@ Outcome Process::make_world() {
   registry.empty_group = objects::Group::make(0);
   if (!everyone || !alone || !registry.empty_group) return Outcome::no_memory;
   for (int i = 0; i < size; ++i) everyone->members[i] = uint32_t(i);
-  everyone->settle(uint32_t(rank()));
+  everyone->find_self(uint32_t(rank()));
   alone->members[0] = uint32_t(rank());
-  alone->settle(uint32_t(rank()));
+  alone->find_self(uint32_t(rank()));
   registry.empty_group->handle = abi::k_GROUP_EMPTY;
   registry.everyone = objects::make_comm(world_context, everyone, &registry.errors_are_fatal);
   registry.alone = objects::make_comm(self_context, alone, &registry.errors_are_fatal);
@@ -429,10 +429,7 @@ void Process::dump_state(int) {
   if (instance.engine_) {
     line << "; " << instance.engine_->posted_count() << " receives posted, "
          << instance.engine_->unexpected_count() << " messages unexpected, "
-         << instance.engine_->handoff.pending << " operations pending";
-    const uint32_t closed = instance.engine_->guard.closed_regions();
-    if (closed) line << ", " << closed << " ranges of memory closed (docs/early-release.md)";
-    line << "\n";
+         << instance.engine_->handoff.pending << " operations pending\n";
   }
   line.write_to(2);
   if (instance.is_running() && *instance.settings.counters_file) {

@@ -90,7 +90,7 @@ class Process {
   // process_node.cc
   Outcome share_memory();
   Outcome open_memory();
-  Outcome settle_memory(Outcome opened);
+  Outcome agree_on_memory(Outcome opened);
   Outcome go_on_without(uint32_t local);
   void tell_missing(uint32_t missing, uint32_t first);
   // process_hosts.cc

@@ -11,7 +11,7 @@ namespace {
 
 // For the launcher, which knows more: ours needs 0.3 s for ranks that catch SIGTERM.
 constexpr int launcher_first_ms = 1000;
-constexpr int turn_ms = 10;
+constexpr int look_ms = 10;
 
 void pause_for(int ms) {
   const timespec time{ms / 1000, ms % 1000 * 1'000'000L};
@@ -50,7 +50,7 @@ void Process::notice_death() {
   if (dead == Deaths::nobody) return;
   // Once somebody has waited in vain there is nothing to wait for.
   const bool is_late = self.engine_->node.is_ending_by_death();
-  for (int waited = 0; waited < launcher_first_ms; waited += turn_ms) {
+  for (int waited = 0; waited < launcher_first_ms; waited += look_ms) {
     // Pairs with say_goodbye. The descriptor must not stay readable while this rank rests.
     if (!self.watches_.load(std::memory_order_acquire)) {
       self.lost_at_rest_.store(true, std::memory_order_release);  // pairs with wake
@@ -58,7 +58,7 @@ void Process::notice_death() {
       return;
     }
     if (is_late) break;
-    pause_for(turn_ms);
+    pause_for(look_ms);
   }
   self.end_after(dead);
 }

@@ -36,7 +36,7 @@ Outcome Process::share_memory() {
   if (bootstrap.fence() != bootstrap::Outcome::ok) {
     return fail(Outcome::no_route, bootstrap.explanation());
   }
-  return beside_ == 1 ? Outcome::ok : settle_memory(opened);
+  return beside_ == 1 ? Outcome::ok : agree_on_memory(opened);
 }
 
 // The first rank of the host makes the segment, the others open it. Those who cannot put why.
@@ -85,7 +85,7 @@ Outcome Process::open_memory() {
 }
 
 // Who shares the memory, and who is reached over TCP.
-Outcome Process::settle_memory(Outcome opened) {
+Outcome Process::agree_on_memory(Outcome opened) {
   base::Vec<uint32_t> members;  // numbers on this host
   if (!members.reserve(beside_)) return fail(Outcome::no_memory, "no memory at the start");
   const auto is_here = [&](uint32_t i) {

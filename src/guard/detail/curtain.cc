@@ -121,7 +121,7 @@ void Curtain::stop() {
     for (size_t page = 0; page < closed.range.pages; ++page) {
       if (closed.states[page] == State::closed) closed.states[page] = State::arrived;
     }
-    (void)settle(closed);
+    (void)bring_home(closed);
     remove(&closed);
   }
   use_stock();
@@ -131,7 +131,7 @@ void Curtain::stop() {
 }
 
 Outcome Curtain::close(Range range, bool keep, char*& view) {
-  settle_leftovers();
+  bring_leftovers_home();
   // Between the program's page and the watch there is a moment that only we may see.
   if (keep && holds_ && has_several_threads()) return Outcome::refused;
   Closed closed = {};
@@ -317,7 +317,7 @@ size_t Curtain::open(char* base, const char* view, size_t pages, bool& gone, cha
   }
   // It fails where the program has as many mappings as it may. Then it is tried again with the
   // pages that come later: in the end there are fewer mappings, not more.
-  if (put_back(*closed, first, here, base) && leftovers_) (void)settle(*closed);
+  if (put_back(*closed, first, here, base) && leftovers_) (void)bring_home(*closed);
   return here;
 }
 
@@ -336,7 +336,7 @@ bool Curtain::open_around(Closed& closed, size_t page) {
   return put_back(closed, first, here, from);
 }
 
-bool Curtain::settle(Closed& closed) {
+bool Curtain::bring_home(Closed& closed) {
   bool all = true;
   const size_t n = closed.range.pages;
   for (size_t i = 0; i < n; ++i) {
@@ -347,17 +347,18 @@ bool Curtain::settle(Closed& closed) {
   return all;
 }
 
-void Curtain::settle_leftovers() {
+void Curtain::bring_leftovers_home() {
   const base::SpinGuard held(lock_);
   for (size_t i = closed_.size(); i-- > 0;) {
-    if (closed_[i].over && settle(closed_[i])) remove(&closed_[i]);
+    if (closed_[i].over && bring_home(closed_[i])) remove(&closed_[i]);
   }
 }
 
 void Curtain::forget(Range range) {
   const base::SpinGuard held(lock_);
   for (Closed& closed : closed_) {
-    if (range.base < closed.range.end() && closed.range.base < range.end()) (void)settle(closed);
+    if (range.base < closed.range.end() && closed.range.base < range.end())
+      (void)bring_home(closed);
   }
 }
 
@@ -366,7 +367,7 @@ void Curtain::give_back(const char* view, size_t pages) {
   for (Closed& closed : closed_) {
     if (closed.over || closed.view != view || closed.range.pages != pages) continue;
     closed.over = true;
-    if (settle(closed)) remove(&closed);
+    if (bring_home(closed)) remove(&closed);
     break;
   }
 }

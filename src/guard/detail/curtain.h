@@ -68,8 +68,8 @@ class Curtain {
   size_t move(const Closed& closed, size_t first, size_t count, char* to);
   bool put_back(Closed& closed, size_t first, size_t count, char* to);
   bool open_around(Closed& closed, size_t page);
-  bool settle(Closed& closed);
-  void settle_leftovers();
+  bool bring_home(Closed& closed);
+  void bring_leftovers_home();
   void remove(Closed* closed);
   Closed* owner_of(const char* view);
   Found look_in(char* page, uint64_t offset, char*& home);
