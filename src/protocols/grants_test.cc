@@ -175,5 +175,17 @@ TEST_F(Grants, WhatWasNotWithheldIsNotGranted) {
   end();
 }
 
+// A wait finds that one may be closed at its edges, and then, closing others, that pages cost more
+// than it is worth. What has come of it is told to nobody again: it would stay closed for ever.
+TEST_F(Grants, WhatHasBegunToComeIsNotForeseen) {
+  begin(1);
+  Request* receive = messages_[0].receive;
+  ASSERT_TRUE(run_until([&] { return receiver().is_ready(receive); }));
+  ASSERT_FALSE(receiver().foresee(receive));
+  // Closed it would be, where calls can be trapped; here, where they may not be, nobody tried.
+  EXPECT_EQ(receiver().guard.counters.closed + receiver().counters.untrapped, 0u);
+  end();
+}
+
 }  // namespace
 }  // namespace headway::protocols

@@ -349,6 +349,9 @@ bool Engine::is_alone() {
 
 bool Engine::foresee(Request* receive) {
   if (receive->region) return true;
+  // Since its wait looked, closing others may have told that pages cost more than this one's are
+  // worth. Then its edges are there, and nobody would tell of them again.
+  if (!is_foreseeable(receive)) return false;
   Request* members[most_members] = {receive};
   size_t count = 1;
   guard::Range range{};
@@ -368,6 +371,7 @@ bool Engine::foresee(Request* receive) {
     char* from = members[i]->memory.flat();
     arrived(region, size_t(end - range.base), size_t(from - end));
     end = from + members[i]->memory.bytes();
+    HEADWAY_CHECK(members[i]->moved + members[i]->partial == 0);
     attach(members[i], region);
     members[i]->mixed_at = 0;
     const bool is_short = members[i]->stage() == Stage::landing &&
