@@ -25,8 +25,10 @@ int start_one(const char* call, MPI_Request handle) {
                  "complete it with MPI_Wait before it is started again");
   }
   waiting::Waiter& waiter = process().waiter();
-  if (waiter.engine.guard.any_closed()) [[unlikely]]
+  if (waiter.engine.guard.any_closed()) [[unlikely]] {
+    const Inside inside(call);
     await_all_open();
+  }
   const waiting::Holding holding(waiter.engine);
   // Its pages are open, perhaps its last frame is not quite through.
   if (request->done.load(std::memory_order_relaxed) == protocols::Done::released) [[unlikely]] {

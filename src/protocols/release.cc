@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/call_site.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/sanitizer.h"
 #include "base/text.h"
@@ -497,6 +498,7 @@ void Engine::end_release(Request* receive) {
   } else if (receive->noted == 0) {
     open_pages(receive, 0, receive->status_bytes);
   }
+  HEADWAY_CHECK(receive->cancelled || receive->noted == receive->status_bytes);
   receive->region = nullptr;
   receive->memory.shift(receive->home - receive->memory.base());
   if (const datatypes::Type* type = receive->memory.type()) type->release();

@@ -429,7 +429,10 @@ void Process::dump_state(int) {
   if (instance.engine_) {
     line << "; " << instance.engine_->posted_count() << " receives posted, "
          << instance.engine_->unexpected_count() << " messages unexpected, "
-         << instance.engine_->handoff.pending << " operations pending\n";
+         << instance.engine_->handoff.pending << " operations pending";
+    const uint32_t closed = instance.engine_->guard.closed_regions();
+    if (closed) line << ", " << closed << " ranges of memory closed (docs/early-release.md)";
+    line << "\n";
   }
   line.write_to(2);
   if (instance.is_running() && *instance.settings.counters_file) {

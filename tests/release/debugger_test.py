@@ -59,7 +59,9 @@ class Debugger(unittest.TestCase):
         seen = self.gdb(process, QUIET, "break after_receive", "continue", "bt 3",
                         "print round_now", "x/2xb data + 150000", "continue", "delete",
                         "print round_now", "detach")
-        self.assertNotIn("SIGSYS,", seen)
+        # Attaching stops the program wherever it is, perhaps just where a call has been trapped:
+        # gdb tells of that before it can be told to be quiet.
+        self.assertNotIn("SIGSYS,", seen[seen.index("Breakpoint 1 at"):], seen)
         self.assertEqual(len(re.findall(r"^Thread 1 .* hit Breakpoint", seen, re.M)), 2, seen)
         self.assertRegex(seen, r"#1 .* main \(")
         rounds = [int(word) for word in re.findall(r"^\$\d+ = (\d+)$", seen, re.M)]
