@@ -496,7 +496,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool deliver_data(Peer& peer, const FrameHeader& header, const char* body);
   bool deliver_finished(Peer& peer, const FrameHeader& header);
   bool deliver_cancel(Peer& peer, const FrameHeader& header);
-  bool deliver_cancel_answer(const FrameHeader& header);
+  bool deliver_cancel_answer(Peer& peer, const FrameHeader& header);
   bool deliver_demand(Peer& peer, const FrameHeader& header);
   bool deliver_grant(Peer& peer, const FrameHeader& header);
   void describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer);

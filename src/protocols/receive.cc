@@ -83,7 +83,7 @@ bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
       return true;
     }
     case Kind::cancel: return deliver_cancel(peer, header);
-    case Kind::cancel_answer: return deliver_cancel_answer(header);
+    case Kind::cancel_answer: return deliver_cancel_answer(peer, header);
     case Kind::demand: return deliver_demand(peer, header);
     case Kind::grant: return deliver_grant(peer, header);
     case Kind::prefetch: return deliver_prefetch(peer, header);
@@ -561,9 +561,10 @@ bool Engine::deliver_cancel(Peer& peer, const FrameHeader& header) {
   return true;
 }
 
-bool Engine::deliver_cancel_answer(const FrameHeader& header) {
+bool Engine::deliver_cancel_answer(Peer& peer, const FrameHeader& header) {
   Request* request = by_wire_id(header.word);
   if (!request || !request->cancelling) return true;  // it completed in the meantime
+  if (request->peer != &peer) return false;
   request->cancelling = false;
   if (!(header.flags & flag_yes) || request->stage() != Stage::requested) return true;
   request->cancelled = true;
