@@ -31,11 +31,11 @@ static int window_for(const struct Setup* s, size_t bytes, int dirty) {
   return fit < (size_t)s->window ? (int)fit : s->window;
 }
 
-static void post_sends(const struct Setup* s, size_t bytes, int dirty, int window, unsigned turn,
+static void post_sends(const struct Setup* s, size_t bytes, int dirty, int window, unsigned round,
                        MPI_Request* r) {
   for (int i = 0; i < window; i++) {
     char* p = s->out + slot(bytes, dirty, i);
-    if (dirty) write_lines(p, bytes, turn);
+    if (dirty) write_lines(p, bytes, round);
     MPI_Isend(p, (int)bytes, MPI_BYTE, 1 - s->rank, 2, MPI_COMM_WORLD, &r[i]);
   }
 }
@@ -59,10 +59,10 @@ static void exchange_end(const struct Setup* s) {
     MPI_Send(&c, 1, MPI_BYTE, 0, 3, MPI_COMM_WORLD);
 }
 
-static void one_window(const struct Setup* s, size_t bytes, int dirty, int window, unsigned turn) {
+static void one_window(const struct Setup* s, size_t bytes, int dirty, int window, unsigned round) {
   MPI_Request sends[max_window], receives[max_window];
   if (s->rank == 0) {
-    post_sends(s, bytes, dirty, window, turn, sends);
+    post_sends(s, bytes, dirty, window, round, sends);
     MPI_Waitall(window, sends, MPI_STATUSES_IGNORE);
   } else {
     post_receives(s, bytes, dirty, window, receives);
@@ -72,20 +72,20 @@ static void one_window(const struct Setup* s, size_t bytes, int dirty, int windo
   exchange_end(s);
 }
 
-static void both_ways(const struct Setup* s, size_t bytes, int dirty, int window, unsigned turn) {
+static void both_ways(const struct Setup* s, size_t bytes, int dirty, int window, unsigned round) {
   MPI_Request r[2 * max_window];
   post_receives(s, bytes, dirty, window, r);
-  post_sends(s, bytes, dirty, window, turn, r + window);
+  post_sends(s, bytes, dirty, window, round, r + window);
   MPI_Waitall(2 * window, r, MPI_STATUSES_IGNORE);
   if (dirty) read_window(s, bytes, window);
   exchange_end(s);
 }
 
-static void one_stream(const struct Setup* s, size_t bytes, int dirty, int window, unsigned turn) {
+static void one_stream(const struct Setup* s, size_t bytes, int dirty, int window, unsigned round) {
   for (int i = 0; i < window; i++) {
     if (s->rank == 0) {
       char* p = s->out + slot(bytes, dirty, i);
-      if (dirty) write_lines(p, bytes, turn);
+      if (dirty) write_lines(p, bytes, round);
       MPI_Send(p, (int)bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
     } else {
       char* p = s->in + slot(bytes, dirty, i);

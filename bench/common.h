@@ -106,7 +106,7 @@ struct ProbePage {
 };
 
 static struct ProbePage* probe_page;
-static unsigned probe_turn;
+static unsigned probe_round;
 
 static inline void probe_open(int ranks, const char* path) {
   if (!path || ranks != 2) return;  // the sample is then tagged "unknown"
@@ -139,13 +139,13 @@ static inline double probe_line(int rank) {
   for (int b = 0; b < probe_bursts; b++) {
     double start = now_us();
     for (int i = 0; i < probe_trips; i++) {
-      probe_turn++;
+      probe_round++;
       if (rank == 0) {
-        atomic_store_explicit(&probe_page->ping, probe_turn, memory_order_release);
-        probe_await(&probe_page->pong, probe_turn);
+        atomic_store_explicit(&probe_page->ping, probe_round, memory_order_release);
+        probe_await(&probe_page->pong, probe_round);
       } else {
-        probe_await(&probe_page->ping, probe_turn);
-        atomic_store_explicit(&probe_page->pong, probe_turn, memory_order_release);
+        probe_await(&probe_page->ping, probe_round);
+        atomic_store_explicit(&probe_page->pong, probe_round, memory_order_release);
       }
     }
     bursts[b] = (now_us() - start) * 1e3 / (2 * probe_trips);
@@ -173,8 +173,8 @@ static inline char* new_buffer(size_t bytes) {
 
 // "dirty": the sender changes one byte of each line before it sends, the receiver looks at one
 // byte of each line after it received.
-static inline void write_lines(char* p, size_t bytes, unsigned turn) {
-  for (size_t i = 0; i < bytes; i += cache_line) ((volatile char*)p)[i] = (char)turn;
+static inline void write_lines(char* p, size_t bytes, unsigned round) {
+  for (size_t i = 0; i < bytes; i += cache_line) ((volatile char*)p)[i] = (char)round;
 }
 
 static volatile unsigned long read_sink;

@@ -4,7 +4,7 @@
 // message to the next; the receiver answers each with an empty one.
 // --size BYTES  --compute-us T: between the last write to the buffer and the send
 // --messages N  --warmup N  --rewrite PERCENT: of the pages, written again right before the send
-// --buffers N: messages come from so many buffers by turns; with as many buffers as messages none
+// --buffers N: messages come from so many buffers by rounds; with as many buffers as messages none
 // ever comes from where another one came from
 #include "common.h"
 
@@ -17,26 +17,26 @@ static void compute_for(double us) {
 }
 
 // Each message differs from the one before in every word that is looked at.
-static void write_all(char* buffer, size_t size, int turn) {
+static void write_all(char* buffer, size_t size, int round) {
   for (size_t at = 0; at + 8 <= size; at += 64) {
-    uint64_t word = ((uint64_t)(turn + 1) * 0x9e3779b97f4a7c15ull) ^ at;
+    uint64_t word = ((uint64_t)(round + 1) * 0x9e3779b97f4a7c15ull) ^ at;
     memcpy(buffer + at, &word, 8);
   }
 }
 
-static void look_at_all(const char* buffer, size_t size, int turn) {
+static void look_at_all(const char* buffer, size_t size, int round) {
   for (size_t at = 0; at + 8 <= size; at += 64) {
-    uint64_t seen, expected = ((uint64_t)(turn + 1) * 0x9e3779b97f4a7c15ull) ^ at;
+    uint64_t seen, expected = ((uint64_t)(round + 1) * 0x9e3779b97f4a7c15ull) ^ at;
     memcpy(&seen, buffer + at, 8);
     if (seen != expected) fail("a message does not hold what was sent");
   }
 }
 
-static void write_again(char* buffer, size_t size, int turn, double percent) {
+static void write_again(char* buffer, size_t size, int round, double percent) {
   size_t pages = (size_t)((double)(size / page) * percent / 100.0);
   for (size_t i = 0; i < pages; i++) {
     size_t at = (i * 7919 % (size / page)) * page / 64 * 64;
-    uint64_t word = ((uint64_t)(turn + 1) * 0x9e3779b97f4a7c15ull) ^ at;
+    uint64_t word = ((uint64_t)(round + 1) * 0x9e3779b97f4a7c15ull) ^ at;
     memcpy(buffer + at, &word, 8);
   }
 }
@@ -62,29 +62,29 @@ static struct Plan plan_of(int argc, char** argv) {
   return plan;
 }
 
-static void send_one(char* buffer, const struct Plan* plan, int turn) {
-  write_all(buffer, plan->size, turn);
+static void send_one(char* buffer, const struct Plan* plan, int round) {
+  write_all(buffer, plan->size, round);
   compute_for(plan->compute_us);
-  write_again(buffer, plan->size, turn, plan->rewrite);
+  write_again(buffer, plan->size, round, plan->rewrite);
   MPI_Send(buffer, (int)plan->size, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
   MPI_Recv(NULL, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static void receive_one(char* buffer, const struct Plan* plan, int turn) {
+static void receive_one(char* buffer, const struct Plan* plan, int round) {
   MPI_Recv(buffer, (int)plan->size, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Send(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
-  look_at_all(buffer, plan->size, turn);
+  look_at_all(buffer, plan->size, round);
 }
 
 static void run(int rank, char* buffers, const struct Plan* plan, double* took) {
-  for (int turn = 0; turn < plan->warmup + plan->messages; turn++) {
+  for (int round = 0; round < plan->warmup + plan->messages; round++) {
     double start = now_us();
     if (rank == 0) {
-      send_one(buffers + (size_t)(turn % plan->buffers) * plan->size, plan, turn);
+      send_one(buffers + (size_t)(round % plan->buffers) * plan->size, plan, round);
     } else {
-      receive_one(buffers, plan, turn);
+      receive_one(buffers, plan, round);
     }
-    if (turn >= plan->warmup) took[turn - plan->warmup] = now_us() - start;
+    if (round >= plan->warmup) took[round - plan->warmup] = now_us() - start;
   }
 }
 

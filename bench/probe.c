@@ -33,9 +33,9 @@ static void await(atomic_uint* line, unsigned value) {
 
 static void* answer(void* unused) {
   pin(1);
-  for (unsigned turn = 1; turn <= bursts * trips; turn++) {
-    await(&ping, turn);
-    atomic_store_explicit(&pong, turn, memory_order_release);
+  for (unsigned round = 1; round <= bursts * trips; round++) {
+    await(&ping, round);
+    atomic_store_explicit(&pong, round, memory_order_release);
   }
   return unused;
 }
@@ -50,12 +50,12 @@ int main(void) {
   double burst[bursts];
   pin(0);
   if (pthread_create(&other, NULL, answer, NULL) != 0) return 1;
-  unsigned turn = 0;
+  unsigned round = 0;
   for (int b = 0; b < bursts; b++) {
     double start = now_ns();
     for (int i = 0; i < trips; i++) {
-      atomic_store_explicit(&ping, ++turn, memory_order_release);
-      await(&pong, turn);
+      atomic_store_explicit(&ping, ++round, memory_order_release);
+      await(&pong, round);
     }
     burst[b] = (now_ns() - start) / (2 * trips);
   }

@@ -17,7 +17,7 @@ struct Setup {
   size_t bytes;
   char* buffer;
   double step_us;
-  unsigned turn;
+  unsigned round;
 };
 
 // What a step saw at the receiver.
@@ -74,8 +74,8 @@ static struct Step run_step(struct Setup* s, double delay, int reps) {
   delay = words[0];
   reps = (int)words[1];
   for (int i = 0; i < reps + 1; i++) {
-    s->turn++;
-    char value = (char)(s->turn % 100 + 1);
+    s->round++;
+    char value = (char)(s->round % 100 + 1);
     if (s->rank == 0) s->buffer[s->bytes - 1] = value;
     MPI_Barrier(MPI_COMM_WORLD);
     if (s->rank == 0) {

@@ -15,22 +15,22 @@ struct Plan {
   int messages, warmup;
 };
 
-static uint64_t mark_of(int turn, size_t number) {
-  return ((uint64_t)(turn + 1) * 0x9e3779b97f4a7c15ull) ^ (number * 0xd1b54a32d192ed03ull);
+static uint64_t mark_of(int round, size_t number) {
+  return ((uint64_t)(round + 1) * 0x9e3779b97f4a7c15ull) ^ (number * 0xd1b54a32d192ed03ull);
 }
 
 // The sender marks each page's worth of a message, so that old data is noticed.
-static void mark(char* buffer, const struct Plan* plan, int turn) {
+static void mark(char* buffer, const struct Plan* plan, int round) {
   for (size_t i = 0; i < plan->pages; i++) {
-    uint64_t m = mark_of(turn, i);
+    uint64_t m = mark_of(round, i);
     size_t at = i * page, room = plan->size - at;
     memcpy(buffer + at, &m, room < sizeof m ? room : sizeof m);
   }
 }
 
-static void use_page(const char* buffer, const struct Plan* plan, int turn, size_t number) {
+static void use_page(const char* buffer, const struct Plan* plan, int round, size_t number) {
   size_t at = number * page, end = at + page < plan->size ? at + page : plan->size;
-  uint64_t seen = 0, expected = 0, m = mark_of(turn, number);
+  uint64_t seen = 0, expected = 0, m = mark_of(round, number);
   size_t n = end - at < sizeof m ? end - at : sizeof m;
   read_lines(buffer + at, end - at);
   memcpy(&seen, buffer + at, n);
@@ -38,9 +38,9 @@ static void use_page(const char* buffer, const struct Plan* plan, int turn, size
   if (seen != expected) fail("a page does not hold what was sent");
 }
 
-static void consume(const char* buffer, const struct Plan* plan, int turn) {
+static void consume(const char* buffer, const struct Plan* plan, int round) {
   for (size_t i = 0; i < plan->pages; i++) {
-    use_page(buffer, plan, turn, plan->order[i]);
+    use_page(buffer, plan, round, plan->order[i]);
     if (plan->page_us > 0) {
       double end = now_us() + plan->page_us;
       while (now_us() < end) {
@@ -70,8 +70,8 @@ static void make_order(struct Plan* plan, const char* touch) {
 
 static void send_all(char* buffer, const struct Plan* plan) {
   char ready;
-  for (int turn = 0; turn < plan->warmup + plan->messages; turn++) {
-    mark(buffer, plan, turn);
+  for (int round = 0; round < plan->warmup + plan->messages; round++) {
+    mark(buffer, plan, round);
     MPI_Recv(&ready, 1, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Send(buffer, (int)plan->size, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
   }
@@ -80,14 +80,14 @@ static void send_all(char* buffer, const struct Plan* plan) {
 // Returns the samples in us, without those of the warm-up.
 static void receive_all(char* buffer, const struct Plan* plan, double* samples) {
   char ready = 1;
-  for (int turn = 0; turn < plan->warmup + plan->messages; turn++) {
+  for (int round = 0; round < plan->warmup + plan->messages; round++) {
     MPI_Request request;
     MPI_Irecv(buffer, (int)plan->size, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &request);
     double start = now_us();
     MPI_Send(&ready, 1, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    consume(buffer, plan, turn);
-    if (turn >= plan->warmup) samples[turn - plan->warmup] = now_us() - start;
+    consume(buffer, plan, round);
+    if (round >= plan->warmup) samples[round - plan->warmup] = now_us() - start;
   }
 }
 

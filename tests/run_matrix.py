@@ -94,13 +94,13 @@ class Judge:
         return ""
 
 
-def arguments_of(case: table.Case, args, quirks: dict, turn: int) -> list[str]:
+def arguments_of(case: table.Case, args, quirks: dict, repetition: int) -> list[str]:
     words = list(case.arguments)
     seeds = [word for word in words if word.startswith("--seed=")]
-    if args.seed is not None or (turn > 0 and seeds):
+    if args.seed is not None or (repetition > 0 and seeds):
         words = [word for word in words if word not in seeds]
         base = args.seed if args.seed is not None else int(seeds[0].removeprefix("--seed="))
-        words.append(f"--seed={base + 100000 * turn}")
+        words.append(f"--seed={base + 100000 * repetition}")
     if args.only:
         words.append(f"--only={args.only}")
     if case.program in quirks:
@@ -133,9 +133,9 @@ def unreleased(folder: pathlib.Path, case: table.Case, args) -> str:
 
 
 def run_case(case: table.Case, args, mpi, quirks: dict,
-             turn: int) -> tuple[job.Result, list[str], str]:
+             repetition: int) -> tuple[job.Result, list[str], str]:
     """The job's result, its command, and what its counters tell against it."""
-    command = mpi.command(case.ranks, case.program, arguments_of(case, args, quirks, turn))
+    command = mpi.command(case.ranks, case.program, arguments_of(case, args, quirks, repetition))
     factor = args.timeout_factor * (1 + args.load)
     with tempfile.TemporaryDirectory(prefix="headway-counters-") as folder:
         os.chmod(folder, 0o777)  # the job may run as another user
@@ -189,14 +189,14 @@ def main() -> int:
     ran = left_out = 0
     start = time.monotonic()
     with job.Load(args.load) if args.load else contextlib.nullcontext():
-        for turn in range(args.repeat):
+        for repetition in range(args.repeat):
             for case in cases:
                 if quirks.get(case.program) == ["*"]:
                     continue
                 if args.budget and time.monotonic() - start > args.budget:
                     left_out += 1
                     continue
-                result, command, wrong = run_case(case, args, mpi, quirks, turn)
+                result, command, wrong = run_case(case, args, mpi, quirks, repetition)
                 problem = judge.verdict(case, result) or wrong
                 ran += 1
                 tally.add(case, not problem)

@@ -17,10 +17,10 @@ void await(Open&& open) {
 
 }  // namespace
 
-void settle() {
+void await_matched() {
   const protocols::Engine& engine = process().engine();
-  const auto settled = [&] { return engine.unseen() == 0 && !engine.guard.any_mixed(); };
-  if (!settled()) await(settled);
+  const auto are_matched = [&] { return engine.unseen() == 0 && !engine.guard.any_mixed(); };
+  if (!are_matched()) await(are_matched);
 }
 
 void await_open(const void* from, size_t n) {

@@ -305,8 +305,8 @@ TEST(Heap, AHandlerThatInterruptedItMayWaitForOthers) {
   action.sa_handler = await_service;
   ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
   std::atomic<bool> stop{false};
-  const auto use = [](uint64_t turn) {
-    const size_t size = turn % 3 == 0 ? 100'000 : 48;
+  const auto use = [](uint64_t round) {
+    const size_t size = round % 3 == 0 ? 100'000 : 48;
     void* const first = heap_allocate(size);
     void* const second = heap_allocate(size);
     ASSERT_TRUE(first && second && first != second);
@@ -316,7 +316,7 @@ TEST(Heap, AHandlerThatInterruptedItMayWaitForOthers) {
     heap_free(second, size);
   };
   std::thread program([&] {
-    for (uint64_t turn = 0; !stop; ++turn) use(turn);
+    for (uint64_t round = 0; !stop; ++round) use(round);
   });
   std::thread server([&] {
     while (!stop) {
@@ -325,7 +325,7 @@ TEST(Heap, AHandlerThatInterruptedItMayWaitForOthers) {
         sched_yield();
         continue;
       }
-      for (uint64_t turn = 0; turn < 6; ++turn) use(turn);
+      for (uint64_t round = 0; round < 6; ++round) use(round);
       served = now;
     }
   });

@@ -29,9 +29,9 @@ class SpinLock {
     return true;
   }
   void lock() {
-    for (int turns = 0; !try_lock(); ++turns) {
+    for (int tries = 0; !try_lock(); ++tries) {
       // The holder may be on this very core: spinning would only keep it from running.
-      if (turns < 64) {
+      if (tries < 64) {
         cpu_relax();
       } else {
         sched_yield();
@@ -42,9 +42,9 @@ class SpinLock {
   // which waits for whoever calls this.
   bool lock_soon() {
     constexpr int spins = 64, yields = 16;  // it may be on this very core
-    for (int turns = 0; turns < spins + yields; ++turns) {
+    for (int tries = 0; tries < spins + yields; ++tries) {
       if (try_lock()) return true;
-      if (turns < spins) {
+      if (tries < spins) {
         cpu_relax();
       } else {
         sched_yield();

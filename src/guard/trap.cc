@@ -18,7 +18,7 @@ namespace headway::guard {
 namespace {
 
 constexpr uint64_t spin_ns = 100'000;
-constexpr int turns_a_yield = 64;                  // the message thread may need this very core
+constexpr int spins_a_yield = 64;                  // the message thread may need this very core
 constexpr timespec look_again = {0, 100'000'000};  // for pages that moved
 
 constinit std::atomic<Trap*> started{nullptr};
@@ -135,9 +135,9 @@ bool Trap::let_in(char* page, uint64_t mask) {
 
 void Trap::await(uint32_t seen) {
   const uint64_t spin_until = base::now_ns() + spin_ns;
-  for (int turns = 1; opens_.load(std::memory_order_relaxed) == seen; ++turns) {
+  for (int spins = 1; opens_.load(std::memory_order_relaxed) == seen; ++spins) {
     base::cpu_relax();
-    if (turns % turns_a_yield) continue;
+    if (spins % spins_a_yield) continue;
     if (base::now_ns() >= spin_until) break;
     sched_yield();
   }

@@ -53,7 +53,7 @@ TEST_F(AttributesTest, AgainstAModel) {
     return std::find_if(model.begin(), model.end(),
                         [&](const auto& one) { return one.first == keyval; });
   };
-  for (int turn = 0; turn < 40'000; ++turn) {
+  for (int round = 0; round < 40'000; ++round) {
     Keyval* keyval = keyvals[random() % keyvals.size()];
     const auto at = find(keyval);
     switch (random() % 8) {
@@ -186,7 +186,7 @@ TEST_F(AttributesTest, ThreadsReplaceAndDelete) {
   for (unsigned seed = 0; seed < 4; ++seed) {
     threads.emplace_back([&, seed] {
       std::mt19937_64 random(seed);
-      for (int turn = 0; turn < 20'000; ++turn) {
+      for (int round = 0; round < 20'000; ++round) {
         void* value = nullptr;
         if (random() % 3 == 0) {
           if (Attribute* one = list.start_leaving(&keyval)) {

@@ -26,9 +26,9 @@ TEST(Grid, RanksAndCoordinates) {
         grid->find_coordinates(rank, at);
         EXPECT_EQ(std::vector<int>(at, at + 4), (std::vector<int>{a, 0, c, d}));
         EXPECT_EQ(grid->find_rank(at), rank);
-        for (const int turn : {-2'000'000'000, -8, -4, 4, 400}) {
-          at[2] = c + turn;
-          EXPECT_EQ(grid->find_rank(at), rank) << turn;
+        for (const int wrap : {-2'000'000'000, -8, -4, 4, 400}) {
+          at[2] = c + wrap;
+          EXPECT_EQ(grid->find_rank(at), rank) << wrap;
         }
         at[2] = c;
         at[3] = 2;

@@ -330,7 +330,7 @@ bool Handoff::arm_and_unlock() {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with shm::Node::wake
     if (!work_->advance()) break;
     disarm();
-    work_->settle();
+    work_->hand_on();
     if (pending == passive) {
       called_ = false;
       Shield::lower(unlock());
@@ -382,7 +382,7 @@ void Handoff::leave_slowly() {
   if (parked_ && poller_ == 0) wake_parked();
   if (sleepers_) {
     // That thread is armed for everything, and works for all.
-    work_->settle();
+    work_->hand_on();
     let_go();
     return;
   }
@@ -396,7 +396,7 @@ void Handoff::leave_slowly() {
   } else {
     stay();
   }
-  work_->settle();
+  work_->hand_on();
   if (pending == passive) {
     called_ = false;
     Shield::lower(unlock());
@@ -448,7 +448,7 @@ void Handoff::sleep(int timeout_ms) {
   if (sockets_armed_) set_sockets_armed(false);
   watch_sockets();
   ++sleepers_;
-  work_->settle();  // what cannot move yet wakes us by the clock
+  work_->hand_on();  // what cannot move yet wakes us by the clock
   refresh_quiet();
   driver = Driver::nobody;
   show_waiting(false);
@@ -570,7 +570,7 @@ void Handoff::work_as_thread() {
   if (sleepers_) {
     // It went to sleep between two rounds of ours, armed for everything, and works for all. To arm
     // for our own needs would make it deaf to small messages.
-    work_->settle();
+    work_->hand_on();
     called_ = true;
     if (sleeper_may_be_held_up()) {
       watch_sockets();
@@ -583,7 +583,7 @@ void Handoff::work_as_thread() {
     unlock();
     return;
   }
-  work_->settle();  // a copy that another rank helps with is perhaps not through
+  work_->hand_on();  // a copy that another rank helps with is perhaps not through
   while (!arm_and_unlock()) {
     driver = Driver::nobody;
   }

@@ -35,7 +35,7 @@ class Work {
   // One round over everything that can move. True if something did.
   virtual bool advance() = 0;
   // A rank leaves MPI: the message thread is reminded of copies that lie begun.
-  virtual void settle() = 0;
+  virtual void hand_on() = 0;
   // Events that a sleeper has to wake for (a mask that peers compare with what they publish).
   virtual uint32_t wanted() = 0;
   // The sleeper is up: from now on advance() looks also at what wanted() let the kernel hold back.

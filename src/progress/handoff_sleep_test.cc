@@ -24,8 +24,8 @@ void sleeper(bool with_thread, bool sockets, bool outside_between) {
         ++bytes;
         spin_some(random, 600);
       }
-      for (int turn = 0; asked.load(std::memory_order_acquire) < now && !stop; ++turn) {
-        if (turn > 200) sched_yield();
+      for (int spins = 0; asked.load(std::memory_order_acquire) < now && !stop; ++spins) {
+        if (spins > 200) sched_yield();
       }
       if (stop) break;
       spin_some(random, random() % 8 ? 800 : 20'000);

@@ -19,8 +19,8 @@ uint64_t race(Rank& rank, uint64_t rounds, std::atomic<uint64_t>& taken, Send&& 
   std::thread program([&] {
     std::mt19937_64 random(seed);
     for (uint64_t now = 1; !stop; ++now) {
-      for (int turn = 0; round.load(std::memory_order_acquire) < now && !stop; ++turn) {
-        if (turn > 200) sched_yield();
+      for (int spins = 0; round.load(std::memory_order_acquire) < now && !stop; ++spins) {
+        if (spins > 200) sched_yield();
       }
       if (stop) return;
       for (auto visits = random() % 3 + 1; visits > 0; --visits) {
@@ -239,18 +239,18 @@ TEST(Handoff, BriefCallsLeaveTheWordAsItIs) {
 }
 
 // What cannot move at once (a copy that another rank helps with) is to be looked at again.
-TEST(Handoff, TheThreadSettlesBeforeItSleeps) {
+TEST(Handoff, TheThreadHandsOnBeforeItSleeps) {
   Rank rank(true);
   rank.handoff.enter();
   rank.handoff.pending = 1;
   rank.handoff.leave();
   for (uint64_t now = 1; now < 100 && !HasFailure(); ++now) {
-    const int before = rank.settled;
+    const int before = rank.handed_on;
     rank.mail(now);
     ASSERT_TRUE(reaches(rank.taken_mail, now));
     const uint64_t start = base::now_ns();
     while (rank.armed.load() == 0 && base::now_ns() - start < limit_ns) sched_yield();
-    EXPECT_GT(rank.settled.load(), before);
+    EXPECT_GT(rank.handed_on.load(), before);
   }
   rank.handoff.enter();
   rank.handoff.pending = 0;
@@ -269,7 +269,7 @@ TEST(Handoff, WhoCallsTheThreadGetsAway) {
     Rank rank(true);
     static thread_local bool calls;
     calls = true;
-    rank.in_settle = [](Rank& self) {
+    rank.in_hand_on = [](Rank& self) {
       if (calls) self.handoff.call_thread();
     };
     constexpr uint64_t rounds = 200;

@@ -27,7 +27,7 @@ inline uint64_t base_seed() {
 }
 
 inline void spin_some(std::mt19937_64& random, unsigned most) {
-  for (auto turns = random() % most; turns > 0; --turns) base::cpu_relax();
+  for (auto spins = random() % most; spins > 0; --spins) base::cpu_relax();
 }
 
 // A rank whose work is a mailbox in memory and a socket.
@@ -60,9 +60,9 @@ class Rank final : public Work {
     if (after_look) after_look(*this);
     return moved;
   }
-  void settle() override {
-    ++settled;
-    if (in_settle) in_settle(*this);
+  void hand_on() override {
+    ++handed_on;
+    if (in_hand_on) in_hand_on(*this);
   }
   uint32_t wanted() override { return event_mail; }
   void awake() override {}
@@ -81,12 +81,12 @@ class Rank final : public Work {
   void byte() { EXPECT_EQ(write(sockets_[1], "x", 1), 1); }
 
   void (*after_look)(Rank&) = nullptr;  // what happens just after a look that found nothing
-  void (*in_settle)(Rank&) = nullptr;
+  void (*in_hand_on)(Rank&) = nullptr;
   std::atomic<uint32_t> armed{0};
   Handoff handoff;
   std::atomic<uint64_t> taken_mail{0}, taken_bytes{0};
   std::atomic<int> two_owners{0};
-  std::atomic<int> settled{0};
+  std::atomic<int> handed_on{0};
 
  private:
   std::atomic<uint64_t> mail_{0};
@@ -101,13 +101,13 @@ inline void attend(Rank& rank, std::mt19937_64& random) {
 
 inline bool reaches(const std::atomic<uint64_t>& value, uint64_t wanted) {
   const uint64_t start = base::now_ns();
-  for (int turn = 0; value.load(std::memory_order_acquire) < wanted; ++turn) {
-    if (turn > 200) {
+  for (int spins = 0; value.load(std::memory_order_acquire) < wanted; ++spins) {
+    if (spins > 200) {
       sched_yield();
     } else {
       base::cpu_relax();
     }
-    if (turn % 64 == 0 && base::now_ns() - start > limit_ns) return false;
+    if (spins % 64 == 0 && base::now_ns() - start > limit_ns) return false;
   }
   return true;
 }

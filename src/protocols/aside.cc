@@ -43,7 +43,7 @@ void Engine::leave_aside(Request* send, char* copy) {
   send->home = send->memory.flat();
   send->memory = UserMemory(copy, send->memory.bytes());
   send->aside = true;
-  send->turn = ++counters.sent_aside;
+  send->serial = ++counters.sent_aside;
   send->blocking = false;
 }
 
@@ -94,7 +94,7 @@ void Engine::may_move(Request* send, RequestSend& body) {
     holder = send;
     send->mover = uint8_t(slot + 1);
     body.slot = slot;
-    body.turn = send->peer->out.movers().open(slot);
+    body.generation = send->peer->out.movers().open(slot);
     return;
   }
 }
@@ -117,7 +117,7 @@ void Engine::end_aside(Request* send) {
 // before.
 void Engine::queue_aside(Request* send) {
   Request* later = asides_cleared_.first();
-  while (later && later->turn < send->turn) later = later->list_next;
+  while (later && later->serial < send->serial) later = later->list_next;
   if (!later) {
     asides_cleared_.push_back(send);
   } else if (later == asides_cleared_.first()) {
@@ -125,7 +125,7 @@ void Engine::queue_aside(Request* send) {
   } else {
     asides_cleared_.insert_before(later, send);
   }
-  if (aside_now_ && aside_now_->turn < send->turn) return;
+  if (aside_now_ && aside_now_->serial < send->serial) return;
   if (Request* later_one = aside_now_) {  // it was asked for sooner
     aside_now_ = nullptr;
     later_one->peer->streams.remove(later_one);

@@ -32,12 +32,12 @@ class Demand : public TwoEngines {
   // Starts a message and lets it run until its first bytes have left.
   void begin(uint64_t bytes) {
     post(bytes);
-    for (int turn = 0; turn < 1'000'000 && send_->stage() != Stage::streaming; ++turn) both();
+    for (int round = 0; round < 1'000'000 && send_->stage() != Stage::streaming; ++round) both();
     ASSERT_EQ(int(send_->stage()), int(Stage::streaming));
   }
   bool is_over() const { return send_->done && receive_->done; }
   void end() {
-    for (int turn = 0; turn < 10'000'000 && !is_over(); ++turn) both();
+    for (int round = 0; round < 10'000'000 && !is_over(); ++round) both();
     ASSERT_TRUE(is_over());
     EXPECT_EQ(memcmp(in_.data(), out_.data(), in_.size()), 0);
     sender().give_request(send_);
@@ -107,7 +107,7 @@ TEST_F(Demand, AndThoseBeforeIt) {
   // A page that has gone is on its way: nothing changes for it.
   ASSERT_TRUE(sender().frame(1, demand(0, false), nullptr));
   EXPECT_EQ(send_->order->next().first, 4990u);
-  for (int turn = 0; turn < 1'000'000 && !send_->order->is_taken(4990); ++turn) both();
+  for (int round = 0; round < 1'000'000 && !send_->order->is_taken(4990); ++round) both();
   ASSERT_TRUE(send_->order->is_taken(4990));
   EXPECT_FALSE(send_->order->is_taken(4991));
   EXPECT_LT(send_->order->next().first, 4990u);
@@ -171,7 +171,7 @@ TEST_F(Demand, WhatTheMessageDoesNotHaveIsRefused) {
 TEST_F(Demand, WhatHasNotBeenAskedForIsRefused) {
   begin(4000 * page);
   const std::string body(4000 * page + 1, 'x');
-  for (int turn = 0; turn < 1'000'000 && receive_->begun < page; ++turn) receiver().advance();
+  for (int round = 0; round < 1'000'000 && receive_->begun < page; ++round) receiver().advance();
   // It comes in order, until it is asked for in another one; never twice, never beyond the end.
   EXPECT_FALSE(receiver().frame(0, data(3900 * page, page), body.data()));
   const uint64_t next = receive_->begun;

@@ -11,7 +11,7 @@ namespace headway::protocols {
 namespace {
 
 constexpr int frames_a_turn = 32;       // from one ring before the others get theirs
-constexpr uint32_t tcp_every = 16;      // turns of a waiting rank between two looks at all sockets
+constexpr uint32_t tcp_every = 16;      // rounds of a waiting rank between two looks at all sockets
 constexpr uint32_t copy_after_us = 20;  // then the message thread makes the copy
 
 }  // namespace
@@ -250,7 +250,7 @@ bool Engine::advance() {
   if (has_runnable()) moved |= copy_some();
   if (overlooks_) moved |= look_at_expected();
   if (!helpable_.empty() && handoff.driver == progress::Driver::waiting) moved |= help_some();
-  if (uses_tcp && (handoff.driver != progress::Driver::waiting || ++tcp_turn_ % tcp_every == 0)) {
+  if (uses_tcp && (handoff.driver != progress::Driver::waiting || ++tcp_round_ % tcp_every == 0)) {
     moved |= tcp.reap(tcp_budget);
   }
   if (guard.is_awaited()) [[unlikely]]
@@ -269,13 +269,13 @@ bool Engine::advance_for(Peer* peer) {
   } else if (peer && peer->via == Via::tcp) {
     if (tcp.reap_peer(peer->rank, tcp_budget)) return true;
   } else if (!peer && uses_tcp) {
-    tcp_turn_ = tcp_every - 1;
+    tcp_round_ = tcp_every - 1;
   }
   return advance();
 }
 
 // The program is not held up for a copy: it may be back in a moment. If not, our thread copies.
-void Engine::settle() {
+void Engine::hand_on() {
   if (!asked_.empty()) [[unlikely]]
     handoff.remind(next_look_us());
   if (!has_runnable()) return;

@@ -194,7 +194,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
 
   // --- progress ---
   bool advance() override;
-  void settle() override;
+  void hand_on() override;
   uint32_t wanted() override;
   void awake() override { overlooks_ = expects_; }
   void thread_begins() override { dispatch_.exempt(); }
@@ -467,7 +467,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   bool presend_piece(Peer& peer, Origin& origin);
   bool note_left(uint64_t cookie);
   uint32_t next_look_us() const;
-  Confirm* settle_origin(Origin& origin, const char* address, uint64_t size);
+  Confirm* confirm_origin(Origin& origin, const char* address, uint64_t size);
   static void be_patient(Origin& origin);
   static void halve_calm(Origin& origin);
   void learn_calm(Origin& origin, const Confirm& confirm, uint64_t again);
@@ -555,8 +555,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   uint64_t receives_begun_ = 0;
   uint32_t withheld_ = 0;              // of landings_
   uint32_t stages_[stage_count] = {};  // requests in each; idle: how many less than at first
-  uint32_t tcp_turn_ = 0;
-  uint32_t expect_turn_ = 0;
+  uint32_t tcp_round_ = 0;
+  uint32_t expect_round_ = 0;
   uint32_t in_a_row_ = 0;   // receive_now() beside other receives
   bool expects_ = false;    // expect_streams() has set marks
   bool overlooks_ = false;  // and what lies below them is to be seen again

@@ -5,7 +5,7 @@ namespace headway::protocols {
 namespace {
 
 struct Total {
-  Settled settled;
+  Tally tally;
   EngineCounters engines;
 };
 
@@ -27,19 +27,19 @@ Total run(const Plan& plan, int seeds) {
     total.engines.helped += sum.helped;
     total.engines.handshakes += sum.handshakes;
     total.engines.unexpected += sum.unexpected;
-    total.settled.receives += world.settled.receives;
-    total.settled.truncated += world.settled.truncated;
-    total.settled.cancelled_sends += world.settled.cancelled_sends;
-    total.settled.cancelled_receives += world.settled.cancelled_receives;
-    total.settled.left += world.settled.left;
-    total.settled.matched_probes += world.settled.matched_probes;
-    total.settled.received_now += world.settled.received_now;
-    total.settled.received_now_beside += world.settled.received_now_beside;
-    total.settled.received_arrived += world.settled.received_arrived;
+    total.tally.receives += world.tally.receives;
+    total.tally.truncated += world.tally.truncated;
+    total.tally.cancelled_sends += world.tally.cancelled_sends;
+    total.tally.cancelled_receives += world.tally.cancelled_receives;
+    total.tally.left += world.tally.left;
+    total.tally.matched_probes += world.tally.matched_probes;
+    total.tally.received_now += world.tally.received_now;
+    total.tally.received_now_beside += world.tally.received_now_beside;
+    total.tally.received_arrived += world.tally.received_arrived;
     if (testing::Test::HasFailure()) break;
   }
-  EXPECT_GT(total.settled.receives, 0u);
-  EXPECT_GT(total.settled.truncated, 0u);
+  EXPECT_GT(total.tally.receives, 0u);
+  EXPECT_GT(total.tally.truncated, 0u);
   EXPECT_GT(total.engines.unexpected, 0u);
   return total;
 }
@@ -47,7 +47,7 @@ Total run(const Plan& plan, int seeds) {
 TEST(Engine, TwoRanksInMpi) {
   const Total total = run({.ranks = 2, .waiting = true}, 12);
   EXPECT_GT(total.engines.streams, 0u);
-  EXPECT_GT(total.settled.matched_probes, 0u);
+  EXPECT_GT(total.tally.matched_probes, 0u);
 }
 
 TEST(Engine, TwoRanksThatComeAndGo) {
@@ -58,21 +58,21 @@ TEST(Engine, TwoRanksThatComeAndGo) {
 
 TEST(Engine, ReceivedAtOnce) {
   const Total total = run({.ranks = 2, .brief = true, .steps = 800, .longest = 4500}, 100);
-  EXPECT_GT(total.settled.received_now, 150u);
-  EXPECT_GT(total.settled.received_now_beside, 50u);
-  EXPECT_GT(total.settled.received_arrived, 500u);
+  EXPECT_GT(total.tally.received_now, 150u);
+  EXPECT_GT(total.tally.received_now_beside, 50u);
+  EXPECT_GT(total.tally.received_arrived, 500u);
 }
 
 TEST(Engine, WithCancels) {
   const Total total = run({.ranks = 2, .away = true, .waiting = true, .cancels = true}, 20);
-  EXPECT_GT(total.settled.cancelled_sends, 0u);
-  EXPECT_GT(total.settled.cancelled_receives, 0u);
+  EXPECT_GT(total.tally.cancelled_sends, 0u);
+  EXPECT_GT(total.tally.cancelled_receives, 0u);
 }
 
 TEST(Engine, SendsThatLeaveACopy) {
   const Total total =
       run({.ranks = 2, .away = true, .waiting = true, .cancels = true, .leaves = true}, 20);
-  EXPECT_GT(total.settled.left, 30u);
+  EXPECT_GT(total.tally.left, 30u);
   EXPECT_GT(total.engines.pulls, 0u);
   run({.ranks = 4, .away = true, .leaves = true, .longest = 6000}, 10);
   run({.one_copy = false, .away = true, .leaves = true}, 5);

@@ -59,7 +59,7 @@ struct Receive {
   bool cancelled = false;
 };
 
-struct Settled {
+struct Tally {
   uint64_t messages = 0, receives = 0, truncated = 0, cancelled_sends = 0, cancelled_receives = 0,
            probes = 0, matched_probes = 0, received_now = 0, received_now_beside = 0,
            received_arrived = 0, left = 0;
@@ -121,7 +121,7 @@ class World {
   void tidy_up();
   void finish();
   const std::string& story() const { return story_; }
-  Settled settled;
+  Tally tally;
   EngineCounters sum() const {
     EngineCounters sum;
     for (const auto& engine : engines_) {
@@ -206,7 +206,7 @@ inline void World::enter(int rank) {
 
 inline void World::leave(int rank) {
   Engine& engine = *engines_[rank];
-  if (pick(2)) engine.settle();
+  if (pick(2)) engine.hand_on();
   engine.handoff.leave();
   engine.node.own().waiting.store(plan_.away && pick(4) == 0);  // a hint: it may be wrong
   if (plan_.away && pick(2)) engine.node.own().armed.store(engine.wanted());
@@ -251,7 +251,7 @@ inline void World::send() {
   }
   leave(message->from);
   message->to = to;
-  ++settled.messages;
+  ++tally.messages;
   messages_.push_back(std::move(message));
 }
 
@@ -298,11 +298,11 @@ inline void World::post(int rank, std::unique_ptr<Receive> receive, uint64_t roo
   if (request->peer && pick(2) &&
       engine.receive_now(*request->peer, request->key, request->memory, bytes)) {
     whole(source, request->key.tag);
-    ++settled.received_now;
-    settled.received_now_beside += engine.posted_count() != 0;
+    ++tally.received_now;
+    tally.received_now_beside += engine.posted_count() != 0;
   } else if (pick(2) && engine.receive_arrived(request->key, request->memory, bytes, from, tag)) {
     whole(from, tag);
-    ++settled.received_arrived;
+    ++tally.received_arrived;
   } else {
     engine.start_receive(request);
   }
@@ -317,7 +317,7 @@ inline void World::probe() {
   Engine& engine = *engines_[rank];
   enter(rank);
   Arrived* message = engine.probe(key);
-  ++settled.probes;
+  ++tally.probes;
   if (message && pick(2)) {
     ASSERT_TRUE(key.takes(message->key));
     // A matched probe takes it, and a receive of its own gets exactly it.
@@ -337,7 +337,7 @@ inline void World::probe() {
     request->peer = message->peer;
     receive->request = request;
     engine.start_matched_receive(request, message);
-    ++settled.matched_probes;
+    ++tally.matched_probes;
     receives_.emplace_back(rank, std::move(receive));
   }
   leave(rank);
@@ -370,13 +370,13 @@ inline void World::move() {
   engines_[message.from]->move_aside(message.send);
   const bool left = message.send->done.load() == Done::released;
   EXPECT_FALSE(left && message.synchronous);
-  settled.left += left;
+  tally.left += left;
   leave(message.from);
 }
 
 inline void World::drive(int rank) {
   enter(rank);
-  for (int turns = pick(4); turns >= 0; --turns) {
+  for (int times = pick(4); times >= 0; --times) {
     const int hint = pick(plan_.ranks + 1);
     engines_[rank]->advance_for(hint == int(plan_.ranks) ? nullptr
                                                          : &engines_[rank]->peer(uint32_t(hint)));
@@ -395,7 +395,7 @@ inline void World::check_receive(Receive& receive) {
   const uint64_t bytes = std::min(room, message.bytes);
   ASSERT_EQ(request.status_bytes, bytes);
   ASSERT_EQ(request.outcome, message.bytes > room ? Outcome::truncated : Outcome::ok);
-  settled.truncated += message.bytes > room;
+  tally.truncated += message.bytes > room;
   std::vector<char> expected(receive.buffer.size(), char(0x5a));
   for (uint64_t i = 0; i < bytes; ++i) {
     *place(expected, i, receive.typed) = char(byte_of(message.number, i));
@@ -415,7 +415,7 @@ inline void World::retire_sends() {
     EXPECT_EQ(send->outcome, Outcome::ok);
     EXPECT_TRUE(!send->cancelled || message->cancelled) << "cancelled by itself";
     message->gone = send->cancelled;
-    settled.cancelled_sends += message->gone;
+    tally.cancelled_sends += message->gone;
     std::fill(message->buffer.begin(), message->buffer.end(), char(0x77));
     message->send = nullptr;
     engines_[message->from]->give_request(send);
@@ -508,7 +508,7 @@ inline void World::finish() {
       leave(rank);
     }
     ASSERT_TRUE(receive->request->done.load()) << "a receive is matched and does not end";
-    settled.cancelled_receives += receive->request->cancelled;
+    tally.cancelled_receives += receive->request->cancelled;
   }
   for (int from = 0; from < int(plan_.ranks); ++from) {
     for (int to = 0; to < int(plan_.ranks); ++to) check_pair(from, to);
@@ -516,7 +516,7 @@ inline void World::finish() {
   for (auto& [rank, receive] : receives_) {
     if (testing::Test::HasFatalFailure()) break;
     if (!receive->request->cancelled) {
-      ++settled.receives;
+      ++tally.receives;
       ASSERT_NE(receive->message, nullptr) << "it got what nobody sent";
       check_receive(*receive);
     }

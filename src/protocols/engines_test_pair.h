@@ -64,10 +64,10 @@ class TwoEngines : public ::testing::Test {
     receiver().advance();
     sender().advance();
   }
-  // False if it does not become true in a million turns.
+  // False if it does not become true in a million rounds.
   template <typename Is>
   bool run_until(Is is) {
-    for (int turn = 0; turn < 1'000'000; ++turn) {
+    for (int round = 0; round < 1'000'000; ++round) {
       if (is()) return true;
       both();
     }

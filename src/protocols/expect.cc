@@ -40,7 +40,7 @@ uint64_t Engine::arrival_rate(const Request& receive) const {
 void Engine::expect_streams() {
   overlooks_ = false;
   bool bare = in_stage(Stage::requested) > 0;  // a link that had a mark must have none now
-  ++expect_turn_;
+  ++expect_round_;
   for (Request* receive = landings_.first(); receive && in_stage(Stage::requested) == 0;
        receive = receive->list_next) {
     if (receive->withheld && streamed(*receive) + receive->partial >= edges_of(*receive)) {
@@ -49,8 +49,8 @@ void Engine::expect_streams() {
     }
     // Streams of one peer come one after the other.
     Peer& peer = *receive->peer;
-    if (peer.expect_turn == expect_turn_) continue;
-    peer.expect_turn = expect_turn_;
+    if (peer.expect_round == expect_round_) continue;
+    peer.expect_round = expect_round_;
     // What has landed of a frame will not come again: a mark above the rest would never be met. Nor
     // will what may lie in the transport's buffer: part of a short frame.
     const uint64_t frame = receive->total - receive->moved;
@@ -92,13 +92,13 @@ uint64_t Engine::batch_of(const Request& receive) const {
 // The links that have a mark, past the epoll that does not tell of them.
 bool Engine::look_at_expected() {
   expects_ = overlooks_ = false;
-  ++expect_turn_;
+  ++expect_round_;
   bool moved = false;
   for (Request* receive = landings_.first(); receive;) {
     Peer& peer = *receive->peer;
     receive = receive->list_next;
-    if (peer.expect_turn == expect_turn_) continue;
-    peer.expect_turn = expect_turn_;
+    if (peer.expect_round == expect_round_) continue;
+    peer.expect_round = expect_round_;
     if (!tcp.reap_peer(peer.rank, tcp_budget)) continue;
     moved = true;
     receive = landings_.first();  // what was read may have completed, and left the list

@@ -41,7 +41,7 @@ class Fetching : public TwoEngines {
     receiver().start_receive(request);
     return request;
   }
-  void turns(int n) {
+  void drive(int n) {
     for (int i = 0; i < n; ++i) both();
   }
   // Its end, whatever `outcome` it has.
@@ -80,7 +80,7 @@ TEST_F(Fetching, AReceiveThatComesMeanwhileGetsAllOfIt) {
   for (int patience = 0; patience < 60; ++patience) {
     std::vector<char> out = random_bytes(size), in(size);
     Request* sent = send(out);
-    turns(patience / 3);
+    drive(patience / 3);
     Request* received = receive(in);
     halfway += !received->done && fetched() > uint64_t(halfway);
     end(sent, received);
@@ -99,7 +99,7 @@ TEST_F(Fetching, MessagesComeInTheirOrder) {
     outs[i] = random_bytes(i % 2 ? 100 : size / 4);
     ins[i].resize(outs[i].size());
     sent[i] = send(outs[i]);
-    turns(3);
+    drive(3);
   }
   for (int i = 0; i < 6; ++i) received[i] = receive(ins[i]);
   for (int i = 0; i < 6; ++i) {
@@ -126,7 +126,7 @@ TEST_F(Fetching, AShorterReceiveGetsWhatItHasRoomFor) {
   for (const int patience : {0, 3, 1000}) {
     std::vector<char> out = random_bytes(size), in(1'000, 7);
     Request* sent = send(out);
-    turns(patience);
+    drive(patience);
     Request* received = take(1, RequestKind::receive, in, 1);
     received->memory = UserMemory(in.data(), 900);
     receiver().start_receive(received);
@@ -139,7 +139,7 @@ TEST_F(Fetching, AShorterReceiveGetsWhatItHasRoomFor) {
 TEST_F(Fetching, ASynchronousSendWaitsForItsReceive) {
   std::vector<char> out = random_bytes(size), in(size);
   Request* sent = send(out, Mode::synchronous);
-  turns(2000);
+  drive(2000);
   EXPECT_FALSE(sent->done);
   EXPECT_EQ(fetched(), 0u);
   end(sent, receive(in));
@@ -151,7 +151,7 @@ TEST_F(Fetching, ASendIsCancelledOnlyIfItWasNotFetched) {
   for (const int patience : {3000, 0, 1, 2, 5}) {  // the first one meets, too
     std::vector<char> out = random_bytes(size), in(size);
     Request* sent = send(out);
-    turns(patience);
+    drive(patience);
     sender().cancel(sent);
     ASSERT_TRUE(run_until([&] { return bool(sent->done); }));
     EXPECT_FALSE(sent->cancelled);
@@ -166,7 +166,7 @@ class FetchingOff : public Fetching {
 TEST_F(FetchingOff, MessagesStayWithTheirSenders) {
   std::vector<char> out = random_bytes(size), in(size);
   Request* sent = send(out);
-  turns(2000);
+  drive(2000);
   EXPECT_FALSE(sent->done);
   EXPECT_EQ(fetched(), 0u);
   end(sent, receive(in));
@@ -180,7 +180,7 @@ class FetchingAuto : public Fetching {
 TEST_F(FetchingAuto, WhatComesFastIsNotFetched) {
   std::vector<char> out = random_bytes(20'000), in(out.size());
   Request* sent = send(out);
-  turns(2000);
+  drive(2000);
   EXPECT_EQ(fetched(), 0u);
   end(sent, receive(in));
 }
@@ -195,7 +195,7 @@ class FetchingWithoutPrefetch : public Fetching {
 TEST_F(FetchingWithoutPrefetch, NothingIsFetched) {
   std::vector<char> out = random_bytes(size), in(size);
   Request* sent = send(out);
-  turns(2000);
+  drive(2000);
   EXPECT_EQ(fetched(), 0u);
   end(sent, receive(in));
 }
@@ -212,7 +212,7 @@ TEST_P(FetchingWithLittleRoom, BeyondItMessagesStayWithTheirSenders) {
   for (uint64_t round = 0; round < 3; ++round) {  // the room comes back
     std::vector<char> outs[2] = {random_bytes(size), random_bytes(size)}, in(size);
     Request* sent[2] = {send(outs[0]), send(outs[1])};
-    turns(3000);
+    drive(3000);
     EXPECT_EQ(fetched(), round + 1);
     EXPECT_TRUE(sent[0]->done);
     EXPECT_FALSE(sent[1]->done);

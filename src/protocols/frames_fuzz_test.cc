@@ -104,7 +104,7 @@ class Hostile {
   void answer_to_a_cancel() {
     Request* send = make(RequestKind::send, 200'000).request;
     engine_.start_send(send);
-    for (int turn = 0; turn < 1'000'000 && send->stage() != Stage::requested; ++turn) {
+    for (int round = 0; round < 1'000'000 && send->stage() != Stage::requested; ++round) {
       engine_.advance();
       for (Sink& sink : sinks_) sink.tcp.reap(1 << 20);
     }

@@ -44,7 +44,7 @@ Request* Engine::next_granted() const {
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
     if (!receive->withheld) continue;
     if (!next || need_of(*receive) > need_of(*next) ||
-        (need_of(*receive) == need_of(*next) && receive->turn < next->turn)) {
+        (need_of(*receive) == need_of(*next) && receive->serial < next->serial)) {
       next = receive;
     }
   }

@@ -42,8 +42,8 @@ struct Peer {
   uint64_t answer_until = 0;     // ns; so long the answer to a handshake is waited for
   uint32_t impatient = 0;  // streams to it that are to be cut small: it has asked for pages lately
   uint32_t sequence = 0;   // envelopes that have left
-  uint32_t expect_turn = 0;  // the engine's, when its next stream was last looked for
-  uint32_t seen = 0;         // envelopes that came
+  uint32_t expect_round = 0;  // the engine's, when its next stream was last looked for
+  uint32_t seen = 0;          // envelopes that came
   shm::Producer out;
   shm::Consumer in;
   base::List<ControlFrame> controls;

@@ -170,7 +170,7 @@ struct Origin {
   bool wanted = false;   // its peer asked while it was not watched
   uint64_t kept = 0;     // not 0: that request, for so many bytes, stands until the next send
   bool useless = false;  // cannot be watched
-  bool settled = false;  // looked at with its last send, or since
+  bool counted = false;  // as sent, with its last send or since
   Origin* list_next = nullptr;  // those that are asked
   Origin* list_prev = nullptr;
 

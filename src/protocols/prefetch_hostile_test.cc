@@ -29,13 +29,13 @@ TEST_F(Prefetching, MemoryThatIsGone) {
   both();
   memset(memory, 77, bytes);
   munmap(memory, bytes);
-  turns(20);
+  drive(20);
   // Something else lies there now.
   ASSERT_EQ(mmap(memory, bytes, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
             memory);
   memset(memory, 99, bytes);
-  turns(10);
+  drive(10);
   memset(memory + page, 100, page);
   Request* request = send_it();
   end(request, receive);
@@ -59,12 +59,12 @@ TEST_F(PrefetchingWithLittleRoom, TheOldestRequestGivesWay) {
 
   for (int i = 0; i < 6; ++i) exchange(out, in, 2);
   const uint64_t requests = receiver().counters.prefetches;
-  turns(1100);  // it is old by now
+  drive(1100);  // it is old by now
   const uint64_t no_room = receiver().counters.prefetch_no_room;
   exchange(out, in, 2);
   EXPECT_EQ(receiver().counters.prefetches, requests);  // the next one is asked for
   EXPECT_GT(receiver().counters.prefetch_no_room, no_room);
-  turns(2);
+  drive(2);
   EXPECT_EQ(receiver().counters.prefetch_refused, 1u);  // the old one
   learn(out, in, 2);
   Request* receive = post(in, 2);
@@ -87,12 +87,12 @@ TEST_F(PrefetchingWithLittleRoom, AKeptRequestGivesWay) {
   Buffer old_out(long_size), old_in(long_size), out(long_size), in(long_size);
   for (int i = 0; i < 3; ++i) exchange(old_out, old_in);
   Request* never = post(old_in);
-  turns(2);
+  drive(2);
   EXPECT_EQ(receiver().counters.prefetches, 1u);
   for (int i = 0; i < 4; ++i) exchange(out, in, 2);
-  turns(1100);
+  drive(1100);
   exchange(out, in, 2);
-  turns(2);
+  drive(2);
   EXPECT_EQ(receiver().counters.prefetches, 1u);
   EXPECT_EQ(receiver().counters.prefetch_refused, 1u);
   learn(out, in, 2);
@@ -110,13 +110,13 @@ TEST_F(PrefetchingWithLittleRoom, TheNextTakesThePlaceOfTheOneBefore) {
   }
   // Of which half has to be sent again, and its request to send comes first, or its receive.
   for (int i = 0; i < 2; ++i) {
-    turns(2);
+    drive(2);
     fill(out);
     ASSERT_TRUE(comes_early(out.size()));
     for (size_t at = 0; at < out.size() / 2; at += page) ++out[at];
     Request* receive = i ? post(in) : nullptr;
     Request* request = send(out);
-    turns(1);
+    drive(1);
     end(request, receive ? receive : post(in));
     EXPECT_EQ(out, in);
     EXPECT_EQ(receiver().counters.prefetches, ++requests) << i;
@@ -147,10 +147,10 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0xfffff123, long_size), nullptr));
   EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, origin, long_size + 1), nullptr));
   EXPECT_EQ(sender().counters.presend_refused - refused, 3u);
-  turns(2);  // the refusals have come
+  drive(2);  // the refusals have come
   receive = post(in);
   both();
-  turns(1);
+  drive(1);
   // One that stands already.
   EXPECT_FALSE(sender().frame(1, frame(Kind::prefetch, origin, long_size), nullptr));
   // Answers to nothing.
@@ -238,7 +238,7 @@ TEST_F(Prefetching, AMessageGoesTwiceAtMostBeforeItsSend) {
   const uint64_t early = sender().counters.presend_bytes;
   for (int i = 0; i < 9; ++i) {
     fill(out);
-    turns(i < 5 ? 4u << i : 128);  // longer than it has to be still by then
+    drive(i < 5 ? 4u << i : 128);  // longer than it has to be still by then
   }
   EXPECT_GE(sender().counters.presend_bytes - early, long_size);
   EXPECT_LE(sender().counters.presend_bytes - early, 2 * long_size + 32'768);

@@ -14,7 +14,7 @@ class PrefetchingPatience : public Prefetching {
 
   void learn_slowly(Buffer& out, Buffer& in) {
     for (int i = 0; i < 6; ++i) {
-      turns(period_ms);
+      drive(period_ms);
       exchange(out, in);
     }
   }
@@ -22,10 +22,10 @@ class PrefetchingPatience : public Prefetching {
   // of it has come, in ns.
   uint64_t wait_after(Buffer& in, Buffer& out, uint64_t pause_ns) {
     Request* receive = post(in);
-    turns(50);
+    drive(50);
     fill(out);
     if (pause_ns) {
-      turns(pause_ns / 1'000'000);
+      drive(pause_ns / 1'000'000);
       fill(out);
     }
     const uint64_t from = base::now_ns();
@@ -46,9 +46,9 @@ TEST_F(PrefetchingPatience, PagesThatAreWrittenNowAndThenAreNotFinal) {
     both();
     for (size_t key = 0; key < 16; ++key) {
       for (size_t at = key; at < long_size; at += page) out[at] = char(random_());
-      turns(8);
+      drive(8);
     }
-    turns(200);
+    drive(200);
     complete(receive, out, in);
   };
   // A process that is not served for long may take pages for final, of half the messages at most.
@@ -65,11 +65,11 @@ TEST_F(PrefetchingPatience, WhatHasBeenAnnouncedGoesFirst) {
   Buffer out(long_size), in(long_size), other(long_size), place(long_size);
   for (int i = 0; i < 2; ++i) {
     exchange(other, place, 2);
-    turns(period_ms);
+    drive(period_ms);
   }
   learn(out, in);
   Request* receive = post(in);
-  turns(5);
+  drive(5);
   fill(out);
   Request* announced = send(other, 2);
   const uint64_t from = base::now_ns();
@@ -145,7 +145,7 @@ TEST_F(PrefetchingPatience, MistakesOfOneMessageDoNotCountWithTheNext) {
   uint64_t soonest = ~0ull;
   for (int i = 0; i < 30; ++i) {
     Request* receive = post(in);
-    turns(1);
+    drive(1);
     fill(out);
     const uint64_t from = base::now_ns();
     ASSERT_TRUE(comes_early(out.size())) << i;
@@ -166,13 +166,13 @@ TEST_F(PrefetchingPatience, PagesThatAreWrittenAgainAreWaitedForAlone) {
   uint64_t soonest = ~0ull, again = 0, before = 0;
   for (int i = 0; i < 12; ++i) {
     Request* receive = post(in);
-    turns(1);
+    drive(1);
     fill(out);
     const uint64_t from = base::now_ns();
     ASSERT_TRUE(comes_early(steady * page)) << i;
     if (i >= 8) soonest = std::min(soonest, base::now_ns() - from);
     for (int late = 0; late < 3; ++late) {
-      turns(40);
+      drive(40);
       for (size_t at = 0; at < pages; ++at) {
         if (at % 5 < 2) out[at * page] ^= 1;
       }

@@ -78,7 +78,7 @@ TEST_F(Prefetching, EverySecondPageIsSentAgain) {
   for (int i = 0; i < 6; ++i) {
     fill(out);
     Request* receive = post_moved();
-    turns(5);
+    drive(5);
     end(send(out), receive);
   }
   Request* receive = post_moved();
@@ -99,7 +99,7 @@ TEST_F(Prefetching, OfALongMessageAFewPagesMoreAreSentAgain) {
   Buffer out(size), in(size);
   const auto round = [&](int value, bool early) {
     Request* receive = post(in);
-    turns(early ? 1 : 5);
+    drive(early ? 1 : 5);
     memset(out.data(), value, size);
     if (early) {
       ASSERT_TRUE(comes_early(size));
@@ -170,7 +170,7 @@ TEST_F(Prefetching, WhatHasNotBeenWrittenSinceTheLastSendIsNotSentBefore) {
   const uint64_t early = sender().counters.presend_bytes;
   const uint64_t dropped = sender().counters.presend_dropped;
   Request* receive = post(in);
-  turns(20);
+  drive(20);
   EXPECT_EQ(sender().counters.presend_bytes, early);
   complete(receive, out, in);
   EXPECT_EQ(sender().counters.presend_dropped - dropped, 1u);
@@ -193,7 +193,7 @@ TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
   EXPECT_EQ(out, in);
   EXPECT_EQ(receiver().counters.prefetches, requests + 1);
   EXPECT_EQ(receiver().counters.prefetch_late, late + 1);
-  turns(2);
+  drive(2);
   fill(out);
   ASSERT_TRUE(comes_early(long_size));
   const uint64_t before = used();
@@ -210,7 +210,7 @@ TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
   EXPECT_EQ(receiver().counters.prefetch_late, late + 1);
   // Until they bring nothing, again and again: one may have found the link taken by others.
   for (int i = 0; i < 6; ++i) {
-    turns(2);
+    drive(2);
     request = send(out);
     receive = post(in);
     end(request, receive);
@@ -247,7 +247,7 @@ TEST_F(Prefetching, RequestsShortlyBeforeTheSendAreMadeEarlier) {
   Buffer out(long_size), in(long_size);
   learn(out, in);
   const uint64_t requests = receiver().counters.prefetches;
-  turns(100);
+  drive(100);
   fill(out);
   Request* receive = post(in);
   both();
@@ -290,11 +290,11 @@ TEST_F(Prefetching, TheHurryOfACollectiveOutlivesItsBuffers) {
     const bool early = i >= learning;
     if (early) {
       if (i == learning) before = used();
-      turns(2);
+      drive(2);
       fill(out);
       ASSERT_TRUE(comes_early(long_size)) << i;  // before the receive, so it was asked for ahead
     } else {
-      turns(30);
+      drive(30);
       fill(out);
     }
     // Four messages to each place: more than make its own prediction sure.
@@ -343,7 +343,7 @@ TEST_F(Prefetching, ARequestThatWaitsIsForItsLengthOnly) {
   Buffer out(long_size), in(long_size);
   for (int i = 0; i < 4; ++i) {
     Request* receive = post(take_block(1, in, 0, long_size, i));
-    turns(5);
+    drive(5);
     fill(out);
     const size_t size = i < 3 ? long_size : long_size - page;
     Request* request = take_block(0, out, 0, size, i);
@@ -439,7 +439,7 @@ TEST_F(Prefetching, SynchronousSendsEndWhenTheyAreMatched) {
     learn(out, in);
     ASSERT_TRUE(come_early_for_nobody(out, in));
     Request* request = send(out, 1, Mode::synchronous);
-    turns(5);
+    drive(5);
     EXPECT_FALSE(request->done);
     const uint64_t before = used();
     Request* receive = post(in);

@@ -90,7 +90,7 @@ class Prefetching : public TwoEngines {
   void exchange(Buffer& out, Buffer& in, int tag = 1) {
     fill(out);
     Request* receive = post(in, tag);
-    turns(5);  // the request does not come shortly before the send
+    drive(5);  // the request does not come shortly before the send
     complete(receive, out, in, tag);
   }
   // Until the receiver asks, having seen three alike, and the sender follows its buffer, from the
@@ -105,12 +105,12 @@ class Prefetching : public TwoEngines {
     for (int i = 0; i < 4; ++i) {
       fill(out);
       Request* request = send(out);
-      turns(3);
+      drive(3);
       end(request, post(in));
     }
     EXPECT_EQ(receiver().counters.prefetches, 1u);
   }
-  void turns(uint64_t ms) {
+  void drive(uint64_t ms) {
     const uint64_t end = base::now_ns() + ms * 1'000'000;
     while (base::now_ns() < end) both();
   }
@@ -142,7 +142,7 @@ class Prefetching : public TwoEngines {
   }
   // What was asked for at the last match: all of it comes before its send, and before its receive.
   void exchange_ahead(Buffer& out, Buffer& in, bool sent_first = false) {
-    turns(2);
+    drive(2);
     fill(out);
     ASSERT_TRUE(comes_early(out.size()));
     const uint64_t before = used();
@@ -178,7 +178,7 @@ class Prefetching : public TwoEngines {
         for (uint64_t n = random_() % 6; n-- > 0;) {
           const size_t from = random_() % out.size(), length = random_() % (out.size() - from) + 1;
           memset(out.data() + from, int(random_()), length);
-          if (random_() % 2) turns(random_() % 4);
+          if (random_() % 2) drive(random_() % 4);
         }
         Request* request = take_for(0, RequestKind::send, out, 1);
         request->memory = UserMemory(out.data(), bytes);

@@ -120,7 +120,7 @@ void Engine::note_send(Request* send) {
   if (!origin) return;
   send->origin = origins_.id_of(*origin);
   note_period(*origin);
-  if (origin->watched) send->confirm = settle_origin(*origin, address, bytes);
+  if (origin->watched) send->confirm = confirm_origin(*origin, address, bytes);
   if (origin->address != address || origin->size != bytes) {
     if (origin->watched) {
       move_origin(*origin, address, bytes);
@@ -236,7 +236,7 @@ void Engine::count_as_sent(Origin& origin) {
     origin.early[page] = 0;
     origin.still[page] = 0;
   }
-  origin.settled = true;
+  origin.counted = true;
 }
 
 void Engine::leave_alone(Origin& origin) {
@@ -279,7 +279,7 @@ bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
     return true;
   }
   begin_asked(*origin);
-  if (!origin->settled && versions_.look(origin->address, origin->size)) count_as_sent(*origin);
+  if (!origin->counted && versions_.look(origin->address, origin->size)) count_as_sent(*origin);
   presend_some();
   return true;
 }
@@ -490,10 +490,10 @@ uint32_t Engine::next_look_us() const {
 // What of a watched buffer's message, which lies there, went before. Null: it was not asked for.
 // From now on its pages are those of the next message, also if the message itself has to wait: what
 // is written from here on must not be told to be part of it.
-Confirm* Engine::settle_origin(Origin& origin, const char* address, uint64_t size) {
+Confirm* Engine::confirm_origin(Origin& origin, const char* address, uint64_t size) {
   if (!origin.asked) {
     // To look would cost the program a fault for each page that it writes next.
-    origin.settled = false;
+    origin.counted = false;
     if (++origin.idle > (origin.paid ? most_idle : most_idle_in_vain)) leave_alone(origin);
     return nullptr;
   }

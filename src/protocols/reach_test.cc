@@ -211,18 +211,18 @@ double cost_among(uintptr_t many) {
   for (uintptr_t i = 0; i < many; ++i) {
     receives.push_back(all.begin(RequestKind::receive, home + i * step, 3 * page_bytes));
   }
-  const uintptr_t turns = 100'000 / many;
+  const uintptr_t rounds = 100'000 / many;
   double least = 1e18;  // others use the cores, too
   for (int attempt = 0; attempt < 5; ++attempt) {
     const uint64_t began = base::now_ns();
-    for (uintptr_t turn = 0; turn < turns; ++turn) {
+    for (uintptr_t round = 0; round < rounds; ++round) {
       for (uintptr_t i = 0; i < many; ++i) {
         EXPECT_TRUE(all.reach.is_free({at(home + i * step), 3}, receives[i], nullptr));
         Operations::end(receives[i]);
         all.start(receives[i]);
       }
     }
-    const double ns = double(base::now_ns() - began) / double(turns * many);
+    const double ns = double(base::now_ns() - began) / double(rounds * many);
     least = ns < least ? ns : least;
   }
   return least;

@@ -299,7 +299,7 @@ void Engine::begin_receive(Request* request) {
   request->mixed_at = 0;
   request->worth = Request::Worth::unasked;
   request->alone = false;
-  request->turn = ++receives_begun_;
+  request->serial = ++receives_begun_;
   if (reach.is_kept()) [[unlikely]]
     reach.note(*request);
 }
@@ -414,8 +414,8 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   receive->moved = receive->partial = 0;
   receive->remote = send;
   receive->remote_address = asked.address;
-  if (asked.turn && peer.via == Via::shm) {
-    receive->remote_address = peer.in.movers().take(asked.slot, asked.turn, asked.address);
+  if (asked.generation && peer.via == Via::shm) {
+    receive->remote_address = peer.in.movers().take(asked.slot, asked.generation, asked.address);
   }
   const bool all_came = store && holds_all(*store, receive->total);
   if (receive->total == 0 || all_came) {

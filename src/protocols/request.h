@@ -150,7 +150,7 @@ struct Request : matching::Hook {
   uint32_t head = 0;       // streamed first: bytes at the beginning
   uint32_t tail = 0;       // and at the end of the message
   uint64_t remote_address = 0;
-  uint64_t turn = 0;        // aside, receive: its place among all of these
+  uint64_t serial = 0;      // aside, receive: its number among all of these
   uint64_t away_since = 0;  // pulling, pushing: since when the other rank is seen outside MPI
 
   // what the user's status gets

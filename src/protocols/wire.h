@@ -45,9 +45,9 @@ enum Flag : uint8_t {
 };
 
 struct RequestSend {
-  uint64_t size;     // bytes of the message
-  uint64_t address;  // where it lies, if it may be pulled, else 0
-  uint32_t turn;     // of a slot of shm::Movers, if the message may move; else 0
+  uint64_t size;        // bytes of the message
+  uint64_t address;     // where it lies, if it may be pulled, else 0
+  uint32_t generation;  // of a slot of shm::Movers, if the message may move; else 0
   uint32_t slot;
   uint32_t origin;  // over TCP: the buffer that it comes from, if that may be asked for
   uint32_t unused;

@@ -316,7 +316,7 @@ Outcome Process::connect_network() {
          << "); see ulimit -n for descriptors, ip link for interfaces";
     return fail(Outcome::no_route, text.c_str());
   }
-  engine_->tcp.settle();
+  engine_->tcp.all_cards_set();
   if (const Outcome used = engine_->use_tcp(); used != Outcome::ok) return used;
   return watch_hosts();
 }

@@ -9,8 +9,8 @@
 namespace headway::waiting {
 namespace {
 
-constexpr uint32_t attend_after = 4;  // idle turns; then this wait is one
-constexpr uint32_t clock_every = 64;  // idle turns between two looks at the clock
+constexpr uint32_t attend_after = 4;  // vain looks; then this wait is one
+constexpr uint32_t clock_every = 64;  // vain looks between two looks at the clock
 // A yield that took as long as a time slice: somebody computes on this core. Turns of waiting
 // ranks take 3 us each, those of ranks that compute a little some tens.
 constexpr uint64_t long_yield_ns = 1'000'000;
@@ -76,28 +76,28 @@ bool Waiter::many_threads_test(uint64_t now) {
   return testers_now_ > threads_most_ || testers_before_ > threads_most_;
 }
 
-// `turn.idle` is 0 in the first vain look of a wait, and after something has moved.
-void Waiter::note_vain(const Turn& turn, const protocols::Peer* hint) {
-  if (turn.idle == 0) base::count(where_.moves);
+// `wait.idle` is 0 in the first vain look of a wait, and after something has moved.
+void Waiter::note_vain(const Wait& wait, const protocols::Peer* hint) {
+  if (wait.idle == 0) base::count(where_.moves);
   base::count(where_.vain);
   where_.awaited.store(hint ? int(hint->rank) : base::nobody, std::memory_order_relaxed);
 }
 
-bool Waiter::idle(Turn& turn, protocols::Peer* hint) {
+bool Waiter::idle(Wait& wait, protocols::Peer* hint) {
   progress::Handoff& handoff = engine.handoff;
-  note_vain(turn, hint);
+  note_vain(wait, hint);
   if (handoff.run_user_calls()) return true;
-  if (!turn.polling) {
+  if (!wait.polling) {
     if (handoff.is_polled()) return handoff.park();
     handoff.set_poller(true);
-    turn.polling = true;
+    wait.polling = true;
     return true;
   }
-  if (++turn.idle == attend_after) handoff.attend();
+  if (++wait.idle == attend_after) handoff.attend();
   if (policy_.crowded) {
-    rest(turn);
-  } else if (turn.idle % clock_every == 0 && has_spun(turn, hint)) {
-    rest(turn);
+    rest(wait);
+  } else if (wait.idle % clock_every == 0 && has_spun(wait, hint)) {
+    rest(wait);
   }
   // Last of all: whoever comes in now may complete what is awaited, and that is to be seen before
   // this thread sleeps.
@@ -107,30 +107,30 @@ bool Waiter::idle(Turn& turn, protocols::Peer* hint) {
 
 // Whether this wait has spun long enough. Only time in which it did spin counts: who comes back
 // after a time slice of somebody else looks around before it gives the core away again.
-bool Waiter::has_spun(Turn& turn, const protocols::Peer* hint) {
+bool Waiter::has_spun(Wait& wait, const protocols::Peer* hint) {
   const uint64_t now = base::now_ns();
-  if (turn.idle == clock_every) {
-    turn.since = now;
-  } else if (now - turn.last > away_ns) {
-    turn.since += now - turn.last;
+  if (wait.idle == clock_every) {
+    wait.since = now;
+  } else if (now - wait.last > away_ns) {
+    wait.since += now - wait.last;
     strangers_until_ = now + strangers_stay_ns;
   }
-  turn.last = now;
-  return shares_core(turn, hint) || now - turn.since > policy_.spin_ns;
+  wait.last = now;
+  return shares_core(wait, hint) || now - wait.since > policy_.spin_ns;
 }
 
 // Who spins where its partner has to run waits for itself: one of the two goes, the other gives the
 // core away. It happens to ranks that are not bound: the system likes to wake a sleeper where its
 // waker runs, and who sleeps most of the time weighs nothing and is never moved again.
-bool Waiter::shares_core(Turn& turn, const protocols::Peer* hint) {
-  turn.partner = shm::Node::no_core;
+bool Waiter::shares_core(Wait& wait, const protocols::Peer* hint) {
+  wait.partner = shm::Node::no_core;
   const int core = sched_getcpu();
   if (!engine.node.active() || core < 0) return false;
   engine.node.waits_on(uint32_t(core));
   if (!hint || !hint->in.attached()) return false;  // nothing has come from it over the node
-  turn.partner = engine.node.core_of(hint->local);
-  if (turn.partner != uint32_t(core)) return false;
-  strangers_until_ = turn.last + strangers_stay_ns;
+  wait.partner = engine.node.core_of(hint->local);
+  if (wait.partner != uint32_t(core)) return false;
+  strangers_until_ = wait.last + strangers_stay_ns;
   return hint->local > engine.node.self() || !part(uint32_t(core));
 }
 
@@ -146,32 +146,32 @@ bool Waiter::part(uint32_t core) {
   return elsewhere.leave(core);
 }
 
-void Waiter::rest(Turn& turn) {
-  if (turn.idle == 1) turn.since = 0;
+void Waiter::rest(Wait& wait) {
+  if (wait.idle == 1) wait.since = 0;
   const uint64_t before = base::now_ns();
-  if (turn.since == 0) turn.since = before;
+  if (wait.since == 0) wait.since = before;
   const bool naps = naps_ > 0 || before < nap_until_;
-  if (naps || before - turn.since > policy_.yield_ns) {
+  if (naps || before - wait.since > policy_.yield_ns) {
     if (naps_ > 0) --naps_;
-    sleep(turn, before < strangers_until_);
-    turn.last = base::now_ns();
+    sleep(wait, before < strangers_until_);
+    wait.last = base::now_ns();
     return;
   }
   sched_yield();
-  turn.last = base::now_ns();
-  judge_yield(before, turn.last);
+  wait.last = base::now_ns();
+  judge_yield(before, wait.last);
 }
 
 // Beside strangers it is not to be woken where its partner is.
-void Waiter::sleep(const Turn& turn, bool beside_strangers) {
+void Waiter::sleep(const Wait& wait, bool beside_strangers) {
   Elsewhere elsewhere;
-  if (beside_strangers && turn.partner != shm::Node::no_core &&
-      int(turn.partner) != sched_getcpu()) {
-    elsewhere.leave(turn.partner);
+  if (beside_strangers && wait.partner != shm::Node::no_core &&
+      int(wait.partner) != sched_getcpu()) {
+    elsewhere.leave(wait.partner);
   }
   // Whoever finds this thread asleep knows that nothing has come for it.
   where_.asleep.store(gettid(), std::memory_order_relaxed);
-  engine.handoff.sleep(*turn.sleep_ms);
+  engine.handoff.sleep(*wait.sleep_ms);
   where_.asleep.store(0, std::memory_order_relaxed);
 }
 

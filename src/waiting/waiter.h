@@ -33,21 +33,21 @@ class Waiter {
     HEADWAY_CHECK(engine.handoff.is_mine());
     if (done()) return;
     progress::Handoff& handoff = engine.handoff;
-    Turn turn;
-    turn.sleep_ms = &longest_sleep_ms;
-    begin(turn);
+    Wait wait;
+    wait.sleep_ms = &longest_sleep_ms;
+    begin(wait);
     while (!done()) {
-      // The first turns are the hot ones: nothing but the ring, no clock.
-      if (turn.polling && engine.advance_for(hint)) {
-        turn.idle = 0;
+      // The first looks are the hot ones: nothing but the ring, no clock.
+      if (wait.polling && engine.advance_for(hint)) {
+        wait.idle = 0;
         handoff.admit_handlers();
         continue;
       }
-      const bool woken = idle(turn, hint);
+      const bool woken = idle(wait, hint);
       if (!woken && done()) [[unlikely]]
         ++handoff.counters.late_wakes;
     }
-    end(turn);
+    end(wait);
     HEADWAY_CHECK(engine.handoff.is_mine());
   }
   void request(protocols::Request* request) {
@@ -92,7 +92,7 @@ class Waiter {
   static constexpr int sleep_ms = 500;  // a safety net: Counters::late_wakes tells if it was needed
 
  private:
-  struct Turn {
+  struct Wait {
     bool polling = false;
     uint32_t idle = 0;
     uint64_t since = 0;  // it waits; time that others had the core while it spun is left out
@@ -100,26 +100,26 @@ class Waiter {
     uint32_t partner = shm::Node::no_core;  // the core where whom it waits for last waited
     const int* sleep_ms = nullptr;
   };
-  void begin(Turn& turn) {
+  void begin(Wait& wait) {
     engine.handoff.driver = progress::Driver::waiting;
     if (!engine.handoff.is_polled()) {
       engine.handoff.set_poller(true);
-      turn.polling = true;
+      wait.polling = true;
     }
   }
-  void end(Turn& turn) {
+  void end(Wait& wait) {
     base::count(where_.waits);
-    if (turn.polling) engine.handoff.set_poller(false);
+    if (wait.polling) engine.handoff.set_poller(false);
     engine.handoff.driver = progress::Driver::passing;
   }
   // False: it parked until the time was up, and nobody woke it.
-  bool idle(Turn& turn, protocols::Peer* hint);
-  bool has_spun(Turn& turn, const protocols::Peer* hint);
-  bool shares_core(Turn& turn, const protocols::Peer* hint);
+  bool idle(Wait& wait, protocols::Peer* hint);
+  bool has_spun(Wait& wait, const protocols::Peer* hint);
+  bool shares_core(Wait& wait, const protocols::Peer* hint);
   bool part(uint32_t core);
-  void rest(Turn& turn);
-  void sleep(const Turn& turn, bool beside_strangers);
-  void note_vain(const Turn& turn, const protocols::Peer* hint);
+  void rest(Wait& wait);
+  void sleep(const Wait& wait, bool beside_strangers);
+  void note_vain(const Wait& wait, const protocols::Peer* hint);
   void judge_yield(uint64_t before, uint64_t after);
   void test_in_vain();
   bool many_threads_test(uint64_t now);

@@ -17,7 +17,7 @@ MPIEXEC = os.path.join(BUILD, "bin", "mpiexec")
 STATES = ("idle", "allreduce", "stream", "exchange", "never")
 ROUNDS = 10  # of two tries each
 LIMIT = 10.0
-SETTLED = 2.5  # seconds after which ranks watch each other
+WATCHED_AFTER = 2.5  # seconds after which ranks watch each other
 READY = re.compile(r"^ready (\d+) (\d+)$", re.M)
 DROP = "1,6 0 0 2"
 DROP_FIFTH = "4,32 0 0 4294963256,53 1 0 858993459,6 0 0 2,6 0 0 0"  # by the kernel's dice
@@ -162,7 +162,7 @@ class Vanish(ClusterTest):
                 job.wait_until_ready()
                 job.watched = stopped
                 jobs.append(job)
-        time.sleep(SETTLED)
+        time.sleep(WATCHED_AFTER)
         self.cut(how)
         # One side alone must notice: the other is stopped, so that its word does not end the job.
         for job in jobs:
@@ -186,10 +186,10 @@ class Vanish(ClusterTest):
         cluster("up", "--hosts", 2, "--rate", self.rate)
         jobs = [self.start("wild"), self.start("idle", ranks=3), self.start("compute"),
                 self.start("idle", PROGRESS="off"), self.start("stream", PROGRESS="off"),
-                self.start("allreduce", ranks=2, SHM="off"), self.start("leave", SETTLED + 3)]
+                self.start("allreduce", ranks=2, SHM="off"), self.start("leave", WATCHED_AFTER + 3)]
         for job in jobs:
             job.wait_until_ready()
-        time.sleep(SETTLED)
+        time.sleep(WATCHED_AFTER)
         self.cut("drop")
         self.all_end(jobs)
 
@@ -202,7 +202,7 @@ class Vanish(ClusterTest):
                 self.start("alive", 4)]
         for job in jobs:
             job.wait_until_ready()
-        time.sleep(SETTLED)
+        time.sleep(WATCHED_AFTER)
         stopped = jobs[-1]
         stopped.stop(1)
         for _ in range(2):

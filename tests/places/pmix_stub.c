@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ok = 0, failed = -1, not_found = -46, turn_us = 2000 };
+enum { ok = 0, failed = -1, not_found = -46, poll_us = 2000 };
 enum { type_string = 3, type_int = 6, type_uint32 = 14 };
 
 struct process {
@@ -98,7 +98,7 @@ int PMIx_Fence(const struct process* who, size_t count, const struct info* info,
   if (write_file(path, "") != ok) return failed;
   for (uint32_t other = 0; other < size; ++other) {
     name_of(path, sizeof path, "fence", number, other);
-    while (access(path, F_OK) != 0) usleep(turn_us);
+    while (access(path, F_OK) != 0) usleep(poll_us);
   }
   return ok;
 }
@@ -133,8 +133,8 @@ int PMIx_Get(const struct process* whose, const char* key, const struct info* in
     do {
       found = read_key(key, whose->rank, value);
       if (found == ok || at_once) break;
-      usleep(turn_us);
-    } while ((limit_us -= turn_us) > 0);
+      usleep(poll_us);
+    } while ((limit_us -= poll_us) > 0);
   }
   if (found != ok) *out = NULL, free(value);
   return found;

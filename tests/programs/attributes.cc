@@ -195,7 +195,7 @@ void freed_keyval() {
   make_noting<Of>(log);
   typename Of::Handle one = Of::make(), copy = Of::null();
   MPI(Of::set(one, log.keyval, as_value(1)));
-  for (int turn = 0; turn < 3; ++turn) {
+  for (int round = 0; round < 3; ++round) {
     int given = log.keyval;
     MPI(Of::free_keyval(&given));  // more than once does no harm
     CHECK_EQ(given, MPI_KEYVAL_INVALID);
@@ -499,7 +499,7 @@ void threads() {
   for (int t = 0; t < 4; ++t) {
     all.emplace_back([&, t] {
       check::Random random(check::seed + t);
-      for (int turn = 0; turn < 2000; ++turn) {
+      for (int round = 0; round < 2000; ++round) {
         MPI_Comm comm = random.chance(50) ? shared : own[t];
         void* value = nullptr;
         int flag = 0;
@@ -511,10 +511,10 @@ void threads() {
           MPI(MPI_Comm_get_attr(comm, keyval, &value, &flag));
           if (flag) CHECK(as_number(value) > 0);
         }
-        if (turn % 100 == 0) {
+        if (round % 100 == 0) {
           int mine = MPI_KEYVAL_INVALID;
           MPI(MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &mine, nullptr));
-          MPI(MPI_Comm_set_attr(own[t], mine, as_value(turn)));
+          MPI(MPI_Comm_set_attr(own[t], mine, as_value(round)));
           MPI(MPI_Comm_dup(own[t], &comm));
           MPI(MPI_Comm_free_keyval(&mine));
           MPI(MPI_Comm_free(&own[t]));

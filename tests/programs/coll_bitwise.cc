@@ -28,8 +28,8 @@ std::vector<T> numbers(int rank, size_t n) {
   return v;
 }
 
-void dawdle(int turn) {
-  if ((turn + check::rank) % 4 == 0) usleep(500 * (check::rank % 3));
+void dawdle(int round) {
+  if ((round + check::rank) % 4 == 0) usleep(500 * (check::rank % 3));
 }
 
 template <class T>
@@ -51,11 +51,11 @@ void one_type(MPI_Datatype type, MPI_Op op, int block) {
   MPI(MPI_Bcast(root_copy.data(), count * static_cast<int>(sizeof(T)), MPI_BYTE, 0,
                 MPI_COMM_WORLD));
   expect_same("Allreduce on rank 0", root_copy.data(), all.data(), n);
-  for (int turn = 0; turn < 4; ++turn) {
-    dawdle(turn);
+  for (int round = 0; round < 4; ++round) {
+    dawdle(round);
     MPI_Request request = MPI_REQUEST_NULL;
     MPI(MPI_Iallreduce(out.data(), in.data(), count, type, op, MPI_COMM_WORLD, &request));
-    dawdle(turn + 1);
+    dawdle(round + 1);
     MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
     expect_same("a repeated Iallreduce", in.data(), all.data(), n);
   }
@@ -92,8 +92,8 @@ void reductions() {
 void scans() {
   std::vector<double> out = numbers<double>(check::rank, 4000), first(4000), again(4000);
   MPI(MPI_Scan(out.data(), first.data(), 4000, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
-  for (int turn = 0; turn < 4; ++turn) {
-    dawdle(turn);
+  for (int round = 0; round < 4; ++round) {
+    dawdle(round);
     MPI(MPI_Scan(out.data(), again.data(), 4000, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
     expect_same("a repeated Scan", again.data(), first.data(), 4000);
   }

@@ -35,8 +35,8 @@ int64_t now() {
 // Nobody leaves before the last has come.
 void barrier() {
   everywhere([](const Place& p) {
-    for (int turn = 0; turn < 2 * p.size; ++turn) {
-      if (turn % p.size == p.rank) usleep(2000);
+    for (int round = 0; round < 2 * p.size; ++round) {
+      if (round % p.size == p.rank) usleep(2000);
       int64_t times[2] = {now(), 0};
       coll::barrier(p.comm);
       times[1] = now();
@@ -202,14 +202,14 @@ void columns() {
 // Many small collectives in a row, so that fast ranks run ahead of slow ones.
 void in_a_row() {
   everywhere([](const Place& p) {
-    for (int turn = 0; turn < 200; ++turn) {
-      int root = turn % p.size, data = p.rank == root ? turn : -1;
+    for (int round = 0; round < 200; ++round) {
+      int root = round % p.size, data = p.rank == root ? round : -1;
       coll::bcast(&data, 1, MPI_INT, root, p.comm);
-      CHECK_EQ(data, turn);
+      CHECK_EQ(data, round);
       std::vector<int> all(p.size, -1);
-      int mine = turn * 100 + p.rank;
+      int mine = round * 100 + p.rank;
       coll::gather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, root, p.comm);
-      for (int r = 0; p.rank == root && r < p.size; ++r) CHECK_EQ(all[r], turn * 100 + r);
+      for (int r = 0; p.rank == root && r < p.size; ++r) CHECK_EQ(all[r], round * 100 + r);
     }
   });
 }

@@ -266,12 +266,12 @@ void storm() {
 // waits once. And a slow rank does not keep a rank that only needs others' progress.
 void overlap() {
   std::vector<double> out(50000, check::rank + 1.0), in(50000, 0);
-  for (int turn = 0; turn < 5; ++turn) {
+  for (int round = 0; round < 5; ++round) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI(MPI_Iallreduce(out.data(), in.data(), 50000, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
                        &request));
     volatile double x = 1;
-    for (int i = 0; i < 300000 * (1 + (check::rank + turn) % 3); ++i) x = x * 1.0000001;
+    for (int i = 0; i < 300000 * (1 + (check::rank + round) % 3); ++i) x = x * 1.0000001;
     MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
     for (double d : in) CHECK_EQ(d, check::size * (check::size + 1) / 2.0);
   }

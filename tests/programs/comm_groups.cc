@@ -57,7 +57,7 @@ int compared(MPI_Group a, MPI_Group b) {
 
 void set_operations() {
   check::Random random(check::seed);
-  for (int turn = 0; turn < 200; ++turn) {
+  for (int round = 0; round < 200; ++round) {
     std::vector<int> a = random_ranks(random), b = random_ranks(random), both, in, minus;
     both = a;
     for (int r : b) {
@@ -89,7 +89,7 @@ void set_operations() {
 
 void excl() {
   check::Random random(check::seed + 1);
-  for (int turn = 0; turn < 100; ++turn) {
+  for (int round = 0; round < 100; ++round) {
     std::vector<int> base = random_ranks(random), out, rest;
     for (int i = 0; i < static_cast<int>(base.size()); ++i) {
       if (random.chance(40)) out.push_back(i);

@@ -186,15 +186,15 @@ void create_group() {
   MPI_Group world = MPI_GROUP_NULL;
   MPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
   for (int width = 1; width <= std::min(check::size, 4); ++width) {
-    for (int turn = 0; turn < 10; ++turn) {
+    for (int round = 0; round < 10; ++round) {
       int first = check::rank / width * width, last = std::min(first + width, check::size);
-      if (turn % 3 == 2 && first == 0) continue;  // these are absent: the others need them not
+      if (round % 3 == 2 && first == 0) continue;  // these are absent: the others need them not
       std::vector<int> members;
       for (int r = first; r < last; ++r) members.push_back(r);
       MPI_Group group = MPI_GROUP_NULL;
       MPI_Comm comm = MPI_COMM_NULL;
       MPI(MPI_Group_incl(world, static_cast<int>(members.size()), members.data(), &group));
-      MPI(MPI_Comm_create_group(MPI_COMM_WORLD, group, turn % 2, &comm));
+      MPI(MPI_Comm_create_group(MPI_COMM_WORLD, group, round % 2, &comm));
       expect_works(comm, members);
       MPI(MPI_Comm_free(&comm));
       MPI(MPI_Group_free(&group));
@@ -232,9 +232,9 @@ void names() {
 void free_pending() {
   int to = (check::rank + 1) % check::size, from = (check::rank + check::size - 1) % check::size;
   for (int bytes : {8, 100000}) {
-    for (int turn = 0; turn < 5; ++turn) {
+    for (int round = 0; round < 5; ++round) {
       std::vector<uint8_t> out(bytes), in(bytes);
-      check::fill(out.data(), bytes, check::key_of(check::rank, turn));
+      check::fill(out.data(), bytes, check::key_of(check::rank, round));
       MPI_Comm comm = MPI_COMM_NULL;
       MPI_Request requests[3];
       int one = 1, sum = 0;
@@ -245,7 +245,7 @@ void free_pending() {
       MPI(MPI_Comm_free(&comm));
       CHECK_EQ(comm, MPI_COMM_NULL);
       MPI(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
-      CHECK_BYTES(in.data(), bytes, check::key_of(from, turn));
+      CHECK_BYTES(in.data(), bytes, check::key_of(from, round));
       CHECK_EQ(sum, check::size);
     }
   }
@@ -296,11 +296,11 @@ void hundreds() {
     }
   }
   check::Random random(check::seed);
-  for (int turn = 0; turn < 60; ++turn) {
+  for (int round = 0; round < 60; ++round) {
     MPI_Comm comm = random.pick(comms);
     int sum = 0;
-    MPI(MPI_Allreduce(&turn, &sum, 1, MPI_INT, MPI_SUM, comm));
-    CHECK_EQ(sum, turn * check::size);
+    MPI(MPI_Allreduce(&round, &sum, 1, MPI_INT, MPI_SUM, comm));
+    CHECK_EQ(sum, round * check::size);
   }
   random.shuffle(comms);
   for (MPI_Comm& c : comms) MPI(MPI_Comm_free(&c));

@@ -358,7 +358,7 @@ void threads() {
   };
   std::thread reader(read_all), visitor(come_and_go);
   for (int i = 0; i < 20 || rounds.load() < 10; ++i) {
-    // The number of turns must be that of the others.
+    // The number of rounds must be that of the others.
     if (i >= 20) {
       usleep(1000);
     } else {

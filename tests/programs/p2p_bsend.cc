@@ -41,10 +41,10 @@ size_t room_for(const std::vector<int>& sizes) {
 
 void attached() {
   std::vector<char> space(room_for(mixed));
-  for (int turn = 0; turn < 3; ++turn) {
+  for (int round = 0; round < 3; ++round) {
     MPI(MPI_Buffer_attach(space.data(), static_cast<int>(space.size())));
-    send_and_spoil(MPI_COMM_WORLD, mixed, turn);
-    receive_all(MPI_COMM_WORLD, mixed, turn);
+    send_and_spoil(MPI_COMM_WORLD, mixed, round);
+    receive_all(MPI_COMM_WORLD, mixed, round);
     void* address = nullptr;
     int bytes = -1;
     MPI(MPI_Buffer_detach(&address, &bytes));
@@ -58,9 +58,9 @@ void attached() {
 void reuse() {
   std::vector<char> space(room_for({3000}));
   MPI(MPI_Buffer_attach(space.data(), static_cast<int>(space.size())));
-  for (int turn = 0; turn < 200; ++turn) {
-    send_and_spoil(MPI_COMM_WORLD, {turn * 15}, turn);
-    receive_all(MPI_COMM_WORLD, {turn * 15}, turn);
+  for (int round = 0; round < 200; ++round) {
+    send_and_spoil(MPI_COMM_WORLD, {round * 15}, round);
+    receive_all(MPI_COMM_WORLD, {round * 15}, round);
     MPI(MPI_Buffer_flush());
   }
   void* address = nullptr;
@@ -152,8 +152,8 @@ void persistent() {
   uint8_t data[600];
   MPI_Request request = MPI_REQUEST_NULL;
   MPI(MPI_Bsend_init(data, 600, MPI_BYTE, right(), 3, MPI_COMM_WORLD, &request));
-  for (int turn = 0; turn < 3; ++turn) {
-    check::fill(data, 600, check::key_of(check::rank, turn, 10));
+  for (int round = 0; round < 3; ++round) {
+    check::fill(data, 600, check::key_of(check::rank, round, 10));
     MPI(MPI_Start(&request));
     MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
   }

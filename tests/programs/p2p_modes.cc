@@ -210,8 +210,8 @@ void pingpong() {
       int peer = check::rank == a ? b : a;
       for (int bytes : {0, 1, 100, 152, 153, 1000, 4096, 4097, 30000, 100000, 1000000}) {
         std::vector<uint8_t> data(bytes);
-        for (int turn = 0; turn < (bytes < 10000 ? 20 : 3); ++turn) {
-          uint64_t key = check::key_of(a * 100 + b, bytes, turn);
+        for (int round = 0; round < (bytes < 10000 ? 20 : 3); ++round) {
+          uint64_t key = check::key_of(a * 100 + b, bytes, round);
           auto get = [&](uint64_t k) {
             MPI_Status status;
             MPI(MPI_Recv(data.data(), bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, &status));

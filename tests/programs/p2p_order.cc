@@ -211,11 +211,11 @@ void heads_on() {
   for (int bytes : {0, 1, 64, 152, 1000}) {
     if (lowered && bytes > 64) continue;
     std::vector<uint8_t> out(bytes + 1), in(bytes + 1);
-    for (int turn = 0; turn < 50; ++turn) {
-      check::fill(out.data(), bytes, check::key_of(check::rank, turn, bytes));
+    for (int round = 0; round < 50; ++round) {
+      check::fill(out.data(), bytes, check::key_of(check::rank, round, bytes));
       MPI(MPI_Send(out.data(), bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD));
       MPI(MPI_Recv(in.data(), bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-      CHECK_BYTES(in.data(), bytes, check::key_of(peer, turn, bytes));
+      CHECK_BYTES(in.data(), bytes, check::key_of(peer, round, bytes));
     }
   }
   for (int bytes : {100000, 8 << 20}) {

@@ -204,7 +204,7 @@ void proc_null() {
   MPI_Request persistent[2];
   MPI(MPI_Send_init("x", 1, MPI_BYTE, MPI_PROC_NULL, 5, MPI_COMM_WORLD, &persistent[0]));
   MPI(MPI_Recv_init(&kept, 1, MPI_BYTE, MPI_PROC_NULL, 5, MPI_COMM_WORLD, &persistent[1]));
-  for (int turn = 0; turn < 3; ++turn) {
+  for (int round = 0; round < 3; ++round) {
     MPI(MPI_Startall(2, persistent));
     MPI(MPI_Waitall(2, persistent, statuses));
     status = statuses[1];
@@ -278,16 +278,16 @@ void isendrecv_replace() {
 void sendrecv_line() {
   int up = check::rank > 0 ? check::rank - 1 : MPI_PROC_NULL;
   int down = check::rank + 1 < check::size ? check::rank + 1 : MPI_PROC_NULL;
-  for (int turn = 0; turn < 10; ++turn) {
-    int mine = check::rank * 100 + turn, from_up = -7;
+  for (int round = 0; round < 10; ++round) {
+    int mine = check::rank * 100 + round, from_up = -7;
     MPI_Status status;
     MPI(MPI_Sendrecv(&mine, 1, MPI_INT, down, 42, &from_up, 1, MPI_INT, up, 42, MPI_COMM_WORLD,
                      &status));
-    CHECK_EQ(from_up, up == MPI_PROC_NULL ? -7 : up * 100 + turn);
+    CHECK_EQ(from_up, up == MPI_PROC_NULL ? -7 : up * 100 + round);
     CHECK_EQ(status.MPI_SOURCE, up);
     int moving = mine;
     MPI(MPI_Sendrecv_replace(&moving, 1, MPI_INT, up, 43, down, 43, MPI_COMM_WORLD, &status));
-    CHECK_EQ(moving, down == MPI_PROC_NULL ? mine : down * 100 + turn);
+    CHECK_EQ(moving, down == MPI_PROC_NULL ? mine : down * 100 + round);
   }
 }
 

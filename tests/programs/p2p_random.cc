@@ -369,7 +369,7 @@ class Round {
       p->done = true;
       if (p->plan.how == Receiving::persistent) MPI(MPI_Request_free(&requests[index]));
     };
-    for (int turn = 0; turn < 20 && n > 0; ++turn) {
+    for (int round = 0; round < 20 && n > 0; ++round) {
       int count = 0, index = MPI_UNDEFINED, flag = 0;
       switch (mine_.below(4)) {
         case 0: MPI(MPI_Waitany(n, requests.data(), &index, statuses.data())); break;

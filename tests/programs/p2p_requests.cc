@@ -350,22 +350,22 @@ void cancel_matched() {
 // Each of many receives is cancelled while its message may be on the way: either it was
 // cancelled and the message is still there, or it was not and the message is in the buffer.
 void cancel_race() {
-  for (int turn = 0; turn < 100; ++turn) {
-    int bytes = turn % 3 == 0 ? 50000 : 40;
+  for (int round = 0; round < 100; ++round) {
+    int bytes = round % 3 == 0 ? 50000 : 40;
     std::vector<uint8_t> in(bytes), out(bytes);
-    check::fill(out.data(), bytes, check::key_of(check::rank, turn));
+    check::fill(out.data(), bytes, check::key_of(check::rank, round));
     MPI_Request receive = MPI_REQUEST_NULL, send = MPI_REQUEST_NULL;
     MPI_Status status;
     MPI(MPI_Irecv(in.data(), bytes, MPI_BYTE, left(), 4, MPI_COMM_WORLD, &receive));
     MPI(MPI_Isend(out.data(), bytes, MPI_BYTE, right(), 4, MPI_COMM_WORLD, &send));
-    if (turn % 2) sched_yield();
+    if (round % 2) sched_yield();
     MPI(MPI_Cancel(&receive));
     MPI(MPI_Wait(&receive, &status));
     if (cancelled(status)) {
       MPI(MPI_Recv(in.data(), bytes, MPI_BYTE, left(), 4, MPI_COMM_WORLD, &status));
     }
     CHECK_STATUS(status, left(), 4, bytes);
-    CHECK_BYTES(in.data(), bytes, check::key_of(left(), turn));
+    CHECK_BYTES(in.data(), bytes, check::key_of(left(), round));
     MPI(MPI_Wait(&send, MPI_STATUS_IGNORE));
   }
 }

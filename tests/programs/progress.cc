@@ -28,20 +28,20 @@ bool must() {
   return false;
 }
 
-// True in most of the turns: the machine may stop us now and then.
-void judge(const char* what, int good, int turns) {
-  printf("%s: %d of %d\n", what, good, turns);
-  if (must() && good * 3 < turns * 2)
-    check::fail(__FILE__, __LINE__, "%s only in %d of %d turns", what, good, turns);
+// True in most of the rounds: the machine may stop us now and then.
+void judge(const char* what, int good, int rounds) {
+  printf("%s: %d of %d\n", what, good, rounds);
+  if (must() && good * 3 < rounds * 2)
+    check::fail(__FILE__, __LINE__, "%s only in %d of %d rounds", what, good, rounds);
 }
 
 const int bytes = 1 << 20;
 
 // The receiver posts, tells the sender, and computes; it looks at the last byte, calling nothing.
 void lands_while_computing() {
-  const int turns = 9;
+  const int rounds = 9;
   int good = 0;
-  for (int turn = 0; turn < turns; ++turn) {
+  for (int round = 0; round < rounds; ++round) {
     std::vector<uint8_t> data(bytes, 0);
     if (check::rank == 0) {
       MPI_Request request = MPI_REQUEST_NULL;
@@ -60,14 +60,14 @@ void lands_while_computing() {
       MPI(MPI_Send(data.data(), bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD));
     }
   }
-  if (check::rank == 0) judge("arrived while the receiver computed", good, turns);
+  if (check::rank == 0) judge("arrived while the receiver computed", good, rounds);
 }
 
 // The sender starts and goes away to compute for 0.3 s; the receiver need not wait for it.
 void sender_is_away() {
-  const int turns = 5;
+  const int rounds = 5;
   int good = 0;
-  for (int turn = 0; turn < turns; ++turn) {
+  for (int round = 0; round < rounds; ++round) {
     std::vector<uint8_t> data(bytes, 5);
     MPI(MPI_Barrier(MPI_COMM_WORLD));
     if (check::rank == 1) {
@@ -82,14 +82,14 @@ void sender_is_away() {
       good += now() - start < 0.15;
     }
   }
-  if (check::rank == 0) judge("received while the sender computed", good, turns);
+  if (check::rank == 0) judge("received while the sender computed", good, rounds);
 }
 
 // Rank 0 is the only one who waits; the others have started and compute.
 void collective_moves() {
-  const int turns = 5;
+  const int rounds = 5;
   int good = 0;
-  for (int turn = 0; turn < turns; ++turn) {
+  for (int round = 0; round < rounds; ++round) {
     int one = 1, sum = 0;
     MPI_Request request = MPI_REQUEST_NULL;
     MPI(MPI_Barrier(MPI_COMM_WORLD));
@@ -104,7 +104,7 @@ void collective_moves() {
     }
     CHECK_EQ(sum, check::size);
   }
-  if (check::rank == 0) judge("reduced while the others computed", good, turns);
+  if (check::rank == 0) judge("reduced while the others computed", good, rounds);
 }
 
 }  // namespace

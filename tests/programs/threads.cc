@@ -12,7 +12,7 @@ namespace {
 constexpr int threads = 4;
 int right() { return (check::rank + 1) % check::size; }
 int left() { return (check::rank + check::size - 1) % check::size; }
-int turns(int n) { return static_cast<int>(n * check::scale); }
+int rounds(int n) { return static_cast<int>(n * check::scale); }
 
 void on_threads(const std::function<void(int)>& body, int count = threads) {
   std::vector<std::thread> all;
@@ -25,7 +25,7 @@ void rings(const std::function<MPI_Comm(int)>& comm_of, const std::function<int(
     check::Random random(check::seed * 10 + t);
     MPI_Comm comm = comm_of(t);
     int tag = tag_of(t);
-    for (int i = 0; i < turns(150); ++i) {
+    for (int i = 0; i < rounds(150); ++i) {
       int bytes = random.chance(10) ? random.between(3000, 60000) : random.between(0, 300);
       std::vector<uint8_t> out(bytes + 1), in(bytes + 1);
       check::fill(out.data(), bytes, check::key_of(check::rank, t, i));
@@ -63,7 +63,7 @@ void collectives() {
   std::vector<MPI_Comm> comms(threads);
   for (MPI_Comm& c : comms) MPI(MPI_Comm_dup(MPI_COMM_WORLD, &c));
   on_threads([&](int t) {
-    for (int i = 0; i < turns(40); ++i) {
+    for (int i = 0; i < rounds(40); ++i) {
       int mine = check::rank + t + i, sum = 0, root = i % check::size;
       int wanted = check::size * (t + i) + check::size * (check::size - 1) / 2;
       MPI(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comms[t]));
@@ -84,7 +84,7 @@ void making_communicators() {
   std::vector<MPI_Comm> comms(threads);
   for (MPI_Comm& c : comms) MPI(MPI_Comm_dup(MPI_COMM_WORLD, &c));
   on_threads([&](int t) {
-    for (int i = 0; i < turns(20); ++i) {
+    for (int i = 0; i < rounds(20); ++i) {
       MPI_Comm made = MPI_COMM_NULL;
       MPI(MPI_Comm_dup(comms[t], &made));
       int value = check::rank == 0 ? i + t : -1;
@@ -107,7 +107,7 @@ void making_communicators() {
 
 // One thread is blocked in a receive while another of the same rank lets the answer come.
 void blocked_receiver() {
-  for (int i = 0; i < turns(50); ++i) {
+  for (int i = 0; i < rounds(50); ++i) {
     std::atomic<bool> started{false};
     int got = -1;
     std::thread receiver([&] {
@@ -144,7 +144,7 @@ void to_self() {
 
 // One thread starts, others finish: by Wait and by Test.
 void others_wait() {
-  const int n = turns(200);
+  const int n = rounds(200);
   std::vector<int> in(n, -1), out(n);
   std::vector<MPI_Request> receives(n), sends(n);
   for (int i = 0; i < n; ++i) {
@@ -171,7 +171,7 @@ void others_wait() {
 
 // Several threads take messages of any source by matched probe: none is lost, none taken twice.
 void matched_probes() {
-  const int each = turns(100);
+  const int each = rounds(100);
   std::atomic<int> taken{0};
   std::vector<std::atomic<int>> seen(static_cast<size_t>(each) * check::size);
   int total = each * check::size;
@@ -213,7 +213,7 @@ void matched_probes() {
 // Blocking probes of several threads for their own tags.
 void blocking_probes() {
   on_threads([&](int t) {
-    for (int i = 0; i < turns(40); ++i) {
+    for (int i = 0; i < rounds(40); ++i) {
       MPI_Request send = MPI_REQUEST_NULL;
       MPI_Message message = MPI_MESSAGE_NULL;
       MPI_Status status;
@@ -242,7 +242,7 @@ void crowd() {
 // Objects made and freed by all threads.
 void objects() {
   on_threads([&](int t) {
-    for (int i = 0; i < turns(300); ++i) {
+    for (int i = 0; i < rounds(300); ++i) {
       MPI_Datatype type = MPI_DATATYPE_NULL;
       MPI_Group group = MPI_GROUP_NULL;
       MPI_Info info = MPI_INFO_NULL;

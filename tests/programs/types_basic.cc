@@ -137,7 +137,7 @@ void large_strided() {
   MPI(MPI_Type_commit(&plane));
   std::vector<double> out(3 * n, -1), in(3 * n, -2);
   for (int i = 0; i < n; ++i) out[3 * i] = check::rank + i * 0.5;
-  for (int turn = 0; turn < 2; ++turn) {
+  for (int round = 0; round < 2; ++round) {
     MPI_Request requests[2];
     MPI(MPI_Irecv(in.data(), 1, plane, left(), 1, MPI_COMM_WORLD, &requests[0]));
     MPI(MPI_Isend(out.data(), 1, plane, right(), 1, MPI_COMM_WORLD, &requests[1]));

@@ -63,7 +63,7 @@ inline bool is_still_running() { return process().is_running(); }
 // Waits until all released receives are matched and no page with other data of the program is
 // closed: a call that may begin something must not be seen before (early-release paper, section
 // 2.5).
-[[gnu::cold, gnu::noinline]] void settle();
+[[gnu::cold, gnu::noinline]] void await_matched();
 // Waits until no page of [from, from + n) is closed; until none at all is. For what a call touches
 // without the engine it would do to touch it; with the engine held waiting::Waiter::open is needed.
 void await_open(const void* from, size_t n);
@@ -73,7 +73,7 @@ inline bool is_running() {
   if (!is_still_running()) [[unlikely]]
     return false;
   if (process().engine().guard.any_closed()) [[unlikely]]
-    settle();
+    await_matched();
   return true;
 }
 // Errors on it end the job, so that a receive may return before it could report one.

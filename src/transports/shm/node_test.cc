@@ -262,7 +262,7 @@ TEST(Node, WhoCannotOpenABellCallsItsName) {
     pollfd entry{house.bells[i].call_fd(), POLLIN, 0};
     return poll(&entry, 1, 0) == 1;
   };
-  for (int turn = 0; turn < 100; ++turn) {  // more than the queue of a socket takes
+  for (int round = 0; round < 100; ++round) {  // more than the queue of a socket takes
     house.nodes[1]->own().armed.store(event_any);
     house.nodes[0]->wake(1, event_control);
     EXPECT_EQ(house.nodes[1]->own().armed.load(), 0u);

@@ -14,13 +14,14 @@ namespace headway::shm {
 
 // What both see, in shared memory.
 struct SplitBoard {
-  alignas(64) std::atomic<uint64_t> word;  // turn: 16 bits, units taken at the front and back: 24
-  std::atomic<uint32_t> helped;            // units that the helper has copied
-  std::atomic<uint32_t> refused;           // the helper could not copy what it took last
-  std::atomic<uint32_t> helper;            // id of its request
-  std::atomic<uint64_t> base;              // first byte that is shared out
-  std::atomic<uint64_t> end;               // byte after the last one
-  std::atomic<uint64_t> address;           // of the starter's buffer, in its process
+  // Generation: 16 bits, units taken at the front and at the back: 24 each.
+  alignas(64) std::atomic<uint64_t> word;
+  std::atomic<uint32_t> helped;   // units that the helper has copied
+  std::atomic<uint32_t> refused;  // the helper could not copy what it took last
+  std::atomic<uint32_t> helper;   // id of its request
+  std::atomic<uint64_t> base;     // first byte that is shared out
+  std::atomic<uint64_t> end;      // byte after the last one
+  std::atomic<uint64_t> address;  // of the starter's buffer, in its process
 };
 static_assert(sizeof(SplitBoard) == 64);
 
@@ -45,10 +46,10 @@ class Split {
   bool open(uint32_t helper, uint64_t base, uint64_t end, uint64_t address) {
     HEADWAY_CHECK(base <= end);
     if (end - base >= (field - 1) * unit) return false;
-    const uint64_t turn = board_->word.load(std::memory_order_relaxed) >> 48;
+    const uint64_t generation = board_->word.load(std::memory_order_relaxed) >> 48;
     // First nothing can be taken, however long: a helper that looks just now must not take bytes of
     // the new message on the word of the old one.
-    board_->word.store((turn + 1) << 48 | field << 24, std::memory_order_relaxed);
+    board_->word.store((generation + 1) << 48 | field << 24, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);  // pairs with the fence in take_back
     board_->helped.store(0, std::memory_order_relaxed);
     board_->refused.store(0, std::memory_order_relaxed);
@@ -56,7 +57,7 @@ class Split {
     board_->base.store(base, std::memory_order_relaxed);
     board_->end.store(end, std::memory_order_relaxed);
     board_->address.store(address, std::memory_order_relaxed);
-    board_->word.store((turn + 2) << 48, std::memory_order_release);  // pairs with take_back
+    board_->word.store((generation + 2) << 48, std::memory_order_release);  // pairs with take_back
     return true;
   }
   Piece take_front() {
@@ -112,7 +113,7 @@ class Split {
       if (gone >= units) return {};
       const uint64_t some = share(units - gone);
       std::atomic_thread_fence(std::memory_order_acquire);  // pairs with the fence in open
-      // Also proves that what was read above belongs to this turn.
+      // Also proves that what was read above belongs to this generation.
       if (!board_->word.compare_exchange_weak(word, word + some, std::memory_order_acq_rel,
                                               std::memory_order_acquire)) {
         continue;

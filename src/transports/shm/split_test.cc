@@ -180,7 +180,7 @@ TEST(Advert, OnlyOneSideGetsTheReceive) {
     uint32_t withdrawn = 0, taken = 0;
     for (uint32_t id = 1; id <= 20'000; ++id) {
       advert.publish({5, 1, 9, id * 3u, id * 2u, id}, 3);
-      for (uint32_t turns = random() % 8; turns > 0; --turns) std::this_thread::yield();
+      for (uint32_t yields = random() % 8; yields > 0; --yields) std::this_thread::yield();
       if (advert.withdraw()) {
         ++withdrawn;
         EXPECT_EQ(claimed.load(), 0u);

@@ -91,7 +91,7 @@ TEST(Impostor, AListenerMustKnowTheSecretToo) {
     ASSERT_EQ(a.tcp.set_card(1, card_for(a, fake.port).c_str()), Outcome::ok);
     EXPECT_EQ(a.send(1, "not for strangers"), Push::full);
     Answer said;
-    for (int turn = 0; a.losses.empty() && turn < 10; ++turn) {
+    for (int round = 0; a.losses.empty() && round < 10; ++round) {
       int fd = -1;
       drive({&a}, [&] {
         return !a.losses.empty() || (fd = accept(fake.listener.fd, nullptr, nullptr)) >= 0;
@@ -99,10 +99,10 @@ TEST(Impostor, AListenerMustKnowTheSecretToo) {
       if (fd < 0) break;
       const Raw dialled(fd);
       const Hello hello = read_hello(dialled, {&a});
-      if (kind == 0 || turn == 0) said = answer_to(hello, kind == 3 ? a : other);
+      if (kind == 0 || round == 0) said = answer_to(hello, kind == 3 ? a : other);
       if (kind == 1) said.seal = hello.seal;                         // said back
       if (kind == 2) said = answer_to(hello, other, Verdict::gone);  // a wrong refusal
-      if (kind == 3 && turn == 0) said.verdict = Verdict(0);         // nonsense
+      if (kind == 3 && round == 0) said.verdict = Verdict(0);        // nonsense
       dialled.say(&said, sizeof said);
       drive({&a}, [&] { return dialled.ended() || !a.losses.empty(); });
     }
@@ -185,7 +185,7 @@ TEST(Loopback, OnlyWhereAllPeersAreHere) {
     const std::string elsewhere = "1,123," + port + card.substr(card.find(port) + port.size());
     ASSERT_EQ(a.tcp.set_card(2, all_here ? card.c_str() : elsewhere.c_str()), Outcome::ok);
     const Raw early = connect_to(port_of(a));  // before the listener changes
-    a.tcp.settle();
+    a.tcp.all_cards_set();
     const size_t from = card.find(",g") + 2;
     sockaddr_in to = {};
     to.sin_family = AF_INET;

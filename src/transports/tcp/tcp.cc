@@ -79,7 +79,7 @@ Outcome Tcp::Impl::listen_on() {
     if (listener < 0) continue;
     const int off = 0;
     if (family == AF_INET6) setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    // For settle(), which may want a second one at the same port.
+    // For all_cards_set(), which may want a second one at the same port.
     const int on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (bind(listener, where.raw(), where.length) == 0 && listen(listener, 4096) == 0) {
@@ -364,7 +364,7 @@ void Tcp::end_watch() {
   if (impl_) impl_->hosts.close();
 }
 
-void Tcp::settle() {
+void Tcp::all_cards_set() {
   if (active()) impl_->keep_to_loopback();
 }
 

@@ -92,7 +92,7 @@ class Tcp {
   Outcome set_card(uint32_t peer, const char* card);
   // All cards are set. Where every peer is on this host, nobody else can reach the listener from
   // now on.
-  void settle();
+  void all_cards_set();
   // From now on a vanished host is noticed. `in_reap`: reap() looks; else somebody calls
   // look_at_hosts() when hosts_fd() is readable, on any one thread, without the engine.
   Outcome watch_hosts(const HostPlan& plan, bool in_reap);

@@ -12,7 +12,7 @@ namespace headway::tcp {
 
 bool Tcp::Impl::accept_all() {
   bool moved = false;
-  for (int turn = 0; turn < 64; ++turn) {
+  for (int round = 0; round < 64; ++round) {
     SocketAddress from;
     from.length = sizeof from.storage;
     const int fd = base::with_room(

@@ -28,7 +28,7 @@ struct Link {
   int fd = -1;
   LinkState state = LinkState::closed;
   bool counted_busy = false;  // in Impl::busy_links
-  bool in_flush = false;      // flush() settles the interest in epoll itself
+  bool in_flush = false;      // flush() sets the interest in epoll itself
   bool peer_rests = false;    // the peer has said that it rests: it may end
   bool said_rest = false;     // so have we
   bool hurried = false;       // keeps its send_lowat at the least
