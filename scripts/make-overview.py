@@ -8,15 +8,14 @@ import pathlib
 import re
 import sys
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
+
+from drawing import FAINT, LINE, OTHERS, OURS, PAPER, THIRD, Drawing
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PICTURE = DOCS / "pictures" / "overview.svg"
 
 WIDTH, HEIGHT = 960, 604
-OURS, OTHERS, THIRD = "#1763c6", "#a7b0ba", "#6d7782"
-INK, FAINT, PAPER, LINE = "#1c2430", "#5b6673", "#ffffff", "#d8dde3"
 
 
 class Missing(Exception):
@@ -166,37 +165,6 @@ def misquoted():
 # ------------------------------------------------------------------------------------- the drawing
 
 
-class Drawing:
-    """SVG, element by element; all places in pixels from the left and from the top."""
-
-    def __init__(self):
-        self.out = []
-
-    def text(self, x, y, words, size=13, fill=INK, weight="normal", anchor="start"):
-        self.out.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}" '
-                        f'font-weight="{weight}" text-anchor="{anchor}">{escape(words)}</text>')
-
-    def box(self, x, y, width, height, fill, stroke="none", round_=0):
-        self.out.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
-                        f'fill="{fill}" stroke="{stroke}" rx="{round_}"/>')
-
-    def path(self, points, stroke, width=1.0):
-        place = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        self.out.append(f'<polyline points="{place}" fill="none" stroke="{stroke}" '
-                        f'stroke-width="{width}" stroke-linejoin="round"/>')
-
-    def dot(self, x, y, fill):
-        self.out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{fill}"/>')
-
-    def page(self, title, about):
-        head = (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-                f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-                'font-family="Helvetica, Arial, \'DejaVu Sans\', sans-serif">')
-        return "\n".join(["<!-- Made by scripts/make-overview.py from the results pages. -->", head,
-                          f"<title>{escape(title)}</title>", f"<desc>{escape(about)}</desc>",
-                          *self.out, "</svg>"]) + "\n"
-
-
 PANEL = (464, 276)  # width and height
 BAR = 15
 
@@ -278,8 +246,7 @@ def draw_matching(drawing):
 
 
 def picture():
-    drawing = Drawing()
-    drawing.box(0, 0, WIDTH, HEIGHT, "#f4f6f8", round_=8)
+    drawing = Drawing(WIDTH, HEIGHT, "scripts/make-overview.py from the results pages")
     drawing.text(20, 24, "What waiting costs", 15, weight="bold")
     drawing.box(WIDTH - 414, 12, 13, 13, OURS)
     drawing.text(WIDTH - 396, 23, "Headway MPI", 13)
