@@ -87,7 +87,7 @@ PLACES = {
     "guard": (648, 772, "closed pages"),
     "datatypes": (788, 944, "layout, operations"),
     "settings": (816, 944, "options, counters"),
-    "base": (64, 944, "rings, pools, locks, segments, doorbells; no word of MPI"),
+    "base": (64, 944, "pools, lists, locks, frames, doorbells, signals, clocks; no word of MPI"),
 }
 
 FLOOR, BOX, TOP = 62, 42, 54  # a floor's height, its rooms', and where the highest one begins
@@ -167,7 +167,7 @@ def rooms_picture(plan):
     y = TOP + FLOOR * len(floors) + 14
     drawing.box(64, y, 13, 13, "#e3edf9", OURS, 2)
     guests = sorted(set.union(*plan.GUESTS.values()), key=lambda room: plan.ROWS[room])
-    drawing.text(84, y + 11, f"a tool of the engine: {' and '.join(guests)} alone include it", 12.5, FAINT)
+    drawing.text(84, y + 11, f"{' and '.join(guests)} alone include these", 12.5, FAINT)
     return drawing.page("The rooms of src/, floor by floor",
                         "; ".join(f"{upper} includes {lower}" for upper, lower in shown(rooms)) + ".")
 
