@@ -89,11 +89,11 @@ StepId Schedule::join() { return add(Step{}, no_step); }
 void Schedule::depends(StepId step, StepId on) {
   HEADWAY_CHECK(!request_);
   if (failed_ || step == no_step || on == no_step) return;
-  if (!edges_.push({step, steps_[on].first_edge})) {
+  if (!dependents_.push({step, steps_[on].first_dependent})) {
     failed_ = true;
     return;
   }
-  steps_[on].first_edge = uint32_t(edges_.size() - 1);
+  steps_[on].first_dependent = uint32_t(dependents_.size() - 1);
   ++steps_[step].needs;
 }
 
@@ -244,9 +244,9 @@ void Schedule::work() {
 void Schedule::done(StepId id) {
   HEADWAY_CHECK(left_ > 0);
   --left_;
-  for (uint32_t edge = steps_[id].first_edge; edge != ~0u; edge = edges_[edge].next) {
+  for (uint32_t at = steps_[id].first_dependent; at != ~0u; at = dependents_[at].next) {
     // Room was reserved for every step, and each becomes ready once.
-    if (--steps_[edges_[edge].to].waits == 0) (void)ready_.push(edges_[edge].to);
+    if (--steps_[dependents_[at].to].waits == 0) (void)ready_.push(dependents_[at].to);
   }
 }
 
@@ -468,7 +468,7 @@ Request* Schedule::left_at(const void* self, uint32_t place) {
   const Step& step = steps[place];
   if (!step.request) return nullptr;
   // A message that is too short is an error, which can still be told now.
-  const bool goes = step.kind == Step::Kind::receive && step.first_edge == ~0u &&
+  const bool goes = step.kind == Step::Kind::receive && step.first_dependent == ~0u &&
                     step.request->sent_bytes >= step.request->memory.bytes();
   return goes ? step.request : whole;
 }

@@ -1,8 +1,8 @@
 // Schedule: a collective as steps (send, receive, reduce, copy) with dependencies, run by whoever
 // drives the engine. One description serves blocking and non-blocking calls. Thread: built by an
 // application thread, run with the engine held; user reductions run without it.
-// Owner: its Request, which frees it. Invariants: steps and edges do not change once it has
-// started; the tag is the same on all ranks because collectives on a communicator start, and
+// Owner: its Request, which frees it. Invariants: steps and what depends on what do not change once
+// it has started; the tag is the same on all ranks because collectives on a communicator start, and
 // persistent ones are made, in the same order everywhere.
 #pragma once
 #include <cstdint>
@@ -68,7 +68,7 @@ struct Step {
   bool swapped = false;  // reduce: inout OP in, the result still in inout
   uint32_t needs = 0;    // steps before it
   uint32_t waits = 0;    // those of them that are not done
-  uint32_t first_edge = ~0u;
+  uint32_t first_dependent = ~0u;
   uint32_t process = 0;  // send, receive: the other one, as a rank of the job
   int source = 0;        // send, receive: the sender, as its receiver names it
   Schedule* schedule = nullptr;
@@ -126,7 +126,7 @@ class Schedule {
   // the runs of one persistent collective keep their order, so that all its runs can have one tag.
   static constexpr uint32_t persistent_tag = 1u << 30;
 
-  struct Edge {
+  struct Dependent {
     StepId to;
     uint32_t next;
   };
@@ -162,7 +162,7 @@ class Schedule {
   uint32_t left_ = 0;  // steps that are not done
   Request* request_ = nullptr;
   base::Vec<Step> steps_;
-  base::Vec<Edge> edges_;
+  base::Vec<Dependent> dependents_;
   base::Vec<StepId> ready_;
   base::Vec<Block> blocks_;
   base::Vec<const datatypes::Type*> types_;
