@@ -208,7 +208,8 @@ consteval bool all_rows_have_their_reader() {
   }
   return true;
 }
-static_assert(all_rows_have_their_reader());
+static_assert(all_rows_have_their_reader(),
+              "each row of settings/counters.h needs its reader here, in the same order");
 
 }  // namespace
 
