@@ -3,8 +3,8 @@
 // without anybody waiting for them; what it cost is closing them, the touches, the trapped system
 // calls, and the message thread's work, which a thread that is woken waits for if they share a
 // core. Thread: holder of the engine. Owner: the engine. Invariant: bounded, a look and a lesson
-// take the same time always; pairs that share a record forget each other. Source: rules 5 and 9 of
-// the design's early release.
+// take the same time always; pairs that share a record forget each other. Rules 5 and 9 of
+// docs/early-release-tests.md.
 #pragma once
 #include <cstdint>
 

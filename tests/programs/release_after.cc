@@ -1,6 +1,6 @@
 // What a program does after a receive that has returned without its message: nothing of it may be
-// seen elsewhere before that message has been sent, and all of it ends: rules 3, 5 and 8 of the
-// design's early release.
+// seen elsewhere before that message has been sent, and all of it ends: rules 3, 5 and 8 of
+// docs/early-release-tests.md.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>

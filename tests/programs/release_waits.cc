@@ -1,6 +1,7 @@
 // Programs that would hang if early release held what it must not hold, or waited for pages where
-// the library itself must not: rules 3, 6 and 7 of the design's early release. Each is right by the
-// MPI standard and ends with plain receives; the late sender gives the receiver time to go ahead.
+// the library itself must not: rules 3, 6 and 7 of docs/early-release-tests.md. Each is right by
+// the MPI standard and ends with plain receives; the late sender gives the receiver time to go
+// ahead.
 #include "release.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // When a receive may return before anything has been sent: only where nobody could tell (rule 3 of
-// the design's early release), and only into memory of which no other holds a part (rule 4). The
+// docs/early-release-tests.md), and only into memory of which no other holds a part (rule 4). The
 // sender puts into each message the time at which it began to send; a receive that returned earlier
 // was released before its match.
 #include <atomic>

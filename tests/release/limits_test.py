@@ -1,5 +1,5 @@
-"""When nothing is released, though it could be: waits that are too short (rule 1 of the design's early
-release), buffers that win nothing, and no message thread (rule 9). What it costs then is nothing:
+"""When nothing is released, though it could be: waits that are too short (rule 1 of
+docs/early-release-tests.md), buffers that win nothing, and no message thread (rule 9). What it costs then is nothing:
 the counters say so."""
 
 import glob
