@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ bool Deaths::start(const shm::Node& node) {
   if (epoll_ < 0) return false;
   for (uint32_t distance = 1; distance < node.ranks(); distance *= 2) {
     const uint32_t local = (node.self() + distance) % node.ranks();
-    if (!watch(local, node.pid_of(local)) && distance == 1) {
+    if (!watch(node, local) && distance == 1) {
       stop();
       return false;
     }
@@ -24,13 +25,13 @@ bool Deaths::start(const shm::Node& node) {
   return true;
 }
 
-bool Deaths::watch(uint32_t local, int pid) {
-  const int fd = base::with_room([pid] { return int(syscall(SYS_pidfd_open, pid, 0)); });
-  if (fd < 0) {
-    if (errno != ESRCH) return false;
-    dead_ = local;
-    return true;
-  }
+// Who came and went before this rank looked has no process to open any more: a descriptor that is
+// readable stands for it, and next() asks as of the others whether it has said goodbye.
+bool Deaths::watch(const shm::Node& node, uint32_t local) {
+  const int pid = node.pid_of(local);
+  int fd = base::with_room([pid] { return int(syscall(SYS_pidfd_open, pid, 0)); });
+  if (fd < 0 && errno == ESRCH) fd = base::with_room([] { return eventfd(1, EFD_CLOEXEC); });
+  if (fd < 0) return false;
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u32 = count_;
@@ -43,7 +44,6 @@ bool Deaths::watch(uint32_t local, int pid) {
 }
 
 uint32_t Deaths::next(const shm::Node& node) {
-  if (dead_ != nobody) return dead_;
   epoll_event events[most];
   const int count = epoll_wait(epoll_, events, int(most), 0);
   for (int i = 0; i < count; ++i) {
@@ -55,7 +55,6 @@ uint32_t Deaths::next(const shm::Node& node) {
 }
 
 void Deaths::forget(uint32_t local) {
-  if (dead_ == local) dead_ = nobody;
   for (uint32_t i = 0; i < count_; ++i) {
     Watched& one = watched_[i];
     if (one.local != local || one.fd < 0) continue;

@@ -31,11 +31,10 @@ class Deaths {
     uint32_t local;
     int fd;
   };
-  bool watch(uint32_t local, int pid);
+  bool watch(const shm::Node& node, uint32_t local);
 
   int epoll_ = -1;
   uint32_t count_ = 0;
-  uint32_t dead_ = nobody;  // gone before it could be watched
   Watched watched_[most] = {};
 };
 
