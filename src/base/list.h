@@ -15,30 +15,12 @@ class List {
   T* last() const { return last_; }
   size_t size() const { return size_; }
 
-  void push_back(T* item) {
-    HEADWAY_CHECK(is_free(item));
-    item->list_next = nullptr;
-    item->list_prev = last_;
-    (last_ ? last_->list_next : first_) = item;
-    last_ = item;
-    ++size_;
-  }
-  void push_front(T* item) {
-    HEADWAY_CHECK(is_free(item));
-    item->list_prev = nullptr;
-    item->list_next = first_;
-    (first_ ? first_->list_prev : last_) = item;
-    first_ = item;
-    ++size_;
-  }
-  // `next` is in this list and not its first.
+  void push_back(T* item) { insert(last_, item, nullptr); }
+  void push_front(T* item) { insert(nullptr, item, first_); }
+  // `next` is in this list.
   void insert_before(T* next, T* item) {
-    HEADWAY_CHECK(is_free(item) && next->list_prev);
-    item->list_next = next;
-    item->list_prev = next->list_prev;
-    next->list_prev->list_next = item;
-    next->list_prev = item;
-    ++size_;
+    HEADWAY_CHECK(has_ends(next));
+    insert(next->list_prev, item, next);
   }
   void remove(T* item) {
     HEADWAY_CHECK(size_ != 0 && has_ends(item));
@@ -54,6 +36,15 @@ class List {
   }
 
  private:
+  // Between two neighbours; null: none.
+  void insert(T* prev, T* item, T* next) {
+    HEADWAY_CHECK(is_free(item));
+    item->list_prev = prev;
+    item->list_next = next;
+    (prev ? prev->list_next : first_) = item;
+    (next ? next->list_prev : last_) = item;
+    ++size_;
+  }
   bool is_free(const T* item) const {
     return item != first_ && !item->list_next && !item->list_prev;
   }

@@ -57,23 +57,41 @@ struct Shape {
 
 constexpr uint32_t round_line(uint32_t n) { return (n + 63) & ~63u; }
 
-class Producer {
+constexpr bool is_power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+// What both ends know: where its parts lie.
+class RingEnd {
  public:
   void attach(char* memory, Shape shape) {
+    HEADWAY_CHECK(is_power_of_two(shape.cells) && is_power_of_two(shape.payload));
     credits_ = reinterpret_cast<Credits*>(memory);
     cells_ = reinterpret_cast<Cell*>(memory + sizeof(Credits));
     payload_ = memory + sizeof(Credits) + shape.cells * sizeof(Cell);
     shape_ = shape;
-    cells_limit_ = shape.cells;
-    bytes_limit_ = shape.payload;
   }
   bool attached() const { return credits_ != nullptr; }
-  const Shape& shape() const { return shape_; }
-  uint32_t frames() const { return next_; }
   Split pushed() const { return Split(&credits_->pushed); }
   Split pulled() const { return Split(&credits_->pulled); }
   Advert advert() const { return Advert(&credits_->advert); }
   Movers movers() const { return Movers(&credits_->movers); }
+
+ protected:
+  Credits* credits_ = nullptr;
+  Cell* cells_ = nullptr;
+  char* payload_ = nullptr;
+  Shape shape_{};
+  uint32_t next_ = 0;  // frames sent, or consumed
+};
+
+class Producer : public RingEnd {
+ public:
+  void attach(char* memory, Shape shape) {
+    RingEnd::attach(memory, shape);
+    cells_limit_ = shape.cells;
+    bytes_limit_ = shape.payload;
+  }
+  const Shape& shape() const { return shape_; }
+  uint32_t frames() const { return next_; }
 
   // Sends a frame whose body (header.length bytes) fits a cell. `reserve` cells stay free.
   Push push_inline(const FrameHeader& header, const void* body, uint32_t reserve) {
@@ -122,11 +140,6 @@ class Producer {
   uint32_t place(uint32_t length);
   void copy_body(char* to, const Feed& feed, bool streamed);
 
-  Credits* credits_ = nullptr;
-  Cell* cells_ = nullptr;
-  char* payload_ = nullptr;
-  Shape shape_{};
-  uint32_t next_ = 0;         // frames sent
   uint32_t cells_limit_ = 0;  // next_ may not reach it
   uint32_t position_ = 0;     // payload bytes used, over all laps
   uint32_t bytes_limit_ = 0;
@@ -136,20 +149,8 @@ class Producer {
   bool far_ = false;
 };
 
-class Consumer {
+class Consumer : public RingEnd {
  public:
-  void attach(char* memory, Shape shape) {
-    credits_ = reinterpret_cast<Credits*>(memory);
-    cells_ = reinterpret_cast<Cell*>(memory + sizeof(Credits));
-    payload_ = memory + sizeof(Credits) + shape.cells * sizeof(Cell);
-    shape_ = shape;
-  }
-  bool attached() const { return credits_ != nullptr; }
-  Split pushed() const { return Split(&credits_->pushed); }
-  Split pulled() const { return Split(&credits_->pulled); }
-  Advert advert() const { return Advert(&credits_->advert); }
-  Movers movers() const { return Movers(&credits_->movers); }
-
   // The next frame's cell, or null. Its body stays until pop().
   const Cell* peek() const {
     const Cell& cell = cells_[next_ & (shape_.cells - 1)];
@@ -184,11 +185,6 @@ class Consumer {
   }
 
  private:
-  Credits* credits_ = nullptr;
-  Cell* cells_ = nullptr;
-  char* payload_ = nullptr;
-  Shape shape_{};
-  uint32_t next_ = 0;  // frames consumed
   uint32_t returned_cells_ = 0;
   uint32_t position_ = 0;
   uint32_t returned_bytes_ = 0;

@@ -15,19 +15,17 @@ namespace headway::shm {
 
 // Four thousand million frames take too long to send: the test sets the private counts. Explicit
 // instantiation may name private members.
-template <uint32_t Producer::*Sent, uint32_t Producer::*Limit, uint32_t Consumer::*Taken,
-          uint32_t Consumer::*Returned>
+template <uint32_t RingEnd::*Next, uint32_t Producer::*Limit, uint32_t Consumer::*Returned>
 struct Counts {
   friend void start_at(Producer& producer, Consumer& consumer, uint32_t count, uint32_t cells) {
-    producer.*Sent = count;
+    producer.*Next = count;
     producer.*Limit = count + cells;
-    consumer.*Taken = count;
+    consumer.*Next = count;
     consumer.*Returned = count;
   }
 };
 void start_at(Producer& producer, Consumer& consumer, uint32_t count, uint32_t cells);
-template struct Counts<&Producer::next_, &Producer::cells_limit_, &Consumer::next_,
-                       &Consumer::returned_cells_>;
+template struct Counts<&RingEnd::next_, &Producer::cells_limit_, &Consumer::returned_cells_>;
 
 namespace {
 
@@ -37,6 +35,16 @@ struct Memory {
   }
   ~Memory() { free(bytes); }
   char* bytes;
+};
+
+// Both ends in one thread.
+struct Ends : Memory {
+  explicit Ends(Shape shape) : Memory(shape) {
+    producer.attach(bytes, shape);
+    consumer.attach(bytes, shape);
+  }
+  Producer producer;
+  Consumer consumer;
 };
 
 uint8_t pattern(uint32_t frame, uint64_t at) { return uint8_t(frame * 131 + at * 7 + (at >> 8)); }
@@ -167,78 +175,62 @@ TEST(Ring, TwoThreadsAllShapes) {
 // All lengths of a frame, one after the other through one ring, each in two ways.
 TEST(Ring, EveryLength) {
   const Shape shape{16, 16 << 10};
-  Memory memory(shape);
-  Producer producer;
-  producer.attach(memory.bytes, shape);
-  Consumer consumer;
-  consumer.attach(memory.bytes, shape);
+  Ends ring(shape);
   uint32_t frame = 0;
   for (uint32_t length = 0; length <= shape.frame_max(); ++length) {
-    ASSERT_EQ(push(producer, frame, length, 0, int(length % 6)), Push::done);
-    ASSERT_TRUE(take(consumer, frame++, length));
+    ASSERT_EQ(push(ring.producer, frame, length, 0, int(length % 6)), Push::done);
+    ASSERT_TRUE(take(ring.consumer, frame++, length));
     ASSERT_FALSE(HasFailure());
   }
-  EXPECT_EQ(consumer.peek(), nullptr);
+  EXPECT_EQ(ring.consumer.peek(), nullptr);
 }
 
 TEST(Ring, FullInCellsKeepsAReserveForControlFrames) {
   const Shape shape{16, 16 << 10};
-  Memory memory(shape);
-  Producer producer;
-  producer.attach(memory.bytes, shape);
-  Consumer consumer;
-  consumer.attach(memory.bytes, shape);
+  Ends ring(shape);
   uint32_t sent = 0;
-  while (push(producer, sent, 8, reserved_cells, 0) == Push::done) ++sent;
+  while (push(ring.producer, sent, 8, reserved_cells, 0) == Push::done) ++sent;
   EXPECT_EQ(sent, shape.cells - reserved_cells);
-  EXPECT_FALSE(producer.has_room(8, reserved_cells));
-  EXPECT_TRUE(producer.has_room(8, 0));
-  while (push(producer, sent, 8, 0, 0) == Push::done) ++sent;
+  EXPECT_FALSE(ring.producer.has_room(8, reserved_cells));
+  EXPECT_TRUE(ring.producer.has_room(8, 0));
+  while (push(ring.producer, sent, 8, 0, 0) == Push::done) ++sent;
   EXPECT_EQ(sent, shape.cells);
-  EXPECT_FALSE(producer.has_room(0, 0));
-  for (uint32_t i = 0; i < sent; ++i) ASSERT_TRUE(take(consumer, i, 8));
-  EXPECT_TRUE(producer.has_room(8, reserved_cells));
-  EXPECT_EQ(push(producer, sent, 8, reserved_cells, 0), Push::done);
-  EXPECT_TRUE(take(consumer, sent, 8));
+  EXPECT_FALSE(ring.producer.has_room(0, 0));
+  for (uint32_t i = 0; i < sent; ++i) ASSERT_TRUE(take(ring.consumer, i, 8));
+  EXPECT_TRUE(ring.producer.has_room(8, reserved_cells));
+  EXPECT_EQ(push(ring.producer, sent, 8, reserved_cells, 0), Push::done);
+  EXPECT_TRUE(take(ring.consumer, sent, 8));
 }
 
 // Four frames of the greatest length fill the payload; a control frame still goes.
 TEST(Ring, FullInBytesStillTakesShortFrames) {
   const Shape shape{64, 64 << 10};
-  Memory memory(shape);
-  Producer producer;
-  producer.attach(memory.bytes, shape);
-  Consumer consumer;
-  consumer.attach(memory.bytes, shape);
+  Ends ring(shape);
   uint32_t sent = 0;
-  while (push(producer, sent, shape.frame_max(), 0, 4) == Push::done) ++sent;
+  while (push(ring.producer, sent, shape.frame_max(), 0, 4) == Push::done) ++sent;
   EXPECT_EQ(sent, 4u);
-  EXPECT_FALSE(producer.has_room(inline_max + 1, 0));
-  EXPECT_TRUE(producer.has_room(inline_max, 0));
-  EXPECT_EQ(push(producer, sent, 32, 0, 0), Push::done);
-  ASSERT_TRUE(take(consumer, 0, shape.frame_max()));
-  EXPECT_EQ(push(producer, sent + 1, shape.frame_max(), 0, 4), Push::done);
-  for (uint32_t i = 1; i < sent; ++i) ASSERT_TRUE(take(consumer, i, shape.frame_max()));
-  ASSERT_TRUE(take(consumer, sent, 32));
-  ASSERT_TRUE(take(consumer, sent + 1, shape.frame_max()));
-  EXPECT_EQ(consumer.peek(), nullptr);
+  EXPECT_FALSE(ring.producer.has_room(inline_max + 1, 0));
+  EXPECT_TRUE(ring.producer.has_room(inline_max, 0));
+  EXPECT_EQ(push(ring.producer, sent, 32, 0, 0), Push::done);
+  ASSERT_TRUE(take(ring.consumer, 0, shape.frame_max()));
+  EXPECT_EQ(push(ring.producer, sent + 1, shape.frame_max(), 0, 4), Push::done);
+  for (uint32_t i = 1; i < sent; ++i) ASSERT_TRUE(take(ring.consumer, i, shape.frame_max()));
+  ASSERT_TRUE(take(ring.consumer, sent, 32));
+  ASSERT_TRUE(take(ring.consumer, sent + 1, shape.frame_max()));
+  EXPECT_EQ(ring.consumer.peek(), nullptr);
 }
 
 // A consumer that has taken everything must leave room for any frame, wherever the lap stands:
 // credits that it still owes must never add up to a standstill.
 TEST(Ring, AnEmptyRingTakesAnyFrame) {
   for (const Shape shape : {Shape{64, 64 << 10}, Shape{32, 16 << 10}, Shape{16, 16 << 10}}) {
-    Memory memory(shape);
-    Producer producer;
-    producer.attach(memory.bytes, shape);
-    Consumer consumer;
-    consumer.attach(memory.bytes, shape);
+    Ends ring(shape);
     std::mt19937_64 random(shape.cells);
     for (uint32_t i = 0; i < 30000; ++i) {
       const uint32_t length = random_length(random, shape);
-      ASSERT_TRUE(producer.has_room(length, reserved_cells)) << "frame " << i;
-      ASSERT_EQ(push(producer, i, length, reserved_cells, int(random() % 8)), Push::done);
-      ASSERT_TRUE(take(consumer, i, length));
+      ASSERT_TRUE(ring.producer.has_room(length, reserved_cells)) << "frame " << i;
+      ASSERT_EQ(push(ring.producer, i, length, reserved_cells, int(random() % 8)), Push::done);
+      ASSERT_TRUE(take(ring.consumer, i, length));
       ASSERT_FALSE(HasFailure());
     }
   }
@@ -247,22 +239,18 @@ TEST(Ring, AnEmptyRingTakesAnyFrame) {
 // A length that cannot be true gives no body, so that nothing outside the ring is read.
 TEST(Ring, ABodyNeverLiesOutsideTheRing) {
   const Shape shape{16, 16 << 10};
-  Memory memory(shape);
-  Producer producer;
-  producer.attach(memory.bytes, shape);
-  Consumer consumer;
-  consumer.attach(memory.bytes, shape);
-  ASSERT_EQ(push(producer, 0, 4096, 0, 0), Push::done);
-  auto* cell = const_cast<Cell*>(consumer.peek());
+  Ends ring(shape);
+  ASSERT_EQ(push(ring.producer, 0, 4096, 0, 0), Push::done);
+  auto* cell = const_cast<Cell*>(ring.consumer.peek());
   ASSERT_NE(cell, nullptr);
-  EXPECT_NE(consumer.body(*cell), nullptr);
+  EXPECT_NE(ring.consumer.body(*cell), nullptr);
   for (const uint32_t lie : {shape.payload + 1, ~0u, 0x80000000u}) {
     cell->header.length = lie;
-    EXPECT_EQ(consumer.body(*cell), nullptr) << lie;
+    EXPECT_EQ(ring.consumer.body(*cell), nullptr) << lie;
   }
   cell->header.length = shape.payload;
   cell->position = 64;
-  EXPECT_EQ(consumer.body(*cell), nullptr);
+  EXPECT_EQ(ring.consumer.body(*cell), nullptr);
 }
 
 // The counts of bytes and frames are 32 bits wide and wrap. Bytes wrap for real here: 4 GiB of
@@ -271,11 +259,7 @@ void pack_nothing(const void*, uint64_t, void*, size_t) {}
 
 TEST(Ring, ThePayloadPositionWraps) {
   const Shape shape{64, 64 << 10};
-  Memory memory(shape);
-  Producer producer;
-  producer.attach(memory.bytes, shape);
-  Consumer consumer;
-  consumer.attach(memory.bytes, shape);
+  Ends ring(shape);
   const uint32_t length = shape.frame_max();
   const uint64_t near = (uint64_t(1) << 32) - (uint64_t(1) << 20);
   uint64_t moved = 0;
@@ -283,10 +267,10 @@ TEST(Ring, ThePayloadPositionWraps) {
   FrameHeader header;
   header.length = length;
   for (; moved < near; moved += length) {
-    ASSERT_EQ(producer.push_payload(header, nullptr, 0, feed, 0, false), Push::done);
-    const Cell* cell = consumer.peek();
+    ASSERT_EQ(ring.producer.push_payload(header, nullptr, 0, feed, 0, false), Push::done);
+    const Cell* cell = ring.consumer.peek();
     ASSERT_NE(cell, nullptr);
-    consumer.pop(*cell);
+    ring.consumer.pop(*cell);
   }
   // Now in earnest, with several frames under way, across the edge and for some laps.
   std::mt19937_64 random(7);
@@ -294,42 +278,38 @@ TEST(Ring, ThePayloadPositionWraps) {
   uint32_t taken = 0;
   for (uint32_t i = 0; i < 4000; ++i) {
     lengths.push_back(random_length(random, shape));
-    while (push(producer, i, lengths[i], reserved_cells, int(random() % 8)) == Push::full) {
-      ASSERT_TRUE(take(consumer, taken, lengths[taken])) << "full, and nothing to take";
+    while (push(ring.producer, i, lengths[i], reserved_cells, int(random() % 8)) == Push::full) {
+      ASSERT_TRUE(take(ring.consumer, taken, lengths[taken])) << "full, and nothing to take";
       ++taken;
       ASSERT_FALSE(HasFailure());
     }
   }
-  for (; taken < lengths.size(); ++taken) ASSERT_TRUE(take(consumer, taken, lengths[taken]));
+  for (; taken < lengths.size(); ++taken) ASSERT_TRUE(take(ring.consumer, taken, lengths[taken]));
 }
 
 TEST(Ring, TheCountOfFramesWraps) {
   for (const Shape shape : {Shape{64, 64 << 10}, Shape{16, 16 << 10}}) {
-    Memory memory(shape);
-    Producer producer;
-    producer.attach(memory.bytes, shape);
-    Consumer consumer;
-    consumer.attach(memory.bytes, shape);
+    Ends ring(shape);
     const uint32_t start = ~0u - 3 * shape.cells - 5;
-    reinterpret_cast<Credits*>(memory.bytes)->cells.store(start);
-    start_at(producer, consumer, start, shape.cells);
+    reinterpret_cast<Credits*>(ring.bytes)->cells.store(start);
+    start_at(ring.producer, ring.consumer, start, shape.cells);
     std::mt19937_64 random(shape.cells);
     std::vector<uint32_t> lengths;
     uint32_t taken = 0, fulls = 0;
     for (uint32_t i = 0; i < 20 * shape.cells; ++i) {
       lengths.push_back(random_length(random, shape) & 255);
-      while (push(producer, i, lengths[i], i % 2 ? reserved_cells : 0, 0) == Push::full) {
+      while (push(ring.producer, i, lengths[i], i % 2 ? reserved_cells : 0, 0) == Push::full) {
         ++fulls;
         ASSERT_LE(i - taken, shape.cells) << "more frames under way than there are cells";
         for (auto some = random() % shape.cells + 1; some > 0 && taken < i; --some, ++taken) {
-          ASSERT_TRUE(take(consumer, taken, lengths[taken]));
+          ASSERT_TRUE(take(ring.consumer, taken, lengths[taken]));
         }
         ASSERT_FALSE(HasFailure());
       }
     }
-    for (; taken < lengths.size(); ++taken) ASSERT_TRUE(take(consumer, taken, lengths[taken]));
-    EXPECT_EQ(consumer.peek(), nullptr);
-    EXPECT_EQ(producer.frames(), start + uint32_t(lengths.size()));
+    for (; taken < lengths.size(); ++taken) ASSERT_TRUE(take(ring.consumer, taken, lengths[taken]));
+    EXPECT_EQ(ring.consumer.peek(), nullptr);
+    EXPECT_EQ(ring.producer.frames(), start + uint32_t(lengths.size()));
     EXPECT_GT(fulls, 10u);
   }
 }

@@ -115,12 +115,7 @@ TEST(Member, GarbageFramesEndTheConnection) {
     TestNode a(0, 2), b(1, 2);
     ASSERT_TRUE(a.start() && b.start());
     b.refuse_kind = 77;
-    Raw raw = connect_to(port_of(b));
-    const Hello hello = hello_of(a, 1);
-    raw.say(&hello, sizeof hello);
-    const Answer answer = read_answer(raw, {&b});
-    EXPECT_EQ(answer.verdict, Verdict::accept);
-    confirm(raw, a, hello, answer);
+    Raw raw = join_as(a, b);
     FrameHeader header;
     header.kind = kind == 0 ? uint8_t(1) : kind == 1 ? rest_kind : uint8_t(77);
     header.length = kind == 0 ? b.config.max_body + 1 : kind == 1 ? 5 : 0;

@@ -195,12 +195,7 @@ TEST(Vanish, BeforeConfirmNobodyIsLost) {
 TEST(Vanish, AfterConfirmTheRankIsLost) {
   TestNode a(0, 2), b(1, 2);
   ASSERT_TRUE(a.start() && b.start());
-  Raw raw = connect_to(port_of(b));
-  const Hello hello = hello_of(a, 1);
-  raw.say(&hello, sizeof hello);
-  const Answer answer = read_answer(raw, {&b});
-  EXPECT_EQ(answer.verdict, Verdict::accept);
-  confirm(raw, a, hello, answer);
+  Raw raw = join_as(a, b);
   FrameHeader half;
   half.length = 10'000;
   raw.say(&half, sizeof half);

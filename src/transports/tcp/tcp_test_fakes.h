@@ -170,6 +170,17 @@ inline void confirm(const Raw& raw, const TestNode& job, const Hello& hello, con
   raw.say(&yes, sizeof yes);
 }
 
+// A connection that `to` takes for one of `from`.
+inline Raw join_as(const TestNode& from, TestNode& to) {
+  Raw raw = connect_to(port_of(to));
+  const Hello hello = hello_of(from, to.config.rank);
+  raw.say(&hello, sizeof hello);
+  const Answer answer = read_answer(raw, {&to});
+  EXPECT_EQ(answer.verdict, Verdict::accept);
+  confirm(raw, from, hello, answer);
+  return raw;
+}
+
 inline void rest(const Nodes& nodes, int ms) {
   drive(nodes, [] { return false; }, ms);
 }
