@@ -78,6 +78,9 @@ int reduce_scatter_block(const char* call, const void* sendbuf, void* recvbuf, i
                 way);
 }
 
+// The first rank of the exclusive one gets nothing, so its receive buffer may be anything, but the
+// send buffer: that is the same mistake as at the other ranks, and is told at all of them.
+template <bool exclusive>
 int scan(const char* call, const void* sendbuf, void* recvbuf, int64_t count, MPI_Datatype datatype,
          MPI_Op op, MPI_Comm comm, const Way& way) {
   Story story{.call = call};
@@ -88,34 +91,15 @@ int scan(const char* call, const void* sendbuf, void* recvbuf, int64_t count, MP
           take_contribution(story, sendbuf, recvbuf, count, datatype, op, in, reduction)) {
     return code;
   }
-  if (const int code = check_result(story, recvbuf, count)) return code;
-  if (!is_in_place(sendbuf)) {
-    if (const int code = refuse_shared(story, in, data_of(story, recvbuf))) return code;
-  }
-  return launch(story, collectives::scan(place_of(story), in, data_of(story, recvbuf), reduction),
-                way);
-}
-
-int exscan(const char* call, const void* sendbuf, void* recvbuf, int64_t count,
-           MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, const Way& way) {
-  Story story{.call = call};
-  if (const int code = take_comm(story, comm)) return code;
-  collectives::Data in;
-  collectives::Reduction reduction;
-  if (const int code =
-          take_contribution(story, sendbuf, recvbuf, count, datatype, op, in, reduction)) {
-    return code;
-  }
-  // The first rank gets nothing, so its receive buffer may be anything, but the send buffer: that
-  // is the same mistake as at the other ranks, and is told at all of them.
-  if (story.comm->own.self > 0) {
+  if (!exclusive || story.comm->own.self > 0) {
     if (const int code = check_result(story, recvbuf, count)) return code;
   }
+  const collectives::Data out = data_of(story, recvbuf);
   if (!is_in_place(sendbuf)) {
-    if (const int code = refuse_shared(story, in, data_of(story, recvbuf))) return code;
+    if (const int code = refuse_shared(story, in, out)) return code;
   }
-  return launch(story, collectives::exscan(place_of(story), in, data_of(story, recvbuf), reduction),
-                way);
+  const auto start = exclusive ? &collectives::exscan : &collectives::scan;
+  return launch(story, start(place_of(story), in, out, reduction), way);
 }
 
 }  // namespace

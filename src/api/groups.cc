@@ -20,13 +20,7 @@ int take_group(const Story& story, MPI_Group handle, Group*& group) {
 }
 
 int hand_out_group(const Story& story, Group* group, MPI_Group* handle) {
-  const uintptr_t value = registry().groups.add(group);
-  if (!value) {
-    group->release();
-    return raise(story, Outcome::no_resource);
-  }
-  *handle = handle_of<MPI_Group>(value);
-  return MPI_SUCCESS;
+  return hand_out(story, registry().groups, group, handle);
 }
 
 }  // namespace headway::api

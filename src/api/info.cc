@@ -141,12 +141,8 @@ void use_hints(objects::Comm& comm, const Info& info) {
 
 int hand_out_info(const Story& story, Info* info, MPI_Info* handle) {
   if (!info) return raise(story, Outcome::no_memory);
-  info->handle = registry().infos.add(info);
-  if (!info->handle) {
-    info->release();
-    return raise(story, Outcome::no_resource);
-  }
-  *handle = handle_of<MPI_Info>(info->handle);
+  if (const int code = hand_out(story, registry().infos, info, handle)) return code;
+  info->handle = value_of(*handle);
   return MPI_SUCCESS;
 }
 

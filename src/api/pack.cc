@@ -69,11 +69,8 @@ template <class Count>
 int pack_size(const char* call, Count incount, MPI_Datatype datatype, MPI_Comm comm, Count* size) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  story.count = incount;
-  if (incount < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
   datatypes::Type* type;
-  if (const int code = take_type(story, datatype, type)) return code;
-  story.type = type;
+  if (const int code = take_counted_type(story, datatype, incount, type)) return code;
   const uint64_t bytes = datatypes::packed_size(*type, uint64_t(incount));
   if (bytes > uint64_t(sizeof(Count) == 4 ? INT32_MAX : INT64_MAX)) {
     return raise(story, MPI_ERR_VALUE_TOO_LARGE, "the size does not fit the result",
@@ -144,11 +141,8 @@ int pack_external_size(const char* call, const char* name, int64_t incount, MPI_
                        Place* size) {
   Story story{.call = call};
   if (const int code = check_representation(story, name)) return code;
-  story.count = incount;
-  if (incount < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
   datatypes::Type* type;
-  if (const int code = take_type(story, datatype, type)) return code;
-  story.type = type;
+  if (const int code = take_counted_type(story, datatype, incount, type)) return code;
   if (datatypes::packed_size(*type, uint64_t(incount)) > INT64_MAX) {
     return raise(story, MPI_ERR_VALUE_TOO_LARGE, "the size does not fit 63 bits");
   }

@@ -131,6 +131,32 @@ int finish(const char* call, Request* request, MPI_Request* handle, MPI_Status* 
   return code;
 }
 
+// Requests of a list: all are retired, then the first error among them is raised.
+class Retiring {
+ public:
+  void take(Request* request, MPI_Request* handle, MPI_Status* status) {
+    const Held held = hold(request);
+    const int code = retire(request, handle, status);
+    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
+    if (code != MPI_SUCCESS && !failed_) {
+      failed_ = true;
+      first_ = held;
+    } else if (code != MPI_SUCCESS && held.comm) {
+      objects::release(held.comm);
+    }
+  }
+  int end(const char* call) {
+    if (!failed_) return MPI_SUCCESS;
+    raise_held(call, first_);
+    if (first_.comm) objects::release(first_.comm);
+    return MPI_ERR_IN_STATUS;
+  }
+
+ private:
+  bool failed_ = false;
+  Held first_{};
+};
+
 // Looks a handle up; null with code MPI_SUCCESS for the null request.
 Request* look_up(const char* call, MPI_Request handle, int& code) {
   code = MPI_SUCCESS;
@@ -163,34 +189,21 @@ void glance(const char* call, const Request* request = nullptr) {
 // Retires all complete ones among the active; gives their indices. Statuses go to the next place.
 int retire_some(const char* call, int count, MPI_Request* requests, int* outcount, int* indices,
                 MPI_Status* statuses) {
-  bool failed = false;
-  Held first_bad{};
+  Retiring retiring;
   int n = 0;
   for (int i = 0; i < count; ++i) {
     Request* request = active_at(requests, i);
     if (!request || !is_done(request)) continue;
-    const Held held = hold(request);
-    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[n];
-    const int code = retire(request, &requests[i], status);
-    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
-    if (code != MPI_SUCCESS && !failed) {
-      failed = true;
-      first_bad = held;
-    } else if (code != MPI_SUCCESS && held.comm) {
-      objects::release(held.comm);
-    }
+    retiring.take(request, &requests[i],
+                  statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[n]);
     indices[n++] = i;
   }
   *outcount = n;
-  if (!failed) return MPI_SUCCESS;
-  raise_held(call, first_bad);
-  if (first_bad.comm) objects::release(first_bad.comm);
-  return MPI_ERR_IN_STATUS;
+  return retiring.end(call);
 }
 
 int retire_all(const char* call, int count, MPI_Request* requests, MPI_Status* statuses) {
-  bool failed = false;
-  Held first_bad{};
+  Retiring retiring;
   for (int i = 0; i < count; ++i) {
     MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
     Request* request = active_at(requests, i);
@@ -199,20 +212,9 @@ int retire_all(const char* call, int count, MPI_Request* requests, MPI_Status* s
       if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = MPI_SUCCESS;
       continue;
     }
-    const Held held = hold(request);
-    const int code = retire(request, &requests[i], status);
-    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = code;
-    if (code != MPI_SUCCESS && !failed) {
-      failed = true;
-      first_bad = held;
-    } else if (code != MPI_SUCCESS && held.comm) {
-      objects::release(held.comm);
-    }
+    retiring.take(request, &requests[i], status);
   }
-  if (!failed) return MPI_SUCCESS;
-  raise_held(call, first_bad);
-  if (first_bad.comm) objects::release(first_bad.comm);
-  return MPI_ERR_IN_STATUS;
+  return retiring.end(call);
 }
 
 bool any_active(int count, const MPI_Request* requests) {

@@ -3,6 +3,7 @@
 
 #include "api/detail/call.h"
 #include "api/detail/results.h"
+#include "api/detail/types.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -13,9 +14,8 @@ namespace {
 int count_of(const char* call, const MPI_Status* status, MPI_Datatype datatype, bool elements,
              MPI_Count& count) {
   Story story{.call = call};
-  if (!is_running()) return not_running(call);
-  const datatypes::Type* type = registry().find_type(value_of(datatype));
-  if (!type) return raise(story, MPI_ERR_TYPE, "the datatype is not valid");
+  datatypes::Type* type;
+  if (const int code = take_type(story, datatype, type)) return code;
   uint64_t n = 0;
   const bool defined = elements ? datatypes::elements_in(*type, bytes_of(status), n)
                                 : datatypes::count_in(*type, bytes_of(status), n);
@@ -34,10 +34,8 @@ int get_count(const char* call, const MPI_Status* status, MPI_Datatype datatype,
 
 int set_elements(const char* call, MPI_Status* status, MPI_Datatype datatype, MPI_Count count) {
   Story story{.call = call};
-  if (!is_running()) return not_running(call);
-  const datatypes::Type* type = registry().find_type(value_of(datatype));
-  if (!type) return raise(story, MPI_ERR_TYPE, "the datatype is not valid");
-  if (count < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
+  datatypes::Type* type;
+  if (const int code = take_counted_type(story, datatype, count, type)) return code;
   // Elements of a type of unequal parts are taken as whole ones of it first.
   const uint64_t per = type->elements() ? type->elements() : 1;
   const uint64_t whole = uint64_t(count) / per, rest = uint64_t(count) % per;

@@ -24,6 +24,13 @@ int take_type(Story& story, MPI_Datatype handle, datatypes::Type*& type) {
   return raise(story, MPI_ERR_TYPE, why_no_type(handle));
 }
 
+int take_counted_type(Story& story, MPI_Datatype handle, int64_t count, datatypes::Type*& type) {
+  if (const int code = take_type(story, handle, type)) return code;
+  story.type = type;
+  story.count = count;
+  return count < 0 ? raise(story, MPI_ERR_COUNT, "the count is negative") : MPI_SUCCESS;
+}
+
 int hand_out_type(const Story& story, Outcome outcome, datatypes::Type* made,
                   MPI_Datatype* handle) {
   if (outcome == Outcome::bad_argument) {
@@ -31,13 +38,7 @@ int hand_out_type(const Story& story, Outcome outcome, datatypes::Type* made,
                  "a count or block length is negative, or the type spans more than 63 bits");
   }
   if (outcome != Outcome::ok) return raise(story, outcome);
-  const uintptr_t value = registry().types.add(made);
-  if (!value) {
-    made->release();
-    return raise(story, Outcome::no_resource);
-  }
-  *handle = handle_of<MPI_Datatype>(value);
-  return MPI_SUCCESS;
+  return hand_out(story, registry().types, made, handle);
 }
 
 }  // namespace headway::api
@@ -57,10 +58,7 @@ int construct(const char* call, int64_t count, MPI_Datatype old, MPI_Datatype* h
               Form form, Argument... arguments) {
   Story story{.call = call};
   Type* child;
-  if (const int code = take_type(story, old, child)) return code;
-  story.type = child;
-  story.count = count;
-  if (count < 0) return raise(story, MPI_ERR_COUNT, "the count is negative");
+  if (const int code = take_counted_type(story, old, count, child)) return code;
   Type* made = nullptr;
   const Outcome outcome = make(form, arguments..., *child, made);
   return hand_out_type(story, outcome, made, handle);

@@ -177,13 +177,7 @@ Outcome PmiClient::get(const char* key, char* value, size_t capacity) {
   char text[pmi::line_max];
   pmi::LineWriter question(text, sizeof text);
   question.add("cmd", "get").add("kvsname", kvs_name_).add("key", key);
-  pmi::Line answer;
-  const Outcome outcome = ask(question, "get_result", answer);
-  if (outcome == Outcome::refused) return Outcome::not_found;
-  if (outcome != Outcome::ok) return outcome;
-  std::string_view found;
-  if (!answer.get("value", found)) return broken(Outcome::bad_reply);
-  return copy_text(found, value, capacity) ? Outcome::ok : Outcome::too_long;
+  return ask_for(question, "get_result", "value", value, capacity);
 }
 
 Outcome PmiClient::barrier() {
@@ -203,13 +197,7 @@ Outcome PmiClient::look_up(const char* service, char* port, size_t capacity) {
   char text[pmi::line_max];
   pmi::LineWriter question(text, sizeof text);
   question.add("cmd", "lookup_name").add("service", service);
-  pmi::Line answer;
-  const Outcome outcome = ask(question, "lookup_result", answer);
-  if (outcome == Outcome::refused) return Outcome::not_found;
-  if (outcome != Outcome::ok) return outcome;
-  std::string_view found;
-  if (!answer.get("port", found)) return broken(Outcome::bad_reply);
-  return copy_text(found, port, capacity) ? Outcome::ok : Outcome::too_long;
+  return ask_for(question, "lookup_result", "port", port, capacity);
 }
 
 Outcome PmiClient::unpublish(const char* service) {
@@ -284,6 +272,17 @@ Outcome PmiClient::ask(pmi::LineWriter& question, const char* answer_name, pmi::
   const Outcome sent = send(text.data(), text.size());
   if (sent != Outcome::ok) return sent;
   return ask_plain("", answer_name, answer);
+}
+
+Outcome PmiClient::ask_for(pmi::LineWriter& question, const char* answer_name, const char* key,
+                           char* value, size_t capacity) {
+  pmi::Line answer;
+  const Outcome outcome = ask(question, answer_name, answer);
+  if (outcome == Outcome::refused) return Outcome::not_found;
+  if (outcome != Outcome::ok) return outcome;
+  std::string_view found;
+  if (!answer.get(key, found)) return broken(Outcome::bad_reply);
+  return copy_text(found, value, capacity) ? Outcome::ok : Outcome::too_long;
 }
 
 Outcome PmiClient::send(const char* data, size_t size) {

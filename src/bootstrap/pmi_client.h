@@ -57,6 +57,9 @@ class PmiClient {
  private:
   Outcome greet(PmiHello& hello);
   Outcome ask(pmi::LineWriter& question, const char* answer_name, pmi::Line& answer);
+  // The same for one value, which may be refused: there is none.
+  Outcome ask_for(pmi::LineWriter& question, const char* answer_name, const char* key, char* value,
+                  size_t capacity);
   Outcome ask_plain(const char* question, const char* answer_name, pmi::Line& answer);
   Outcome send(const char* data, size_t size);
   Outcome receive(pmi::Line& line);

@@ -87,6 +87,26 @@ Outcome finish(Builder& builder, const Blocks& blocks, Type*& out) {
   return builder.finish(out);
 }
 
+// Blocks of one type anywhere. Their displacements are numbers if they count elements, addresses if
+// bytes.
+Outcome finish_displaced(Builder& builder, const Blocks& list, bool in_bytes, Type*& out) {
+  if (!legal(list)) return Outcome::bad_argument;
+  const auto n = uint64_t(list.count);
+  const uint64_t lengths = list.common_length >= 0 ? 1 : n;
+  builder.reserve_contents(0, 1 + lengths + (in_bytes ? 0 : n), in_bytes ? n : 0, 1);
+  builder.number(list.count);
+  for (uint64_t i = 0; i < lengths; ++i) builder.number(list.length(int64_t(i)));
+  for (uint64_t i = 0; i < n; ++i) {
+    if (in_bytes) {
+      builder.address(list.displacements[i]);
+    } else {
+      builder.number(list.displacements[i]);
+    }
+  }
+  builder.child(*list.common_child);
+  return finish(builder, list, out);
+}
+
 // vector and hvector: equal blocks at one distance.
 Outcome finish_vector(Builder& builder, int64_t count, int64_t block, int64_t stride_bytes,
                       const Type& child, Type*& out) {
@@ -168,68 +188,50 @@ Outcome make_hvector(Form form, int64_t count, int64_t block, int64_t stride_byt
 
 Outcome make_indexed(Form form, int64_t count, Integers blocks, Integers displacements,
                      const Type& child, Type*& out) {
-  const Blocks list{.count = count,
-                    .lengths = blocks,
-                    .displacements = displacements,
-                    .unit = child.extent(),
-                    .common_child = &child};
-  if (!legal(list)) return Outcome::bad_argument;
   Builder builder(Combiner::indexed, form);
-  builder.reserve_contents(0, 1 + 2 * uint64_t(count), 0, 1);
-  builder.number(count);
-  for (int64_t i = 0; i < count; ++i) builder.number(blocks[uint64_t(i)]);
-  for (int64_t i = 0; i < count; ++i) builder.number(displacements[uint64_t(i)]);
-  builder.child(child);
-  return finish(builder, list, out);
+  return finish_displaced(builder,
+                          {.count = count,
+                           .lengths = blocks,
+                           .displacements = displacements,
+                           .unit = child.extent(),
+                           .common_child = &child},
+                          false, out);
 }
 
 Outcome make_hindexed(Form form, int64_t count, Integers blocks, Integers displacements,
                       const Type& child, Type*& out) {
-  const Blocks list{
-      .count = count, .lengths = blocks, .displacements = displacements, .common_child = &child};
-  if (!legal(list)) return Outcome::bad_argument;
   Builder builder(Combiner::hindexed, form);
-  builder.reserve_contents(0, 1 + uint64_t(count), uint64_t(count), 1);
-  builder.number(count);
-  for (int64_t i = 0; i < count; ++i) builder.number(blocks[uint64_t(i)]);
-  for (int64_t i = 0; i < count; ++i) builder.address(displacements[uint64_t(i)]);
-  builder.child(child);
-  return finish(builder, list, out);
+  return finish_displaced(
+      builder,
+      {.count = count, .lengths = blocks, .displacements = displacements, .common_child = &child},
+      true, out);
 }
 
 Outcome make_indexed_block(Form form, int64_t count, int64_t block, Integers displacements,
                            const Type& child, Type*& out) {
-  if (count < 0 || block < 0) return Outcome::bad_argument;
-  const Blocks list{.count = count,
-                    .lengths = {},
-                    .common_length = block,
-                    .displacements = displacements,
-                    .unit = child.extent(),
-                    .common_child = &child};
+  if (block < 0) return Outcome::bad_argument;
   Builder builder(Combiner::indexed_block, form);
-  builder.reserve_contents(0, 2 + uint64_t(count), 0, 1);
-  builder.number(count);
-  builder.number(block);
-  for (int64_t i = 0; i < count; ++i) builder.number(displacements[uint64_t(i)]);
-  builder.child(child);
-  return finish(builder, list, out);
+  return finish_displaced(builder,
+                          {.count = count,
+                           .lengths = {},
+                           .common_length = block,
+                           .displacements = displacements,
+                           .unit = child.extent(),
+                           .common_child = &child},
+                          false, out);
 }
 
 Outcome make_hindexed_block(Form form, int64_t count, int64_t block, Integers displacements,
                             const Type& child, Type*& out) {
-  if (count < 0 || block < 0) return Outcome::bad_argument;
-  const Blocks list{.count = count,
-                    .lengths = {},
-                    .common_length = block,
-                    .displacements = displacements,
-                    .common_child = &child};
+  if (block < 0) return Outcome::bad_argument;
   Builder builder(Combiner::hindexed_block, form);
-  builder.reserve_contents(0, 2, uint64_t(count), 1);
-  builder.number(count);
-  builder.number(block);
-  for (int64_t i = 0; i < count; ++i) builder.address(displacements[uint64_t(i)]);
-  builder.child(child);
-  return finish(builder, list, out);
+  return finish_displaced(builder,
+                          {.count = count,
+                           .lengths = {},
+                           .common_length = block,
+                           .displacements = displacements,
+                           .common_child = &child},
+                          true, out);
 }
 
 Outcome make_struct(Form form, int64_t count, Integers blocks, Integers displacements,

@@ -115,6 +115,20 @@ Outcome for_each_stretch(const Type& whole, uint64_t count, unsigned depth, Visi
 
 constexpr size_t piece = 4096;
 
+// Calls convert(parts, n) for n elements of equal parts at a time, which fit a piece.
+template <class Convert>
+Outcome for_each_piece(const Type& type, uint64_t count, Convert&& convert) {
+  const auto visit = [&](BasicType basic, uint64_t n) {
+    const Parts parts = parts_of(basic);
+    for (uint64_t now; n > 0; n -= now) {
+      now = n < piece / parts.here() ? n : piece / parts.here();
+      if (!convert(parts, now)) return false;
+    }
+    return true;
+  };
+  return for_each_stretch(type, count, 0, visit);
+}
+
 }  // namespace
 
 Outcome external32_size(const Type& type, uint64_t count, uint64_t& bytes) {
@@ -131,47 +145,35 @@ Outcome external32_size(const Type& type, uint64_t count, uint64_t& bytes) {
 Outcome pack_external32(const Type& type, const void* base, uint64_t count, char* out) {
   uint64_t at = 0;
   char native[piece];
-  const auto convert = [&](BasicType basic, uint64_t n) {
-    const Parts parts = parts_of(basic);
-    while (n > 0) {
-      const uint64_t now = n < piece / parts.here() ? n : piece / parts.here();
-      at += pack(type, base, count, at, native, now * parts.here());
-      const char* from = native;
-      for (uint64_t i = 0; i < now; ++i) {
-        for (const Part& part : parts.part) {
-          if (part.here && !put(part, from, out)) return false;
-          from += part.here;
-          out += part.there;
-        }
+  return for_each_piece(type, count, [&](const Parts& parts, uint64_t n) {
+    at += pack(type, base, count, at, native, n * parts.here());
+    const char* from = native;
+    for (uint64_t i = 0; i < n; ++i) {
+      for (const Part& part : parts.part) {
+        if (part.here && !put(part, from, out)) return false;
+        from += part.here;
+        out += part.there;
       }
-      n -= now;
     }
     return true;
-  };
-  return for_each_stretch(type, count, 0, convert);
+  });
 }
 
 Outcome unpack_external32(const Type& type, void* base, uint64_t count, const char* in) {
   uint64_t at = 0;
   char native[piece];
-  const auto convert = [&](BasicType basic, uint64_t n) {
-    const Parts parts = parts_of(basic);
-    while (n > 0) {
-      const uint64_t now = n < piece / parts.here() ? n : piece / parts.here();
-      char* to = native;
-      for (uint64_t i = 0; i < now; ++i) {
-        for (const Part& part : parts.part) {
-          if (part.here) take(part, in, to);
-          in += part.there;
-          to += part.here;
-        }
+  return for_each_piece(type, count, [&](const Parts& parts, uint64_t n) {
+    char* to = native;
+    for (uint64_t i = 0; i < n; ++i) {
+      for (const Part& part : parts.part) {
+        if (part.here) take(part, in, to);
+        in += part.there;
+        to += part.here;
       }
-      at += unpack(type, base, count, at, native, now * parts.here());
-      n -= now;
     }
+    at += unpack(type, base, count, at, native, n * parts.here());
     return true;
-  };
-  return for_each_stretch(type, count, 0, convert);
+  });
 }
 
 }  // namespace headway::datatypes

@@ -27,6 +27,18 @@ int check_given(const char* call, const char* names, const Argument*... argument
   return raise_null(call, names, list);
 }
 
+// Gives the program a handle for what a call has made, and owns. It is let go where there is none.
+template <class Table, class Object, class Handle>
+int hand_out(const Story& story, Table& table, Object* made, Handle* handle) {
+  const uintptr_t value = table.add(made);
+  if (!value) {
+    made->release();
+    return raise(story, Outcome::no_resource);
+  }
+  *handle = handle_of<Handle>(value);
+  return MPI_SUCCESS;
+}
+
 // A pointer that a call cannot do without is null: which one, and what its generated entry knows of
 // the call.
 struct Missing {

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "datatypes/detail/floats.h"
@@ -80,36 +81,13 @@ constexpr bool is_vectorised(Machine m) {
 
 // Half precision computes in float and rounds once; others compute in their own type.
 template <class T>
-struct Wide {
-  using type = T;
-};
-template <>
-struct Wide<Half> {
-  using type = float;
-};
+using Wide = std::conditional_t<std::is_same_v<T, Half>, float, T>;
 
 // Integers wrap around, as the processor's do: computed unsigned, and wide enough that the
 // promotion of short types cannot overflow.
 template <class T>
-struct Wrapping {
-  using type = uint32_t;
-};
-template <>
-struct Wrapping<int64_t> {
-  using type = uint64_t;
-};
-template <>
-struct Wrapping<uint64_t> {
-  using type = uint64_t;
-};
-template <>
-struct Wrapping<__int128> {
-  using type = unsigned __int128;
-};
-template <>
-struct Wrapping<unsigned __int128> {
-  using type = unsigned __int128;
-};
+using Wrapping = std::conditional_t<sizeof(T) == 16, unsigned __int128,
+                                    std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
 
 template <ReduceOp op, Machine machine>
 constexpr bool has_kernel() {
@@ -132,7 +110,7 @@ constexpr bool has_kernel() {
 
 template <ReduceOp op, class T>
 inline T integer(T a, T b) {
-  using W = typename Wrapping<T>::type;
+  using W = Wrapping<T>;
   switch (op) {
     case ReduceOp::sum: return T(W(a) + W(b));
     case ReduceOp::prod: return T(W(a) * W(b));
@@ -149,7 +127,7 @@ inline T integer(T a, T b) {
 
 template <ReduceOp op, class T>
 inline T real(T a, T b) {
-  using W = typename Wide<T>::type;
+  using W = Wide<T>;
   switch (op) {
     case ReduceOp::sum: return T(W(a) + W(b));
     case ReduceOp::prod: return T(W(a) * W(b));
@@ -175,8 +153,8 @@ void combine(const void* lower, const void* upper, void* result, uint64_t count)
       }
     }
   } else if constexpr (is_complex(machine)) {
-    using W = typename Wide<decltype(T::re)>::type;
     using Part = decltype(T::re);
+    using W = Wide<Part>;
 #pragma GCC ivdep
     for (uint64_t i = 0; i < count; ++i) {
       const W ar = W(a[i].value.re), ai = W(a[i].value.im);
