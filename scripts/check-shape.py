@@ -23,17 +23,17 @@ TEST = re.compile(r"_test(?:_\w+)?\.(?:cc|h)$")
 
 # measure: (limit, target). Those of LEAST may only grow. What stands in neither is only printed.
 LIMITS: dict[str, tuple[int, int]] = {
-    "Engine: functions": (290, 90),
-    "Engine: members": (67, 28),
-    "Engine: public members": (11, 1),
-    "engine.h: lines": (599, 220),
-    "engine.h: files that include it": (24, 12),
-    "protocols: functions of the largest class": (290, 80),
+    "Engine: functions": (288, 90),
+    "Engine: members": (66, 28),
+    "Engine: public members": (9, 1),
+    "engine.h: lines": (598, 220),
+    "engine.h: files that include it": (23, 12),
+    "protocols: functions of the largest class": (288, 80),
     "Request: members": (73, 30),
     "Request: bools": (22, 0),
-    "Peer: members": (31, 18),
+    "Peer: members": (29, 18),
     "stages: places that write one": (1, 1),
-    "Via::": (51, 0),
+    "Via::": (0, 0),
     "files that name release": (16, 9),
     "files that name prefetch": (15, 10),
     "files that name copies aside": (20, 5),
@@ -46,7 +46,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     '"MPI_ in api': (173, 220),
     "comm size and rank in collectives": (0, 0),
 }  # fmt: skip
-LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (53, 40)}
+LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (54, 40)}
 
 
 def code_of(text: str) -> str:

@@ -88,7 +88,9 @@ struct Side : tcp::Receiver {
     feed.length = n;
     const uint64_t before = sent_frames;
     Push result;
-    while ((result = tcp.push(peer, header, nullptr, 0, &feed, 0)) == Push::full) poll();
+    while ((result = tcp.push(peer, header, nullptr, 0, &feed, 0, transports::Urgency::data)) ==
+           Push::full)
+      poll();
     if (result == Push::started) {
       while (sent_frames == before) poll();
     }

@@ -155,7 +155,7 @@ Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm) {
   Sharing sharing = engine.crowded ? Sharing::crowded : Sharing::apart;
   const Team team = comm->own;
   for (int rank = 0; rank < team.size; ++rank) {
-    if (engine.peer(team.job_rank(rank)).via == protocols::Via::tcp) sharing = Sharing::apart;
+    if (!engine.peer(team.job_rank(rank)).on_this_host()) sharing = Sharing::apart;
   }
   comm->sharing.store(uint8_t(sharing), std::memory_order_relaxed);
   return sharing;

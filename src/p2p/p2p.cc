@@ -92,7 +92,7 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
   waiting::Holding holding(engine, waiting::Holding::For::moment);
   waiter.open(memory);
   Peer& peer = engine.peer(to.comm->others.job_rank(to.rank));
-  if (peer.via != protocols::Via::shm) {
+  if (!peer.on_this_host()) {
     holding.stay();  // a socket may take half of it
     engine.hear(peer);
   }

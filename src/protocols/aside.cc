@@ -19,7 +19,7 @@ constexpr uint64_t fastest_rate = 400'000'000;
 // Only standard sends: a synchronous one tells that its receive has begun. A persistent one is sent
 // again from where it lay, which is known of data without gaps.
 bool Engine::fits_aside(const Request& send) const {
-  return send.mode == Mode::standard && send.peer->via != Via::self &&
+  return send.mode == Mode::standard && send.peer->transport &&
          !(send.persistent && !send.memory.is_flat()) &&
          send.memory.bytes() <= settings_.send_ahead - aside_bytes_;
 }
@@ -48,8 +48,8 @@ void Engine::leave_aside(Request* send, char* copy) {
 }
 
 bool Engine::is_slow(const Peer& peer, uint64_t bytes) const {
-  if (peer.via != Via::tcp) return false;
-  const uint64_t rate = tcp.rate(peer.rank);
+  if (peer.on_this_host()) return false;
+  const uint64_t rate = peer.transport->rate(peer.number);
   return rate != 0 && rate <= fastest_rate && bytes * 1'000'000 / rate >= least_wait_us;
 }
 
@@ -65,7 +65,8 @@ bool Engine::copy_aside(Request* send) {
 bool Engine::may_move_aside(const Request& send) const {
   const bool waits = send.stage() == Stage::requested || send.stage() == Stage::held;
   if (!waits || send.cancelling || !fits_aside(send)) return false;
-  if (send.stage() == Stage::held || send.peer->via == Via::tcp || !send.memory.is_flat()) {
+  if (send.stage() == Stage::held || !send.peer->can(transports::copies) ||
+      !send.memory.is_flat()) {
     return true;
   }
   // Else the receiver may read the user's memory at any time.

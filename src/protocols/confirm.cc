@@ -78,7 +78,8 @@ Push Engine::push_rest(const Request& send) {
     header.length = uint32_t(to - from);
     const Feed feed{.flat = send.buffer() + from, .length = to - from};
     // Without a cookie what does not leave at once is copied.
-    if (push_frame(*send.peer, header, nullptr, 0, &feed, 0, 0, shm::event_control) == Push::full) {
+    if (push_frame(*send.peer, header, nullptr, 0, &feed, 0, transports::Urgency::control) ==
+        Push::full) {
       return Push::full;
     }
     note_leaving(*send.peer, to - from);
@@ -95,7 +96,8 @@ Push Engine::push_confirm(Request* send, FrameHeader& header) {
   header.flags = flag_asked;
   header.word = send->origin;
   header.length = sizeof body;
-  return push_frame(*send->peer, header, &body, sizeof body, nullptr, 0, 0, shm::event_control);
+  return push_frame(*send->peer, header, &body, sizeof body, nullptr, 0,
+                    transports::Urgency::control);
 }
 
 // Of a message that was confirmed in part, what is left comes from its beginning, in whole pages.

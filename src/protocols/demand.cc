@@ -115,7 +115,7 @@ bool Engine::may_come(Request* receive, const FrameHeader& header) {
 // What is asked for too late, or has gone, is on its way. But a page that the message does not have
 // is nothing that an engine asks for.
 bool Engine::deliver_demand(Peer& peer, const FrameHeader& header) {
-  if (header.length || peer.via != Via::tcp) return false;
+  if (header.length || !peer.can(transports::in_place)) return false;
   Request* send = by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
       send->stage() != Stage::streaming || send->moved == send->total) {
@@ -129,7 +129,7 @@ bool Engine::deliver_demand(Peer& peer, const FrameHeader& header) {
   if (send->withheld) return true;
   if (!send->order && !begin_order(send, send->moved)) return true;
   peer.impatient = impatient_streams;
-  tcp.hurry(peer.rank, true);
+  peer.transport->hurry(peer.number, true);
   if (send->order->is_taken(at / page_bytes)) return true;
   send->order->ask(at / page_bytes, header.flags & flag_yes);
   if (!takes_turns(*send)) {  // else it may stand in the line of copies

@@ -8,10 +8,12 @@
 #include "base/text.h"
 
 namespace headway::protocols {
+
+using transports::Urgency;
+
 namespace {
 
-constexpr int frames_a_turn = 32;       // from one ring before the others get theirs
-constexpr uint32_t tcp_every = 16;      // rounds of a waiting rank between two looks at all sockets
+constexpr uint32_t reap_every = 16;     // rounds of a waiting rank between two looks at descriptors
 constexpr uint32_t copy_after_us = 20;  // then the message thread makes the copy
 
 }  // namespace
@@ -36,7 +38,7 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
   for (uint32_t i = 0; i < size; ++i) {
     Peer* peer = new (&peers_[i]) Peer{};
     peer->rank = i;
-    peer->via = i == rank ? Via::self : Via::tcp;
+    if (i == rank) peer->caps = transports::same_host;
   }
   if (settings.strict) reach.tell_overlaps(rank);
   start_guard();
@@ -56,36 +58,38 @@ void Engine::forget(uint64_t context) {
   }
 }
 
-void Engine::use_node(const uint32_t* local_ranks, uint32_t count) {
-  if (!local_to_rank_.resize(count)) return;
+Outcome Engine::use_node(const uint32_t* local_ranks, uint32_t count) {
+  if (!rings_.prepare(count, this)) return Outcome::no_memory;
   for (uint32_t i = 0; i < count; ++i) {
-    local_to_rank_[i] = local_ranks[i];
     Peer& peer = peers_[local_ranks[i]];
-    peer.local = i;
-    if (peer.via != Via::self) peer.via = Via::shm;
+    rings_.add(peer.rank, peer.out, peer.in);
+    peer.number = i;
+    if (peer.rank == rank_) continue;
+    peer.transport = &rings_;
+    peer.caps = rings_.caps();
   }
   handoff.publish(&node.own().armed, &node.own().waiting);
+  return Outcome::ok;
 }
 
-Outcome Engine::use_tcp() {
-  uses_tcp = true;
-  return handoff.watch(tcp.epoll_fd());
+Outcome Engine::use(transports::Transport& transport) {
+  HEADWAY_CHECK(other_count_ < most_transports);
+  others_[other_count_++] = &transport;
+  for (uint32_t i = 0; i < size_; ++i) {
+    Peer& peer = peers_[i];
+    if (i == rank_ || peer.transport) continue;
+    peer.number = i;
+    peer.transport = &transport;
+    peer.caps = transport.caps();
+  }
+  return transport.descriptor() < 0 ? Outcome::ok : handoff.watch(transport.descriptor());
 }
 
 void Engine::connect(Peer& peer) {
   peer.connected = true;
-  if (peer.via == Via::shm) {
-    if (node.open_to(peer.local, peer.out) != Outcome::ok) {
-      fail(Outcome::no_memory, peer, "no shared memory left for a ring to this rank");
-      return;
-    }
-    const uint32_t frame_max = peer.out.shape().frame_max();
-    peer.chunk = frame_max;
-    peer.eager_max = settings_.eager_max_shm < frame_max ? settings_.eager_max_shm : frame_max;
-  } else if (peer.via == Via::tcp) {
-    peer.chunk = 64 << 10;
-    peer.eager_max = settings_.eager_max_tcp < (64 << 10) ? settings_.eager_max_tcp : (64 << 10);
-  }
+  if (!peer.transport || peer.transport->connect(peer.number, peer.chunk) != Outcome::ok) return;
+  const uint64_t eager = peer.on_this_host() ? settings_.eager_max_shm : settings_.eager_max_tcp;
+  peer.eager_max = eager < peer.chunk ? eager : peer.chunk;
 }
 
 void Engine::give_request(Request* request) {
@@ -175,7 +179,7 @@ bool Engine::flush(Peer& peer) {
   bool moved = false;
   while (ControlFrame* frame = peer.controls.first()) {
     const Push pushed = push_frame(peer, frame->header, frame->body, frame->header.length, nullptr,
-                                   0, 0, shm::event_control);
+                                   0, Urgency::control);
     if (pushed == Push::full) return moved;
     peer.controls.remove(frame);
     base::heap_free(frame, sizeof *frame);
@@ -203,56 +207,34 @@ bool Engine::flush_busy() {
   return moved;
 }
 
-bool Engine::poll_ring(Peer& peer) {
-  bool moved = false;
-  for (int frames = 0; frames < frames_a_turn; ++frames) {
-    const shm::Cell* cell = peer.in.peek();
-    if (!cell) break;
-    moved = take_frame(peer, *cell);
-  }
-  return moved;
-}
-
 bool Engine::take_frame(Peer& peer, const shm::Cell& cell) {
   const char* body = peer.in.body(cell);
   if (!body || !deliver(peer, cell.header, body)) [[unlikely]] {
     ++counters.garbage;
-    fail(Outcome::bad_data, peer, "a frame in shared memory makes no sense; was it overwritten?");
+    fail(Outcome::bad_data, peer, shm::Rings::no_sense);
   }
-  if (peer.in.pop(cell)) node.wake(peer.local, shm::event_credit);
+  rings_.drop(peer.number, peer.in, cell);
   return true;
 }
 
-void Engine::meet_newcomers() {
-  if (!node.has_newcomers()) [[likely]]
-    return;
-  uint64_t fresh[shm::max_ranks / 64] = {};
-  if (!node.take_newcomers(fresh)) return;
-  for (uint32_t i = 0; i < node.ranks(); ++i) {
-    if (!(fresh[i / 64] >> (i % 64) & 1)) continue;
-    Peer& peer = peers_[local_to_rank_[i]];
-    node.attach_from(i, peer.in);
-    if (!rings_.push(&peer)) fail(Outcome::no_memory, peer, "no memory for the list of rings");
-  }
-}
-
-bool Engine::poll_rings() {
-  if (!node.active()) return false;
-  meet_newcomers();
+// A look at a descriptor is a system call: who waits for memory makes few.
+bool Engine::reap_others() {
+  const bool is_due =
+      handoff.driver != progress::Driver::waiting || ++reap_round_ % reap_every == 0;
   bool moved = false;
-  for (size_t i = 0; i < rings_.size(); ++i) moved |= poll_ring(*rings_[i]);
+  for (uint32_t i = 0; i < other_count_; ++i) {
+    if (is_due || others_[i]->descriptor() < 0) moved |= others_[i]->reap(reap_budget);
+  }
   return moved;
 }
 
 bool Engine::advance() {
-  bool moved = poll_rings();
+  bool moved = rings_.reap(reap_budget);
   if (!busy_.empty()) moved |= flush_busy();
   if (has_runnable()) moved |= copy_some();
   if (overlooks_) moved |= look_at_expected();
   if (!helpable_.empty() && handoff.driver == progress::Driver::waiting) moved |= help_some();
-  if (uses_tcp && (handoff.driver != progress::Driver::waiting || ++tcp_round_ % tcp_every == 0)) {
-    moved |= tcp.reap(tcp_budget);
-  }
+  if (other_count_) moved |= reap_others();
   if (guard.is_awaited()) [[unlikely]]
     ask_for_awaited();
   if (!asked_.empty()) [[unlikely]]
@@ -261,15 +243,15 @@ bool Engine::advance() {
 }
 
 bool Engine::advance_for(Peer* peer) {
-  if (peer && peer->via == Via::shm) {
+  if (peer && peer->in.attached()) {
     // Many looks at the one line that will change, before a round over everything else.
-    for (int look = 0; look < hot_looks && peer->in.attached(); ++look) {
+    for (int look = 0; look < hot_looks; ++look) {
       if (const shm::Cell* cell = peer->in.peek()) return take_frame(*peer, *cell);
     }
-  } else if (peer && peer->via == Via::tcp) {
-    if (tcp.reap_peer(peer->rank, tcp_budget)) return true;
-  } else if (!peer && uses_tcp) {
-    tcp_round_ = tcp_every - 1;
+  } else if (peer && peer->transport) {
+    if (peer->transport->reap_peer(peer->number, reap_budget)) return true;
+  } else {
+    reap_round_ = reap_every - 1;
   }
   return advance();
 }
@@ -317,15 +299,26 @@ bool Engine::is_idle(const void* communicator, uint64_t context) const {
 
 void Engine::rest() {
   stop_prefetching();
-  if (uses_tcp) tcp.rest();
+  for (uint32_t i = 0; i < other_count_; ++i) others_[i]->rest();
+}
+
+bool Engine::is_delivered() const {
+  for (uint32_t i = 0; i < other_count_; ++i) {
+    if (!others_[i]->is_delivered()) return false;
+  }
+  return true;
+}
+
+void Engine::hosts() {
+  for (uint32_t i = 0; i < other_count_; ++i) others_[i]->look_at_hosts();
 }
 
 void Engine::wake() {
   may_prefetch_ = prefetches_again_;
-  if (uses_tcp) tcp.wake();
+  for (uint32_t i = 0; i < other_count_; ++i) others_[i]->wake();
 }
 
-// --- tcp::Receiver ---
+// --- transports::Receiver ---
 
 bool Engine::frame(uint32_t from, const FrameHeader& header, const char* body) {
   const bool sense = deliver(peers_[from], header, body);

@@ -28,7 +28,8 @@
 #include "protocols/wire.h"
 #include "settings/options.h"
 #include "transports/shm/node.h"
-#include "transports/tcp/tcp.h"
+#include "transports/shm/rings.h"
+#include "transports/transport.h"
 
 namespace headway::protocols {
 
@@ -36,14 +37,14 @@ namespace headway::protocols {
 // work (runtime ends the process with the story).
 using FatalHandler = void (*)(Outcome why, uint32_t peer, const char* story);
 
-class Engine final : public progress::Work, public tcp::Receiver, public guard::Pages {
+class Engine final : public progress::Work, public transports::Receiver, public guard::Pages {
  public:
   Outcome prepare(const settings::Settings& settings, uint32_t rank, uint32_t size,
                   FatalHandler fatal);
   // Ranks of this node share memory from now on: peers[local_ranks[i]] is number i there.
-  void use_node(const uint32_t* local_ranks, uint32_t count);
-  // tcp has been started by runtime; from now on the engine polls it.
-  Outcome use_tcp();
+  Outcome use_node(const uint32_t* local_ranks, uint32_t count);
+  // All others are reached by this transport, by their ranks. It has been started.
+  Outcome use(transports::Transport& transport);
 
   Peer& peer(uint32_t rank) { return peers_[rank]; }
   uint32_t rank() const { return rank_; }
@@ -60,8 +61,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // Now and then before a send from outside the engine: whoever does nothing but send over a socket
   // would never hear that the other side has had enough (unexpected.cc).
   void hear(Peer& peer) {
-    if (peer.via == Via::tcp && peer.sequence % hear_every == hear_every - 1) [[unlikely]]
-      tcp.reap_peer(peer.rank, tcp_budget);
+    if (!peer.on_this_host() && peer.sequence % hear_every == hear_every - 1) [[unlikely]]
+      peer.transport->reap_peer(peer.number, reap_budget);
   }
   // The whole message in one frame, now, without a request. False: not possible, nothing was done.
   bool send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory);
@@ -153,8 +154,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // message is asked for, if it is known from where it will come.
   void prefetch(Request* receive) {
     if (may_prefetch_ && receive->kind == RequestKind::receive &&
-        receive->stage() == Stage::posted && receive->peer && receive->peer->via == Via::tcp &&
-        !receive->key.is_wild()) [[unlikely]] {
+        receive->stage() == Stage::posted && receive->peer &&
+        receive->peer->can(transports::early) && !receive->key.is_wild()) [[unlikely]] {
       ask_early(receive);
     }
   }
@@ -199,7 +200,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void awake() override { overlooks_ = expects_; }
   void thread_begins() override { dispatch_.exempt(); }
   void faults() override { guard.serve(); }
-  void hosts() override { tcp.look_at_hosts(); }
+  void hosts() override;
   bool is_awaited() override { return guard.is_awaited(); }
   // The same as advance(), but looks at one peer's ring or socket first (null: all).
   bool advance_for(Peer* peer);
@@ -221,12 +222,11 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // This rank has nothing left to do in MPI and may end at any time, which is no loss to its peers
   // once is_delivered(); until wake().
   void rest();
-  bool is_delivered() const { return !uses_tcp || tcp.is_delivered(); }
+  bool is_delivered() const;
   void wake();
 
   progress::Handoff handoff;
   shm::Node node;
-  tcp::Tcp tcp;
   // The program will not use some wildcards with this context.
   void promise(uint64_t context, bool no_any_source, bool no_any_tag) {
     promises_.note(context, no_any_source, no_any_tag);
@@ -241,12 +241,11 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   // memory is open (waiting::Waiter::open).
   Reach reach{requests_};
   EngineCounters counters;
-  bool uses_tcp = false;
   bool crowded = false;  // more ranks than cores on this machine
   // Schedules that want every message to wake the message thread.
   uint32_t schedules = 0;
 
-  // tcp::Receiver
+  // transports::Receiver
   bool frame(uint32_t peer, const FrameHeader& header, const char* body) override;
   bool begin(uint32_t peer, const FrameHeader& header, Landing& landing) override;
   void landed(uint32_t peer, const FrameHeader& header, const Landing& landing,
@@ -265,14 +264,15 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   static constexpr int hotter_looks = 1024;
   static constexpr uint32_t most_in_a_row = 16;  // receives that look at nothing else
   static constexpr uint64_t release_from = 3 * guard::page_bytes;  // one page inside, surely
-  static constexpr uint64_t tcp_budget = 1 << 20;  // bytes read in one look at the sockets
-  static constexpr uint32_t hear_every = 64;       // sends
+  static constexpr uint64_t reap_budget = 1 << 20;  // bytes taken in by one look at a transport
+  static constexpr uint32_t most_transports = 3;    // beside shared memory
+  static constexpr uint32_t hear_every = 64;        // sends
 
   struct Stretch {
     uint64_t offset, length;
   };
   // Copies go out over the network one after the other.
-  static bool takes_turns(const Request& send) { return send.aside && send.peer->via == Via::tcp; }
+  static bool takes_turns(const Request& send) { return send.aside && !send.peer->on_this_host(); }
   static Stretch stretch(const Request& request, uint64_t at);
   static uint64_t edges_of(const Request& request) { return uint64_t(request.head) + request.tail; }
   // That went over the wire since the clear-to-send.
@@ -339,10 +339,8 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   void mark_busy(Peer& peer);
   bool flush_busy();
   bool flush(Peer& peer);
-  bool poll_rings();
-  bool poll_ring(Peer& peer);
   bool take_frame(Peer& peer, const shm::Cell& cell);
-  void meet_newcomers();
+  bool reap_others();
   void fail(Outcome why, Peer& peer, const char* story);
   Request* by_wire_id(uint32_t id);
   static uint32_t id_of(const Request* request) {
@@ -351,9 +349,9 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
 
   // send.cc
   Push push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
-                  const Feed* feed, uint64_t cookie, uint32_t reserve, uint32_t event);
+                  const Feed* feed, uint64_t cookie, transports::Urgency urgency);
   void control(Peer& peer, const FrameHeader& header, const void* body,
-               uint32_t event = shm::event_control);
+               transports::Urgency urgency = transports::Urgency::control);
   Push push_envelope(Request* request);
   bool wants_handshake(const Peer& peer, const Request* request) const;
   bool stream_some(Peer& peer);
@@ -541,9 +539,10 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   matching::Promises promises_;
   base::Pool<Request> requests_;
   base::Pool<Arrived> arrived_;
-  base::Vec<Peer*> rings_;  // peers that have opened a ring to us
-  base::Vec<Peer*> busy_;   // peers with something to flush
-  base::Vec<uint32_t> local_to_rank_;
+  base::Vec<Peer*> busy_;  // peers with something to flush
+  shm::Rings rings_{node};
+  transports::Transport* others_[most_transports] = {};  // beside it
+  uint32_t other_count_ = 0;
   base::List<Request> landings_;  // streams that come over TCP
   base::List<Request> pulls_;
   base::List<Request> pushes_;
@@ -555,7 +554,7 @@ class Engine final : public progress::Work, public tcp::Receiver, public guard::
   uint64_t receives_begun_ = 0;
   uint32_t withheld_ = 0;              // of landings_
   uint32_t stages_[stage_count] = {};  // requests in each; idle: how many less than at first
-  uint32_t tcp_round_ = 0;
+  uint32_t reap_round_ = 0;
   uint32_t expect_round_ = 0;
   uint32_t in_a_row_ = 0;   // receive_now() beside other receives
   bool expects_ = false;    // expect_streams() has set marks

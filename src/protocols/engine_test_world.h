@@ -99,7 +99,7 @@ class World {
                        : engine.node.attach(key_, plan.ranks),
                 Outcome::ok);
       engine.node.join(i, engine.handoff.bell());
-      engine.use_node(ranks.data(), plan.ranks);
+      EXPECT_EQ(engine.use_node(ranks.data(), plan.ranks), Outcome::ok);
     }
     if (plan.lost_pid) {
       for (auto& engine : engines_) engine->node.own().pid.store(0x3fffffff);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "protocols/engine.h"
+#include "transports/tcp/tcp.h"
 
 namespace headway::protocols {
 
@@ -25,21 +26,22 @@ class TwoEngines : public ::testing::Test {
       config.rank = i;
       config.size = 2;
       config.interface = "lo";
-      ASSERT_EQ(engine.tcp.start(config, &engine), Outcome::ok) << engine.tcp.explanation();
+      ASSERT_EQ(links_[i].start(config, &engine), Outcome::ok) << links_[i].explanation();
     }
     for (uint32_t i = 0; i < 2; ++i) {
       char card[1024];
-      ASSERT_NE(engines_[1 - i]->tcp.card(card, sizeof card), 0u);
-      ASSERT_EQ(engines_[i]->tcp.set_card(1 - i, card), Outcome::ok);
-      ASSERT_EQ(engines_[i]->use_tcp(), Outcome::ok);
+      ASSERT_NE(links_[1 - i].card(card, sizeof card), 0u);
+      ASSERT_EQ(links_[i].set_card(1 - i, card), Outcome::ok);
+      ASSERT_EQ(engines_[i]->use(links_[i]), Outcome::ok);
       engines_[i]->handoff.enter();
     }
     entered_ = true;
   }
   void TearDown() override {
-    for (auto& engine : engines_) {
+    for (uint32_t i = 0; i < 2; ++i) {
       if (!entered_) continue;
-      engine->tcp.abandon();
+      const auto& engine = engines_[i];
+      links_[i].abandon();
       engine->handoff.leave();
       engine->handoff.stop();
       engine->stop_guard();
@@ -81,6 +83,7 @@ class TwoEngines : public ::testing::Test {
 
   std::mt19937_64 random_{base_seed()};
   std::unique_ptr<Engine> engines_[2];
+  tcp::Tcp links_[2];
 
  private:
   static std::string& story() {

@@ -9,7 +9,6 @@ namespace {
 constexpr uint64_t batch_us = 200;           // that a thread may wait for more than its page
 constexpr uint64_t held_us = 600;            // that pages which have come wait for their batch
 constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame waits behind it
-constexpr uint64_t first_shm_rate = 5'000'000'000;  // until one has been measured
 
 }  // namespace
 
@@ -25,8 +24,7 @@ void Engine::rate(Request& receive) {
 
 uint64_t Engine::arrival_rate(const Request& receive) const {
   const Peer& peer = *receive.peer;
-  if (peer.arrival_rate) return peer.arrival_rate;
-  return peer.via == Via::shm ? first_shm_rate : tcp.rate(peer.rank);
+  return peer.arrival_rate ? peer.arrival_rate : peer.transport->rate(peer.number);
 }
 
 // Before the message thread sleeps: it need not wake for every packet of a stream. Half of a long
@@ -56,7 +54,7 @@ void Engine::expect_streams() {
     const uint64_t frame = receive->total - receive->moved;
     const uint64_t rest = frame - receive->partial;
     const bool begun = streamed(*receive) + receive->partial > 0;
-    if ((!begun && schedules) || frame <= tcp::always_whole) {
+    if ((!begun && schedules) || frame <= transports::always_whole) {
       bare = true;
       continue;
     }
@@ -66,7 +64,7 @@ void Engine::expect_streams() {
       continue;
     }
     const uint64_t half = rest / 2 < most ? rest / 2 : most;
-    tcp.expect(peer.rank, frame <= peer.chunk && !receive->region ? rest : half);
+    peer.transport->expect(peer.number, frame <= peer.chunk && !receive->region ? rest : half);
     expects_ = true;
   }
   if (bare) overlooks_ = expects_;
@@ -99,7 +97,7 @@ bool Engine::look_at_expected() {
     receive = receive->list_next;
     if (peer.expect_round == expect_round_) continue;
     peer.expect_round = expect_round_;
-    if (!tcp.reap_peer(peer.rank, tcp_budget)) continue;
+    if (!peer.transport->reap_peer(peer.number, reap_budget)) continue;
     moved = true;
     receive = landings_.first();  // what was read may have completed, and left the list
   }

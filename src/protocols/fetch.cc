@@ -185,7 +185,7 @@ void Engine::end_asking(Store* store, Answer answer) {
 
 // Null: these are no bytes that were asked for.
 Store* Engine::place_early(Peer& peer, const FrameHeader& header) {
-  Store* store = peer.via == Via::tcp ? store_of(peer, header.word) : nullptr;
+  Store* store = peer.can(transports::early) ? store_of(peer, header.word) : nullptr;
   if (!store || header.source < 0 || uint64_t(header.source) >= Grid::page || !header.length) {
     return nullptr;
   }
@@ -217,7 +217,7 @@ bool Engine::deliver_presend(Peer& peer, const FrameHeader& header, const char* 
 }
 
 bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header) {
-  if (header.length || peer.via != Via::tcp) return false;
+  if (header.length || !peer.can(transports::early)) return false;
   if (Store* store = store_of(peer, header.word)) {
     ++counters.prefetch_refused;
     end_asking(store, header.flags & flag_yes ? Answer::never : Answer::not_now);
@@ -231,7 +231,7 @@ bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header) {
 bool Engine::note_envelope(Peer& peer, const Told& told, Store*& store) {
   store = nullptr;
   if (!told.origin) return !told.asked && !told.confirmed.grain;
-  if (peer.via != Via::tcp) return false;
+  if (!peer.can(transports::early)) return false;
   Store* asking = peer.stores.empty() ? nullptr : store_of(peer, told.origin);
   if (!told.asked) {
     if (asking && !asking->late) {
@@ -311,7 +311,7 @@ bool Engine::note_eager(Peer& peer, const FrameHeader& header) {
 
 bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* body) {
   ConfirmWhole whole;
-  if (header.length != sizeof whole || peer.via != Via::tcp) return false;
+  if (header.length != sizeof whole || !peer.can(transports::early)) return false;
   memcpy(&whole, body, sizeof whole);
   Store* asking = store_of(peer, header.word);
   if (!asking || asking->grid.size != whole.size || !whole.early || whole.early > whole.size) {
@@ -357,7 +357,7 @@ void Engine::note_origin(Request* receive, uint32_t origin, const Store* store, 
   note(receive->buffer());
   if (receive->traffic.collective) note(nullptr);
   Prediction* known = prediction_of(*receive);
-  if (!known || receive->peer->via != Via::tcp) return;
+  if (!known || !receive->peer->can(transports::early)) return;
   // Who comes after the messages never waits for one, and would never ask.
   if (waited && !known->rest) known->ahead = true;
   const Prediction* any =

@@ -16,7 +16,7 @@ enum Wish : uint64_t { automatic, always, off };  // PREFETCH_UNEXPECTED
 bool Engine::may_fetch(const Arrived& message) const {
   const uint64_t size = message.asked.size, wish = settings_.prefetch_unexpected;
   if (!settings_.prefetch || !settings_.progress || wish == off) return false;
-  if (message.peer->via != Via::tcp || message.synchronous || pressure_) return false;
+  if (!message.peer->can(transports::in_place) || message.synchronous || pressure_) return false;
   if (size == 0 || !(wish == always || is_slow(*message.peer, size))) return false;
   const uint64_t unexpected = settings_.unexpected_max, most = settings_.prefetch_max;
   return unexpected_bytes_ <= unexpected && size <= unexpected - unexpected_bytes_ &&

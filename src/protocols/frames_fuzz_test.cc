@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "protocols/engine.h"
+#include "transports/tcp/tcp.h"
 
 namespace headway::protocols {
 namespace {
@@ -30,7 +31,7 @@ uint64_t seed_count() {
   return given ? strtoull(given, nullptr, 0) : 200;
 }
 
-class Sink final : public tcp::Receiver {
+class Sink final : public transports::Receiver {
  public:
   tcp::Tcp tcp;
   bool frame(uint32_t, const FrameHeader&, const char*) override { return true; }
@@ -60,20 +61,20 @@ class Hostile {
     settings.unexpected_max = pick(2) ? 4 << 20 : 100'000;
     story() = "";
     EXPECT_EQ(engine_.prepare(settings, 0, 3, on_fatal), Outcome::ok);
-    start(engine_.tcp, 0, &engine_);
+    start(tcp_, 0, &engine_);
     char card[1024], own[1024];
-    EXPECT_NE(engine_.tcp.card(own, sizeof own), 0u);
+    EXPECT_NE(tcp_.card(own, sizeof own), 0u);
     for (uint32_t i = 0; i < 2; ++i) {
       start(sinks_[i].tcp, i + 1, &sinks_[i]);
       EXPECT_NE(sinks_[i].tcp.card(card, sizeof card), 0u);
-      EXPECT_EQ(engine_.tcp.set_card(i + 1, card), Outcome::ok);
+      EXPECT_EQ(tcp_.set_card(i + 1, card), Outcome::ok);
       EXPECT_EQ(sinks_[i].tcp.set_card(0, own), Outcome::ok);
     }
-    EXPECT_EQ(engine_.use_tcp(), Outcome::ok);
+    EXPECT_EQ(engine_.use(tcp_), Outcome::ok);
     engine_.handoff.enter();
   }
   ~Hostile() {
-    engine_.tcp.abandon();
+    tcp_.abandon();
     for (Sink& sink : sinks_) sink.tcp.abandon();
     engine_.handoff.leave();
     engine_.handoff.stop();
@@ -128,7 +129,7 @@ class Hostile {
 
  private:
   static void on_fatal(Outcome, uint32_t, const char* what) { story() += what; }
-  static void start(tcp::Tcp& tcp, uint32_t rank, tcp::Receiver* receiver) {
+  static void start(tcp::Tcp& tcp, uint32_t rank, transports::Receiver* receiver) {
     tcp::Config config;
     config.rank = rank;
     config.size = 3;
@@ -275,7 +276,7 @@ class Hostile {
     body.reserve(1);  // an empty one lies somewhere, too
     // Another process may say anything; that it is rank 2 that says it is the transport's word.
     const uint32_t from = pick(10) ? 1 : 2;
-    const bool makes_sense = body.size() > tcp::always_whole && pick(2)
+    const bool makes_sense = body.size() > transports::always_whole && pick(2)
                                  ? arrives_in_parts(from, header, body)
                                  : engine_.frame(from, header, body.data());
     ++(makes_sense ? sense : garbage);
@@ -297,6 +298,7 @@ class Hostile {
 
   std::mt19937_64 random_;
   Engine engine_;
+  tcp::Tcp tcp_;
   Sink sinks_[2];
   std::vector<std::unique_ptr<Operation>> operations_;
   uint64_t kinds_ = 0;

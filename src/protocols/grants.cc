@@ -84,7 +84,7 @@ void Engine::grant_open() {
 }
 
 bool Engine::deliver_grant(Peer& peer, const FrameHeader& header) {
-  if (header.length || peer.via != Via::tcp) return false;
+  if (header.length || !peer.can(transports::in_place)) return false;
   Request* send = by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
       send->stage() != Stage::streaming || !send->withheld) {

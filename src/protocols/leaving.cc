@@ -20,16 +20,17 @@ constexpr uint64_t answer_part = 8, least_answer_ns = 1'000'000;
 // So much of a message, which has been sent, goes to that peer.
 void Engine::note_leaving(Peer& peer, uint64_t bytes) {
   if (bytes < Grid::page) return;
-  peer.acknowledged_at = base::now_ns();
-  peer.unacknowledged = ~0ull;
-  if (!peer.drains) peer.drains = draining_.push(&peer);
+  peer.leaving.acknowledged_at = base::now_ns();
+  peer.leaving.unacknowledged = ~0ull;
+  if (!peer.leaving.listed) peer.leaving.listed = draining_.push(&peer);
 }
 
 // Its receiver is about to ask for it, unless it is busy.
 void Engine::note_announced(Peer& peer, const Request& send) {
   const Origin* origin = send.origin ? origins_.find(send.origin, peer.rank) : nullptr;
   const uint64_t period = origin ? origin->period_ns : 0;
-  peer.answer_until = base::now_ns() + std::clamp(period / answer_part, least_answer_ns, stuck_ns);
+  peer.leaving.answer_until =
+      base::now_ns() + std::clamp(period / answer_part, least_answer_ns, stuck_ns);
   note_leaving(peer, send.total);
 }
 
@@ -38,14 +39,14 @@ void Engine::note_announced(Peer& peer, const Request& send) {
 bool Engine::others_leave(uint64_t now) {
   for (size_t i = 0; i < draining_.size();) {
     Peer& peer = *draining_[i];
-    if (in_stage(Stage::requested) && now < peer.answer_until) return true;
-    const uint64_t left = tcp.in_flight(peer.rank);
-    if (left < peer.unacknowledged) {
-      peer.unacknowledged = left;
-      peer.acknowledged_at = now;
+    if (in_stage(Stage::requested) && now < peer.leaving.answer_until) return true;
+    const uint64_t left = peer.transport->in_flight(peer.number);
+    if (left < peer.leaving.unacknowledged) {
+      peer.leaving.unacknowledged = left;
+      peer.leaving.acknowledged_at = now;
     }
-    if (left > little && now - peer.acknowledged_at < stuck_ns) return true;
-    peer.drains = false;
+    if (left > little && now - peer.leaving.acknowledged_at < stuck_ns) return true;
+    peer.leaving.listed = false;
     draining_.remove_unordered(i);
   }
   return false;

@@ -29,7 +29,7 @@ Request*& sharer(Request* starter) {
 
 // True if this side may copy straight into the receiver's buffer.
 bool Engine::can_push(const Request* request) const {
-  return request->remote_address != 0 && may_pull_ && request->peer->via == Via::shm &&
+  return request->remote_address != 0 && may_pull_ && request->peer->can(transports::copies) &&
          request->memory.is_flat();
 }
 
@@ -93,7 +93,7 @@ bool Engine::may_copy(Request* request) {
     request->fresh = false;  // first its user may be released
     return false;
   }
-  if (!node.is_waiting(request->peer->local)) return stays_away(request);
+  if (!node.is_waiting(request->peer->number)) return stays_away(request);
   if (request->shared) return true;
   request->away_since = 0;
   stream_instead(request);
@@ -173,7 +173,7 @@ bool Engine::copy_on(Request* request) {
   FrameHeader header;
   header.kind = uint8_t(Kind::finished);
   header.word = request->remote;
-  control(*request->peer, header, nullptr, shm::event_done);
+  control(*request->peer, header, nullptr, transports::Urgency::done);
   rate(*request);
   note_received(request->total);
   complete(request, Outcome::ok);
@@ -207,7 +207,7 @@ Outcome Engine::copy(Request* request, uint64_t remote, const shm::Piece& piece,
   uint64_t covered = 0;
   const size_t count =
       request->memory.vectors(piece.offset, piece.length, vectors, most_vectors, covered);
-  const uint32_t local = request->peer->local;
+  const uint32_t local = request->peer->number;
   for (size_t i = 0; !push && i < count; ++i) {
     (void)versions_.make_writable(static_cast<const char*>(vectors[i].iov_base),
                                   vectors[i].iov_len);
@@ -234,7 +234,7 @@ void Engine::share(Request* request) {
   owner = request;
   request->shared = true;
   // A rank that sleeps in MPI has time to help; one that computes is left alone.
-  node.wake(request->peer->local, shm::event_done);
+  node.wake(request->peer->number, shm::event_done);
 }
 
 void Engine::unshare(Request* request) {
@@ -246,7 +246,7 @@ void Engine::unshare(Request* request) {
 
 // The other rank may begin to copy this message at any time.
 void Engine::expect_help(Request* request) {
-  if (!may_pull_ || request->peer->via != Via::shm || request->helpable ||
+  if (!may_pull_ || !request->peer->can(transports::copies) || request->helpable ||
       !request->memory.is_flat() || request->memory.bytes() < share_from) {
     return;
   }
@@ -301,8 +301,9 @@ bool Engine::help_some() {
 // Lets the sender see a receive that no older one can precede. Before it is posted.
 void Engine::advertise(Request* receive) {
   Peer* peer = receive->peer;
-  if (!peer || peer->via != Via::shm || peer->advertised || !may_pull_ || receive->key.is_wild() ||
-      !receive->memory.is_flat() || !peer->in.attached() || posted.takes(receive->key)) {
+  if (!peer || !peer->can(transports::copies) || peer->advertised || !may_pull_ ||
+      receive->key.is_wild() || !receive->memory.is_flat() || !peer->in.attached() ||
+      posted.takes(receive->key)) {
     return;
   }
   peer->advertised = receive;
@@ -345,8 +346,8 @@ Request* Engine::landing(uint32_t id, Peer& peer) {
 // A rank that is about to block in this send takes a receive that its peer has posted.
 bool Engine::claim(Request* send) {
   Peer& peer = *send->peer;
-  if (peer.via != Via::shm || !may_pull_ || !send->memory.is_flat() ||
-      send->total <= shm::advertise_from || node.is_waiting(peer.local)) {
+  if (!peer.can(transports::copies) || !may_pull_ || !send->memory.is_flat() ||
+      send->total <= shm::advertise_from || node.is_waiting(peer.number)) {
     return false;
   }
   const matching::Key& key = send->key;

@@ -10,10 +10,9 @@
 #include "protocols/request.h"
 #include "protocols/wire.h"
 #include "transports/shm/ring.h"
+#include "transports/transport.h"
 
 namespace headway::protocols {
-
-enum class Via : uint8_t { self, shm, tcp };
 
 // A control frame that found no room.
 struct ControlFrame {
@@ -23,23 +22,29 @@ struct ControlFrame {
   char body[sizeof(ClearSend)];
 };
 
+// Messages on their way out by one link (leaving.cc).
+struct Leaving {
+  bool listed = false;           // the link stands in the engine's list of such
+  uint64_t unacknowledged = 0;   // bytes, at the last look
+  uint64_t acknowledged_at = 0;  // ns; when that last became less
+  uint64_t answer_until = 0;     // ns; so long the answer to a handshake is waited for
+};
+
 struct Peer {
-  uint32_t rank = 0;   // in the job
-  uint32_t local = 0;  // number on the node, for shm
-  Via via = Via::tcp;
+  uint32_t rank = 0;                           // in the job
+  uint32_t number = 0;                         // by which its transport knows it
+  uint32_t caps = 0;                           // of its transport
+  transports::Transport* transport = nullptr;  // null: this process itself
   bool busy = false;       // stands in the engine's list of peers with something to flush
   bool connected = false;  // its ring is open, or its card is set
   bool lost = false;
-  bool left = false;             // it had finished, and its process has ended
-  bool pressed = false;          // tcp: asked for handshakes
-  bool told = false;             // tcp: this side has asked it for them
-  uint64_t eager_max = 0;        // decided at connect
-  uint64_t arrival_rate = 0;     // of long messages from it, bytes a second; 0: not known
-  uint32_t chunk = 0;            // bytes of a data frame
-  bool drains = false;           // stands in the engine's list of links that messages leave by
-  uint64_t unacknowledged = 0;   // of these, at the last look
-  uint64_t acknowledged_at = 0;  // ns; when that last became less
-  uint64_t answer_until = 0;     // ns; so long the answer to a handshake is waited for
+  bool left = false;          // it had finished, and its process has ended
+  bool pressed = false;       // by a frame: it has asked for handshakes
+  bool told = false;          // by a frame: this side has asked it for them
+  uint64_t eager_max = 0;     // decided at connect
+  uint64_t arrival_rate = 0;  // of long messages from it, bytes a second; 0: not known
+  uint32_t chunk = 0;         // bytes of a data frame
+  Leaving leaving;
   uint32_t impatient = 0;  // streams to it that are to be cut small: it has asked for pages lately
   uint32_t sequence = 0;   // envelopes that have left
   uint32_t expect_round = 0;  // the engine's, when its next stream was last looked for
@@ -59,6 +64,9 @@ struct Peer {
   Request* pull_split = nullptr;
   Request* advertised = nullptr;
   Request* movers[shm::mover_slots] = {};  // sends that have one of its slots
+
+  bool can(transports::Cap cap) const { return caps & cap; }
+  bool on_this_host() const { return can(transports::same_host); }
 };
 
 }  // namespace headway::protocols

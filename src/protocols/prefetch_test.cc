@@ -86,11 +86,11 @@ TEST_F(Prefetching, EverySecondPageIsSentAgain) {
   fill(out);
   ASSERT_TRUE(comes_early(size));
   for (size_t i = 0; i < pages; i += 2) out[i * page] ^= 1;
-  const uint64_t before = used(), sent = sender().tcp.counters().bytes_out;
+  const uint64_t before = used(), sent = links_[0].counters().bytes_out;
   end(send(out), receive);
   EXPECT_EQ(0, memcmp(out.data(), moved.flat(), size));
   EXPECT_EQ(used() - before, size / 2);
-  EXPECT_LE(sender().tcp.counters().bytes_out - sent, size / 2 + 20'000);
+  EXPECT_LE(links_[0].counters().bytes_out - sent, size / 2 + 20'000);
 }
 
 // A long message is told of in groups of pages.

@@ -254,7 +254,7 @@ uint32_t Engine::version_of(const Origin& origin, uint64_t page) const {
 // --- requests ---
 
 bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
-  if (header.length || peer.via != Via::tcp) return false;
+  if (header.length || !peer.can(transports::early)) return false;
   Origin* origin = origins_.find(header.word, peer.rank);
   const bool known = origin && origin->size == header.context && may_prefetch_;
   if (header.flags & flag_yes) {
@@ -308,7 +308,8 @@ void Engine::refuse(Peer& peer, uint32_t origin, bool for_good) {
 }
 
 void Engine::begin_looks(Origin& origin) {
-  const uint64_t rate = tcp.rate(origin.peer);
+  const Peer& peer = peers_[origin.peer];
+  const uint64_t rate = peer.transport->rate(peer.number);
   const uint64_t wire_ns = origin.size * 1'000'000'000 / (rate ? rate : first_rate);
   origin.least_pace_ns = within(wire_ns / looks_a_message, least_pace_ns, most_pace_ns);
   origin.rest_ns = within(wire_ns / looks_at_rest, least_rest_ns, most_rest_ns);
@@ -342,7 +343,7 @@ bool Engine::presend_some() {
       const uint32_t id = origins_.id_of(origin);
       leave_alone(origin);
       refuse(peer, id, false);
-    } else if (peer.connected && tcp.writable(peer.rank)) {
+    } else if (peer.connected && peer.transport->writable(peer.number)) {
       moved |= presend_piece(peer, origin);
       const bool all = origin.next == origin.grid.pages();
       const uint64_t at = all ? origin.looked_at + origin.pace_ns : 0;
@@ -455,7 +456,7 @@ bool Engine::presend_piece(Peer& peer, Origin& origin) {
   header.length = uint32_t(length);
   const Feed feed{.flat = early_piece_, .length = length};
   const Push pushed =
-      push_frame(peer, header, nullptr, 0, &feed, early_cookie, 0, shm::event_control);
+      push_frame(peer, header, nullptr, 0, &feed, early_cookie, transports::Urgency::control);
   if (pushed == Push::full) return false;
   presending_ = pushed == Push::started;
   for (uint64_t page = begin; page < end; ++page) origin.early[page] = origin.seen[page];

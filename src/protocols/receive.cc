@@ -157,7 +157,7 @@ bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* bod
   Request* receive = landing(header.word, peer);
   if (!receive || header.context > receive->total ||
       header.length > receive->total - header.context ||
-      (peer.via == Via::tcp && !may_come(receive, header))) {
+      (peer.can(transports::in_place) && !may_come(receive, header))) {
     return false;
   }
   receive->memory.write(header.context, body, header.length);
@@ -323,9 +323,7 @@ void Engine::start_receive(Request* request) {
 // that message.
 bool Engine::receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory,
                          uint64_t& bytes) {
-  if (peer.via != Via::shm || !peer.in.attached() || key.is_wild() || unexpected.size() != 0) {
-    return false;
-  }
+  if (!peer.in.attached() || key.is_wild() || unexpected.size() != 0) return false;
   int looks = hot_looks;
   if (handoff.pending != 0) {
     // Only beside receives that wait for something else; and now and then it is their turn.
@@ -349,7 +347,7 @@ bool Engine::receive_now(Peer& peer, const matching::Key& key, const UserMemory&
   if (bytes) memory.write(0, body, bytes);
   note_received(bytes);
   peer.seen = header.sequence + 1;
-  if (peer.in.pop(*cell)) node.wake(peer.local, shm::event_credit);
+  rings_.drop(peer.number, peer.in, *cell);
   return true;
 }
 
@@ -414,7 +412,7 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   receive->moved = receive->partial = 0;
   receive->remote = send;
   receive->remote_address = asked.address;
-  if (asked.generation && peer.via == Via::shm) {
+  if (asked.generation && peer.can(transports::copies)) {
     receive->remote_address = peer.in.movers().take(asked.slot, asked.generation, asked.address);
   }
   const bool all_came = store && holds_all(*store, receive->total);
@@ -422,7 +420,7 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
     FrameHeader header;
     header.kind = uint8_t(Kind::finished);
     header.word = send;
-    control(peer, header, nullptr, shm::event_done);
+    control(peer, header, nullptr, transports::Urgency::done);
     if (all_came) {
       land_store(receive, store);
       return;
@@ -432,7 +430,7 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
     return;
   }
   Way way = Way::stream;
-  if (peer.via == Via::shm && may_pull_ && asked.address != 0) {
+  if (peer.can(transports::copies) && may_pull_ && asked.address != 0) {
     const bool receiver_waits = handoff.driver == progress::Driver::waiting;
     if (receive->region || (receiver_waits && receive->memory.is_flat() &&
                             is_long_enough(*receive) && is_profitable(receive, receive->total)))
@@ -441,7 +439,7 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
       return;
     }
     if (receiver_waits && receive->total >= rated_from) receive->asked_at = base::now_ns();
-    sender_waits = sender_waits || node.is_waiting(peer.local);
+    sender_waits = sender_waits || node.is_waiting(peer.number);
     if (!sender_waits || !(receiver_waits || receive->memory.is_flat())) {
       receive->away_since = 0;
       start_pull(receive);
@@ -467,7 +465,7 @@ void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   set_stage(*receive, Stage::landing);
   receive->partial = 0;
   receive->begun = receive->asked = 0;
-  if (receive->peer->via == Via::tcp) {
+  if (receive->peer->can(transports::in_place)) {
     receive->expected = true;
     receive->asked_at = receive->total >= rated_from ? base::now_ns() : 0;
     landings_.push_back(receive);
@@ -482,7 +480,7 @@ void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   }
   ClearSend body{start, receive->total, 0, id_of(receive), way, receive->head, receive->tail};
   // Closed pages open as their bytes come: so these must all come in frames.
-  if (receive->peer->via == Via::shm && receive->memory.is_flat() && !receive->region) {
+  if (receive->peer->can(transports::copies) && receive->memory.is_flat() && !receive->region) {
     body.address = reinterpret_cast<uint64_t>(receive->memory.flat());
   }
   FrameHeader header;
@@ -521,7 +519,7 @@ void Engine::cancel(Request* request) {
       if (request->confirm) refuse(*request->peer, request->origin, false);
       break;
     case Stage::requested:
-      if (request->peer->via == Via::self) {
+      if (!request->peer->transport) {
         const auto is_its = [&](const Arrived& message) { return message.own_send == request; };
         Arrived* message = unexpected_where(is_its);
         if (!message) return;  // a matched probe holds it: it will be received

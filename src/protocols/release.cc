@@ -171,7 +171,7 @@ void Engine::find_edges(Request* receive, Way way) {
   receive->in_runs = false;
   if (receive->moved) return;  // some of it has been pulled, in the order of then
   receive->head = receive->tail = 0;
-  const bool may_follow = receive->peer->via == Via::tcp || receive->alone;
+  const bool may_follow = receive->peer->can(transports::in_place) || receive->alone;
   if (way != Way::stream || !may_follow || !may_release_ || receive->stays ||
       receive->total < release_from || !(receive->memory.is_flat() || is_made_of_runs(*receive))) {
     return;
@@ -313,7 +313,8 @@ void Engine::attach(Request* receive, guard::Region* region) {
   receive->noted = 0;
   receive->memory = UserMemory(region->view - receive->region_start, receive->memory.bytes());
   if (receive->stage() == Stage::landing) {
-    tcp.redirect(receive->peer->rank, receive, receive->memory.flat() - receive->home);
+    receive->peer->transport->redirect(receive->peer->number, receive,
+                                       receive->memory.flat() - receive->home);
   }
 }
 
@@ -328,8 +329,8 @@ bool Engine::is_foreseeable(const Request* receive) const {
   return receive->kind == RequestKind::receive && (posted || announced) &&
          receive->done.load(std::memory_order_relaxed) == Done::no &&
          receive->mixed_at != changes_ && receive->memory.is_flat() &&
-         receive->memory.bytes() >= release_from && receive->peer &&
-         receive->peer->via != Via::self && !receive->cancelling && !receive->cancelled;
+         receive->memory.bytes() >= release_from && receive->peer && receive->peer->transport &&
+         !receive->cancelling && !receive->cancelled;
 }
 
 // Beside the message thread.

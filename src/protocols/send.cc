@@ -5,6 +5,9 @@
 #include "protocols/engine.h"
 
 namespace headway::protocols {
+
+using transports::Urgency;
+
 namespace {
 
 constexpr uint64_t packed_at_once = 32 << 10;  // by the transport, without a copy of its own
@@ -35,39 +38,21 @@ uint64_t cookie_of(const Request& request) {
 }  // namespace
 
 Push Engine::push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
-                        const Feed* feed, uint64_t cookie, uint32_t reserve, uint32_t event) {
-  Push pushed;
-  if (peer.via == Via::tcp) {
-    pushed = tcp.push(peer.rank, header, head, n, feed, cookie);
-    if (watched_ && pushed != Push::full && header.kind != uint8_t(Kind::presend)) {
-      note_leaving(peer, header.length);
-    }
-    return pushed;
+                        const Feed* feed, uint64_t cookie, Urgency urgency) {
+  if (peer.out.attached()) return rings_.push(peer.number, header, head, n, feed, cookie, urgency);
+  const Push pushed = peer.transport->push(peer.number, header, head, n, feed, cookie, urgency);
+  if (watched_ && pushed != Push::full && header.kind != uint8_t(Kind::presend)) {
+    note_leaving(peer, header.length);
   }
-  if (header.length > shm::inline_max) {
-    pushed =
-        peer.out.push_payload(header, head, n, *feed, reserve, header.kind == uint8_t(Kind::data));
-  } else if (!feed) {
-    pushed = peer.out.push_inline(header, head, reserve);
-  } else if (n == 0 && feed->flat) {
-    pushed = peer.out.push_inline(header, feed->flat, reserve);
-  } else {
-    char body[shm::inline_max];
-    if (n) memcpy(body, head, n);
-    feed->copy(0, body + n, feed->length);
-    pushed = peer.out.push_inline(header, body, reserve);
-  }
-  // A receiver that is away is woken by a full ring whatever it waits for.
-  node.wake(peer.local, pushed == Push::full ? uint32_t(shm::event_any) : event);
   return pushed;
 }
 
-void Engine::control(Peer& peer, const FrameHeader& header, const void* body, uint32_t event) {
+void Engine::control(Peer& peer, const FrameHeader& header, const void* body, Urgency urgency) {
   if (peer.left) [[unlikely]]
     return;
   if (!peer.connected) connect(peer);
   if (peer.controls.empty() &&
-      push_frame(peer, header, body, header.length, nullptr, 0, 0, event) != Push::full) {
+      push_frame(peer, header, body, header.length, nullptr, 0, urgency) != Push::full) {
     return;
   }
   void* memory = base::heap_allocate(sizeof(ControlFrame));
@@ -84,27 +69,26 @@ void Engine::control(Peer& peer, const FrameHeader& header, const void* body, ui
 
 bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory) {
   const uint64_t bytes = memory.bytes();
-  if (!ready(peer) || bytes > peer.eager_max || peer.via == Via::self) [[unlikely]]
+  if (!ready(peer) || bytes > peer.eager_max) [[unlikely]]
     return false;
   FrameHeader header = envelope;
   header.kind = uint8_t(Kind::eager);
   header.length = uint32_t(bytes);
   header.sequence = peer.sequence;
-  if (peer.via == Via::shm) {
-    if (node.page(peer.local).pressure.load(std::memory_order_relaxed)) return false;
+  if (peer.out.attached()) [[likely]] {
+    if (rings_.is_pressed(peer.number)) return false;
     if (bytes <= shm::inline_max && memory.is_flat()) [[likely]] {
-      if (peer.out.push_inline(header, memory.flat(), shm::reserved_cells) == Push::full) {
+      if (rings_.push_small(peer.number, peer.out, header, memory.flat()) == Push::full)
         return false;
-      }
-      node.wake(peer.local, shm::event_envelope);
       ++peer.sequence;
       ++counters.eager_sent;
       note_sent(bytes);
       return true;
     }
-  } else if (peer.pressed || (bytes > packed_at_once && !memory.is_flat())) {
-    return false;  // half of what is packed might have to wait, and nobody would hear of its end
-  } else if (may_prefetch_ && memory.is_flat()) {
+  } else if (!peer.transport || peer.pressed || (bytes > packed_at_once && !memory.is_flat())) {
+    // To itself; or half of what is packed might have to wait, and nobody would hear of its end.
+    return false;
+  } else if (may_prefetch_ && peer.can(transports::early) && memory.is_flat()) {
     Origin* origin = origin_of(peer, traffic_of(header), memory.flat(), bytes);
     if (origin && (origin->watched || origin->wanted)) return false;
     if (origin) {
@@ -113,8 +97,7 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
     }
   }
   const Feed feed = memory.feed(0, bytes);
-  if (push_frame(peer, header, nullptr, 0, &feed, 0, shm::reserved_cells, shm::event_envelope) !=
-      Push::done) {
+  if (push_frame(peer, header, nullptr, 0, &feed, 0, Urgency::envelope) != Push::done) {
     return false;
   }
   ++peer.sequence;
@@ -125,11 +108,8 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
 
 bool Engine::wants_handshake(const Peer& peer, const Request* request) const {
   if (request->memory.bytes() > peer.eager_max) return true;
-  if (peer.via == Via::shm) {
-    return const_cast<shm::Node&>(node).page(peer.local).pressure.load(std::memory_order_relaxed) !=
-           0;
-  }
-  return peer.pressed;
+  return peer.out.attached() ? rings_.is_pressed(peer.number)
+                             : peer.pressed || peer.transport->is_pressed(peer.number);
 }
 
 void Engine::start_send(Request* request) {
@@ -143,8 +123,8 @@ void Engine::start_send(Request* request) {
     reach.note(*request);
   Peer& peer = *request->peer;
   note_sent(request->total);
-  if (may_prefetch_ && peer.via == Via::tcp) note_send(request);
-  if (peer.via == Via::self) {
+  if (may_prefetch_ && peer.can(transports::early)) note_send(request);
+  if (!peer.transport) {
     start_send_to_self(request);
     return;
   }
@@ -172,7 +152,7 @@ Push Engine::push_envelope(Request* request) {
   if (whole) {
     pushed = push_confirm(request, header);
   } else if (handshake) {
-    const bool may_pull = request->memory.is_flat() && peer.via == Via::shm;
+    const bool may_pull = request->memory.is_flat() && peer.can(transports::copies);
     RequestSend body{request->total,
                      may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0,
                      0,
@@ -191,13 +171,12 @@ Push Engine::push_envelope(Request* request) {
     memcpy(frame, &body, sizeof body);
     header.word = id_of(request);
     header.length = uint32_t(sizeof body) + tell_confirmed(*request, frame + sizeof body);
-    pushed = push_frame(peer, header, frame, header.length, nullptr, 0, shm::reserved_cells,
-                        shm::event_rendezvous | shm::event_envelope);
+    pushed = push_frame(peer, header, frame, header.length, nullptr, 0, Urgency::rendezvous);
     if (pushed == Push::full) {
       moves_no_more(request);
     } else {
       ++counters.handshakes;
-      if (watched_ && peer.via == Via::tcp) note_announced(peer, *request);
+      if (watched_ && !peer.on_this_host()) note_announced(peer, *request);
     }
   } else {
     header.word = request->origin;
@@ -206,9 +185,12 @@ Push Engine::push_envelope(Request* request) {
       header.word = id_of(request);
     }
     header.length = uint32_t(request->total);
-    const Feed feed = request->memory.feed(0, request->total);
-    pushed = push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request), shm::reserved_cells,
-                        shm::event_envelope);
+    if (peer.out.attached() && request->total <= shm::inline_max && request->memory.is_flat()) {
+      pushed = rings_.push_small(peer.number, peer.out, header, request->memory.flat());
+    } else {
+      const Feed feed = request->memory.feed(0, request->total);
+      pushed = push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request), Urgency::envelope);
+    }
     if (pushed != Push::full) ++counters.eager_sent;
   }
   if (pushed == Push::full) return pushed;
@@ -299,7 +281,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   } else if (!request->withheld) {
     peer.streams.push_back(request);
   }
-  if (peer.impatient && --peer.impatient == 0) tcp.hurry(peer.rank, false);
+  if (peer.impatient && --peer.impatient == 0) peer.transport->hurry(peer.number, false);
   mark_busy(peer);
   stream_some(peer);
 }
@@ -334,10 +316,10 @@ bool Engine::stream_some(Peer& peer) {
     uint64_t length = rest < most ? rest : most;
     if (peer.impatient && length > impatient_chunk) length = impatient_chunk;
     // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
-    if (peer.via == Via::shm && request->total <= peer.chunk && length > peer.chunk / 2) {
+    if (peer.on_this_host() && request->total <= peer.chunk && length > peer.chunk / 2) {
       length = peer.chunk / 2;
     }
-    if (can_push(request) && node.is_waiting(peer.local)) {
+    if (can_push(request) && node.is_waiting(peer.number)) {
       request->away_since = 0;
     } else if (can_push(request) && !peer.out.has_room(uint32_t(length), shm::reserved_cells)) {
       // The receiver has left and its ring is full: copy on without waking its thread.
@@ -353,8 +335,8 @@ bool Engine::stream_some(Peer& peer) {
     header.context = offset;
     header.length = uint32_t(length);
     const Feed feed = request->memory.feed(offset, length);
-    const Push pushed = push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request),
-                                   shm::reserved_cells, shm::event_control);
+    const Push pushed =
+        push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request), Urgency::data);
     if (pushed == Push::full) break;
     moved = true;
     note_moved(request, offset, length);
@@ -386,7 +368,7 @@ void Engine::finish_push(Request* request) {
   header.flags = flag_to_receive;
   header.word = request->remote;
   header.context = request->memory.bytes();
-  control(*request->peer, header, nullptr, shm::event_done);
+  control(*request->peer, header, nullptr, Urgency::done);
   complete(request, Outcome::ok);
 }
 

@@ -117,20 +117,21 @@ void Engine::press(Peer& from) {
   if (!pressure_) {
     pressure_ = true;
     ++counters.pressures;
-    if (node.active()) node.own().pressure.store(1, std::memory_order_relaxed);
-    for (uint32_t i = 0; uses_tcp && i < size_; ++i) {
-      if (peers_[i].via == Via::tcp && peers_[i].connected) tell_pressure(peers_[i], true);
+    rings_.press(true);
+    for (uint32_t i = 0; other_count_ && i < size_; ++i) {
+      Peer& peer = peers_[i];
+      if (!peer.on_this_host() && peer.connected) tell_pressure(peer, true);
     }
   }
   if (!flood_told_) warn_of_flood();
-  if (from.via == Via::tcp && !from.told) tell_pressure(from, true);  // a newcomer
+  if (!from.on_this_host() && !from.told) tell_pressure(from, true);  // a newcomer
 }
 
 void Engine::relax() {
   pressure_ = false;
   if (!flood_told_) warn_of_flood();
-  if (node.active()) node.own().pressure.store(0, std::memory_order_relaxed);
-  for (uint32_t i = 0; uses_tcp && i < size_; ++i) {
+  rings_.press(false);
+  for (uint32_t i = 0; other_count_ && i < size_; ++i) {
     if (peers_[i].told) tell_pressure(peers_[i], false);
   }
 }

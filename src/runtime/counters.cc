@@ -6,6 +6,7 @@
 
 #include "base/descriptors.h"
 #include "base/text.h"
+#include "runtime/process.h"
 
 namespace headway::runtime {
 namespace {
@@ -19,8 +20,9 @@ struct Reader {
 };
 
 template <base::Counter tcp::Counters::*counter>
-uint64_t tcp_counter(const Engine& engine) {
-  return engine.uses_tcp ? (engine.tcp.counters().*counter).get() : 0;
+uint64_t tcp_counter(const Engine&) {
+  const tcp::Tcp* network = process().network();
+  return network ? (network->counters().*counter).get() : 0;
 }
 template <base::Counter protocols::EngineCounters::*counter>
 uint64_t engine_counter(const Engine& engine) {

@@ -16,7 +16,7 @@ uint64_t address_of(const T& object) {
 // completes something must change one of them, in the rank that does it or in its peer. What
 // only looks, or says again that nothing is there, must not.
 void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
-                    const objects::Registry& registry) {
+                    const tcp::Tcp* network, const objects::Registry& registry) {
   const protocols::EngineCounters& messages = engine.counters;
   const base::Counter* signs[] = {
       &messages.messages_sent,
@@ -30,16 +30,16 @@ void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
       &engine.handoff.counters.thread_useful,
       &engine.node.counters.pulled,
       &engine.node.counters.pushed,
-      engine.uses_tcp ? &engine.tcp.counters().frames_in : nullptr,
-      engine.uses_tcp ? &engine.tcp.counters().frames_out : nullptr,
+      network ? &network->counters().frames_in : nullptr,
+      network ? &network->counters().frames_out : nullptr,
   };
   static_assert(std::size(signs) <= base::most_signs);
   for (size_t i = 0; i < std::size(signs); ++i)
     marks.signs[i] = signs[i] ? address_of(*signs[i]) : 0;
-  if (engine.uses_tcp) {
-    marks.frames_out = address_of(engine.tcp.counters().frames_out);
-    marks.frames_in = address_of(engine.tcp.counters().frames_in);
-    marks.connecting = uint64_t(reinterpret_cast<uintptr_t>(engine.tcp.first_meeting()));
+  if (network) {
+    marks.frames_out = address_of(network->counters().frames_out);
+    marks.frames_in = address_of(network->counters().frames_in);
+    marks.connecting = uint64_t(reinterpret_cast<uintptr_t>(network->first_meeting()));
   }
   marks.everyone = address_of(registry.everyone);
   registry.comms.locate(marks);

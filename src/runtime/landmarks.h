@@ -5,10 +5,12 @@
 #include "base/whereabouts.h"
 #include "objects/registry.h"
 #include "protocols/engine.h"
+#include "transports/tcp/tcp.h"
 
 namespace headway::runtime {
 
+// `network`: null, if all peers are in shared memory.
 void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
-                    const objects::Registry& registry);
+                    const tcp::Tcp* network, const objects::Registry& registry);
 
 }  // namespace headway::runtime

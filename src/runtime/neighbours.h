@@ -9,8 +9,8 @@
 
 #include "base/text.h"
 #include "base/vec.h"
-#include "protocols/engine.h"
 #include "settings/options.h"
+#include "transports/tcp/tcp.h"
 
 namespace headway::runtime {
 

@@ -143,7 +143,7 @@ Outcome Process::init() {
   if (atexit(at_exit) != 0) return fail(Outcome::no_memory, "no memory at the start");
   base::on_fork(before_fork, after_fork_in_child);
   base::on_dump_signal(dump_state);
-  note_landmarks(landmarks, *engine_, registry);
+  note_landmarks(landmarks, *engine_, network(), registry);
   whereabouts.landmarks.store(&landmarks, std::memory_order_release);  // the launcher reads them
   state.store(State::running, std::memory_order_release);
   if (settings.verbose >= 1) {
@@ -218,8 +218,8 @@ Outcome Process::publish() {
   }
   char network[600] = "-";
   tcp::Config config = tcp_config(settings, uint32_t(bootstrap.rank()), uint32_t(bootstrap.size()));
-  network_ = engine_->tcp.start(config, engine_) == Outcome::ok;
-  if (network_) engine_->tcp.card(network, sizeof network);
+  network_ = tcp_.start(config, engine_) == Outcome::ok;
+  if (network_) tcp_.card(network, sizeof network);
   if (network_ && settings.verbose >= 2) {
     base::Text<200> line;
     line << "headway: rank " << bootstrap.rank() << " listens on " << Place(network).text.c_str()
@@ -275,13 +275,13 @@ Outcome Process::read_cards() {
       !read_secret(text, secret_)) {
     return fail(Outcome::no_route, "the job's secret could not be read from the launcher");
   }
-  if (network_) engine_->tcp.set_secret(secret_, bootstrap.job().job_id);
+  if (network_) tcp_.set_secret(secret_, bootstrap.job().job_id);
   return Outcome::ok;
 }
 
 Outcome Process::reach_by_network(int peer, const char* network) {
   remote_peers_ = true;
-  const Outcome told = network_ ? engine_->tcp.set_card(uint32_t(peer), network) : Outcome::ok;
+  const Outcome told = network_ ? tcp_.set_card(uint32_t(peer), network) : Outcome::ok;
   if (told == Outcome::ok) return told;
   if (told == Outcome::no_memory) {
     return fail(told, "no memory for the addresses of the other ranks");
@@ -305,19 +305,18 @@ void Process::tell_that_closed() {
 
 Outcome Process::connect_network() {
   if (!remote_peers_) {
-    if (network_) engine_->tcp.abandon();
+    if (network_) tcp_.abandon();
     network_ = false;
     return Outcome::ok;
   }
   if (!network_) {
     base::Text<400> text;
     text << "this rank has peers that share no memory with it but could not open a network socket ("
-         << engine_->tcp.explanation()
-         << "); see ulimit -n for descriptors, ip link for interfaces";
+         << tcp_.explanation() << "); see ulimit -n for descriptors, ip link for interfaces";
     return fail(Outcome::no_route, text.c_str());
   }
-  engine_->tcp.all_cards_set();
-  if (const Outcome used = engine_->use_tcp(); used != Outcome::ok) return used;
+  tcp_.all_cards_set();
+  if (const Outcome used = engine_->use(tcp_); used != Outcome::ok) return used;
   return watch_hosts();
 }
 
@@ -410,7 +409,7 @@ void Process::after_fork_in_child() {
   instance.engine_->stop_guard();
   instance.engine_->handoff.abandon();
   instance.deaths_.stop();
-  if (instance.network_) instance.engine_->tcp.abandon();
+  if (instance.network_) instance.tcp_.abandon();
   instance.state.store(State::after, std::memory_order_release);
   instance.world.store(State::after, std::memory_order_release);
 }

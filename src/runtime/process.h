@@ -14,6 +14,7 @@
 #include "protocols/engine.h"
 #include "runtime/deaths.h"
 #include "settings/options.h"
+#include "transports/tcp/tcp.h"
 #include "waiting/waiter.h"
 
 namespace headway::runtime {
@@ -50,6 +51,8 @@ class Process {
   const char* host() const { return host_; }
   const char* story() const { return story_; }
   int rank() const { return int(bootstrap.rank()); }
+  // What leads to other hosts; null: nobody is there.
+  const tcp::Tcp* network() const { return network_ ? &tcp_ : nullptr; }
   // Row `index` of settings::counter_table: 0 before the first start, the last value after the end.
   // On any thread.
   uint64_t counter(size_t index) const;
@@ -120,6 +123,7 @@ class Process {
   std::atomic<bool> lost_at_rest_{false};
 
   protocols::Engine* engine_ = nullptr;
+  tcp::Tcp tcp_;
   waiting::Waiter* waiter_ = nullptr;
   base::Vec<uint32_t>* node_ranks_ = nullptr;  // a pointer: nothing here has a destructor
   uint32_t node_place_ = 0;

@@ -109,7 +109,7 @@ void Process::rest() {
   say_goodbye();
   engine_->rest();
   waiter_->until([&] { return engine_->is_delivered(); }, nullptr, look_again_ms);
-  engine_->tcp.pause_watch();
+  tcp_.pause_watch();
   state.store(State::resting, std::memory_order_release);
   engine_->handoff.leave();
   write_counters();
@@ -146,10 +146,10 @@ void Process::wake() {
 void Process::take_down() {
   state.store(State::after, std::memory_order_release);
   engine_->handoff.stop();
-  engine_->tcp.end_watch();
+  tcp_.end_watch();
   engine_->stop_guard();
   deaths_.stop();
-  if (engine_->uses_tcp) engine_->tcp.finish();
+  if (network_) tcp_.finish();
   engine_->node.detach();
 }
 

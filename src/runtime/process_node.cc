@@ -119,7 +119,9 @@ Outcome Process::agree_on_memory(Outcome opened) {
   for (uint32_t i = 0; i < count; ++i) (*node_ranks_)[i] = (*node_ranks_)[members[i]];
   if (!node_ranks_->resize(count)) return fail(Outcome::no_memory, "no memory at the start");
   if (count == 1) return Outcome::ok;
-  engine_->use_node(node_ranks_->data(), count);
+  if (const Outcome used = engine_->use_node(node_ranks_->data(), count); used != Outcome::ok) {
+    return fail(used, "no memory at the start");
+  }
   watch_neighbours();
   return Outcome::ok;
 }

@@ -128,10 +128,10 @@ bool Waiter::shares_core(Wait& wait, const protocols::Peer* hint) {
   if (!engine.node.active() || core < 0) return false;
   engine.node.waits_on(uint32_t(core));
   if (!hint || !hint->in.attached()) return false;  // nothing has come from it over the node
-  wait.partner = engine.node.core_of(hint->local);
+  wait.partner = engine.node.core_of(hint->number);
   if (wait.partner != uint32_t(core)) return false;
   strangers_until_ = wait.last + strangers_stay_ns;
-  return hint->local > engine.node.self() || !part(uint32_t(core));
+  return hint->number > engine.node.self() || !part(uint32_t(core));
 }
 
 // The later rank of the two goes.

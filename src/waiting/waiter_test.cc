@@ -41,7 +41,7 @@ struct Rank {
     EXPECT_EQ(engine.node.create(1, key, sizeof key), Outcome::ok);
     engine.node.join(0, engine.handoff.bell());
     const uint32_t own = 0;
-    engine.use_node(&own, 1);
+    EXPECT_EQ(engine.use_node(&own, 1), Outcome::ok);
     waiter = std::make_unique<Waiter>(engine, policy, where);
   }
   ~Rank() {
@@ -89,7 +89,7 @@ struct Pair {
       node.join(i, engines[i].handoff.bell());
     }
     for (uint32_t i : both) {
-      engines[i].use_node(both, 2);
+      EXPECT_EQ(engines[i].use_node(both, 2), Outcome::ok);
       waiters[i] = std::make_unique<Waiter>(engines[i], policy, wheres[i]);
     }
   }

@@ -94,7 +94,8 @@ class Producer : public RingEnd {
   uint32_t frames() const { return next_; }
 
   // Sends a frame whose body (header.length bytes) fits a cell. `reserve` cells stay free.
-  Push push_inline(const FrameHeader& header, const void* body, uint32_t reserve) {
+  [[gnu::always_inline]] Push push_inline(const FrameHeader& header, const void* body,
+                                          uint32_t reserve) {
     if (int32_t(cells_limit_ - next_ - reserve) <= 0) [[unlikely]] {
       if (!refresh_cells(reserve)) return Push::full;
     }

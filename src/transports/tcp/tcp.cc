@@ -21,6 +21,7 @@ constexpr uint64_t listener_mark = 1;
 constexpr uint64_t timer_mark = 2;
 constexpr uint64_t hosts_mark = 3;
 constexpr int events_at_once = 32;
+constexpr uint32_t longest_frame = 64 << 10;  // others wait behind it
 constexpr uint32_t expect_min = 4096;
 constexpr uint64_t expect_max = 256 << 10;
 
@@ -354,7 +355,9 @@ Outcome Tcp::watch_hosts(const HostPlan& plan, bool in_reap) {
 
 int Tcp::hosts_fd() const { return impl_ ? impl_->hosts.descriptor() : -1; }
 
-void Tcp::look_at_hosts() { impl_->hosts.look(); }
+void Tcp::look_at_hosts() {
+  if (impl_) impl_->hosts.look();
+}
 
 void Tcp::pause_watch() {
   if (impl_) impl_->hosts.stop();
@@ -368,8 +371,13 @@ void Tcp::all_cards_set() {
   if (active()) impl_->keep_to_loopback();
 }
 
-Push Tcp::push(uint32_t peer, const FrameHeader& header, const void* head, size_t n,
-               const Feed* feed, uint64_t cookie) {
+Outcome Tcp::connect(uint32_t, uint32_t& frame_max) {
+  frame_max = longest_frame;
+  return Outcome::ok;
+}
+
+Push Tcp::push(uint32_t peer, const FrameHeader& header, const void* head, uint32_t n,
+               const Feed* feed, uint64_t cookie, transports::Urgency) {
   return impl_->push(peer, header, head, n, feed, cookie);
 }
 
@@ -425,7 +433,7 @@ void Tcp::redirect(uint32_t peer, const void* token, ptrdiff_t by) {
   if (link && link->in_body && link->landing.token == token) link->landing.flat += by;
 }
 
-int Tcp::epoll_fd() const { return impl_ ? impl_->epoll : -1; }
+int Tcp::descriptor() const { return impl_ ? impl_->epoll : -1; }
 
 void Tcp::rest() {
   if (active()) impl_->set_resting(true);

@@ -10,6 +10,7 @@
 #include "base/feed.h"
 #include "base/frame.h"
 #include "base/outcome.h"
+#include "transports/transport.h"
 
 namespace headway::tcp {
 
@@ -42,43 +43,10 @@ struct Counters {
   base::Counter connections, rejected, garbage, reads, writes;
 };
 
-// A body of at most this many bytes always comes whole, by Receiver::frame().
-inline constexpr uint32_t always_whole = 4096;
+using transports::always_whole;
+using transports::Receiver;
 
-// Where frames go. The engine implements it; calls come from inside reap() and push().
-class Receiver {
- public:
-  // A whole frame: the body lies in the transport's buffer until the call returns.
-  // False: the frame is garbage; the connection is closed and counted.
-  virtual bool frame(uint32_t peer, const FrameHeader& header, const char* body) = 0;
-  // The head of a frame whose body has not wholly arrived: says where the body goes.
-  virtual bool begin(uint32_t peer, const FrameHeader& header, Landing& landing) = 0;
-  // Some bytes of it are in place (arrived = bytes of the body so far).
-  virtual void landed(uint32_t peer, const FrameHeader& header, const Landing& landing,
-                      uint64_t arrived) = 0;
-  // The body is complete.
-  virtual void end(uint32_t peer, const FrameHeader& header, const Landing& landing) = 0;
-  // A read into [from, from + n) failed with EFAULT. True: it may succeed now.
-  virtual bool make_writable(const char* from, size_t n) = 0;
-  // A frame whose push() returned `started` has left; `cookie` is what push() was given.
-  virtual void sent(uint32_t peer, uint64_t cookie) = 0;
-  // One connection more (1) or less (-1) has something half written, which goes on only if somebody
-  // reaps: frames whose push() returned `done` may be among it.
-  virtual void unsent(int by) = 0;
-  // The peer rests and its end of the connection is gone, while frames to it were on their way.
-  // True: an operation with it is not complete, so that they matter.
-  virtual bool needs(uint32_t peer) = 0;
-  // A peer that rests has ended, and that is no loss.
-  virtual void left(uint32_t peer) = 0;
-  // The connection broke or could not be made (no_route, peer_lost, bad_data). `story` is one line
-  // for the user: both addresses, what was tried, errno in words.
-  virtual void lost(uint32_t peer, Outcome why, const char* story) = 0;
-
- protected:
-  ~Receiver() = default;
-};
-
-class Tcp {
+class Tcp final : public transports::Transport {
  public:
   // Listens; fills what card() gives. Errors: no_resource, no_route.
   Outcome start(const Config& config, Receiver* receiver);
@@ -97,55 +65,48 @@ class Tcp {
   // look_at_hosts() when hosts_fd() is readable, on any one thread, without the engine.
   Outcome watch_hosts(const HostPlan& plan, bool in_reap);
   int hosts_fd() const;
-  void look_at_hosts();
+  void look_at_hosts() override;
   // Nothing is told until wake(): for a rank that rests and has delivered everything.
   void pause_watch();
   // What was watched is closed; after the last look_at_hosts().
   void end_watch();
 
-  // Sends a frame: header, then header.length bytes of body: first `n` bytes at `head`, then the
-  // Feed's (feed may be null; n + feed->length == header.length). While a connection comes up, or
-  // a frame is half written, answers `full`; a later reap() makes room.
-  Push push(uint32_t peer, const FrameHeader& header, const void* head, size_t n, const Feed* feed,
-            uint64_t cookie);
-  // True if push() to that peer may succeed now.
-  bool writable(uint32_t peer) const;
-  // Bytes a second that the link to this peer carries, as measured when it last held us up; 0: it
-  // never has. For choosing the length of chunks.
-  uint64_t rate(uint32_t peer) const;
-  // Bytes of pushed frames that the peer's system has not acknowledged yet, those that wait here
-  // with them.
-  uint64_t in_flight(uint32_t peer) const;
+  uint32_t caps() const override { return transports::in_place | transports::early; }
+  // The connection itself is made by the first push().
+  Outcome connect(uint32_t peer, uint32_t& frame_max) override;
+  // While a connection comes up, or a frame is half written, answers `full`.
+  Push push(uint32_t peer, const FrameHeader& header, const void* head, uint32_t n,
+            const Feed* feed, uint64_t cookie, transports::Urgency urgency) override;
+  bool writable(uint32_t peer) const override;
+  // As measured when the link last held us up; 0: it never has.
+  uint64_t rate(uint32_t peer) const override;
+  // Not acknowledged by the peer's system yet, with those that wait here.
+  uint64_t in_flight(uint32_t peer) const override;
 
-  // Reads what has arrived on all connections (at most `budget` bytes) and hands it on; accepts
-  // and completes connections; goes on with half-written frames. True if anything moved.
-  bool reap(uint64_t budget);
-  // The same for one peer only, without epoll: for a rank that waits for this peer.
-  bool reap_peer(uint32_t peer, uint64_t budget);
+  // Accepts and completes connections, too.
+  bool reap(uint64_t budget) override;
+  // Without epoll, and no other peer.
+  bool reap_peer(uint32_t peer, uint64_t budget) override;
   // True when a call to reap() makes sense at all (a connection or a listener exists).
   bool active() const;
   // True while something is half done that a sleeper must wake for being writable.
   bool writing() const;
 
-  // Before a long sleep: the peer's next `rest` bytes are all awaited; wake when min(rest, 256 KB)
-  // are there (SO_RCVLOWAT). Reset by the next read.
-  void expect(uint32_t peer, uint64_t rest);
-  // Frames to that peer shall wait for little that the socket holds already, at the price of more
-  // wake-ups; false: for what its rate makes good.
-  void hurry(uint32_t peer, bool on);
-  // What still comes of the body that lands for `token` goes `by` bytes further on.
-  void redirect(uint32_t peer, const void* token, ptrdiff_t by);
+  // Wakes when min(rest, 256 KB) are there (SO_RCVLOWAT).
+  void expect(uint32_t peer, uint64_t rest) override;
+  void hurry(uint32_t peer, bool on) override;
+  void redirect(uint32_t peer, const void* token, ptrdiff_t by) override;
 
-  // Readable when reap() has something to do. Level-triggered.
-  int epoll_fd() const;
+  // The epoll instance, level-triggered.
+  int descriptor() const override;
 
   // Tells every peer that the end of its connection is no loss from now on, for this rank has
   // nothing left to say or to hear; those that connect later are told, too. wake(): not any more.
-  void rest();
-  void wake();
+  void rest() override;
+  void wake() override;
   // After rest(): all that was pushed, and that word, is with the peers' systems. What this process
   // has sent is not lost when it ends now.
-  bool is_delivered() const;
+  bool is_delivered() const override;
   // Closes everything at once.
   void finish();
   // In a forked child: close descriptors without saying anything to peers.

@@ -258,7 +258,7 @@ TEST_F(TcpPair, IdleConnectionsWakeNobody) {
   EXPECT_FALSE(a.readable());
   EXPECT_FALSE(b.readable());
   ASSERT_EQ(a.send(1, "wake"), Push::done);
-  pollfd p = {b.tcp.epoll_fd(), POLLIN, 0};
+  pollfd p = {b.tcp.descriptor(), POLLIN, 0};
   ASSERT_EQ(poll(&p, 1, 5000), 1);
   // Read past epoll, as a waiting rank does: no readiness may be left over.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
@@ -272,7 +272,7 @@ TEST_F(TcpPair, OneShotOuterEpollSeesEachFrame) {
   const int outer = epoll_create1(EPOLL_CLOEXEC);
   epoll_event once = {};
   once.events = EPOLLIN | EPOLLONESHOT;
-  ASSERT_EQ(epoll_ctl(outer, EPOLL_CTL_ADD, b.tcp.epoll_fd(), &once), 0);
+  ASSERT_EQ(epoll_ctl(outer, EPOLL_CTL_ADD, b.tcp.descriptor(), &once), 0);
   for (size_t i = 1; i <= 20; ++i) {
     ASSERT_EQ(a.send(1, "x"), Push::done);
     epoll_event got;
@@ -280,7 +280,7 @@ TEST_F(TcpPair, OneShotOuterEpollSeesEachFrame) {
     while (b.tcp.reap(65536)) {
     }
     EXPECT_EQ(b.frames.size(), i);
-    ASSERT_EQ(epoll_ctl(outer, EPOLL_CTL_MOD, b.tcp.epoll_fd(), &once), 0);
+    ASSERT_EQ(epoll_ctl(outer, EPOLL_CTL_MOD, b.tcp.descriptor(), &once), 0);
     EXPECT_EQ(epoll_wait(outer, &got, 1, 0), 0);
   }
   close(outer);
@@ -302,7 +302,7 @@ TEST_F(TcpPair, ExpectDelaysTheWakeAndNeverHangs) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (b.frames.size() < 2 && std::chrono::steady_clock::now() < end) {
     a.tcp.reap(1 << 20);
-    pollfd p = {b.tcp.epoll_fd(), POLLIN, 0};
+    pollfd p = {b.tcp.descriptor(), POLLIN, 0};
     if (poll(&p, 1, 20) == 1) b.tcp.reap(50'000);
     if (b.frames.size() == 1) b.tcp.expect(0, body.size() - b.last_arrived);
   }

@@ -117,7 +117,8 @@ struct TestNode : Receiver {
     header.kind = kind;
     header.length = uint32_t(body.size());
     header.sequence = number;
-    return tcp.push(peer, header, body.data(), body.size(), nullptr, 0);
+    return tcp.push(peer, header, body.data(), uint32_t(body.size()), nullptr, 0,
+                    transports::Urgency::envelope);
   }
   Push feed(uint32_t peer, const std::string& head, const Feed& from, uint64_t cookie,
             uint32_t number = 0) {
@@ -125,10 +126,11 @@ struct TestNode : Receiver {
     header.kind = 2;
     header.length = uint32_t(head.size() + from.length);
     header.sequence = number;
-    return tcp.push(peer, header, head.data(), head.size(), &from, cookie);
+    return tcp.push(peer, header, head.data(), uint32_t(head.size()), &from, cookie,
+                    transports::Urgency::data);
   }
   bool readable() const {
-    pollfd p = {tcp.epoll_fd(), POLLIN, 0};
+    pollfd p = {tcp.descriptor(), POLLIN, 0};
     return poll(&p, 1, 0) == 1;
   }
 };
@@ -155,7 +157,7 @@ bool drive(const Nodes& nodes, Done done, int limit_ms = 10'000) {
     if (std::chrono::steady_clock::now() > end) return done();
     pollfd fds[8];
     size_t n = 0;
-    for (TestNode* node : nodes) fds[n++] = {node->tcp.epoll_fd(), POLLIN, 0};
+    for (TestNode* node : nodes) fds[n++] = {node->tcp.descriptor(), POLLIN, 0};
     poll(fds, n, 5);
   }
   return true;

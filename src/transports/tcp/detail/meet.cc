@@ -190,7 +190,7 @@ bool Tcp::Impl::start_attempt(Meeting& meeting) {
     return false;
   }
   set_link_options(fd);
-  if (connect(fd, to.raw(), to.length) != 0 && errno != EINPROGRESS) {
+  if (::connect(fd, to.raw(), to.length) != 0 && errno != EINPROGRESS) {
     candidate.error = errno;
     ::close(fd);
     return false;
