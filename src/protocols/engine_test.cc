@@ -7,6 +7,7 @@ namespace {
 struct Total {
   Tally tally;
   EngineCounters engines;
+  WireTally wires;
 };
 
 Total run(const Plan& plan, int seeds) {
@@ -36,12 +37,24 @@ Total run(const Plan& plan, int seeds) {
     total.tally.received_now += world.tally.received_now;
     total.tally.received_now_beside += world.tally.received_now_beside;
     total.tally.received_arrived += world.tally.received_arrived;
+    if (const Wires* wires = world.wires()) {
+      EXPECT_TRUE(wires->are_empty()) << "frames that nobody took";
+      total.wires.full += wires->tally.full;
+      total.wires.started += wires->tally.started;
+      total.wires.whole += wires->tally.whole;
+      total.wires.pieces += wires->tally.pieces;
+    }
     if (testing::Test::HasFailure()) break;
   }
   EXPECT_GT(total.tally.receives, 0u);
   EXPECT_GT(total.tally.truncated, 0u);
   EXPECT_GT(total.engines.unexpected, 0u);
   return total;
+}
+
+int many_seeds(int usual) {
+  const char* given = getenv("HEADWAY_TEST_SEEDS");
+  return given ? atoi(given) : usual;
 }
 
 TEST(Engine, TwoRanksInMpi) {
@@ -76,6 +89,39 @@ TEST(Engine, SendsThatLeaveACopy) {
   EXPECT_GT(total.engines.pulls, 0u);
   run({.ranks = 4, .away = true, .leaves = true, .longest = 6000}, 10);
   run({.one_copy = false, .away = true, .leaves = true}, 5);
+}
+
+TEST(Engine, OverWiresThatDoAllTheyMay) {
+  const Total total = run({.ranks = 2, .waiting = true, .wires = true}, many_seeds(40));
+  EXPECT_GT(total.engines.streams, 0u);
+  EXPECT_GT(total.wires.full, 1000u);
+  EXPECT_GT(total.wires.started, 1000u);
+  EXPECT_GT(total.wires.pieces, 1000u);
+  EXPECT_GT(total.wires.whole, 1000u);
+}
+
+TEST(Engine, OverWiresWithCancels) {
+  const Total total =
+      run({.ranks = 3, .waiting = true, .cancels = true, .wires = true}, many_seeds(40));
+  EXPECT_GT(total.tally.cancelled_sends, 0u);
+  EXPECT_GT(total.tally.cancelled_receives, 0u);
+}
+
+TEST(Engine, OverWiresSendsThatLeaveACopy) {
+  const Total total =
+      run({.ranks = 2, .waiting = true, .cancels = true, .leaves = true, .wires = true},
+          many_seeds(40));
+  EXPECT_GT(total.tally.left, 30u);
+}
+
+TEST(Engine, OverWiresWithLittleMemory) {
+  run({.ranks = 3, .unexpected_max = 64 << 10, .waiting = true, .wires = true}, many_seeds(40));
+}
+
+TEST(Engine, OverWiresReceivedAtOnce) {
+  const Total total = run({.ranks = 2, .brief = true, .wires = true, .steps = 800, .longest = 4500},
+                          many_seeds(40));
+  EXPECT_GT(total.tally.received_arrived, 100u);
 }
 
 TEST(Engine, FourRanksAndWildcards) {

@@ -51,6 +51,17 @@ uint64_t offset_of(const FrameHeader& header) {
   return Kind(header.kind) == Kind::data ? header.context : 0;
 }
 
+// The receiver of a synchronous send has matched it. That can be heard before the transport tells
+// that the bytes have left: then that is all that is still to come, as of a stream's last piece.
+void end_synchronous(Engine& engine, Request* send) {
+  if (send->stage() == Stage::requested) {
+    engine.complete(send, Outcome::ok);
+  } else if (send->stage() == Stage::leaving && send->mode == Mode::synchronous) {
+    send->moved = send->total;
+    engine.set_stage(*send, Stage::streaming);
+  }
+}
+
 }  // namespace
 
 // --- frames ---
@@ -76,9 +87,8 @@ bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
     case Kind::finished: return deliver_finished(peer, header);
     case Kind::acknowledge: {
       Request* request = by_wire_id(header.word);
-      if (request && request->kind == RequestKind::send && request->peer == &peer &&
-          request->stage() == Stage::requested) {
-        complete(request, Outcome::ok);
+      if (request && request->kind == RequestKind::send && request->peer == &peer) {
+        end_synchronous(*this, request);
       }
       return true;
     }

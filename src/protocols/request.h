@@ -56,7 +56,7 @@ constexpr bool may_follow(Stage now, Stage next) {
   switch (now) {
     case idle: return next != idle && next != streaming;
     case held: return among({requested, leaving});
-    case leaving: return among({requested});
+    case leaving: return among({requested, streaming});
     case requested: return among({streaming, pushing});
     case streaming: return among({pushing});
     case pushing: return among({streaming});

@@ -75,7 +75,9 @@ class Transport {
   virtual Outcome connect(uint32_t peer, uint32_t& frame_max) = 0;
   // Sends a frame: header, then header.length bytes of body: first `n` bytes at `head`, then the
   // Feed's (feed may be null; n + feed->length == header.length). `full`: later, after a reap().
-  // `started`: it still reads the Feed's memory, until Receiver::sent() with `cookie`.
+  // `started`: it still reads the Feed's memory, until Receiver::sent() with `cookie`, which may
+  // come after the peer's answer. With cookie 0 nobody is told: what is flat or at most 32 KB is
+  // copied.
   virtual Push push(uint32_t peer, const FrameHeader& header, const void* head, uint32_t n,
                     const Feed* feed, uint64_t cookie, Urgency urgency) = 0;
   // True if push() to that peer may succeed now.
