@@ -1,13 +1,14 @@
 // Feed and Landing: how a transport reaches user memory without knowing it. A Feed hands out the
-// bytes of one frame's body, a Landing takes them. Thread: holder of the engine. Owner: the request
-// behind it; the memory stays valid until the frame is sent or landed. Invariant: offsets count
-// bytes of the packed message, never addresses.
+// bytes of one frame's body, a Landing takes them, and a Lander is told of them. Thread: holder of
+// the engine. Owner: the request behind it; the memory stays valid until the frame is sent or
+// landed. Invariant: offsets count bytes of the packed message, never addresses.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "base/check.h"
+#include "base/frame.h"
 
 namespace headway {
 
@@ -29,6 +30,17 @@ struct Feed {
   }
 };
 
+struct Landing;
+
+// Who is told of a body that comes in pieces: one for each kind of place that takes one. `owner`:
+// of the frame's kind.
+struct Lander {
+  // Some bytes of it are in place (arrived = bytes of the body so far); null: nobody asks.
+  void (*landed)(void* owner, const FrameHeader& header, const Landing& landing, uint64_t arrived);
+  // The body is complete.
+  void (*end)(void* owner, uint32_t peer, const FrameHeader& header, const Landing& landing);
+};
+
 struct Landing {
   char* flat = nullptr;  // where the body's first byte goes if the place is contiguous, else null
   void (*unpack)(void* memory, uint64_t offset, const void* in, size_t n) = nullptr;
@@ -36,6 +48,7 @@ struct Landing {
   uint64_t offset = 0;
   uint64_t length = 0;    // bytes that are wanted; bytes of the body beyond it are thrown away
   void* token = nullptr;  // given back to the receiver of the frame when it has landed
+  const Lander* lander = nullptr;  // what the token is, and who takes it
 
   // Stores n bytes as bytes [from, from + n) of the body; what lies beyond `length` is dropped.
   void store(uint64_t from, const void* in, size_t n) const {

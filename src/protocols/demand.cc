@@ -114,8 +114,7 @@ bool Engine::may_come(Request* receive, const FrameHeader& header) {
 
 // What is asked for too late, or has gone, is on its way. But a page that the message does not have
 // is nothing that an engine asks for.
-bool Engine::deliver_demand(Peer& peer, const FrameHeader& header) {
-  if (header.length || !peer.can(transports::in_place)) return false;
+bool Engine::deliver_demand(Peer& peer, const FrameHeader& header, const char*) {
   Request* send = by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
       send->stage() != Stage::streaming || send->moved == send->total) {

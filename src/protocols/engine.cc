@@ -25,6 +25,7 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
   size_ = size;
   fatal_ = fatal;
   may_pull_ = settings.one_copy != 0;
+  add_frames();
   peers_ = static_cast<Peer*>(base::heap_allocate(size * sizeof(Peer)));
   const matching::Config matcher{.design = matching::Design(settings.matcher),
                                  .processes = size,
@@ -211,7 +212,7 @@ bool Engine::take_frame(Peer& peer, const shm::Cell& cell) {
   const char* body = peer.in.body(cell);
   if (!body || !deliver(peer, cell.header, body)) [[unlikely]] {
     ++counters.garbage;
-    fail(Outcome::bad_data, peer, shm::Rings::no_sense);
+    rings_.refuse(peer.number, cell.header);
   }
   rings_.drop(peer.number, peer.in, cell);
   return true;

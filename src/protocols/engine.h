@@ -19,6 +19,7 @@
 #include "progress/handoff.h"
 #include "protocols/arrived.h"
 #include "protocols/engine_counters.h"
+#include "protocols/frames.h"
 #include "protocols/order.h"
 #include "protocols/peer.h"
 #include "protocols/prefetch.h"
@@ -241,6 +242,7 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   // memory is open (waiting::Waiter::open).
   Reach reach{requests_};
   EngineCounters counters;
+  Frames frames;
   bool crowded = false;  // more ranks than cores on this machine
   // Schedules that want every message to wake the message thread.
   uint32_t schedules = 0;
@@ -257,6 +259,7 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   bool needs(uint32_t peer) override;
   void left(uint32_t peer) override;
   void lost(uint32_t peer, Outcome why, const char* story) override;
+  const char* kind_name(uint8_t kind) const override { return frames.name_of(kind); }
 
  private:
   static constexpr int hot_looks = 128;  // at the ring that a rank waits for
@@ -356,7 +359,7 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   bool wants_handshake(const Peer& peer, const Request* request) const;
   bool stream_some(Peer& peer);
   void start_send_to_self(Request* request);
-  void got_clear_send(Peer& peer, const FrameHeader& header, const char* body);
+  bool deliver_clear_send(Peer& peer, const FrameHeader& header, const char* body);
   void finish_push(Request* request);
   void retire_send(Request* request);
 
@@ -422,7 +425,9 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   static Store* place_early(Peer& peer, const FrameHeader& header);
   void note_early(Store* store, const FrameHeader& header);
   bool deliver_presend(Peer& peer, const FrameHeader& header, const char* body);
-  bool deliver_refuse(Peer& peer, const FrameHeader& header);
+  bool deliver_refuse(Peer& peer, const FrameHeader& header, const char*);
+  bool begin_presend(Peer& peer, const FrameHeader& header, Landing& landing);
+  void end_presend(uint32_t from, const FrameHeader& header, const Landing& landing);
   bool deliver_confirm(Peer& peer, const FrameHeader& header, const char* body);
   bool note_envelope(Peer& peer, const Told& told, Store*& store);
   bool note_eager(Peer& peer, const FrameHeader& header);
@@ -451,7 +456,7 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   void count_as_sent(Origin& origin);
   void leave_alone(Origin& origin);
   uint32_t version_of(const Origin& origin, uint64_t page) const;
-  bool deliver_prefetch(Peer& peer, const FrameHeader& header);
+  bool deliver_prefetch(Peer& peer, const FrameHeader& header, const char*);
   void end_asked(Origin& origin);
   void refuse(Peer& peer, uint32_t origin, bool for_good);
   static uint64_t calm_of(const Origin& origin, uint64_t page);
@@ -488,15 +493,25 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   void rate(Request& receive);
   uint64_t arrival_rate(const Request& receive) const;
   bool look_at_expected();
+  void add_frames();
   bool deliver(Peer& peer, const FrameHeader& header, const char* body);
+  void note_seen(Peer& peer, const FrameHeader& header);
   bool deliver_eager(Peer& peer, const FrameHeader& header, const char* body);
   bool deliver_request_send(Peer& peer, const FrameHeader& header, const char* body);
   bool deliver_data(Peer& peer, const FrameHeader& header, const char* body);
-  bool deliver_finished(Peer& peer, const FrameHeader& header);
-  bool deliver_cancel(Peer& peer, const FrameHeader& header);
-  bool deliver_cancel_answer(Peer& peer, const FrameHeader& header);
-  bool deliver_demand(Peer& peer, const FrameHeader& header);
-  bool deliver_grant(Peer& peer, const FrameHeader& header);
+  bool deliver_finished(Peer& peer, const FrameHeader& header, const char*);
+  bool deliver_acknowledge(Peer& peer, const FrameHeader& header, const char*);
+  bool deliver_cancel(Peer& peer, const FrameHeader& header, const char*);
+  bool deliver_cancel_answer(Peer& peer, const FrameHeader& header, const char*);
+  bool deliver_pressure(Peer& peer, const FrameHeader& header, const char*);
+  bool deliver_demand(Peer& peer, const FrameHeader& header, const char*);
+  bool deliver_grant(Peer& peer, const FrameHeader& header, const char*);
+  bool begin_data(Peer& peer, const FrameHeader& header, Landing& landing);
+  bool begin_eager(Peer& peer, const FrameHeader& header, Landing& landing);
+  void receive_landed(const FrameHeader& header, const Landing& landing, uint64_t arrived);
+  void end_data(uint32_t from, const FrameHeader& header, const Landing& landing);
+  void end_eager(uint32_t from, const FrameHeader& header, const Landing& landing);
+  void end_unexpected(uint32_t from, const FrameHeader& header, const Landing& landing);
   void describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer);
   void accept(Request* receive, Arrived* message);
   void finish_eager(Request* receive, Arrived* message);

@@ -185,8 +185,8 @@ void Engine::end_asking(Store* store, Answer answer) {
 
 // Null: these are no bytes that were asked for.
 Store* Engine::place_early(Peer& peer, const FrameHeader& header) {
-  Store* store = peer.can(transports::early) ? store_of(peer, header.word) : nullptr;
-  if (!store || header.source < 0 || uint64_t(header.source) >= Grid::page || !header.length) {
+  Store* store = store_of(peer, header.word);
+  if (!store || header.source < 0 || uint64_t(header.source) >= Grid::page) {
     return nullptr;
   }
   Grid grid{uint32_t(header.source), store->grid.size};
@@ -216,8 +216,22 @@ bool Engine::deliver_presend(Peer& peer, const FrameHeader& header, const char* 
   return true;
 }
 
-bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header) {
-  if (header.length || !peer.can(transports::early)) return false;
+bool Engine::begin_presend(Peer& peer, const FrameHeader& header, Landing& landing) {
+  static constexpr Lander lander{.landed = nullptr, .end = by<&Engine::end_presend>};
+  Store* store = place_early(peer, header);
+  if (!store) return false;
+  landing = {.flat = store->data + header.context,
+             .length = header.length,
+             .token = store,
+             .lander = &lander};
+  return true;
+}
+
+void Engine::end_presend(uint32_t, const FrameHeader& header, const Landing& landing) {
+  note_early(static_cast<Store*>(landing.token), header);
+}
+
+bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header, const char*) {
   if (Store* store = store_of(peer, header.word)) {
     ++counters.prefetch_refused;
     end_asking(store, header.flags & flag_yes ? Answer::never : Answer::not_now);
@@ -311,7 +325,6 @@ bool Engine::note_eager(Peer& peer, const FrameHeader& header) {
 
 bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* body) {
   ConfirmWhole whole;
-  if (header.length != sizeof whole || !peer.can(transports::early)) return false;
   memcpy(&whole, body, sizeof whole);
   Store* asking = store_of(peer, header.word);
   if (!asking || asking->grid.size != whole.size || !whole.early || whole.early > whole.size) {

@@ -83,8 +83,7 @@ void Engine::grant_open() {
   }
 }
 
-bool Engine::deliver_grant(Peer& peer, const FrameHeader& header) {
-  if (header.length || !peer.can(transports::in_place)) return false;
+bool Engine::deliver_grant(Peer& peer, const FrameHeader& header, const char*) {
   Request* send = by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
       send->stage() != Stage::streaming || !send->withheld) {

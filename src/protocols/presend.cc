@@ -253,8 +253,7 @@ uint32_t Engine::version_of(const Origin& origin, uint64_t page) const {
 
 // --- requests ---
 
-bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header) {
-  if (header.length || !peer.can(transports::early)) return false;
+bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header, const char*) {
   Origin* origin = origins_.find(header.word, peer.rank);
   const bool known = origin && origin->size == header.context && may_prefetch_;
   if (header.flags & flag_yes) {

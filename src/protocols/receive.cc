@@ -8,27 +8,8 @@ namespace {
 
 constexpr uint64_t rated_from = 64 << 10;  // shorter messages tell little about the link
 
-// Landing::token tells by its lowest bits a receive from an unexpected message, and from what comes
-// before its send.
-void* token_of(Arrived* message) {
-  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(message) | 1);
-}
-void* token_of(Store* store) {
-  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(store) | 2);
-}
-bool is_arrived(const void* token) { return reinterpret_cast<uintptr_t>(token) & 1; }
-bool is_store(const void* token) { return reinterpret_cast<uintptr_t>(token) & 2; }
-bool is_receive(const void* token) { return !is_arrived(token) && !is_store(token); }
-Arrived* arrived_of(void* token) {
-  return reinterpret_cast<Arrived*>(reinterpret_cast<uintptr_t>(token) & ~uintptr_t(1));
-}
-Store* early_of(void* token) {
-  return reinterpret_cast<Store*>(reinterpret_cast<uintptr_t>(token) & ~uintptr_t(2));
-}
-
 bool read_request(const FrameHeader& header, const char* body, RequestSend& request, Told& told,
                   uint64_t* bits) {
-  if (header.length < sizeof request) return false;
   memcpy(&request, body, sizeof request);
   const size_t rest = header.length - sizeof request;
   told.origin = request.origin;
@@ -51,6 +32,10 @@ uint64_t offset_of(const FrameHeader& header) {
   return Kind(header.kind) == Kind::data ? header.context : 0;
 }
 
+constexpr uint32_t any_length = ~0u;  // what a transport takes
+constexpr uint32_t longest_request =
+    sizeof(RequestSend) + sizeof(Confirmed) + most_confirmed_words * sizeof(uint64_t);
+
 // The receiver of a synchronous send has matched it. That can be heard before the transport tells
 // that the bytes have left: then that is all that is still to come, as of a stream's last piece.
 void end_synchronous(Engine& engine, Request* send) {
@@ -66,42 +51,72 @@ void end_synchronous(Engine& engine, Request* send) {
 
 // --- frames ---
 
+// Each kind of wire.h: its row.
+void Engine::add_frames() {
+  const auto add = [&](Kind kind, FrameKind what) {
+    what.owner = this;
+    frames.add(uint8_t(kind), what);
+  };
+  constexpr uint32_t in_place = transports::in_place, early = transports::early;
+  add(Kind::eager, {.name = "eager",
+                    .whole = by<&Engine::deliver_eager>,
+                    .begin = by<&Engine::begin_eager>,
+                    .most = any_length,
+                    .envelope = true});
+  add(Kind::request_send, {.name = "request_send",
+                           .whole = by<&Engine::deliver_request_send>,
+                           .least = sizeof(RequestSend),
+                           .most = longest_request,
+                           .envelope = true});
+  add(Kind::clear_send, {.name = "clear_send",
+                         .whole = by<&Engine::deliver_clear_send>,
+                         .least = sizeof(ClearSend),
+                         .most = sizeof(ClearSend)});
+  add(Kind::data, {.name = "data",
+                   .whole = by<&Engine::deliver_data>,
+                   .begin = by<&Engine::begin_data>,
+                   .most = any_length});
+  add(Kind::finished, {.name = "finished", .whole = by<&Engine::deliver_finished>});
+  add(Kind::acknowledge, {.name = "acknowledge", .whole = by<&Engine::deliver_acknowledge>});
+  add(Kind::cancel, {.name = "cancel", .whole = by<&Engine::deliver_cancel>});
+  add(Kind::cancel_answer, {.name = "cancel_answer", .whole = by<&Engine::deliver_cancel_answer>});
+  add(Kind::pressure, {.name = "pressure", .whole = by<&Engine::deliver_pressure>});
+  add(Kind::demand, {.name = "demand", .whole = by<&Engine::deliver_demand>, .needs = in_place});
+  add(Kind::grant, {.name = "grant", .whole = by<&Engine::deliver_grant>, .needs = in_place});
+  add(Kind::prefetch, {.name = "prefetch", .whole = by<&Engine::deliver_prefetch>, .needs = early});
+  add(Kind::refuse, {.name = "refuse", .whole = by<&Engine::deliver_refuse>, .needs = early});
+  add(Kind::presend, {.name = "presend",
+                      .whole = by<&Engine::deliver_presend>,
+                      .begin = by<&Engine::begin_presend>,
+                      .needs = early,
+                      .least = 1,
+                      .most = any_length});
+  add(Kind::confirm, {.name = "confirm",
+                      .whole = by<&Engine::deliver_confirm>,
+                      .needs = early,
+                      .least = sizeof(ConfirmWhole),
+                      .most = sizeof(ConfirmWhole),
+                      .envelope = true});
+}
+
+// Messages do not pay for the table.
 bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
-  switch (Kind(header.kind)) {
-    case Kind::eager:
-    case Kind::confirm:
-    case Kind::request_send: {
-      const bool sense = Kind(header.kind) == Kind::eager ? deliver_eager(peer, header, body)
-                         : Kind(header.kind) == Kind::confirm
-                             ? deliver_confirm(peer, header, body)
-                             : deliver_request_send(peer, header, body);
-      peer.seen = header.sequence + 1;
-      if (peer.advertised) peer.in.advert().saw(peer.seen);
-      return sense;
-    }
-    case Kind::clear_send:
-      if (header.length != sizeof(ClearSend)) return false;
-      got_clear_send(peer, header, body);
-      return true;
-    case Kind::data: return deliver_data(peer, header, body);
-    case Kind::finished: return deliver_finished(peer, header);
-    case Kind::acknowledge: {
-      Request* request = by_wire_id(header.word);
-      if (request && request->kind == RequestKind::send && request->peer == &peer) {
-        end_synchronous(*this, request);
-      }
-      return true;
-    }
-    case Kind::cancel: return deliver_cancel(peer, header);
-    case Kind::cancel_answer: return deliver_cancel_answer(peer, header);
-    case Kind::demand: return deliver_demand(peer, header);
-    case Kind::grant: return deliver_grant(peer, header);
-    case Kind::prefetch: return deliver_prefetch(peer, header);
-    case Kind::refuse: return deliver_refuse(peer, header);
-    case Kind::presend: return deliver_presend(peer, header, body);
-    case Kind::pressure: peer.pressed = header.flags & flag_yes; return true;
-    default: return false;
+  if (Kind(header.kind) == Kind::data) return deliver_data(peer, header, body);
+  if (Kind(header.kind) == Kind::eager) [[likely]] {
+    const bool sense = deliver_eager(peer, header, body);
+    note_seen(peer, header);
+    return sense;
   }
+  const FrameKind* kind = frames.find(header, peer.caps);
+  if (!kind) return false;
+  const bool sense = kind->whole(kind->owner, peer, header, body);
+  if (kind->envelope) note_seen(peer, header);
+  return sense;
+}
+
+void Engine::note_seen(Peer& peer, const FrameHeader& header) {
+  peer.seen = header.sequence + 1;
+  if (peer.advertised) peer.in.advert().saw(peer.seen);
 }
 
 // The receive that takes a message. Those that their senders have claimed are taken already.
@@ -182,7 +197,7 @@ bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* bod
   return true;
 }
 
-bool Engine::deliver_finished(Peer& peer, const FrameHeader& header) {
+bool Engine::deliver_finished(Peer& peer, const FrameHeader& header, const char*) {
   Request* request;
   if (header.flags & flag_to_receive) {
     request = landing(header.word, peer);
@@ -205,33 +220,58 @@ bool Engine::deliver_finished(Peer& peer, const FrameHeader& header) {
   return true;
 }
 
+bool Engine::deliver_acknowledge(Peer& peer, const FrameHeader& header, const char*) {
+  Request* request = by_wire_id(header.word);
+  if (request && request->kind == RequestKind::send && request->peer == &peer) {
+    end_synchronous(*this, request);
+  }
+  return true;
+}
+
+bool Engine::deliver_pressure(Peer& peer, const FrameHeader& header, const char*) {
+  peer.pressed = header.flags & flag_yes;
+  return true;
+}
+
 // --- frames whose body is still coming (TCP) ---
 
 bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
   Peer& peer = peers_[from];
-  if (Kind(header.kind) == Kind::data) {
-    Request* receive = by_wire_id(header.word);
-    if (!receive || receive->kind != RequestKind::receive || receive->stage() != Stage::landing ||
-        receive->peer != &peer || header.context > receive->total ||
-        header.length > receive->total - header.context || !may_come(receive, header)) {
-      ++counters.garbage;
-      return false;
-    }
-    landing = receive->memory.landing(header.context, header.length);
-    landing.token = receive;
-    return true;
+  const FrameKind* kind = frames.find(header, peer.caps);
+  if (kind && kind->begin && kind->begin(kind->owner, peer, header, landing)) return true;
+  ++counters.garbage;
+  return false;
+}
+
+void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing, uint64_t arrived) {
+  const Lander& lander = *landing.lander;
+  if (lander.landed) lander.landed(frames.owner_of(header.kind), header, landing, arrived);
+}
+
+void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landing) {
+  landing.lander->end(frames.owner_of(header.kind), from, header, landing);
+}
+
+bool Engine::begin_data(Peer& peer, const FrameHeader& header, Landing& landing) {
+  static constexpr Lander lander{.landed = by<&Engine::receive_landed>,
+                                 .end = by<&Engine::end_data>};
+  Request* receive = by_wire_id(header.word);
+  if (!receive || receive->kind != RequestKind::receive || receive->stage() != Stage::landing ||
+      receive->peer != &peer || header.context > receive->total ||
+      header.length > receive->total - header.context || !may_come(receive, header)) {
+    return false;
   }
-  if (Kind(header.kind) == Kind::presend) {
-    Store* store = place_early(peer, header);
-    if (!store) return false;
-    landing = {.flat = store->data + header.context, .length = header.length};
-    landing.token = token_of(store);
-    return true;
-  }
-  if (Kind(header.kind) != Kind::eager || !note_eager(peer, header)) {
-    ++counters.garbage;
-    return false;  // all other kinds are short: they come whole
-  }
+  landing = receive->memory.landing(header.context, header.length);
+  landing.token = receive;
+  landing.lander = &lander;
+  return true;
+}
+
+bool Engine::begin_eager(Peer& peer, const FrameHeader& header, Landing& landing) {
+  static constexpr Lander to_receive{.landed = by<&Engine::receive_landed>,
+                                     .end = by<&Engine::end_eager>};
+  static constexpr Lander to_unexpected{.landed = nullptr, .end = by<&Engine::end_unexpected>};
+  if (!note_eager(peer, header)) return false;
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), header.length, peer);
     note_origin(receive, origin_told(header), nullptr);
@@ -241,18 +281,17 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
     receive->partial = 0;
     landing = receive->memory.landing(0, receive->status_bytes);
     landing.token = receive;
+    landing.lander = &to_receive;
     return true;
   }
   Arrived* message = make_arrived(peer, header, header.length, true);
   if (!message) return false;
-  landing.flat = message->data;
-  landing.length = header.length;
-  landing.token = token_of(message);
+  landing = {
+      .flat = message->data, .length = header.length, .token = message, .lander = &to_unexpected};
   return true;
 }
 
-void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing, uint64_t arrived) {
-  if (!is_receive(landing.token)) return;
+void Engine::receive_landed(const FrameHeader& header, const Landing& landing, uint64_t arrived) {
   auto* receive = static_cast<Request*>(landing.token);
   // Of an eager message that is too long, the rest is thrown away.
   const uint64_t before = receive->partial;
@@ -261,24 +300,19 @@ void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing,
   grant_next();
 }
 
-void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landing) {
-  if (is_store(landing.token)) {
-    note_early(early_of(landing.token), header);
-    return;
-  }
-  if (is_arrived(landing.token)) {
-    Arrived* message = arrived_of(landing.token);
-    message->have = message->size;
-    if (Request* receive = message->claimed) finish_eager(receive, message);
-    return;
-  }
+void Engine::end_data(uint32_t, const FrameHeader& header, const Landing& landing) {
   auto* receive = static_cast<Request*>(landing.token);
-  if (Kind(header.kind) == Kind::data) {
-    receive->moved += header.length;
-    receive->partial = 0;
-    if (receive->moved < receive->total) return;
-    rate(*receive);
-  } else if (header.flags & flag_synchronous) {
+  receive->moved += header.length;
+  receive->partial = 0;
+  if (receive->moved < receive->total) return;
+  rate(*receive);
+  note_received(receive->total);
+  complete(receive, Outcome::ok);
+}
+
+void Engine::end_eager(uint32_t from, const FrameHeader& header, const Landing& landing) {
+  auto* receive = static_cast<Request*>(landing.token);
+  if (header.flags & flag_synchronous) {
     FrameHeader answer;
     answer.kind = uint8_t(Kind::acknowledge);
     answer.word = header.word;
@@ -286,6 +320,12 @@ void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landin
   }
   note_received(receive->total);
   complete(receive, Outcome::ok);
+}
+
+void Engine::end_unexpected(uint32_t, const FrameHeader&, const Landing& landing) {
+  auto* message = static_cast<Arrived*>(landing.token);
+  message->have = message->size;
+  if (Request* receive = message->claimed) finish_eager(receive, message);
 }
 
 // --- receives ---
@@ -551,7 +591,7 @@ void Engine::cancel(Request* request) {
   complete(request, Outcome::ok);
 }
 
-bool Engine::deliver_cancel(Peer& peer, const FrameHeader& header) {
+bool Engine::deliver_cancel(Peer& peer, const FrameHeader& header, const char*) {
   FrameHeader answer;
   answer.kind = uint8_t(Kind::cancel_answer);
   answer.word = header.word;
@@ -569,7 +609,7 @@ bool Engine::deliver_cancel(Peer& peer, const FrameHeader& header) {
   return true;
 }
 
-bool Engine::deliver_cancel_answer(Peer& peer, const FrameHeader& header) {
+bool Engine::deliver_cancel_answer(Peer& peer, const FrameHeader& header, const char*) {
   Request* request = by_wire_id(header.word);
   if (!request || !request->cancelling) return true;  // it completed in the meantime
   if (request->peer != &peer) return false;

@@ -247,7 +247,7 @@ void Engine::start_send_to_self(Request* request) {
   }
 }
 
-void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* body) {
+bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const char* body) {
   ClearSend clear;
   memcpy(&clear, body, sizeof clear);
   Request* request = by_wire_id(header.word);
@@ -255,7 +255,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
       request->peer != &peer || clear.start > clear.length || clear.length > request->total ||
       uint64_t(clear.head) + clear.tail > clear.length || !fits_confirmed(*request, clear)) {
     ++counters.garbage;
-    return;
+    return true;
   }
   stop_helping(request);
   request->cancelling = false;
@@ -268,10 +268,10 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   request->remote_address = clear.address;
   request->away_since = 0;
   request->withheld = header.flags & flag_yes;
-  if (request->confirm && request->confirm->has_any() && !leave_out_confirmed(request)) return;
+  if (request->confirm && request->confirm->has_any() && !leave_out_confirmed(request)) return true;
   if (clear.way == Way::push && can_push(request)) {
     start_push(request);
-    return;
+    return true;
   }
   set_stage(*request, Stage::streaming);
   ++counters.streams;
@@ -284,6 +284,7 @@ void Engine::got_clear_send(Peer& peer, const FrameHeader& header, const char* b
   if (peer.impatient && --peer.impatient == 0) peer.transport->hurry(peer.number, false);
   mark_busy(peer);
   stream_some(peer);
+  return true;
 }
 
 // The next piece of a message that lies in one, after `at` bytes: edges first, then what is

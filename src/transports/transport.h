@@ -62,6 +62,8 @@ class Receiver {
   // The connection broke or could not be made (no_route, peer_lost, bad_data, no_memory). `story`
   // is one line for the user: both addresses, what was tried, errno in words.
   virtual void lost(uint32_t peer, Outcome why, const char* story) = 0;
+  // What it calls a kind of frame, for the story of one that was garbage; null: there is none.
+  virtual const char* kind_name(uint8_t) const { return nullptr; }
 
  protected:
   ~Receiver() = default;

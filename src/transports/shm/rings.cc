@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "transports/garbage.h"
+
 namespace headway::shm {
 namespace {
 
@@ -88,11 +90,17 @@ void Rings::meet_newcomers() {
   }
 }
 
+void Rings::refuse(uint32_t local, const FrameHeader& header) {
+  const auto story = transports::garbage_story(
+      *receiver_, header, "a frame in shared memory makes no sense", "; was it overwritten?");
+  receiver_->lost(ends_[local].peer, Outcome::bad_data, story.c_str());
+}
+
 bool Rings::take(uint32_t local, const Cell& cell) {
   const auto& [peer, out, in] = ends_[local];
   const char* body = in->body(cell);
   if (!body || !receiver_->frame(peer, cell.header, body)) [[unlikely]] {
-    receiver_->lost(peer, Outcome::bad_data, no_sense);
+    refuse(local, cell.header);
   }
   drop(local, *in, cell);
   return true;

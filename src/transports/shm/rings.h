@@ -33,9 +33,8 @@ class Rings final : public transports::Transport {
     return node_.page(local).pressure.load(std::memory_order_relaxed) != 0;
   }
 
-  // Why a frame was not taken.
-  static constexpr const char* no_sense =
-      "a frame in shared memory makes no sense; was it overwritten?";
+  // A frame was not taken: nothing more is believed of its sender.
+  void refuse(uint32_t local, const FrameHeader& header);
   // An envelope whose body, of at most inline_max bytes, is flat.
   Push push_small(uint32_t local, Producer& out, const FrameHeader& header, const void* bytes) {
     const Push pushed = out.push_inline(header, bytes, reserved_cells);

@@ -11,6 +11,7 @@
 
 #include "base/descriptors.h"
 #include "base/heap.h"
+#include "transports/garbage.h"
 #include "transports/tcp/detail/impl.h"
 
 namespace headway::tcp {
@@ -234,6 +235,12 @@ void Tcp::Impl::fail_link(Link& link, Outcome why, const char* what, int error) 
   peers[peer].lost = true;
   close_link(link);
   receiver->lost(peer, why, story.text);
+}
+
+void Tcp::Impl::fail_garbage(Link& link, const FrameHeader& header) {
+  ++counters.garbage;
+  fail_link(link, Outcome::bad_data,
+            garbage_story(*receiver, header, "it sent a frame that makes no sense", "").c_str(), 0);
 }
 
 // Connections on which a write failed. What the peer said before is still read.

@@ -64,6 +64,7 @@ struct Tcp::Impl {
   void close_link(Link& link);  // closes the descriptor, frees buffers, buries
   void bury();                  // frees what was closed
   void fail_link(Link& link, Outcome why, const char* what, int error);
+  void fail_garbage(Link& link, const FrameHeader& header);
   bool collect_broken();
   void set_resting(bool on);
   bool is_delivered() const;

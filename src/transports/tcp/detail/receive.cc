@@ -128,8 +128,7 @@ bool Tcp::Impl::take_frame(Link& link) {
   const uint32_t have = link.rx_tail - link.rx_head - uint32_t(sizeof header);
   const bool own = header.kind == rest_kind || header.kind == return_kind;
   if (header.length > config.max_body || (own && header.length)) {
-    ++counters.garbage;
-    fail_link(link, Outcome::bad_data, "it sent a frame that makes no sense", 0);
+    fail_garbage(link, header);
     return false;
   }
   if (own) {
@@ -145,15 +144,13 @@ bool Tcp::Impl::take_frame(Link& link) {
     link.rx_head += uint32_t(sizeof header) + header.length;
     ++counters.frames_in;
     if (receiver->frame(link.peer, header, body)) return true;
-    ++counters.garbage;
-    fail_link(link, Outcome::bad_data, "it sent a frame that makes no sense", 0);
+    fail_garbage(link, header);
     return false;
   }
   if (header.length <= always_whole) return false;
   Landing landing;
   if (!receiver->begin(link.peer, header, landing)) {
-    ++counters.garbage;
-    fail_link(link, Outcome::bad_data, "it sent a frame that makes no sense", 0);
+    fail_garbage(link, header);
     return false;
   }
   link.rx_head += uint32_t(sizeof header);
