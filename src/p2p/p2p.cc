@@ -109,7 +109,7 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
   Outcome outcome = Outcome::no_memory;
   if (request) {
     request->blocking = true;
-    if (engine.copy_aside(request)) {
+    if (engine.copies().copy_aside(request)) {
       engine.start_send(request);
       return Outcome::ok;
     }
@@ -212,7 +212,7 @@ Outcome send_receive(waiting::Waiter& waiter, const UserMemory& out, const Addre
     holding.waits();
     engine.note_wait(receive);
     engine.start_receive(receive);
-    const bool aside = engine.copy_aside(send);
+    const bool aside = engine.copies().copy_aside(send);
     engine.start_send(send);
     if (aside) send = nullptr;  // nobody's
     const Request* const both[] = {receive, send};

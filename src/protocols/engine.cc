@@ -25,6 +25,7 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
   size_ = size;
   fatal_ = fatal;
   may_pull_ = settings.one_copy != 0;
+  copies_.prepare(settings.send_ahead);
   add_frames();
   peers_ = static_cast<Peer*>(base::heap_allocate(size * sizeof(Peer)));
   const matching::Config matcher{.design = matching::Design(settings.matcher),
@@ -139,9 +140,9 @@ void Engine::complete(Request* request, Outcome outcome) {
   if (request->region) [[unlikely]]
     end_release(request);
   if (request->mover | request->aside) [[unlikely]]
-    end_aside(request);
+    copies_.end_aside(request);
   if (request->order) [[unlikely]]
-    end_order(request);
+    end_order(*request);
   if (request->confirm) [[unlikely]]
     end_confirm(request);
   --handoff.pending;

@@ -18,14 +18,16 @@
 #include "matching/matcher.h"
 #include "progress/handoff.h"
 #include "protocols/arrived.h"
+#include "protocols/copies/copies.h"
 #include "protocols/engine_counters.h"
 #include "protocols/frames.h"
-#include "protocols/order.h"
 #include "protocols/peer.h"
 #include "protocols/prefetch.h"
 #include "protocols/profit.h"
 #include "protocols/reach.h"
 #include "protocols/request.h"
+#include "protocols/ways/order.h"
+#include "protocols/ways/pieces.h"
 #include "protocols/wire.h"
 #include "settings/options.h"
 #include "transports/shm/node.h"
@@ -48,6 +50,8 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   Outcome use(transports::Transport& transport);
 
   Peer& peer(uint32_t rank) { return peers_[rank]; }
+  Copies& copies() { return copies_; }
+  const Copies& copies() const { return copies_; }
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
 
@@ -69,18 +73,6 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   bool send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory);
   // Starts request->memory as a message with request->key (source: own rank in the communicator).
   void start_send(Request* request);
-  // Before start_send() of a blocking send: copies its message if the link is so slow that this
-  // pays (aside.cc). True: the send is nobody's from now on, and its user goes on after
-  // start_send().
-  bool copy_aside(Request* send);
-  // The same for one that has been started. True: its user goes on.
-  bool move_aside(Request* send);
-  // It waits for its receiver, or for room, and nobody reads it at this moment.
-  bool may_move_aside(const Request& send) const;
-  // Over that peer's link so many bytes take much longer than their copy.
-  bool is_slow(const Peer& peer, uint64_t bytes) const;
-  bool may_send_ahead() const { return settings_.send_ahead != 0; }
-  uint64_t aside_bytes() const { return aside_bytes_; }
   uint64_t unexpected_bytes() const { return unexpected_bytes_; }
   // --- receiving ---
   // Starts a receive for request->key into request->memory.
@@ -191,8 +183,6 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   void await_all() override;
   bool settles() override { return settles_.load(std::memory_order_relaxed); }
   void stop_guard();
-  // Microseconds until the rest of a ready receive will have come.
-  uint64_t expected_us(const Request& receive) const;
 
   // --- progress ---
   bool advance() override;
@@ -262,6 +252,7 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   const char* kind_name(uint8_t kind) const override { return frames.name_of(kind); }
 
  private:
+  friend class Copies;
   static constexpr int hot_looks = 128;  // at the ring that a rank waits for
   // The same where the ordinary way has to tell peers twice who is inside.
   static constexpr int hotter_looks = 1024;
@@ -270,19 +261,6 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   static constexpr uint64_t reap_budget = 1 << 20;  // bytes taken in by one look at a transport
   static constexpr uint32_t most_transports = 3;    // beside shared memory
   static constexpr uint32_t hear_every = 64;        // sends
-
-  struct Stretch {
-    uint64_t offset, length;
-  };
-  // Copies go out over the network one after the other.
-  static bool takes_turns(const Request& send) { return send.aside && !send.peer->on_this_host(); }
-  static Stretch stretch(const Request& request, uint64_t at);
-  static uint64_t edges_of(const Request& request) { return uint64_t(request.head) + request.tail; }
-  // That went over the wire since the clear-to-send.
-  static uint64_t streamed(const Request& request) { return request.moved - request.covered; }
-  static bool has_sent_edges(const Request& request) {
-    return streamed(request) >= edges_of(request);
-  }
 
   // release.cc
   void start_guard();
@@ -319,10 +297,7 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   bool is_worth_closing(const Request& receive) const;
   void ask_for_awaited();
   bool ask_for(Request* receive, const char* page);
-  static bool begin_order(Request* request, uint64_t moved);
-  static void end_order(Request* request);
   bool may_come(Request* receive, const FrameHeader& header);
-  static void note_moved(Request* request, uint64_t offset, uint64_t n);
   void note_cost(guard::Range range, uint64_t closing_ns);
   bool close_now(Request* receive, const Request* whole);
   bool close_left(Request* receive, const Request* whole);
@@ -346,9 +321,6 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   bool reap_others();
   void fail(Outcome why, Peer& peer, const char* story);
   Request* by_wire_id(uint32_t id);
-  static uint32_t id_of(const Request* request) {
-    return wire_id(request->pool_index, request->generation);
-  }
 
   // send.cc
   Push push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
@@ -363,14 +335,7 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   void finish_push(Request* request);
   void retire_send(Request* request);
 
-  // aside.cc
-  bool fits_aside(const Request& send) const;
-  char* make_copy(const Request& send);
-  void drop_copy(char* copy, uint64_t bytes);
-  void leave_aside(Request* send, char* copy);
-  void may_move(Request* send, RequestSend& body);
-  void moves_no_more(Request* send);
-  void end_aside(Request* send);
+  // ways/line.cc
   void queue_aside(Request* send);
   void next_aside();
 
@@ -490,8 +455,6 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   void begin_receive(Request* request);
   void expect_streams();
   uint64_t batch_of(const Request& receive) const;
-  void rate(Request& receive);
-  uint64_t arrival_rate(const Request& receive) const;
   bool look_at_expected();
   void add_frames();
   bool deliver(Peer& peer, const FrameHeader& header, const char* body);
@@ -564,7 +527,6 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   base::List<Request> helpable_;
   base::List<Request> asides_cleared_;  // in the order of their sends, behind the one that streams
   Request* aside_now_ = nullptr;        // the one that streams
-  base::Counter aside_bytes_;
   base::Counter unexpected_bytes_;
   uint64_t receives_begun_ = 0;
   uint32_t withheld_ = 0;              // of landings_
@@ -608,6 +570,7 @@ class Engine final : public progress::Work, public transports::Receiver, public 
   char* early_piece_ = nullptr;
   bool pressure_ = false;
   bool flood_told_ = false;  // warn_of_flood()
+  Copies copies_{*this};
 };
 
 }  // namespace headway::protocols

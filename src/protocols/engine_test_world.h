@@ -379,7 +379,7 @@ inline void World::move() {
   Message& message = *messages_[pick(messages_.size())];
   if (!message.send || message.cancelled || message.send->done.load()) return;
   enter(message.from);
-  engines_[message.from]->move_aside(message.send);
+  engines_[message.from]->copies().move_aside(message.send);
   const bool left = message.send->done.load() == Done::released;
   EXPECT_FALSE(left && message.synchronous);
   tally.left += left;
@@ -539,7 +539,7 @@ inline void World::finish() {
     EXPECT_TRUE(engine->is_idle());
     EXPECT_EQ(engine->handoff.pending, 0);
     EXPECT_EQ(engine->posted_count(), 0u);
-    EXPECT_EQ(engine->aside_bytes(), 0u);
+    EXPECT_EQ(engine->copies().aside_bytes(), 0u);
     EXPECT_EQ(engine->unexpected_count(), 0u);
     EXPECT_EQ(engine->wanted(), uint32_t(shm::event_control)) << "a count of what is awaited leaks";
     if (!wires_) {

@@ -416,7 +416,7 @@ void Engine::land_some(Request* receive, Store* store) {
 
 // Both sides come to the same pages.
 bool Engine::cover(Request* request, const Grid& grid, const uint64_t* pages) {
-  if (!request->order && !begin_order(request, 0)) return false;
+  if (!request->order && !begin_order(*request, 0)) return false;
   const uint64_t most = request->order->pages(), head = request->head;
   PageSet::for_each_run(pages, grid.pages(), [&](uint64_t begin, uint64_t end) {
     const uint64_t from = grid.begin(begin), to = grid.begin(end);

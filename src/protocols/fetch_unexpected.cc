@@ -5,6 +5,7 @@
 // A synchronous send is left alone: its end tells that its receive has begun.
 #include "base/heap.h"
 #include "protocols/engine.h"
+#include "protocols/ways/rate.h"
 
 namespace headway::protocols {
 namespace {

@@ -1,6 +1,7 @@
 // One-copy transfers within a node: who copies, in which pieces, and with whose help.
 #include "base/clock.h"
 #include "protocols/engine.h"
+#include "protocols/ways/rate.h"
 
 namespace headway::protocols {
 namespace {
@@ -138,7 +139,7 @@ bool Engine::copy_on(Request* request) {
     if (request->shared) {
       request->moved = piece.offset + done;
     } else {
-      note_moved(request, piece.offset, done);
+      note_moved(*request, piece.offset, done);
     }
     if (!push) note_arrival(request, piece.offset, done);
     if (outcome != Outcome::ok) {

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "protocols/engine.h"
+#include "protocols/ways/rate.h"
 
 namespace headway::protocols {
 namespace {

@@ -12,6 +12,7 @@
 #include "base/sanitizer.h"
 #include "base/text.h"
 #include "protocols/engine.h"
+#include "protocols/ways/rate.h"
 
 namespace headway::protocols {
 namespace {
@@ -225,12 +226,6 @@ bool Engine::is_long_enough(const Request& receive) const {
   if (release_us_ == 0) return true;
   const uint64_t us = expected_us(receive);
   return us >= release_us_ && us * 1000 >= 2 * page_cost_ns_ * (receive.total / page_bytes);
-}
-
-// 0 of a link that nothing is known of: its first message is waited for, and tells.
-uint64_t Engine::expected_us(const Request& receive) const {
-  const uint64_t rate = arrival_rate(receive);
-  return rate ? (receive.total - receive.moved - receive.partial) * 1'000'000 / rate : 0;
 }
 
 bool Engine::close_now(Request* receive, const Request* whole) {

@@ -11,6 +11,7 @@
 #include "base/outcome.h"
 #include "matching/matcher.h"
 #include "protocols/user_memory.h"
+#include "protocols/wire.h"
 
 namespace headway::protocols {
 
@@ -170,5 +171,10 @@ struct Request : matching::Hook {
   void* extra = nullptr;
   uint64_t extra_size = 0;
 };
+
+// By which the other side names it.
+inline uint32_t id_of(const Request* request) {
+  return wire_id(request->pool_index, request->generation);
+}
 
 }  // namespace headway::protocols

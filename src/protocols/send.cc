@@ -160,8 +160,8 @@ Push Engine::push_envelope(Request* request) {
                      request->origin,
                      0};
     if (may_pull && !request->notify && !request->aside && request->mode == Mode::standard &&
-        may_send_ahead()) {
-      may_move(request, body);
+        copies_.may_send_ahead()) {
+      copies_.may_move(request, body);
     }
     if (request->blocking || handoff.driver == progress::Driver::waiting) {
       header.flags |= flag_waiting;
@@ -173,7 +173,7 @@ Push Engine::push_envelope(Request* request) {
     header.length = uint32_t(sizeof body) + tell_confirmed(*request, frame + sizeof body);
     pushed = push_frame(peer, header, frame, header.length, nullptr, 0, Urgency::rendezvous);
     if (pushed == Push::full) {
-      moves_no_more(request);
+      copies_.moves_no_more(request);
     } else {
       ++counters.handshakes;
       if (watched_ && !peer.on_this_host()) note_announced(peer, *request);
@@ -287,19 +287,6 @@ bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const cha
   return true;
 }
 
-// The next piece of a message that lies in one, after `at` bytes: edges first, then what is
-// between, in order or as it was asked for.
-Engine::Stretch Engine::stretch(const Request& request, uint64_t at) {
-  const uint64_t edges = edges_of(request);
-  if (at < request.head) return {at, request.head - at};
-  if (at < edges) return {request.total - (edges - at), edges - at};
-  if (request.order) [[unlikely]] {
-    const Order::Run run = request.order->next();
-    return {request.head + run.first * guard::page_bytes, run.pages * guard::page_bytes};
-  }
-  return {at - request.tail, request.total - at};
-}
-
 // Sends data frames of the messages that were asked for, while there is room.
 bool Engine::stream_some(Peer& peer) {
   bool moved = false;
@@ -340,7 +327,7 @@ bool Engine::stream_some(Peer& peer) {
         push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request), Urgency::data);
     if (pushed == Push::full) break;
     moved = true;
-    note_moved(request, offset, length);
+    note_moved(*request, offset, length);
     if (pushed == Push::started) ++request->in_flight;
     if (request->moved < request->total) {
       // One message after the other keeps caches warm; a long one lets others pass now and then,

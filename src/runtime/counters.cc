@@ -110,7 +110,7 @@ constexpr Reader readers[] = {
     {"claims", engine_counter<&EngineCounters::claims>},
     {"helped", engine_counter<&EngineCounters::helped>},
     {"sent_aside", engine_counter<&EngineCounters::sent_aside>},
-    {"aside_bytes", [](const Engine& engine) { return engine.aside_bytes(); }},
+    {"aside_bytes", [](const Engine& engine) { return engine.copies().aside_bytes(); }},
     {"garbage", engine_counter<&EngineCounters::garbage>},
     {"posted_receives", [](const Engine& engine) -> uint64_t { return engine.posted_count(); }},
     {"unexpected_messages",

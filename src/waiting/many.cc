@@ -1,6 +1,7 @@
 #include "waiting/many.h"
 
 #include "base/clock.h"
+#include "protocols/ways/rate.h"
 
 namespace headway::waiting {
 namespace {
@@ -20,9 +21,9 @@ Many::Many(Waiter& waiter, const void* list, uint32_t count, At at, const Rules&
       count_(count),
       at_(at),
       whole_(rules.whole),
-      may_any_go_(engine_.may_release() || engine_.may_send_ahead()),
+      may_any_go_(engine_.may_release() || engine_.copies().may_send_ahead()),
       unmatched_(rules.unmatched && engine_.may_foresee()),
-      sends_stay_(!engine_.may_send_ahead()) {
+      sends_stay_(!engine_.copies().may_send_ahead()) {
   if (!rules.memory.bytes()) return;
   waiter_.open(rules.memory);
   engine_.reach.begin(use_, rules.memory.extent());
@@ -89,15 +90,15 @@ bool Many::may_go(const Request& request) {
 
 bool Many::may_leave(const Request& send) {
   // Once it moves nothing is to be gained, and no clock is to be read between its pieces.
-  if (sends_stay_ || !engine_.may_move_aside(send)) return false;
-  if (engine_.is_slow(*send.peer, send.memory.bytes())) return true;
+  if (sends_stay_ || !engine_.copies().may_move_aside(send)) return false;
+  if (protocols::is_slow(*send.peer, send.memory.bytes())) return true;
   if (waited_ns() >= send_patience_ns) return true;
   sleep_ms_ = 1;
   return false;
 }
 
 bool Many::leave(Request* send) {
-  sends_stay_ = !engine_.move_aside(send);
+  sends_stay_ = !engine_.copies().move_aside(send);
   return !sends_stay_;
 }
 
@@ -169,7 +170,7 @@ void Many::let_one_go() {
   const bool has_left = !each_left([&](Request* request) {
     if (request->kind == RequestKind::send) return !(may_leave(*request) && leave(request));
     if (request->kind != RequestKind::receive || request->stage() != Stage::landing) return true;
-    const uint64_t expected = engine_.expected_us(*request);
+    const uint64_t expected = protocols::expected_us(*request);
     if (first && expected >= soonest) return true;
     first = request;
     soonest = expected;

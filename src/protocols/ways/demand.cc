@@ -2,6 +2,7 @@
 // from there. Pages that share other data are the message's edges, which come first in any case: so
 // all that is asked for are whole pages between them.
 #include "protocols/engine.h"
+#include "protocols/ways/rate.h"
 
 namespace headway::protocols {
 namespace {
@@ -49,7 +50,7 @@ bool Engine::ask_for(Request* receive, const char* page) {
     if (receive->order->comes_soon(number, soon)) return true;
   } else {
     const uint64_t next = begun > edges ? (begun - edges) / page_bytes : 0;
-    if (number < next + soon || !begin_order(receive, begun)) return true;
+    if (number < next + soon || !begin_order(*receive, begun)) return true;
   }
   const uint64_t before = receive->asked;
   receive->asked = number + 1;
@@ -69,29 +70,6 @@ bool Engine::ask_for(Request* receive, const char* page) {
   header.context = receive->head + number * page_bytes;
   control(*receive->peer, header, nullptr);
   return true;
-}
-
-// `moved`: bytes of it that have gone in order.
-bool Engine::begin_order(Request* request, uint64_t moved) {
-  const uint64_t edges = edges_of(*request);
-  request->order = Order::make((request->total - edges) / page_bytes,
-                               moved > edges ? (moved - edges) / page_bytes : 0);
-  return request->order != nullptr;
-}
-
-void Engine::end_order(Request* request) {
-  Order::drop(request->order);
-  request->order = nullptr;
-  request->covered = 0;
-}
-
-// These bytes of the message have gone; they are those that stretch() told of, or the first of
-// them.
-void Engine::note_moved(Request* request, uint64_t offset, uint64_t n) {
-  if (request->order && streamed(*request) >= edges_of(*request)) {
-    (void)request->order->take((offset - request->head) / page_bytes, n / page_bytes);
-  }
-  request->moved += n;
 }
 
 // A frame of data begins to come in over TCP. False: not these bytes, or not now.
@@ -126,7 +104,7 @@ bool Engine::deliver_demand(Peer& peer, const FrameHeader& header, const char*) 
     return false;
   }
   if (send->withheld) return true;
-  if (!send->order && !begin_order(send, send->moved)) return true;
+  if (!send->order && !begin_order(*send, send->moved)) return true;
   peer.impatient = impatient_streams;
   peer.transport->hurry(peer.number, true);
   if (send->order->is_taken(at / page_bytes)) return true;

@@ -1,4 +1,4 @@
-#include "protocols/order.h"
+#include "protocols/ways/order.h"
 
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 // wake-up.
 #include "base/clock.h"
 #include "protocols/engine.h"
+#include "protocols/ways/rate.h"
 
 namespace headway::protocols {
 namespace {
@@ -11,21 +12,6 @@ constexpr uint64_t held_us = 600;            // that pages which have come wait 
 constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame waits behind it
 
 }  // namespace
-
-// How fast messages come from that peer, with what they wait for on their way.
-void Engine::rate(Request& receive) {
-  if (!receive.asked_at) return;
-  const uint64_t took = base::now_ns() - receive.asked_at;
-  receive.asked_at = 0;
-  const uint64_t now = receive.total * 1'000'000'000 / (took ? took : 1);
-  uint64_t& known = receive.peer->arrival_rate;
-  known = known ? (3 * known + now) / 4 : now;
-}
-
-uint64_t Engine::arrival_rate(const Request& receive) const {
-  const Peer& peer = *receive.peer;
-  return peer.arrival_rate ? peer.arrival_rate : peer.transport->rate(peer.number);
-}
 
 // Before the message thread sleeps: it need not wake for every packet of a stream. Half of a long
 // rest at a time, so that most of the copy is done when the last byte comes; the last frame at

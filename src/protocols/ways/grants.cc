@@ -6,6 +6,7 @@
 // once.
 #include "base/clock.h"
 #include "protocols/engine.h"
+#include "protocols/ways/rate.h"
 
 namespace headway::protocols {
 namespace {

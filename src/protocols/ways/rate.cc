@@ -1,0 +1,41 @@
+#include "protocols/ways/rate.h"
+
+#include "base/clock.h"
+
+namespace headway::protocols {
+namespace {
+
+// Shorter waits than this do not pay for waking the message thread.
+constexpr uint64_t least_wait_us = 150;
+// Of a link; a faster one is not ten times slower than the copy.
+constexpr uint64_t fastest_rate = 400'000'000;
+
+}  // namespace
+
+// How fast messages come from that peer, with what they wait for on their way.
+void rate(Request& receive) {
+  if (!receive.asked_at) return;
+  const uint64_t took = base::now_ns() - receive.asked_at;
+  receive.asked_at = 0;
+  const uint64_t now = receive.total * 1'000'000'000 / (took ? took : 1);
+  uint64_t& known = receive.peer->arrival_rate;
+  known = known ? (3 * known + now) / 4 : now;
+}
+
+uint64_t arrival_rate(const Request& receive) {
+  const Peer& peer = *receive.peer;
+  return peer.arrival_rate ? peer.arrival_rate : peer.transport->rate(peer.number);
+}
+
+uint64_t expected_us(const Request& receive) {
+  const uint64_t rate = arrival_rate(receive);
+  return rate ? (receive.total - receive.moved - receive.partial) * 1'000'000 / rate : 0;
+}
+
+bool is_slow(const Peer& peer, uint64_t bytes) {
+  if (peer.on_this_host()) return false;
+  const uint64_t rate = peer.transport->rate(peer.number);
+  return rate != 0 && rate <= fastest_rate && bytes * 1'000'000 / rate >= least_wait_us;
+}
+
+}  // namespace headway::protocols

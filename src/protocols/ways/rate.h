@@ -1,0 +1,21 @@
+// How fast messages come from a peer, and go to it. Thread: holder of the engine. Owner: the peer,
+// whose estimate this is. Invariant: 0 bytes a second: nothing is known yet.
+#pragma once
+#include <cstdint>
+
+#include "protocols/peer.h"
+#include "protocols/request.h"
+
+namespace headway::protocols {
+
+// A receive whose `asked_at` is set has all its bytes: what this tells of its peer.
+void rate(Request& receive);
+// Bytes a second.
+uint64_t arrival_rate(const Request& receive);
+// Microseconds until the rest of a matched receive will have come. 0 of a link that nothing is
+// known of: its first message is waited for, and tells.
+uint64_t expected_us(const Request& receive);
+// Over that peer's link so many bytes take much longer than their copy.
+bool is_slow(const Peer& peer, uint64_t bytes);
+
+}  // namespace headway::protocols
