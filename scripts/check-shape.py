@@ -5,6 +5,8 @@ usage: check-shape.py [--root DIR]     print the measures beside their limits an
        check-shape.py --tighten        set each limit that has room to what is there now
        check-shape.py --self-test      count in a small tree of which the answers are known
 
+A mechanism is named freely in its own folder: what is counted is how many other files know it.
+
 The limits stand in LIMITS. Whoever makes a measure smaller lowers its limit in the same commit
 (--tighten), so that it does not grow again; whoever has to raise one says why in the commit
 message. The targets are those of the structural step (issue 33). Members and functions are counted
@@ -23,30 +25,30 @@ TEST = re.compile(r"_test(?:_\w+)?\.(?:cc|h)$")
 
 # measure: (limit, target). Those of LEAST may only grow. What stands in neither is only printed.
 LIMITS: dict[str, tuple[int, int]] = {
-    "Engine: functions": (278, 90),
-    "Engine: members": (67, 28),
-    "Engine: public members": (10, 1),
-    "engine.h: lines": (576, 220),
-    "engine.h: files that include it": (24, 12),
-    "protocols: functions of the largest class": (278, 80),
+    "Engine: functions": (103, 90),
+    "Engine: members": (31, 28),
+    "Engine: public members": (8, 1),
+    "engine.h: lines": (307, 220),
+    "engine.h: files that include it": (25, 12),
+    "protocols: functions of the largest class": (103, 80),
     "Request: members": (73, 30),
     "Request: bools": (22, 0),
     "Peer: members": (29, 18),
     "stages: places that write one": (1, 1),
     "Via::": (0, 0),
-    "files that name release": (16, 9),
-    "files that name prefetch": (15, 10),
-    "files that name copies aside": (23, 5),
-    "files that name grants": (6, 5),
-    "files that name one-copy": (4, 5),
+    "files that name release": (21, 9),
+    "files that name prefetch": (8, 10),
+    "files that name copies aside": (14, 5),
+    "files that name grants": (3, 5),
+    "files that name one-copy": (6, 5),
     "engine.handoff outside protocols": (21, 20),
-    "engine.guard outside protocols": (15, 0),
+    "engine.guard outside protocols": (0, 0),
     "entries of one statement, by hand": (1, 20),
     "entries of a large count, by hand": (0, 12),
     '"MPI_ in api': (173, 220),
     "comm size and rank in collectives": (0, 0),
 }  # fmt: skip
-LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (57, 40)}
+LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (58, 40)}
 
 
 def code_of(text: str) -> str:
@@ -166,11 +168,11 @@ def measure(root: Path) -> dict[str, int]:
         "Peer: members": functions_and_members(peer)[1],
         "stages: places that write one": stages[0],
         "Via::": tree.count(r"\bVia::")[0],
-        "files that name release": tree.count(r"(?i)\b(?!memory_order_)\w*(?:releasable|release_|_release|foresee)\w*", r"(?:guard|settings)/")[1],
-        "files that name prefetch": tree.count(r"(?i)\b\w*prefetch\w*", r"(?:guard|settings)/")[1],
-        "files that name copies aside": tree.count(r"\b\w*aside\w*")[1],
-        "files that name grants": tree.count(r"\b\w*grant\w*")[1],
-        "files that name one-copy": tree.count(r"(?i)\b\w*one_?copy\w*", r"settings/")[1],
+        "files that name release": tree.count(r"(?i)\b(?!memory_order_)\w*(?:releasable|release_|_release|foresee)\w*", r"(?:guard|settings|protocols/release)/")[1],
+        "files that name prefetch": tree.count(r"(?i)\b\w*prefetch\w*", r"(?:guard|settings|protocols/prefetch)/")[1],
+        "files that name copies aside": tree.count(r"\b\w*aside\w*", r"(?:guard|settings|protocols/copies)/")[1],
+        "files that name grants": tree.count(r"\b\w*grant\w*", r"protocols/ways/")[1],
+        "files that name one-copy": tree.count(r"(?i)\b\w*one_?copy\w*", r"(?:settings|protocols/ways)/")[1],
         "engine.handoff outside protocols": tree.count(r"\bengine(?:\(\))?(?:\.|->)handoff\b", r"protocols/")[0],
         "engine.guard outside protocols": tree.count(r"\bengine(?:\(\))?(?:\.|->)guard\b", r"protocols/")[0],
         "entries of one statement, by hand": single,

@@ -29,6 +29,10 @@ GUESTS = {
     room: {"protocols", "runtime"} for room in ("matching", "guard", "transports", "bootstrap")
 }
 
+# Floors within protocols, of headers: what knows the engine sees it only from its .cc files. Those of
+# one floor do not see each other. engine.h has them all.
+PROTOCOLS = {"": 0, "messages": 1, "ways": 2, "release": 3, "prefetch": 3, "copies": 3}
+
 # Folders outside src/ and the headers of src/ that they may include (regular expressions).
 OUTSIDE = {
     "launcher": r"(base|settings)/[^/]+\.h|bootstrap/pmi_wire\.h|guard/system\.h",
@@ -140,11 +144,28 @@ def check_quoted(report: Report, path: Path, inner: Path, line: int, target: str
 
 
 def check_inside(report: Report, path: Path, inner: Path, line: int, parts: tuple[str, ...]) -> None:
-    """Within transports, shm, tcp, ofi and fake do not see each other."""
+    """Within transports, shm, tcp, ofi and fake do not see each other; within protocols there are floors."""
+    if inner.parts[0] == "protocols":
+        check_protocols(report, path, inner, line, parts)
     if inner.parts[0] != "transports" or len(parts) < 3 or len(inner.parts) < 3:
         return
     if parts[1] != inner.parts[1] and "detail" not in (parts[1], inner.parts[1]):
         report.problem(path, line, f"{inner.parts[1]} and {parts[1]} do not see each other")
+
+
+def check_protocols(report: Report, path: Path, inner: Path, line: int, parts: tuple[str, ...]) -> None:
+    here = inner.parts[1] if len(inner.parts) > 2 else ""
+    there = parts[1] if len(parts) > 2 else ""
+    if TEST_FILE.search(inner.name) or inner.name == "engine.h" or here == there != "":
+        return
+    if here not in PROTOCOLS or there not in PROTOCOLS:
+        report.problem(path, line, f"protocols/{here if here not in PROTOCOLS else there} is no folder of the plan")
+        return
+    same = PROTOCOLS[here] == PROTOCOLS[there] and here != there
+    if same:
+        report.problem(path, line, f"{here} and {there} do not see each other")
+    elif inner.suffix == ".h" and (PROTOCOLS[there] > PROTOCOLS[here] or parts[-1] == "engine.h"):
+        report.problem(path, line, f"{'/'.join(parts)} is above protocols/{inner.relative_to('protocols')}")
 
 
 def check_tokens(report: Report, path: Path, inner: Path, text: str) -> None:
@@ -222,6 +243,9 @@ GOOD = {
     "src/base/signals.cc": "int f() { return sigaction(1, nullptr, nullptr); }\n",
     "src/guard/pages.cc": '#include "base/ring.h"\nint f() { return mprotect(nullptr, 0, 0); }\n',
     "src/protocols/eager.cc": '#include "transports/shm/ring.h"\n#include "matching/matcher.h"\n',
+    "src/protocols/engine.h": HEAD + '#include "protocols/release/release.h"\n',
+    "src/protocols/release/release.h": HEAD + '#include "protocols/ways/rate.h"\n',
+    "src/protocols/release/release.cc": '#include "protocols/engine.h"\n#include "protocols/release/profit.h"\n',
     "src/runtime/process.cc": '#include "bootstrap/bootstrap.h"\n#include "p2p/send.h"\n',
     "src/api/send.cc": '#include <mpi.h>\n#include "p2p/send.h"\n#include "datatypes/type.h"\n',
     # Words in comments, in strings and in placement are no violations.
@@ -247,6 +271,10 @@ BAD = [  # path, text, what the report must say
     ("src/api/a.cc", '#include "bootstrap/bootstrap.h"\n', "protocols and runtime alone"),
     ("src/progress/a.cc", '#include "transports/shm/x.h"\n', "protocols and runtime alone"),
     ("src/transports/shm/a.cc", '#include "transports/tcp/x.h"\n', "do not see each other"),
+    ("src/protocols/release/a.cc", '#include "protocols/prefetch/fetch.h"\n', "do not see each other"),
+    ("src/protocols/ways/a.h", HEAD + '#include "protocols/release/release.h"\n', "is above protocols/ways"),
+    ("src/protocols/copies/a.h", HEAD + '#include "protocols/engine.h"\n', "is above protocols/copies"),
+    ("src/protocols/attic/a.h", HEAD + '#include "protocols/peer.h"\n', "no folder of the plan"),
     ("src/p2p/a.cc", "#include <mpi.h>\n", "api alone"),
     ("src/base/a.cc", '#include "ring.h"\n', "name it from src/"),
     ("src/base/a.cc", '#include "../base/ring.h"\n', "name it from src/"),

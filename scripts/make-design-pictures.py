@@ -193,7 +193,7 @@ SENDS = [
     (140, "p2p", "a peer; if short, without a request", ["send_now"]),
     (204, "protocols", "short: the message itself; long: announced", ["start_send", "push_envelope"]),
     (268, "waiting", "spins, yields, sleeps; may copy it and go on", ["Many", "move_aside"]),
-    (396, "protocols", "streams it; edges of pages go first", ["got_clear_send", "stream_some"]),
+    (396, "protocols", "streams it; edges of pages go first", ["deliver_clear_send", "stream_some"]),
     (524, "protocols", "the request is over", ["complete"]),
 ]
 RECEIVES = [

@@ -9,9 +9,9 @@ template <class Open>
 void await(Open&& open) {
   waiting::Waiter& waiter = process().waiter();
   waiter.engine.handoff.enter();
-  waiter.engine.guard.begin_wait();
+  waiter.engine.release().wait_begins();
   waiter.until(open, nullptr);
-  waiter.engine.guard.end_wait();
+  waiter.engine.release().wait_ends();
   waiter.engine.handoff.leave();
 }
 
@@ -19,17 +19,20 @@ void await(Open&& open) {
 
 void await_matched() {
   const protocols::Engine& engine = process().engine();
-  const auto are_matched = [&] { return engine.unseen() == 0 && !engine.guard.any_mixed(); };
+  const auto are_matched = [&] {
+    return engine.release().unseen() == 0 && !engine.release().any_mixed();
+  };
   if (!are_matched()) await(are_matched);
 }
 
 void await_open(const void* from, size_t n) {
   protocols::Engine& engine = process().engine();
-  if (engine.is_closed(from, n)) await([&] { return !engine.is_closed(from, n); });
+  if (engine.release().is_closed(from, n))
+    await([&] { return !engine.release().is_closed(from, n); });
 }
 
 void await_all_open() {
-  await([] { return !process().engine().guard.any_closed(); });
+  await([] { return !process().engine().release().any_closed(); });
 }
 
 }  // namespace headway::api

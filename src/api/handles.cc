@@ -110,7 +110,8 @@ bool request_lives(uintptr_t handle) {
   return is_running() && find_request(handle_of<MPI_Request>(handle)) != nullptr;
 }
 bool message_lives(uintptr_t handle) {
-  return is_running() && process().engine().find_message(uint32_t(handle), uint32_t(handle >> 32));
+  return is_running() &&
+         process().engine().unexpected().find_message(uint32_t(handle), uint32_t(handle >> 32));
 }
 
 constinit Numbers requests{request_lives};

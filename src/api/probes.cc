@@ -18,7 +18,7 @@ protocols::Arrived* find_message(MPI_Message handle) {
   const uintptr_t value = value_of(handle);
   if (value >> 32 == 0) return nullptr;
   protocols::Arrived* message =
-      process().engine().find_message(uint32_t(value), uint32_t(value >> 32));
+      process().engine().unexpected().find_message(uint32_t(value), uint32_t(value >> 32));
   return message && !message->queued ? message : nullptr;
 }
 

@@ -35,7 +35,7 @@ int check_list(const char* call, int count, const MPI_Request* requests) {
     if (const int code = check_given(call, "array_of_requests", requests)) return code;
   }
   // It is read with the engine held.
-  if (count > 0 && process().engine().guard.any_mixed()) [[unlikely]]
+  if (count > 0 && process().engine().release().any_mixed()) [[unlikely]]
     await_open(requests, size_t(count) * sizeof *requests);
   for (int i = 0; i < count; ++i) {
     if (requests[i] != MPI_REQUEST_NULL && !find_request(requests[i])) return bad_request(call);
@@ -313,7 +313,7 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
   note_site();
   if (const int code = check_list("MPI_Waitall", count, requests)) return code;
   const Inside inside("MPI_Waitall");
-  const bool unmatched = statuses == MPI_STATUSES_IGNORE && engine().may_foresee();
+  const bool unmatched = statuses == MPI_STATUSES_IGNORE && engine().release().may_foresee();
   if (!all_done(count, requests)) (void)wait_for(count, requests, true, unmatched);
   return retire_all("MPI_Waitall", count, requests, statuses);
 }

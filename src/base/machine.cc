@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "base/sanitizer.h"
 
 namespace headway::base {
 namespace {
@@ -206,6 +208,13 @@ bool under_valgrind() {
   // It puts its own library first; programs that it does not follow into lose the variable.
   const char* preloaded = getenv("LD_PRELOAD");
   return preloaded && strstr(preloaded, "/vgpreload_");
+}
+
+bool has_one_thread() {
+  struct stat tasks;
+  // A folder has two links of its own, and one for each folder in it: a thread.
+  constexpr nlink_t this_and_message_thread = 2 + 2 + foreign_threads;
+  return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == this_and_message_thread;
 }
 
 }  // namespace headway::base

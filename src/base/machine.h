@@ -1,5 +1,6 @@
 // Machine: what this process may use of its machine, and who runs it. Thread: any. Owner: nobody;
-// everything is looked up anew, which takes some reads of /proc: at start only. Allocates nothing.
+// everything is looked up anew, which takes some reads of /proc: at start only, except
+// where it says otherwise. Allocates nothing.
 // Invariant: what cannot be read limits nothing.
 #pragma once
 
@@ -15,5 +16,9 @@ double cpu_quota(const char* root = "");
 // True where valgrind runs this process: it knows some system calls not at all, and takes for never
 // written what another process writes into this one.
 bool under_valgrind();
+
+// The program has one thread beside the message thread. False, too, if that cannot be told. No
+// reads: one system call.
+bool has_one_thread();
 
 }  // namespace headway::base

@@ -178,7 +178,7 @@ bool Schedule::each_extent(Visit&& visit) const {
 void Schedule::await_open(waiting::Waiter& waiter) const {
   const auto is_open = [this](UserMemory::Extent extent) {
     return extent.from >= extent.to ||
-           !engine_->is_closed(extent.from, size_t(extent.to - extent.from));
+           !engine_->release().is_closed(extent.from, size_t(extent.to - extent.from));
   };
   const auto are_open = [&] { return each_extent(is_open); };
   if (!are_open()) waiter.until_open(are_open);
@@ -207,7 +207,7 @@ void Schedule::reach(const Request& request, protocols::Reach& reach) {
 }
 
 void Schedule::begin(waiting::Waiter& waiter) {
-  if (engine_->guard.any_closed()) [[unlikely]]
+  if (engine_->release().any_closed()) [[unlikely]]
     await_open(waiter);
   Request* request = request_;
   outcome = Outcome::ok;

@@ -306,13 +306,14 @@ protocols::Arrived* find(waiting::Waiter& waiter, const Address& from, bool wait
   Engine& engine = waiter.engine;
   const matching::Key key{from.comm->context, from.rank, from.tag};
   const waiting::Holding holding(engine);
-  protocols::Arrived* message = engine.probe(key);
+  protocols::Arrived* message = engine.unexpected().probe(key);
   if (!message) {
     if (wait) {
-      waiter.until([&] { return (message = engine.probe(key)) != nullptr; }, peer_of(engine, from));
+      waiter.until([&] { return (message = engine.unexpected().probe(key)) != nullptr; },
+                   peer_of(engine, from));
     } else {
       waiter.test();
-      message = engine.probe(key);
+      message = engine.unexpected().probe(key);
     }
   }
   if (message) {
@@ -320,7 +321,7 @@ protocols::Arrived* find(waiting::Waiter& waiter, const Address& from, bool wait
     status.tag = message->key.tag;
     status.bytes = status.sent_bytes = message->size;
     if (take) {
-      engine.unexpected.remove(message);
+      engine.unexpected().remove(message);
       from.comm->retain();
       message->communicator = from.comm;
     }

@@ -24,7 +24,7 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
   rank_ = rank;
   size_ = size;
   fatal_ = fatal;
-  may_pull_ = settings.one_copy != 0;
+  one_copy_.allow(settings.one_copy != 0);
   copies_.prepare(settings.send_ahead);
   add_frames();
   peers_ = static_cast<Peer*>(base::heap_allocate(size * sizeof(Peer)));
@@ -34,7 +34,7 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
                                  .partner_cap = uint32_t(settings.matcher_kp),
                                  .threshold = uint32_t(settings.matcher_threshold),
                                  .promises = &promises_};
-  if (!peers_ || !posted.prepare(matcher) || !unexpected.prepare(matcher)) {
+  if (!peers_ || !posted.prepare(matcher) || !unexpected_.prepare(matcher)) {
     return Outcome::no_memory;
   }
   for (uint32_t i = 0; i < size; ++i) {
@@ -43,20 +43,21 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
     if (i == rank) peer->caps = transports::same_host;
   }
   if (settings.strict) reach.tell_overlaps(rank);
-  start_guard();
+  release_.start(settings, rank);
   if (const Outcome started = handoff.start(this, &own_armed_, -1, settings.progress != 0);
       started != Outcome::ok) {
     return started;
   }
-  start_prefetching();
-  return guard.descriptor() >= 0 ? handoff.watch_faults(guard.descriptor()) : Outcome::ok;
+  presends_.start();
+  fetches_.allow(presends_.is_on());
+  return release_.touches() >= 0 ? handoff.watch_faults(release_.touches()) : Outcome::ok;
 }
 
 void Engine::forget(uint64_t context) {
   promises_.forget(context);
   for (const uint64_t gone : {context, context + 1}) {
     posted.forget(gone);
-    unexpected.forget(gone);
+    unexpected_.forget(gone);
   }
 }
 
@@ -124,27 +125,20 @@ void Engine::complete(Request* request, Outcome outcome) {
   if (outcome != Outcome::ok && request->outcome == Outcome::ok) request->outcome = outcome;
   HEADWAY_CHECK(request->taken && request->done.load(std::memory_order_relaxed) != Done::whole);
   if (request->stage() != Stage::idle) set_stage(*request, Stage::idle);
-  ++changes_;
+  release_.note_end();
   request->awaited = false;
-  if (request->expected) {
-    request->expected = false;
-    landings_.remove(request);
-    withheld_ -= request->withheld;
-    request->withheld = false;
-    grant_next();
-  } else if (request->withheld) [[unlikely]] {
-    request->withheld = false;  // a send that failed
-  }
+  if (request->expected | request->withheld) [[unlikely]]
+    streams_.end_stream(request);
   if (request->helpable | request->shared | request->claimed) [[unlikely]]
-    end_one_copy(request);
+    one_copy_.end_one_copy(request);
   if (request->region) [[unlikely]]
-    end_release(request);
+    release_.end_release(request);
   if (request->mover | request->aside) [[unlikely]]
     copies_.end_aside(request);
   if (request->order) [[unlikely]]
     end_order(*request);
   if (request->confirm) [[unlikely]]
-    end_confirm(request);
+    presends_.end_confirm(request);
   --handoff.pending;
   handoff.passive -= request->passive;
   HEADWAY_CHECK(handoff.passive >= 0 && handoff.pending >= handoff.passive - request->passive);
@@ -191,7 +185,7 @@ bool Engine::flush(Peer& peer) {
     if (push_envelope(request) == Push::full) return moved;
     moved = true;
   }
-  return stream_some(peer) || moved;
+  return streams_.stream_some(peer) || moved;
 }
 
 bool Engine::flush_busy() {
@@ -233,14 +227,16 @@ bool Engine::reap_others() {
 bool Engine::advance() {
   bool moved = rings_.reap(reap_budget);
   if (!busy_.empty()) moved |= flush_busy();
-  if (has_runnable()) moved |= copy_some();
-  if (overlooks_) moved |= look_at_expected();
-  if (!helpable_.empty() && handoff.driver == progress::Driver::waiting) moved |= help_some();
+  if (one_copy_.has_runnable()) moved |= one_copy_.copy_some();
+  if (streams_.overlooks()) moved |= streams_.look_at_expected();
+  if (one_copy_.may_help() && handoff.driver == progress::Driver::waiting) {
+    moved |= one_copy_.help_some();
+  }
   if (other_count_) moved |= reap_others();
-  if (guard.is_awaited()) [[unlikely]]
-    ask_for_awaited();
-  if (!asked_.empty()) [[unlikely]]
-    moved |= presend_some();
+  if (release_.is_awaited()) [[unlikely]]
+    streams_.ask_for_awaited();
+  if (presends_.is_asked()) [[unlikely]]
+    moved |= presends_.presend_some();
   return moved;
 }
 
@@ -260,11 +256,11 @@ bool Engine::advance_for(Peer* peer) {
 
 // The program is not held up for a copy: it may be back in a moment. If not, our thread copies.
 void Engine::hand_on() {
-  if (!asked_.empty()) [[unlikely]]
-    handoff.remind(next_look_us());
-  if (!has_runnable()) return;
+  if (presends_.is_asked()) [[unlikely]]
+    handoff.remind(presends_.next_look_us());
+  if (!one_copy_.has_runnable()) return;
   // Of a message whose user was released nobody else copies.
-  const Request* first = pulls_.first();
+  const Request* first = one_copy_.pulls().first();
   if (first && first->region) {
     handoff.call_thread();
   } else {
@@ -273,9 +269,9 @@ void Engine::hand_on() {
 }
 
 uint32_t Engine::wanted() {
-  if (!landings_.empty()) expect_streams();
+  streams_.before_sleep();
   // The user may wait for a closed page, whatever brings it.
-  if (schedules || guard.any_closed()) return shm::event_any;
+  if (schedules || release_.any_closed()) return shm::event_any;
   uint32_t events = shm::event_control;
   if (in_stage(Stage::posted)) events |= shm::event_rendezvous;
   if (!busy_.empty()) events |= shm::event_credit;
@@ -283,7 +279,7 @@ uint32_t Engine::wanted() {
 }
 
 bool Engine::is_idle() const {
-  return under_way() == 0 && busy_.empty() && pulls_.empty() && pushes_.empty();
+  return under_way() == 0 && busy_.empty() && !one_copy_.has_runnable();
 }
 
 bool Engine::is_idle(const void* communicator, uint64_t context) const {
@@ -297,6 +293,17 @@ bool Engine::is_idle(const void* communicator, uint64_t context) const {
     }
   }
   return true;
+}
+
+void Engine::stop_guard() {
+  fetches_.allow(false);
+  presends_.stop();
+  release_.stop();
+}
+
+void Engine::stop_prefetching() {
+  presends_.rest();
+  fetches_.allow(false);
 }
 
 void Engine::rest() {
@@ -316,7 +323,8 @@ void Engine::hosts() {
 }
 
 void Engine::wake() {
-  may_prefetch_ = prefetches_again_;
+  presends_.wake();
+  fetches_.allow(presends_.is_on());
   for (uint32_t i = 0; i < other_count_; ++i) others_[i]->wake();
 }
 
@@ -329,7 +337,7 @@ bool Engine::frame(uint32_t from, const FrameHeader& header, const char* body) {
 }
 
 void Engine::sent(uint32_t, uint64_t cookie) {
-  if (note_left(cookie)) return;
+  if (presends_.note_left(cookie)) return;
   Request* request = requests_.find(uint32_t(cookie), uint32_t(cookie >> 32));
   if (!request) return;
   --request->in_flight;

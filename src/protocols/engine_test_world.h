@@ -328,14 +328,14 @@ inline void World::probe() {
                           pick(2) ? pick(3) : any};
   Engine& engine = *engines_[rank];
   enter(rank);
-  Arrived* message = engine.probe(key);
+  Arrived* message = engine.unexpected().probe(key);
   ++tally.probes;
   if (message && pick(2)) {
     ASSERT_TRUE(key.takes(message->key));
     // A matched probe takes it, and a receive of its own gets exactly it.
     const matching::Key exact = message->key;
     const uint64_t size = message->size;
-    ASSERT_EQ(engine.take_message(exact), message) << "not the first of its kind";
+    ASSERT_EQ(engine.unexpected().take_message(exact), message) << "not the first of its kind";
     auto receive = std::make_unique<Receive>();
     receive->key = exact;
     receive->room = size;
@@ -477,7 +477,7 @@ inline bool World::drain() {
   for (int rank = 0; rank < int(plan_.ranks); ++rank) {
     drive(rank);
     for (const uint64_t context : {2, 4}) {
-      const Arrived* message = engines_[rank]->probe({context, any, any});
+      const Arrived* message = engines_[rank]->unexpected().probe({context, any, any});
       if (!message) continue;
       found = true;
       auto receive = std::make_unique<Receive>();
@@ -540,7 +540,7 @@ inline void World::finish() {
     EXPECT_EQ(engine->handoff.pending, 0);
     EXPECT_EQ(engine->posted_count(), 0u);
     EXPECT_EQ(engine->copies().aside_bytes(), 0u);
-    EXPECT_EQ(engine->unexpected_count(), 0u);
+    EXPECT_EQ(engine->unexpected().count(), 0u);
     EXPECT_EQ(engine->wanted(), uint32_t(shm::event_control)) << "a count of what is awaited leaks";
     if (!wires_) {
       EXPECT_EQ(engine->node.own().pressure.load(), 0u);

@@ -41,6 +41,9 @@ struct By<member> {
 template <auto member>
 inline constexpr auto by = &detail::By<member>::call;
 
+// Of a body: as long as its transport takes.
+inline constexpr uint32_t any_length = ~0u;
+
 class Frames {
  public:
   // 1 to 31: messages and what moves them (wire.h). The rest is for what comes: windows from 32,

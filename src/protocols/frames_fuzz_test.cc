@@ -177,7 +177,7 @@ class Hostile {
   }
   void receive_matched() {
     const matching::Key all{uint64_t(2 + 2 * pick(2)), matching::any, matching::any};
-    Arrived* message = engine_.take_message(all);
+    Arrived* message = engine_.unexpected().take_message(all);
     if (!message) return;
     const matching::Key key = message->key;
     Request* request = make(RequestKind::receive, pick_size()).request;

@@ -27,7 +27,7 @@ class Grants : public TwoEngines {
     settings[1].release_threshold_us = 0;  // every long message is worth it
     start(settings);
     if (HasFatalFailure()) return;
-    if (!receiver().may_release()) GTEST_SKIP() << "no pages can be closed here";
+    if (!receiver().release().may_release()) GTEST_SKIP() << "no pages can be closed here";
   }
 
   // Posts them in order, sends them the other way round.
@@ -180,10 +180,10 @@ TEST_F(Grants, WhatWasNotWithheldIsNotGranted) {
 TEST_F(Grants, WhatHasBegunToComeIsNotForeseen) {
   begin(1);
   Request* receive = messages_[0].receive;
-  ASSERT_TRUE(run_until([&] { return receiver().is_ready(receive); }));
-  ASSERT_FALSE(receiver().foresee(receive));
+  ASSERT_TRUE(run_until([&] { return receiver().release().is_ready(receive); }));
+  ASSERT_FALSE(receiver().release().foresee(receive));
   // Closed it would be, where calls can be trapped; here, where they may not be, nobody tried.
-  EXPECT_EQ(receiver().guard.counters.closed + receiver().counters.untrapped, 0u);
+  EXPECT_EQ(receiver().release().closings().closed + receiver().counters.untrapped, 0u);
   end();
 }
 

@@ -6,13 +6,14 @@
 
 #include "base/frame.h"
 #include "base/list.h"
-#include "protocols/prefetch.h"
 #include "protocols/request.h"
 #include "protocols/wire.h"
 #include "transports/shm/ring.h"
 #include "transports/transport.h"
 
 namespace headway::protocols {
+
+struct Store;
 
 // A control frame that found no room.
 struct ControlFrame {

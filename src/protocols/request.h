@@ -112,7 +112,7 @@ struct Request : matching::Hook {
   bool unseen = false;    // receive: its user was released before it was matched
   bool awaited = false;   // receive: its user waits for it in MPI
   bool withheld = false;  // streaming, landing: all but its edges waits for a grant
-  uint32_t wait = 0;      // the last call that wanted to go on without it (Engine::begin_wait)
+  uint32_t wait = 0;      // the last call that wanted to go on without it (Release::begin_call)
   // Receive: whether a release is worth it; asked once for each message.
   enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
   uint8_t mover = 0;             // send: 1 + its slot among the messages that may move
@@ -171,6 +171,11 @@ struct Request : matching::Hook {
   void* extra = nullptr;
   uint64_t extra_size = 0;
 };
+
+// By which a transport names a send (Transport::push).
+inline uint64_t cookie_of(const Request& request) {
+  return uint64_t(request.generation) << 32 | request.pool_index;
+}
 
 // By which the other side names it.
 inline uint32_t id_of(const Request* request) {

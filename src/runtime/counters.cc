@@ -30,15 +30,15 @@ uint64_t engine_counter(const Engine& engine) {
 }
 template <base::Counter guard::Counters::*counter>
 uint64_t guard_counter(const Engine& engine) {
-  return engine.guard.counters.*counter;
+  return engine.release().closings().*counter;
 }
 template <base::Counter guard::Versions::Counters::*counter>
 uint64_t tracked_counter(const Engine& engine) {
-  return engine.tracked().*counter;
+  return engine.presends().tracked().*counter;
 }
 template <std::atomic<uint64_t> guard::TrapCounters::*counter>
 uint64_t trap_counter(const Engine& engine) {
-  return (engine.traps().*counter).load(std::memory_order_relaxed);
+  return (engine.release().traps().*counter).load(std::memory_order_relaxed);
 }
 template <base::Counter progress::Counters::*counter>
 uint64_t progress_counter(const Engine& engine) {
@@ -54,7 +54,7 @@ uint64_t posted_counter(const Engine& engine) {
 }
 template <base::Counter matching::Counters::*counter>
 uint64_t unexpected_counter(const Engine& engine) {
-  return engine.unexpected.counters.*counter;
+  return engine.unexpected().queue().counters.*counter;
 }
 template <base::Counter matching::Counters::Kind::*counter>
 uint64_t posted_collective(const Engine& engine) {
@@ -62,15 +62,15 @@ uint64_t posted_collective(const Engine& engine) {
 }
 template <base::Counter matching::Counters::Kind::*counter>
 uint64_t unexpected_collective(const Engine& engine) {
-  return engine.unexpected.counters.of[1].*counter;
+  return engine.unexpected().queue().counters.of[1].*counter;
 }
 template <Profit::Reason reason>
 uint64_t given_up(const Engine& engine) {
-  return engine.profit().given_up[reason];
+  return engine.release().profit().given_up[reason];
 }
 
 uint64_t refused(const Engine& engine) {
-  const guard::Counters& guard = engine.guard.counters;
+  const guard::Counters& guard = engine.release().closings();
   return guard.no_memory + guard.overlaps + guard.refused + engine.counters.shared +
          engine.counters.untrapped;
 }
@@ -114,8 +114,8 @@ constexpr Reader readers[] = {
     {"garbage", engine_counter<&EngineCounters::garbage>},
     {"posted_receives", [](const Engine& engine) -> uint64_t { return engine.posted_count(); }},
     {"unexpected_messages",
-     [](const Engine& engine) -> uint64_t { return engine.unexpected_count(); }},
-    {"unexpected_bytes", [](const Engine& engine) { return engine.unexpected_bytes(); }},
+     [](const Engine& engine) -> uint64_t { return engine.unexpected().count(); }},
+    {"unexpected_bytes", [](const Engine& engine) { return engine.unexpected().bytes(); }},
     {"unexpected_bytes_most", engine_counter<&EngineCounters::unexpected_bytes_most>},
     {"unexpected", engine_counter<&EngineCounters::unexpected>},
     {"unexpected_pressed", engine_counter<&EngineCounters::pressures>},
@@ -131,20 +131,20 @@ constexpr Reader readers[] = {
      [](const Engine& engine) -> uint64_t { return engine.posted.queues(true); }},
     {"posted_overhead_ns", posted_counter<&matching::Counters::overhead_ns>},
     {"unexpected_searches",
-     [](const Engine& engine) { return engine.unexpected.counters.searches(); }},
+     [](const Engine& engine) { return engine.unexpected().queue().counters.searches(); }},
     {"unexpected_traversed",
-     [](const Engine& engine) { return engine.unexpected.counters.traversed(); }},
+     [](const Engine& engine) { return engine.unexpected().queue().counters.traversed(); }},
     {"unexpected_longest", unexpected_counter<&matching::Counters::longest>},
     {"unexpected_entries",
-     [](const Engine& engine) { return engine.unexpected.counters.entries(); }},
+     [](const Engine& engine) { return engine.unexpected().queue().counters.entries(); }},
     {"unexpected_entries_collective", unexpected_collective<&matching::Counters::Kind::entries>},
     {"unexpected_searches_collective", unexpected_collective<&matching::Counters::Kind::searches>},
     {"unexpected_traversed_collective",
      unexpected_collective<&matching::Counters::Kind::traversed>},
     {"unexpected_queues",
-     [](const Engine& engine) -> uint64_t { return engine.unexpected.queues(false); }},
+     [](const Engine& engine) -> uint64_t { return engine.unexpected().queue().queues(false); }},
     {"unexpected_queues_collective",
-     [](const Engine& engine) -> uint64_t { return engine.unexpected.queues(true); }},
+     [](const Engine& engine) -> uint64_t { return engine.unexpected().queue().queues(true); }},
     {"unexpected_overhead_ns", unexpected_counter<&matching::Counters::overhead_ns>},
     {"released", engine_counter<&EngineCounters::released>},
     {"foreseen", engine_counter<&EngineCounters::foreseen>},
@@ -166,13 +166,14 @@ constexpr Reader readers[] = {
     {"close_refused_shared", engine_counter<&EngineCounters::shared>},
     {"close_refused_system", guard_counter<&guard::Counters::refused>},
     {"close_refused_threads", engine_counter<&EngineCounters::untrapped>},
-    {"release_given_up", [](const Engine& engine) { return engine.profit().all_given_up(); }},
+    {"release_given_up",
+     [](const Engine& engine) { return engine.release().profit().all_given_up(); }},
     {"release_given_up_touched_at_once", given_up<Profit::touched_at_once>},
     {"release_given_up_next_call", given_up<Profit::next_call>},
     {"release_given_up_traps", given_up<Profit::traps>},
     {"release_given_up_closing", given_up<Profit::closing>},
     {"release_settled_sites",
-     [](const Engine& engine) { return engine.profit().sites_settled.get(); }},
+     [](const Engine& engine) { return engine.release().profit().sites_settled.get(); }},
     {"traps", trap_counter<&guard::TrapCounters::traps>},
     {"traps_passed", trap_counter<&guard::TrapCounters::passed>},
     {"traps_waited", trap_counter<&guard::TrapCounters::waited>},
@@ -248,16 +249,16 @@ void write_counters_file(const Engine& engine, int rank, const char* name) {
 }
 
 void tell_releases(const Engine& engine, int rank) {
-  const guard::Counters& guard = engine.guard.counters;
+  const guard::Counters& guard = engine.release().closings();
   const protocols::EngineCounters& counted = engine.counters;
-  const Profit& profit = engine.profit();
+  const Profit& profit = engine.release().profit();
   const auto us = [](uint64_t ns) { return ns / 1000; };
   base::Text<640> line;
   line << "headway: rank " << rank << ": early release: " << counted.released.get() << " receives, "
        << counted.foreseen.get() << " before their match, " << guard.closed_bytes / 1024
        << " KB closed; " << us(guard.hidden_ns) << " us hidden, " << us(guard.waited_ns)
        << " us waited in " << guard.touched.get() << " touches, " << us(guard.inside_ns)
-       << " us in calls; " << engine.traps().traps.load(std::memory_order_relaxed)
+       << " us in calls; " << engine.release().traps().traps.load(std::memory_order_relaxed)
        << " system calls trapped; given up: " << profit.given_up[Profit::touched_at_once].get()
        << " touched at once, " << profit.given_up[Profit::next_call].get()
        << " awaited by the next call, " << profit.given_up[Profit::traps].get() << " by traps, "

@@ -91,7 +91,7 @@ bool Leftovers::may_be_early(uint64_t context) const {
 bool Leftovers::find_messages(bool all) {
   messages_ = 0;
   oldest_ = nullptr;
-  engine_.unexpected.each([&](const matching::Hook* hook) {
+  engine_.unexpected().queue().each([&](const matching::Hook* hook) {
     const bool of_program = hook->key.context % 2 == 0;
     if (!of_program && (!all || hook->key.tag <= last_tag_of_finalize)) return;
     if (may_be_early(hook->key.context)) return;

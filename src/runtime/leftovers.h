@@ -28,7 +28,7 @@ class Leftovers {
   // because its long message has no receive, must not wait for ever in silence: after a moment the
   // rank that owes the receive tells of it.
   void look() {
-    if (engine_.unexpected.size() != 0 && !told_) [[unlikely]]
+    if (engine_.unexpected().count() != 0 && !told_) [[unlikely]]
       tell_late();
   }
   // When all ranks have come here, so that nothing more can arrive; or this one has.

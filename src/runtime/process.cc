@@ -399,7 +399,7 @@ void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
 
 // What a child would find in closed pages is nothing. The message thread opens them meanwhile.
 void Process::before_fork() {
-  while (instance.is_running() && instance.engine_->guard.any_closed()) sched_yield();
+  while (instance.is_running() && instance.engine_->release().any_closed()) sched_yield();
 }
 
 void Process::after_fork_in_child() {
@@ -427,9 +427,9 @@ void Process::dump_state(int) {
   if (call && peer != INT32_MIN) line << " (peer " << peer << ", tag " << tag << ")";
   if (instance.engine_) {
     line << "; " << instance.engine_->posted_count() << " receives posted, "
-         << instance.engine_->unexpected_count() << " messages unexpected, "
+         << instance.engine_->unexpected().count() << " messages unexpected, "
          << instance.engine_->handoff.pending << " operations pending";
-    const uint32_t closed = instance.engine_->guard.closed_regions();
+    const uint32_t closed = instance.engine_->release().closed_regions();
     if (closed) line << ", " << closed << " ranges of memory closed (docs/early-release.md)";
     line << "\n";
   }
@@ -451,7 +451,7 @@ settings::Settings Process::options() const {
 }
 
 void Process::write_counters() {
-  if (settings.verbose >= 1 && engine_->may_release()) tell_releases(*engine_, rank());
+  if (settings.verbose >= 1 && engine_->release().may_release()) tell_releases(*engine_, rank());
   if (!*settings.counters_file) return;
   write_counters_file(*engine_, rank(), settings.counters_file);
 }

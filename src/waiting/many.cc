@@ -21,8 +21,8 @@ Many::Many(Waiter& waiter, const void* list, uint32_t count, At at, const Rules&
       count_(count),
       at_(at),
       whole_(rules.whole),
-      may_any_go_(engine_.may_release() || engine_.copies().may_send_ahead()),
-      unmatched_(rules.unmatched && engine_.may_foresee()),
+      may_any_go_(engine_.release().may_release() || engine_.copies().may_send_ahead()),
+      unmatched_(rules.unmatched && engine_.release().may_foresee()),
       sends_stay_(!engine_.copies().may_send_ahead()) {
   if (!rules.memory.bytes()) return;
   waiter_.open(rules.memory);
@@ -45,7 +45,7 @@ bool Many::each_left(Visit&& visit) const {
 
 // Once for each: a call that starts what it waits for has noted it before.
 void Many::note_waits() {
-  if (!engine_.may_release() || whole_) return;
+  if (!engine_.release().may_release() || whole_) return;
   each_left([this](Request* request) {
     if (!request->awaited) engine_.note_wait(request);
     return true;
@@ -79,13 +79,15 @@ uint64_t Many::waited_ns() {
 bool Many::is_patience_over() {
   if (!unmatched_ || alone_) [[likely]]
     return alone_;
-  if (waited_ns() >= engine_.patience_us() * 1000) unmatched_ = alone_ = engine_.is_alone();
+  if (waited_ns() >= engine_.release().patience_us() * 1000)
+    unmatched_ = alone_ = engine_.release().is_alone();
   return alone_;
 }
 
 bool Many::may_go(const Request& request) {
   if (request.kind == RequestKind::send) return may_leave(request);
-  return engine_.is_ready(&request) || (engine_.is_foreseeable(&request) && is_patience_over());
+  return engine_.release().is_ready(&request) ||
+         (engine_.release().is_foreseeable(&request) && is_patience_over());
 }
 
 bool Many::may_leave(const Request& send) {
@@ -103,7 +105,8 @@ bool Many::leave(Request* send) {
 }
 
 bool Many::close(Request* receive) {
-  return engine_.is_ready(receive) ? engine_.close_rest(receive, whole_) : engine_.foresee(receive);
+  return engine_.release().is_ready(receive) ? engine_.release().close_rest(receive, whole_)
+                                             : engine_.release().foresee(receive);
 }
 
 bool Many::let_all_go() {
@@ -122,18 +125,18 @@ bool Many::let_all_go() {
     return request->kind != RequestKind::send || leave(request);
   };
   if (!each_left(leaves)) return false;
-  engine_.begin_wait();
+  engine_.release().begin_call();
   each_left([this](Request* receive) {
-    engine_.waits_for(receive);
+    engine_.release().waits_for(receive);
     return true;
   });
   if (!each_left([this](Request* receive) { return close(receive); })) return false;
   if (whole_) {
-    engine_.let_user_go(whole_);
+    engine_.release().let_user_go(whole_);
     return true;
   }
   return each_left([this](Request* receive) {
-    engine_.let_user_go(receive);
+    engine_.release().let_user_go(receive);
     return true;
   });
 }
@@ -176,8 +179,10 @@ void Many::let_one_go() {
     soonest = expected;
     return true;
   });
-  if (has_left || !first || !engine_.is_ready(first) || !engine_.close_rest(first)) return;
-  engine_.let_user_go(first);
+  if (has_left || !first || !engine_.release().is_ready(first) ||
+      !engine_.release().close_rest(first))
+    return;
+  engine_.release().let_user_go(first);
 }
 
 }  // namespace headway::waiting

@@ -36,7 +36,7 @@ void Waiter::await_open(const protocols::UserMemory::Extent* extents, size_t cou
     for (size_t i = 0; i < count; ++i) {
       const protocols::UserMemory::Extent& extent = extents[i];
       if (extent.from < extent.to &&
-          engine.is_closed(extent.from, size_t(extent.to - extent.from))) {
+          engine.release().is_closed(extent.from, size_t(extent.to - extent.from))) {
         return false;
       }
     }

@@ -63,7 +63,7 @@ class Waiter {
   // long as an operation is known to touch it (Engine::reach). After enter_briefly() it may stay().
   template <class... Memory>
   void open(const Memory&... memory) {
-    if (!engine.guard.any_closed()) [[likely]]
+    if (!engine.release().any_closed()) [[likely]]
       return;
     const protocols::UserMemory::Extent extents[] = {memory.extent()...};
     await_open(extents, sizeof...(memory));
@@ -74,9 +74,9 @@ class Waiter {
   void until_open(Open&& open) {
     const progress::Driver driver = engine.handoff.driver;
     engine.handoff.stay();
-    engine.guard.begin_wait();
+    engine.release().wait_begins();
     until(open, nullptr);
-    engine.guard.end_wait();
+    engine.release().wait_ends();
     engine.handoff.driver = driver;
   }
   // One look at everything, for calls that do not wait; also runs user functions that are due.

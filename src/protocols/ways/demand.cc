@@ -17,19 +17,20 @@ constexpr uint32_t impatient_streams = 8;  // after one that pages were asked of
 
 }  // namespace
 
-// Of all receives with closed pages, whose is it?
-void Engine::ask_for_awaited() {
-  const char* page = guard.awaited();
+void Streams::ask_for_awaited() {
+  const char* page = engine_.release_.awaited();
   if (!page) return;
-  for (base::List<Request>* list : {&landings_, &pulls_}) {
-    for (Request* receive = list->first(); receive; receive = receive->list_next) {
-      if (receive->region && ask_for(receive, page)) return;
+  const auto is_of = [&](const base::List<Request>& list) {
+    for (Request* receive = list.first(); receive; receive = receive->list_next) {
+      if (receive->region && ask_for(receive, page)) return true;
     }
-  }
+    return false;
+  };
+  (void)(is_of(landings_) || is_of(engine_.one_copy_.pulls()));
 }
 
 // False: it is none of its pages. Nothing is asked for that comes soon by itself, or has been.
-bool Engine::ask_for(Request* receive, const char* page) {
+bool Streams::ask_for(Request* receive, const char* page) {
   if (!receive->memory.is_flat()) return false;  // nothing is known of its pages
   const auto offset =
       int64_t(reinterpret_cast<uintptr_t>(page) - reinterpret_cast<uintptr_t>(receive->home));
@@ -57,10 +58,9 @@ bool Engine::ask_for(Request* receive, const char* page) {
   const bool backwards =
       number + 1 == pages || (before > number && before - number <= close_before);
   receive->order->ask(number, backwards);
-  ++counters.demands;
+  ++engine_.counters.demands;
   if (pulled) {
-    pulls_.remove(receive);
-    pulls_.push_front(receive);
+    engine_.one_copy_.hurry(receive);
     return true;
   }
   FrameHeader header;
@@ -68,12 +68,11 @@ bool Engine::ask_for(Request* receive, const char* page) {
   header.flags = backwards ? flag_yes : 0;
   header.word = receive->remote;
   header.context = receive->head + number * page_bytes;
-  control(*receive->peer, header, nullptr);
+  engine_.control(*receive->peer, header, nullptr);
   return true;
 }
 
-// A frame of data begins to come in over TCP. False: not these bytes, or not now.
-bool Engine::may_come(Request* receive, const FrameHeader& header) {
+bool Streams::may_come(Request* receive, const FrameHeader& header) {
   if (!receive->expected) return false;
   if (receive->order && receive->begun >= edges_of(*receive)) {
     const uint64_t from = header.context - receive->head;
@@ -92,8 +91,8 @@ bool Engine::may_come(Request* receive, const FrameHeader& header) {
 
 // What is asked for too late, or has gone, is on its way. But a page that the message does not have
 // is nothing that an engine asks for.
-bool Engine::deliver_demand(Peer& peer, const FrameHeader& header, const char*) {
-  Request* send = by_wire_id(header.word);
+bool Streams::deliver_demand(Peer& peer, const FrameHeader& header, const char*) {
+  Request* send = engine_.by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
       send->stage() != Stage::streaming || send->moved == send->total) {
     return true;
@@ -113,7 +112,7 @@ bool Engine::deliver_demand(Peer& peer, const FrameHeader& header, const char*) 
     peer.streams.remove(send);
     peer.streams.push_front(send);
   }
-  ++counters.heeded;
+  ++engine_.counters.heeded;
   return true;
 }
 

@@ -21,11 +21,11 @@ constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame wa
 //   through the clear-to-send that both had got;
 // - a stream that has not begun hides what is sent before it: so not while schedules wait for that.
 // A rank inside MPI looks at everything (look_at_expected).
-void Engine::expect_streams() {
+void Streams::expect_streams() {
   overlooks_ = false;
-  bool bare = in_stage(Stage::requested) > 0;  // a link that had a mark must have none now
+  bool bare = engine_.in_stage(Stage::requested) > 0;  // a link that had a mark must have none now
   ++expect_round_;
-  for (Request* receive = landings_.first(); receive && in_stage(Stage::requested) == 0;
+  for (Request* receive = landings_.first(); receive && engine_.in_stage(Stage::requested) == 0;
        receive = receive->list_next) {
     if (receive->withheld && streamed(*receive) + receive->partial >= edges_of(*receive)) {
       bare = true;
@@ -40,7 +40,7 @@ void Engine::expect_streams() {
     const uint64_t frame = receive->total - receive->moved;
     const uint64_t rest = frame - receive->partial;
     const bool begun = streamed(*receive) + receive->partial > 0;
-    if ((!begun && schedules) || frame <= transports::always_whole) {
+    if ((!begun && engine_.schedules) || frame <= transports::always_whole) {
       bare = true;
       continue;
     }
@@ -61,11 +61,11 @@ void Engine::expect_streams() {
 // fast as the link would else have one for each page. (1 MB at 1 Gbit/s, gain of a stream consumer:
 // 1.65 without this, 1.68 with; 256 KB: 1.59 without, 1.48 with.)
 // On a slow link nothing is held back to fill a batch: who touches what has come waits for nobody.
-uint64_t Engine::batch_of(const Request& receive) const {
-  if (settings_.release_batch) return settings_.release_batch * guard::page_bytes;
+uint64_t Streams::batch_of(const Request& receive) const {
+  if (engine_.settings_.release_batch) return engine_.settings_.release_batch * guard::page_bytes;
   const bool is_short = receive.total <= 256 << 10;
   const uint64_t batch = (is_short ? 4 : 16) * guard::page_bytes;
-  const bool is_awaited = guard.is_awaited();
+  const bool is_awaited = engine_.release_.is_awaited();
   if (is_short && is_awaited) return 0;
   const uint64_t rate = arrival_rate(receive);
   uint64_t soon = rate * (is_awaited ? batch_us : held_us) / 1'000'000;
@@ -73,8 +73,7 @@ uint64_t Engine::batch_of(const Request& receive) const {
   return soon < batch ? soon : batch;
 }
 
-// The links that have a mark, past the epoll that does not tell of them.
-bool Engine::look_at_expected() {
+bool Streams::look_at_expected() {
   expects_ = overlooks_ = false;
   ++expect_round_;
   bool moved = false;
@@ -83,7 +82,7 @@ bool Engine::look_at_expected() {
     receive = receive->list_next;
     if (peer.expect_round == expect_round_) continue;
     peer.expect_round = expect_round_;
-    if (!peer.transport->reap_peer(peer.number, reap_budget)) continue;
+    if (!peer.transport->reap_peer(peer.number, Engine::reap_budget)) continue;
     moved = true;
     receive = landings_.first();  // what was read may have completed, and left the list
   }

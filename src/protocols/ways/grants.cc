@@ -24,23 +24,22 @@ Need need_of(const Request& receive) {
 
 }  // namespace
 
-// Called before its clear-to-send: whether the rest of the message waits for a grant.
-bool Engine::withhold(Request* receive) {
+bool Streams::withhold(Request* receive) {
   receive->withheld = false;
   if (!receive->expected || receive->notify || receive->stays || receive->covered ||
-      !is_long_enough(*receive) || edges_of(*receive) >= receive->total) {
+      !engine_.release_.is_long_enough(*receive) || edges_of(*receive) >= receive->total) {
     return false;
   }
   receive->withheld = true;
   const bool waits = next_granted() != receive;
   receive->withheld = waits;
   withheld_ += waits;
-  counters.withheld += waits;
+  engine_.counters.withheld += waits;
   return waits;
 }
 
 // The next one whose turn has come, or null.
-Request* Engine::next_granted() const {
+Request* Streams::next_granted() const {
   Request* next = nullptr;
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
     if (!receive->withheld) continue;
@@ -63,29 +62,28 @@ Request* Engine::next_granted() const {
   return before < at_once ? next : nullptr;
 }
 
-void Engine::grant_next() {
+void Streams::grant_turns() {
   while (Request* next = withheld_ ? next_granted() : nullptr) grant(next);
 }
 
-void Engine::grant(Request* receive) {
+void Streams::grant(Request* receive) {
   receive->withheld = false;
   --withheld_;
   if (receive->asked_at) receive->asked_at = base::now_ns();
   FrameHeader header;
   header.kind = uint8_t(Kind::grant);
   header.word = receive->remote;
-  control(*receive->peer, header, nullptr);
+  engine_.control(*receive->peer, header, nullptr);
 }
 
-// This rank looks for whatever has come, and may look at any of them.
-void Engine::grant_open() {
+void Streams::grant_open() {
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
     if (receive->withheld && !receive->region) grant(receive);
   }
 }
 
-bool Engine::deliver_grant(Peer& peer, const FrameHeader& header, const char*) {
-  Request* send = by_wire_id(header.word);
+bool Streams::deliver_grant(Peer& peer, const FrameHeader& header, const char*) {
+  Request* send = engine_.by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
       send->stage() != Stage::streaming || !send->withheld) {
     return false;
@@ -93,7 +91,7 @@ bool Engine::deliver_grant(Peer& peer, const FrameHeader& header, const char*) {
   send->withheld = false;
   if (!has_sent_edges(*send)) return true;  // it stands in the line for those
   peer.streams.push_back(send);
-  mark_busy(peer);
+  engine_.mark_busy(peer);
   stream_some(peer);
   return true;
 }

@@ -7,7 +7,7 @@ namespace headway::protocols {
 
 // The receiver has asked for it and has its edges. Its turn comes after those that were sent
 // before.
-void Engine::queue_aside(Request* send) {
+void Streams::queue_aside(Request* send) {
   Request* later = asides_cleared_.first();
   while (later && later->serial < send->serial) later = later->list_next;
   if (!later) {
@@ -27,11 +27,11 @@ void Engine::queue_aside(Request* send) {
   next_aside();
 }
 
-void Engine::next_aside() {
+void Streams::next_aside() {
   aside_now_ = asides_cleared_.pop_front();
   if (!aside_now_) return;
   aside_now_->peer->streams.push_back(aside_now_);
-  mark_busy(*aside_now_->peer);
+  engine_.mark_busy(*aside_now_->peer);
 }
 
 }  // namespace headway::protocols

@@ -18,6 +18,7 @@
 namespace headway::protocols {
 
 struct Peer;
+struct Request;
 
 // Of a message that came before its send: whole pages of the sender, some of which the send has
 // confirmed. A page 0 before the first boundary is short, as the last one may be.
@@ -82,7 +83,7 @@ class PageSet {
 
 // What a receive from one sender, with one tag, into one buffer has seen.
 struct Prediction {
-  const char* buffer = nullptr;  // null: into any, see Engine::prediction_of()
+  const char* buffer = nullptr;  // null: into any, see Fetches::prediction_of()
   uint64_t context = 0;
   uint64_t size = 0;
   uint32_t peer = 0;
@@ -253,5 +254,9 @@ struct Confirm {
   const uint64_t* pages() const { return reinterpret_cast<const uint64_t*>(this + 1); }
   bool has_any() const { return bytes != 0; }
 };
+
+// These pages of the message, of the sender's grid, have come: they are left out of what still
+// moves. Both sides come to the same pages. False without memory.
+[[nodiscard]] bool cover(Request& request, const Grid& grid, const uint64_t* pages);
 
 }  // namespace headway::protocols

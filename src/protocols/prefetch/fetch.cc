@@ -1,7 +1,5 @@
-// The receiver's side of prefetching: asks for the message that it waits for before it is sent,
-// keeps aside what comes of it, and gives a receive what its send confirms. Nothing of it is put
-// into the receive's buffer before: a shorter message leaves the bytes beyond it alone.
-// Source: message-prefetching paper, section 2.2.
+#include "protocols/prefetch/fetch.h"
+
 #include "base/clock.h"
 #include "protocols/engine.h"
 
@@ -21,21 +19,40 @@ constexpr uint64_t old_ns = 1'000'000'000;  // of a request: it may have to make
 
 }  // namespace
 
-Store* Engine::store_of(Peer& peer, uint32_t origin) {
+void Fetches::add_frames(Frames& frames) {
+  const auto add = [&](Kind kind, FrameKind what) {
+    what.owner = this;
+    what.needs = transports::early;
+    frames.add(uint8_t(kind), what);
+  };
+  add(Kind::refuse, {.name = "refuse", .whole = by<&Fetches::deliver_refuse>});
+  add(Kind::presend, {.name = "presend",
+                      .whole = by<&Fetches::deliver_presend>,
+                      .begin = by<&Fetches::begin_presend>,
+                      .least = 1,
+                      .most = any_length});
+  add(Kind::confirm, {.name = "confirm",
+                      .whole = by<&Fetches::deliver_confirm>,
+                      .least = sizeof(ConfirmWhole),
+                      .most = sizeof(ConfirmWhole),
+                      .envelope = true});
+}
+
+Store* Fetches::store_of(Peer& peer, uint32_t origin) {
   Store* store = peer.stores.first();
   while (store && store->origin != origin) store = store->list_next;
   return store;
 }
 
 // The receive is posted, and its user waits for it, or has gone on without it.
-void Engine::ask_early(Request* receive) {
+void Fetches::ask_early(Request* receive) {
   if (const Prediction* known = prediction_of(*receive)) ask_for_next(*receive, *known);
 }
 
 // Where a collective puts what comes from one rank may depend on what comes from others: the blocks
 // of an Alltoallv follow one another, and move with the first one's size. So what is known of the
 // messages from there stands in for a buffer that little is known of.
-Prediction* Engine::prediction_of(const Request& receive) {
+Prediction* Fetches::prediction_of(const Request& receive) {
   const uint32_t peer = receive.peer->rank;
   Prediction* known = predictions_.find(receive.buffer(), receive.key, receive.traffic, peer);
   if (!receive.traffic.collective || (known && known->seen >= Prediction::sure)) return known;
@@ -43,24 +60,24 @@ Prediction* Engine::prediction_of(const Request& receive) {
 }
 
 // Of a collective; null for others.
-Prediction* Engine::prediction_for_any(const matching::Key& key, matching::Traffic traffic,
-                                       uint32_t peer) {
+Prediction* Fetches::prediction_for_any(const matching::Key& key, matching::Traffic traffic,
+                                        uint32_t peer) {
   return traffic.collective ? predictions_.find(nullptr, key, traffic, peer) : nullptr;
 }
 
 // The next message into the buffer of that receive. `leaving`: of the message before; it is given
 // back at once, before anything comes of the next.
-void Engine::ask_for_next(const Request& receive, const Prediction& known, const Store* leaving) {
+void Fetches::ask_for_next(const Request& receive, const Prediction& known, const Store* leaving) {
   Peer& peer = *receive.peer;
   const uint64_t room = receive.memory.bytes();
   const bool fits = known.size <= room || (receive.traffic.collective && is_near(known.size, room));
-  if (known.seen < Prediction::sure || known.rest || known.size < settings_.prefetch_threshold ||
-      !fits || store_of(peer, known.origin)) {
+  if (known.seen < Prediction::sure || known.rest ||
+      known.size < engine_.settings_.prefetch_threshold || !fits || store_of(peer, known.origin)) {
     return;
   }
   Store* store = make_store(known.size, leaving);
   if (!store) {
-    ++counters.prefetch_no_room;
+    ++engine_.counters.prefetch_no_room;
     withdraw_oldest();
     return;
   }
@@ -73,21 +90,21 @@ void Engine::ask_for_next(const Request& receive, const Prediction& known, const
   store->asked_at = base::now_ns();
   peer.stores.push_back(store);
   tell_wanted(*store, true);
-  ++counters.prefetches;
+  ++engine_.counters.prefetches;
 }
 
-void Engine::tell_wanted(const Store& store, bool yes) {
+void Fetches::tell_wanted(const Store& store, bool yes) {
   FrameHeader header;
   header.kind = uint8_t(Kind::prefetch);
   header.flags = yes ? 0 : flag_yes;
   header.word = store.origin;
   header.context = store.grid.size;
-  control(*store.peer, header, nullptr);
+  engine_.control(*store.peer, header, nullptr);
 }
 
 // There is no room for another request. One whose message has not come for long may stand for a
 // buffer that is never sent from again: it makes room, once its sender has answered.
-void Engine::withdraw_oldest() {
+void Fetches::withdraw_oldest() {
   Store* oldest = nullptr;
   for (uint32_t i = 0; i < stores_.capacity(); ++i) {
     Store* store = stores_.at(i);
@@ -100,11 +117,12 @@ void Engine::withdraw_oldest() {
   tell_wanted(*oldest, false);
 }
 
-Store* Engine::make_store(uint64_t size, const Store* leaving) {
+Store* Fetches::make_store(uint64_t size, const Store* leaving) {
   const uint64_t pages = (size + size / nearly) / Grid::page + 2, words = PageSet::words(pages);
   const uint64_t data = (size + 7) / 8 * 8, bytes = data + 2 * words * sizeof(uint64_t);
   const uint64_t kept = stored_bytes_ - (leaving ? leaving->bytes : 0);
-  if (kept > settings_.prefetch_max || bytes > settings_.prefetch_max - kept) return nullptr;
+  if (kept > engine_.settings_.prefetch_max || bytes > engine_.settings_.prefetch_max - kept)
+    return nullptr;
   Store* store = stores_.take();
   char* block = store ? static_cast<char*>(base::heap_allocate(bytes)) : nullptr;
   if (!block) {
@@ -125,7 +143,7 @@ Store* Engine::make_store(uint64_t size, const Store* leaving) {
   return store;
 }
 
-void Engine::drop_store(Store* store) {
+void Fetches::drop_store(Store* store) {
   stored_bytes_ -= store->bytes;
   base::heap_free(store->data, store->bytes);
   store->data = nullptr;
@@ -133,17 +151,17 @@ void Engine::drop_store(Store* store) {
 }
 
 // A message has come so soon after the request that one at the match before would bring more.
-bool Engine::is_hurried(const Store& store, const Prediction& known) {
+bool Fetches::is_hurried(const Store& store, const Prediction& known) {
   const uint64_t now = base::now_ns();
   return (now - store.asked_at) * shortly < now - known.matched_at;
 }
 
-Prediction* Engine::prediction_of(const Store& store) {
+Prediction* Fetches::prediction_of(const Store& store) {
   return predictions_.find(store.buffer, store.key, store.traffic, store.peer->rank);
 }
 
 // The request is over. What it brought has been confirmed by now, or never will be.
-void Engine::end_asking(Store* store, Answer answer) {
+void Fetches::end_asking(Store* store, Answer answer) {
   store->peer->stores.remove(store);
   store->stands = false;
   Prediction* known = prediction_of(*store);
@@ -174,17 +192,17 @@ void Engine::end_asking(Store* store, Answer answer) {
     drop_store(store);
     return;
   }
-  ++counters.prefetch_hits;
-  counters.prefetch_used_bytes += store->confirmed;
+  ++engine_.counters.prefetch_hits;
+  engine_.counters.prefetch_used_bytes += store->confirmed;
   if (const uint64_t rate = store->peer->arrival_rate) {
-    counters.prefetch_saved_ns += store->confirmed * 1'000'000'000 / rate;
+    engine_.counters.prefetch_saved_ns += store->confirmed * 1'000'000'000 / rate;
   }
 }
 
 // --- what comes before the send ---
 
 // Null: these are no bytes that were asked for.
-Store* Engine::place_early(Peer& peer, const FrameHeader& header) {
+Store* Fetches::place_early(Peer& peer, const FrameHeader& header) {
   Store* store = store_of(peer, header.word);
   if (!store || header.source < 0 || uint64_t(header.source) >= Grid::page) {
     return nullptr;
@@ -199,16 +217,16 @@ Store* Engine::place_early(Peer& peer, const FrameHeader& header) {
   return store;
 }
 
-void Engine::note_early(Store* store, const FrameHeader& header) {
+void Fetches::note_early(Store* store, const FrameHeader& header) {
   const uint64_t end = store->grid.page_of(header.context + header.length - 1);
   for (uint64_t page = store->grid.page_of(header.context); page <= end; ++page) {
     PageSet::set(store->got, page);
   }
   store->come += header.length;
-  counters.presend_received_bytes += header.length;
+  engine_.counters.presend_received_bytes += header.length;
 }
 
-bool Engine::deliver_presend(Peer& peer, const FrameHeader& header, const char* body) {
+bool Fetches::deliver_presend(Peer& peer, const FrameHeader& header, const char* body) {
   Store* store = place_early(peer, header);
   if (!store) return false;
   memcpy(store->data + header.context, body, header.length);
@@ -216,8 +234,8 @@ bool Engine::deliver_presend(Peer& peer, const FrameHeader& header, const char* 
   return true;
 }
 
-bool Engine::begin_presend(Peer& peer, const FrameHeader& header, Landing& landing) {
-  static constexpr Lander lander{.landed = nullptr, .end = by<&Engine::end_presend>};
+bool Fetches::begin_presend(Peer& peer, const FrameHeader& header, Landing& landing) {
+  static constexpr Lander lander{.landed = nullptr, .end = by<&Fetches::end_presend>};
   Store* store = place_early(peer, header);
   if (!store) return false;
   landing = {.flat = store->data + header.context,
@@ -227,13 +245,13 @@ bool Engine::begin_presend(Peer& peer, const FrameHeader& header, Landing& landi
   return true;
 }
 
-void Engine::end_presend(uint32_t, const FrameHeader& header, const Landing& landing) {
+void Fetches::end_presend(uint32_t, const FrameHeader& header, const Landing& landing) {
   note_early(static_cast<Store*>(landing.token), header);
 }
 
-bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header, const char*) {
+bool Fetches::deliver_refuse(Peer& peer, const FrameHeader& header, const char*) {
   if (Store* store = store_of(peer, header.word)) {
-    ++counters.prefetch_refused;
+    ++engine_.counters.prefetch_refused;
     end_asking(store, header.flags & flag_yes ? Answer::never : Answer::not_now);
   }
   return true;
@@ -241,8 +259,7 @@ bool Engine::deliver_refuse(Peer& peer, const FrameHeader& header, const char*) 
 
 // --- envelopes ---
 
-// False: it makes no sense. `store`: what came of its message, or null.
-bool Engine::note_envelope(Peer& peer, const Told& told, Store*& store) {
+bool Fetches::note_envelope(Peer& peer, const Told& told, Store*& store) {
   store = nullptr;
   if (!told.origin) return !told.asked && !told.confirmed.grain;
   if (!peer.can(transports::early)) return false;
@@ -254,7 +271,7 @@ bool Engine::note_envelope(Peer& peer, const Told& told, Store*& store) {
       asking->late = true;
       const Prediction* known = prediction_of(*asking);
       asking->hurried = known && is_hurried(*asking, *known);
-      ++counters.prefetch_late;
+      ++engine_.counters.prefetch_late;
     }
     return !told.confirmed.grain;
   }
@@ -267,7 +284,7 @@ bool Engine::note_envelope(Peer& peer, const Told& told, Store*& store) {
 
 // Of a message that has not the size, or not the place, of the one that was asked for, whole pages
 // are confirmed, by their places in the message. False: nothing has been taken.
-bool Engine::take_told(Store& store, const Told& told) {
+bool Fetches::take_told(Store& store, const Told& told) {
   const Confirmed& confirmed = told.confirmed;
   if (!told.all && !confirmed.grain) return true;
   const Grid grid{told.all ? store.grid.first : confirmed.first, told.size};
@@ -288,7 +305,7 @@ bool Engine::take_told(Store& store, const Told& told) {
   for (uint64_t page = 0; page < pages; ++page) {
     if (!told.all && !PageSet::has(told.bits, page / confirmed.grain)) continue;
     const bool come =
-        moved ? has_come(store, grid, page, confirmed.shift) : PageSet::has(store.got, page);
+        moved ? has_kept(store, grid, page, confirmed.shift) : PageSet::has(store.got, page);
     if (!come) return false;
     PageSet::set(store.sure, page);
     bytes += grid.begin(page + 1) - grid.begin(page);
@@ -302,7 +319,7 @@ bool Engine::take_told(Store& store, const Told& told) {
 }
 
 // A page of a message that lies `shift` bytes behind the one that was asked for.
-bool Engine::has_come(const Store& store, const Grid& grid, uint64_t page, int64_t shift) {
+bool Fetches::has_kept(const Store& store, const Grid& grid, uint64_t page, int64_t shift) {
   const uint64_t from = grid.begin(page), limit = store.grid.size;
   if (limit < Grid::page || grid.begin(page + 1) - from != Grid::page || shift > int64_t(limit) ||
       shift < -int64_t(from) || from + uint64_t(shift) > limit - Grid::page) {
@@ -313,8 +330,7 @@ bool Engine::has_come(const Store& store, const Grid& grid, uint64_t page, int64
          PageSet::has(store.got, store.grid.page_of(at));
 }
 
-// The same of an eager message; those of this node have no origins.
-bool Engine::note_eager(Peer& peer, const FrameHeader& header) {
+bool Fetches::note_eager(Peer& peer, const FrameHeader& header) {
   const bool asked = header.flags & flag_asked;
   const uint32_t origin = origin_told(header);
   if (!asked && (!origin || peer.stores.empty())) [[likely]]
@@ -323,7 +339,7 @@ bool Engine::note_eager(Peer& peer, const FrameHeader& header) {
   return note_envelope(peer, {.origin = origin, .asked = asked, .size = header.length}, store);
 }
 
-bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* body) {
+bool Fetches::deliver_confirm(Peer& peer, const FrameHeader& header, const char* body) {
   ConfirmWhole whole;
   memcpy(&whole, body, sizeof whole);
   Store* asking = store_of(peer, header.word);
@@ -341,14 +357,14 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
       !store) {
     return false;
   }
-  if (Request* receive = match(header)) {
-    describe(receive, key_of(header), whole.size, peer);
+  if (Request* receive = engine_.match(header)) {
+    engine_.describe(receive, key_of(header), whole.size, peer);
     note_origin(receive, header.word, store);
     receive->total = receive->status_bytes;
     land_store(receive, store);
     return true;
   }
-  Arrived* message = make_arrived(peer, header, whole.size, false);
+  Arrived* message = engine_.unexpected_.make(peer, header, whole.size, false);
   if (!message) return true;
   message->remote = header.word;
   message->have = whole.size;
@@ -356,10 +372,8 @@ bool Engine::deliver_confirm(Peer& peer, const FrameHeader& header, const char* 
   return true;
 }
 
-// A message that was sent from there has been matched. `store`: what came of it early, or null;
-// `waited`: there was no receive when its envelope came.
-void Engine::note_origin(Request* receive, uint32_t origin, const Store* store, bool waited) {
-  if (!origin || !may_prefetch_ || receive->key.is_wild()) return;
+void Fetches::note_origin(Request* receive, uint32_t origin, const Store* store, bool waited) {
+  if (!origin || !asks_ || receive->key.is_wild()) return;
   const uint32_t peer = receive->peer->rank;
   const uint64_t now = base::now_ns();
   const auto note = [&](const char* buffer) {
@@ -380,29 +394,26 @@ void Engine::note_origin(Request* receive, uint32_t origin, const Store* store, 
 
 // --- what the send has confirmed ---
 
-void Engine::land_early(Request* receive, const Store& store, uint64_t from, uint64_t n) {
+void Fetches::land_early(Request* receive, const Store& store, uint64_t from, uint64_t n) {
   receive->memory.write(from, store.data + (int64_t(from) + store.shift), n);
-  note_arrival(receive, from, n);
+  engine_.note_arrival(receive, from, n);
 }
 
-// All of the message has come.
-void Engine::land_store(Request* receive, Store* store) {
+void Fetches::land_store(Request* receive, Store* store) {
   if (receive->total) land_early(receive, *store, 0, receive->total);
   receive->moved = receive->total;
   drop_store(store);
-  note_received(receive->total);
-  complete(receive, Outcome::ok);
+  engine_.note_received(receive->total);
+  engine_.complete(receive, Outcome::ok);
 }
 
-bool Engine::holds_all(const Store& store, uint64_t total) {
+bool Fetches::holds_all(const Store& store, uint64_t total) {
   return store.grid.begin(PageSet::find(store.sure, store.grid.pages(), 0, false)) >= total;
 }
 
-// Some of it has come. The rest is about to be asked for, with the pages of the stream as they are
-// now: what lies in whole ones of these goes to its place, and does not come again.
-void Engine::land_some(Request* receive, Store* store) {
-  if (!cover(receive, store->grid, store->sure)) {
-    fail(Outcome::no_memory, *receive->peer, "no memory for what came before its send");
+void Fetches::land_some(Request* receive, Store* store) {
+  if (!cover(*receive, store->grid, store->sure)) {
+    engine_.fail(Outcome::no_memory, *receive->peer, "no memory for what came before its send");
     return;
   }
   const Order& order = *receive->order;
@@ -414,21 +425,12 @@ void Engine::land_some(Request* receive, Store* store) {
   drop_store(store);
 }
 
-// Both sides come to the same pages.
-bool Engine::cover(Request* request, const Grid& grid, const uint64_t* pages) {
-  if (!request->order && !begin_order(*request, 0)) return false;
-  const uint64_t most = request->order->pages(), head = request->head;
-  PageSet::for_each_run(pages, grid.pages(), [&](uint64_t begin, uint64_t end) {
-    const uint64_t from = grid.begin(begin), to = grid.begin(end);
-    const uint64_t first = from <= head ? 0 : (from - head + page_bytes - 1) / page_bytes;
-    uint64_t last = to <= head ? 0 : (to - head) / page_bytes;
-    if (last > most) last = most;
-    if (first >= last) return;
-    request->order->leave_out(first, last - first);
-    request->covered += (last - first) * page_bytes;
-  });
-  request->moved += request->covered;
-  return true;
+void Fetches::choose_pages(Request* receive, const Grid& grid) {
+  if (!receive->region && !engine_.release_.is_long_enough(*receive)) {
+    receive->stays = true;
+    receive->head = uint32_t(grid.first < receive->total ? grid.first : receive->total);
+  }
+  receive->tail = uint32_t((receive->total - receive->head) % guard::page_bytes);
 }
 
 }  // namespace headway::protocols

@@ -1,4 +1,4 @@
-#include "protocols/profit.h"
+#include "protocols/release/profit.h"
 
 #include <gtest/gtest.h>
 

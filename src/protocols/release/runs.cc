@@ -1,8 +1,10 @@
 // Early release of data with gaps: derived types that are made of few large runs. All pages that
 // they reach are closed with their contents; what is not to come, gaps and neighbours included, is
 // told at once, so that only pages with bytes of the message stay closed.
+#include "base/machine.h"
 #include "datatypes/type.h"
 #include "protocols/engine.h"
+#include "protocols/ways/pieces.h"
 
 namespace headway::protocols {
 namespace {
@@ -13,7 +15,7 @@ constexpr uint64_t most_gaps = 4;  // closed and opened again: as many bytes as 
 
 }  // namespace
 
-bool Engine::is_made_of_runs(const Request& receive) {
+bool Release::is_made_of_runs(const Request& receive) {
   const UserMemory& memory = receive.memory;
   if (memory.most_runs() > most_runs) return false;
   const UserMemory::Extent extent = memory.extent();
@@ -29,13 +31,13 @@ bool Engine::is_made_of_runs(const Request& receive) {
   return are_large;
 }
 
-bool Engine::close_runs(Request* receive, const Request* whole) {
+bool Release::close_runs(Request* receive, const Request* whole) {
   const UserMemory::Extent extent = receive->memory.extent();
   const guard::Range range =
       guard::Guard::around(const_cast<char*>(extent.from), size_t(extent.to - extent.from));
   if (!is_alone_in(receive, range, whole)) return false;
   // Another thread's stack may lie between the runs.
-  guard::Region* region = has_one_thread() ? close(receive, range, true) : nullptr;
+  guard::Region* region = base::has_one_thread() ? close(receive, range, true) : nullptr;
   if (!region) {
     receive->stays = true;
     return false;
@@ -48,7 +50,7 @@ bool Engine::close_runs(Request* receive, const Request* whole) {
     return true;
   });
   arrived(region, size_t(end - range.base), size_t(range.end() - end));
-  guard.mixed(region);
+  guard_.mixed(region);
   receive->home = receive->memory.base();
   receive->region = region;
   receive->noted = come;
@@ -59,7 +61,7 @@ bool Engine::close_runs(Request* receive, const Request* whole) {
 }
 
 // The memory is the region's view; its last byte ends the region.
-void Engine::open_runs(Request* receive, uint64_t offset, uint64_t n) {
+void Release::open_runs(Request* receive, uint64_t offset, uint64_t n) {
   guard::Region* region = receive->region;
   const char* view = region->view;
   receive->memory.for_each_run(offset, n, [&](char* at, size_t length) {

@@ -1,10 +1,15 @@
 // What is known of messages that come again and again: the tables of both sides.
-#include "protocols/prefetch.h"
+#include "protocols/prefetch/prefetch.h"
 
 #include <new>
 
+#include "protocols/ways/order.h"
+#include "protocols/ways/pieces.h"
+
 namespace headway::protocols {
 namespace {
+
+using guard::page_bytes;
 
 uint64_t mixed(uint64_t a, uint64_t b) {
   const uint64_t product = (a ^ b * 0xC2B2AE3D27D4EB4Fu) * 0x9E3779B97F4A7C15u;
@@ -135,6 +140,22 @@ void Origins::place(Origin& origin, const char* address, uint64_t size) {
   origin.size = size;
   origin.grid = {uint32_t(-reinterpret_cast<uintptr_t>(address) % Grid::page), size};
   if (origin.grid.first > size) origin.grid.first = uint32_t(size);
+}
+
+bool cover(Request& request, const Grid& grid, const uint64_t* pages) {
+  if (!request.order && !begin_order(request, 0)) return false;
+  const uint64_t most = request.order->pages(), head = request.head;
+  PageSet::for_each_run(pages, grid.pages(), [&](uint64_t begin, uint64_t end) {
+    const uint64_t from = grid.begin(begin), to = grid.begin(end);
+    const uint64_t first = from <= head ? 0 : (from - head + page_bytes - 1) / page_bytes;
+    uint64_t last = to <= head ? 0 : (to - head) / page_bytes;
+    if (last > most) last = most;
+    if (first >= last) return;
+    request.order->leave_out(first, last - first);
+    request.covered += (last - first) * page_bytes;
+  });
+  request.moved += request.covered;
+  return true;
 }
 
 }  // namespace headway::protocols

@@ -28,12 +28,6 @@ bool read_request(const FrameHeader& header, const char* body, RequestSend& requ
   return confirmed.grain != 0;
 }
 
-// Of the frame's body in its message.
-uint64_t offset_of(const FrameHeader& header) {
-  return Kind(header.kind) == Kind::data ? header.context : 0;
-}
-
-constexpr uint32_t any_length = ~0u;  // what a transport takes
 constexpr uint32_t longest_request =
     sizeof(RequestSend) + sizeof(Confirmed) + most_confirmed_words * sizeof(uint64_t);
 
@@ -58,7 +52,6 @@ void Engine::add_frames() {
     what.owner = this;
     frames.add(uint8_t(kind), what);
   };
-  constexpr uint32_t in_place = transports::in_place, early = transports::early;
   add(Kind::eager, {.name = "eager",
                     .whole = by<&Engine::deliver_eager>,
                     .begin = by<&Engine::begin_eager>,
@@ -73,36 +66,19 @@ void Engine::add_frames() {
                          .whole = by<&Engine::deliver_clear_send>,
                          .least = sizeof(ClearSend),
                          .most = sizeof(ClearSend)});
-  add(Kind::data, {.name = "data",
-                   .whole = by<&Engine::deliver_data>,
-                   .begin = by<&Engine::begin_data>,
-                   .most = any_length});
   add(Kind::finished, {.name = "finished", .whole = by<&Engine::deliver_finished>});
   add(Kind::acknowledge, {.name = "acknowledge", .whole = by<&Engine::deliver_acknowledge>});
   add(Kind::cancel, {.name = "cancel", .whole = by<&Engine::deliver_cancel>});
   add(Kind::cancel_answer, {.name = "cancel_answer", .whole = by<&Engine::deliver_cancel_answer>});
   add(Kind::pressure, {.name = "pressure", .whole = by<&Engine::deliver_pressure>});
-  add(Kind::demand, {.name = "demand", .whole = by<&Engine::deliver_demand>, .needs = in_place});
-  add(Kind::grant, {.name = "grant", .whole = by<&Engine::deliver_grant>, .needs = in_place});
-  add(Kind::prefetch, {.name = "prefetch", .whole = by<&Engine::deliver_prefetch>, .needs = early});
-  add(Kind::refuse, {.name = "refuse", .whole = by<&Engine::deliver_refuse>, .needs = early});
-  add(Kind::presend, {.name = "presend",
-                      .whole = by<&Engine::deliver_presend>,
-                      .begin = by<&Engine::begin_presend>,
-                      .needs = early,
-                      .least = 1,
-                      .most = any_length});
-  add(Kind::confirm, {.name = "confirm",
-                      .whole = by<&Engine::deliver_confirm>,
-                      .needs = early,
-                      .least = sizeof(ConfirmWhole),
-                      .most = sizeof(ConfirmWhole),
-                      .envelope = true});
+  streams_.add_frames(frames);
+  fetches_.add_frames(frames);
+  presends_.add_frames(frames);
 }
 
 // Messages do not pay for the table.
 bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
-  if (Kind(header.kind) == Kind::data) return deliver_data(peer, header, body);
+  if (Kind(header.kind) == Kind::data) return streams_.deliver_data(peer, header, body);
   if (Kind(header.kind) == Kind::eager) [[likely]] {
     const bool sense = deliver_eager(peer, header, body);
     note_seen(peer, header);
@@ -123,19 +99,17 @@ void Engine::note_seen(Peer& peer, const FrameHeader& header) {
 // The receive that takes a message. Those that their senders have claimed are taken already.
 Request* Engine::match(const FrameHeader& header) {
   while (auto* receive = static_cast<Request*>(posted.match(key_of(header), traffic_of(header)))) {
-    if (withdraw(receive)) [[likely]] {
+    if (one_copy_.withdraw(receive)) [[likely]]
       return receive;
-    }
-    land_claimed(receive);
   }
   return nullptr;
 }
 
 bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* body) {
-  if (!note_eager(peer, header)) return false;
+  if (!fetches_.note_eager(peer, header)) return false;
   if (Request* receive = match(header)) [[likely]] {
     describe(receive, key_of(header), header.length, peer);
-    note_origin(receive, origin_told(header), nullptr);
+    fetches_.note_origin(receive, origin_told(header), nullptr);
     receive->memory.write(0, body, receive->status_bytes);
     note_arrival(receive, 0, receive->status_bytes);
     note_received(receive->status_bytes);
@@ -148,7 +122,7 @@ bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* bo
     complete(receive, Outcome::ok);
     return true;
   }
-  Arrived* message = make_arrived(peer, header, header.length, true);
+  Arrived* message = unexpected_.make(peer, header, header.length, true);
   if (!message) return true;
   memcpy(message->data, body, header.length);
   message->have = header.length;
@@ -160,48 +134,30 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   Told told;
   uint64_t bits[most_confirmed_words];
   Store* store;
-  if (!read_request(header, body, request, told, bits) || !note_envelope(peer, told, store)) {
+  if (!read_request(header, body, request, told, bits) ||
+      !fetches_.note_envelope(peer, told, store)) {
     return false;
   }
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), request.size, peer);
-    note_origin(receive, request.origin, store);
+    fetches_.note_origin(receive, request.origin, store);
     answer_request(receive, peer, request, header.word, header.flags & flag_waiting, store);
     return true;
   }
-  Arrived* message = make_arrived(peer, header, request.size, false);
+  Arrived* message = unexpected_.make(peer, header, request.size, false);
   if (!message) return true;
   message->handshake = true;
   message->remote = header.word;
   message->asked = request;
   message->store = store;
-  fetch(message);
-  return true;
-}
-
-bool Engine::deliver_data(Peer& peer, const FrameHeader& header, const char* body) {
-  Request* receive = landing(header.word, peer);
-  if (!receive || header.context > receive->total ||
-      header.length > receive->total - header.context ||
-      (peer.can(transports::in_place) && !may_come(receive, header))) {
-    return false;
-  }
-  receive->memory.write(header.context, body, header.length);
-  receive->moved += header.length;
-  note_arrival(receive, header.context, header.length);
-  grant_next();
-  if (receive->moved == receive->total && !receive->claimed) {
-    rate(*receive);
-    note_received(receive->total);
-    complete(receive, Outcome::ok);
-  }
+  fetches_.fetch(message);
   return true;
 }
 
 bool Engine::deliver_finished(Peer& peer, const FrameHeader& header, const char*) {
   Request* request;
   if (header.flags & flag_to_receive) {
-    request = landing(header.word, peer);
+    request = one_copy_.landing(header.word, peer);
     if (!request) return false;
     if (request->claimed) {
       describe(request, request->key, header.context, peer);
@@ -253,29 +209,14 @@ void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landin
   landing.lander->end(frames.owner_of(header.kind), from, header, landing);
 }
 
-bool Engine::begin_data(Peer& peer, const FrameHeader& header, Landing& landing) {
-  static constexpr Lander lander{.landed = by<&Engine::receive_landed>,
-                                 .end = by<&Engine::end_data>};
-  Request* receive = by_wire_id(header.word);
-  if (!receive || receive->kind != RequestKind::receive || receive->stage() != Stage::landing ||
-      receive->peer != &peer || header.context > receive->total ||
-      header.length > receive->total - header.context || !may_come(receive, header)) {
-    return false;
-  }
-  landing = receive->memory.landing(header.context, header.length);
-  landing.token = receive;
-  landing.lander = &lander;
-  return true;
-}
-
 bool Engine::begin_eager(Peer& peer, const FrameHeader& header, Landing& landing) {
-  static constexpr Lander to_receive{.landed = by<&Engine::receive_landed>,
+  static constexpr Lander to_receive{.landed = by<&Engine::eager_landed>,
                                      .end = by<&Engine::end_eager>};
   static constexpr Lander to_unexpected{.landed = nullptr, .end = by<&Engine::end_unexpected>};
-  if (!note_eager(peer, header)) return false;
+  if (!fetches_.note_eager(peer, header)) return false;
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), header.length, peer);
-    note_origin(receive, origin_told(header), nullptr);
+    fetches_.note_origin(receive, origin_told(header), nullptr);
     set_stage(*receive, Stage::landing);
     receive->peer = &peer;
     receive->total = receive->status_bytes;
@@ -285,30 +226,20 @@ bool Engine::begin_eager(Peer& peer, const FrameHeader& header, Landing& landing
     landing.lander = &to_receive;
     return true;
   }
-  Arrived* message = make_arrived(peer, header, header.length, true);
+  Arrived* message = unexpected_.make(peer, header, header.length, true);
   if (!message) return false;
   landing = {
       .flat = message->data, .length = header.length, .token = message, .lander = &to_unexpected};
   return true;
 }
 
-void Engine::receive_landed(const FrameHeader& header, const Landing& landing, uint64_t arrived) {
+void Engine::eager_landed(const FrameHeader&, const Landing& landing, uint64_t arrived) {
   auto* receive = static_cast<Request*>(landing.token);
   // Of an eager message that is too long, the rest is thrown away.
   const uint64_t before = receive->partial;
   receive->partial = arrived < landing.length ? arrived : landing.length;
-  note_arrival(receive, offset_of(header) + before, receive->partial - before);
-  grant_next();
-}
-
-void Engine::end_data(uint32_t, const FrameHeader& header, const Landing& landing) {
-  auto* receive = static_cast<Request*>(landing.token);
-  receive->moved += header.length;
-  receive->partial = 0;
-  if (receive->moved < receive->total) return;
-  rate(*receive);
-  note_received(receive->total);
-  complete(receive, Outcome::ok);
+  note_arrival(receive, before, receive->partial - before);
+  streams_.grant_next();
 }
 
 void Engine::end_eager(uint32_t from, const FrameHeader& header, const Landing& landing) {
@@ -340,7 +271,7 @@ void Engine::describe(Request* receive, const matching::Key& key, uint64_t size,
   receive->status_bytes = size < room ? size : room;
   if (size > room) receive->outcome = Outcome::truncated;
   if (receive->region) [[unlikely]]
-    note_match(receive);
+    release_.note_match(receive);
 }
 
 void Engine::begin_receive(Request* request) {
@@ -357,16 +288,16 @@ void Engine::begin_receive(Request* request) {
 
 void Engine::start_receive(Request* request) {
   begin_receive(request);
-  if (auto* message = find_unexpected(request->key, request->traffic)) [[unlikely]] {
-    unexpected.remove(message);
+  if (auto* message = unexpected_.find(request->key, request->traffic)) [[unlikely]] {
+    unexpected_.remove(message);
     accept(request, message);
     return;
   }
-  if (request->memory.bytes() > shm::advertise_from) advertise(request);
+  if (request->memory.bytes() > shm::advertise_from) one_copy_.advertise(request);
   set_stage(*request, Stage::posted);
   posted.post(request);
   // Its user waits already, or nobody does by himself: it is a step.
-  if (request->awaited || request->notify) prefetch(request);
+  if (request->awaited || request->notify) fetches_.prefetch(request);
 }
 
 // Only where nothing else waits for progress or can have an older claim: nothing is pending but
@@ -374,7 +305,7 @@ void Engine::start_receive(Request* request) {
 // that message.
 bool Engine::receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory,
                          uint64_t& bytes) {
-  if (!peer.in.attached() || key.is_wild() || unexpected.size() != 0) return false;
+  if (!peer.in.attached() || key.is_wild() || unexpected_.count() != 0) return false;
   int looks = hot_looks;
   if (handoff.pending != 0) {
     // Only beside receives that wait for something else; and now and then it is their turn.
@@ -402,6 +333,25 @@ bool Engine::receive_now(Peer& peer, const matching::Key& key, const UserMemory&
   return true;
 }
 
+bool Engine::receive_arrived(const matching::Key& key, const UserMemory& memory, uint64_t& bytes,
+                             int& source, int& tag) {
+  if (unexpected_.count() == 0 || unexpected_.presses()) return false;  // its end is told to others
+  Arrived* message = unexpected_.find(key, {});
+  if (!message || message->own_send || message->handshake || message->synchronous ||
+      message->store || message->remote || message->have != message->size ||
+      message->size > memory.bytes()) {
+    return false;
+  }
+  unexpected_.remove(message);
+  bytes = message->size;
+  source = message->key.source;
+  tag = message->key.tag;
+  if (bytes) memory.write(0, message->data, bytes);
+  note_received(bytes);
+  unexpected_.give(message);
+  return true;
+}
+
 void Engine::start_matched_receive(Request* request, Arrived* message) {
   begin_receive(request);
   accept(request, message);
@@ -413,7 +363,7 @@ void Engine::accept(Request* receive, Arrived* message) {
   if (Request* send = message->own_send) {
     UserMemory::copy(send->memory, receive->memory, receive->status_bytes);
     note_received(receive->status_bytes);
-    give_arrived(message);
+    unexpected_.give(message);
     complete(receive, Outcome::ok);
     complete(send, Outcome::ok);
   } else if (message->handshake) {
@@ -422,15 +372,15 @@ void Engine::accept(Request* receive, Arrived* message) {
     const uint32_t send = message->remote;
     Store* store = message->store;
     message->store = nullptr;
-    give_arrived(message);
-    note_origin(receive, asked.origin, store, true);
+    unexpected_.give(message);
+    fetches_.note_origin(receive, asked.origin, store, true);
     answer_request(receive, peer, asked, send, false, store);
   } else if (Store* store = message->store) {
-    note_origin(receive, message->remote, store);
+    fetches_.note_origin(receive, message->remote, store);
     message->store = nullptr;
-    give_arrived(message);
+    unexpected_.give(message);
     receive->total = receive->status_bytes;
-    land_store(receive, store);
+    fetches_.land_store(receive, store);
   } else if (message->have == message->size) {
     finish_eager(receive, message);
   } else {
@@ -442,14 +392,15 @@ void Engine::accept(Request* receive, Arrived* message) {
 void Engine::finish_eager(Request* receive, Arrived* message) {
   if (receive->status_bytes) receive->memory.write(0, message->data, receive->status_bytes);
   if (!message->fetched) note_received(receive->status_bytes);
-  note_origin(receive, message->synchronous ? 0 : message->remote, nullptr, message->fetched);
+  fetches_.note_origin(receive, message->synchronous ? 0 : message->remote, nullptr,
+                       message->fetched);
   if (message->synchronous) {
     FrameHeader answer;
     answer.kind = uint8_t(Kind::acknowledge);
     answer.word = message->remote;
     control(*message->peer, answer, nullptr);
   }
-  give_arrived(message);
+  unexpected_.give(message);
   complete(receive, Outcome::ok);
 }
 
@@ -466,34 +417,34 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   if (asked.generation && peer.can(transports::copies)) {
     receive->remote_address = peer.in.movers().take(asked.slot, asked.generation, asked.address);
   }
-  const bool all_came = store && holds_all(*store, receive->total);
+  const bool all_came = store && fetches_.holds_all(*store, receive->total);
   if (receive->total == 0 || all_came) {
     FrameHeader header;
     header.kind = uint8_t(Kind::finished);
     header.word = send;
     control(peer, header, nullptr, transports::Urgency::done);
     if (all_came) {
-      land_store(receive, store);
+      fetches_.land_store(receive, store);
       return;
     }
-    if (store) drop_store(store);
+    if (store) fetches_.drop_store(store);
     complete(receive, Outcome::ok);
     return;
   }
   Way way = Way::stream;
-  if (peer.can(transports::copies) && may_pull_ && asked.address != 0) {
+  if (peer.can(transports::copies) && one_copy_.may_pull() && asked.address != 0) {
     const bool receiver_waits = handoff.driver == progress::Driver::waiting;
-    if (receive->region || (receiver_waits && receive->memory.is_flat() &&
-                            is_long_enough(*receive) && is_profitable(receive, receive->total)))
-        [[unlikely]] {
-      pull_alone(receive);
+    if (receive->region ||
+        (receiver_waits && receive->memory.is_flat() && release_.is_long_enough(*receive) &&
+         release_.is_profitable(receive, receive->total))) [[unlikely]] {
+      one_copy_.pull_alone(receive);
       return;
     }
     if (receiver_waits && receive->total >= rated_from) receive->asked_at = base::now_ns();
     sender_waits = sender_waits || node.is_waiting(peer.number);
     if (!sender_waits || !(receiver_waits || receive->memory.is_flat())) {
       receive->away_since = 0;
-      start_pull(receive);
+      one_copy_.start_pull(receive);
       return;
     }
     if (!receiver_waits) way = Way::push;
@@ -501,32 +452,20 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   clear_to_send(receive, way, store);
 }
 
-// Which pages a message without edges comes in, some of which has come. If its own need not open
-// one by one, they are the sender's: otherwise some of each run would come again.
-void Engine::choose_pages(Request* receive, const Grid& grid) {
-  if (!receive->region && !is_long_enough(*receive)) {
-    receive->stays = true;
-    receive->head = uint32_t(grid.first < receive->total ? grid.first : receive->total);
-  }
-  receive->tail = uint32_t((receive->total - receive->head) % guard::page_bytes);
-}
-
-// `store`: some of it has come. Then it comes in pages.
 void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   set_stage(*receive, Stage::landing);
   receive->partial = 0;
   receive->begun = receive->asked = 0;
   if (receive->peer->can(transports::in_place)) {
-    receive->expected = true;
     receive->asked_at = receive->total >= rated_from ? base::now_ns() : 0;
-    landings_.push_back(receive);
+    streams_.begin_stream(receive);
   }
   const uint64_t start = receive->moved;
-  find_edges(receive, way);
+  release_.find_edges(receive, way);
   if (store) {
     if (receive->in_runs) receive->stays = true;
-    if (!edges_of(*receive)) choose_pages(receive, store->grid);
-    land_some(receive, store);
+    if (!edges_of(*receive)) fetches_.choose_pages(receive, store->grid);
+    fetches_.land_some(receive, store);
     receive->asked_at = 0;
   }
   ClearSend body{start, receive->total, 0, id_of(receive), way, receive->head, receive->tail};
@@ -536,46 +475,33 @@ void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   }
   FrameHeader header;
   header.kind = uint8_t(Kind::clear_send);
-  header.flags = withhold(receive) ? flag_yes : 0;
+  header.flags = streams_.withhold(receive) ? flag_yes : 0;
   header.word = receive->remote;
   header.length = sizeof body;
   control(*receive->peer, header, &body);
-  if (way == Way::push) expect_help(receive);
+  if (way == Way::push) one_copy_.expect_help(receive);
 }
 
 // --- cancel ---
-
-// The unexpected message of which that is true, or null. Looks at all: for rare calls.
-template <class Is>
-Arrived* Engine::unexpected_where(Is&& is) {
-  for (uint32_t i = 0; i < arrived_.capacity(); ++i) {
-    Arrived* message = arrived_.at(i);
-    if (message->taken && message->queued && is(*message)) return message;
-  }
-  return nullptr;
-}
 
 void Engine::cancel(Request* request) {
   if (request->done.load(std::memory_order_relaxed) || request->cancelling) return;
   switch (request->stage()) {
     case Stage::posted:
+      if (!one_copy_.take_back(request)) return;  // too late
       posted.remove(request);
-      if (!withdraw(request)) {
-        land_claimed(request);  // too late
-        return;
-      }
       break;
     case Stage::held:
       request->peer->held.remove(request);
-      if (request->confirm) refuse(*request->peer, request->origin, false);
+      if (request->confirm) presends_.refuse(*request->peer, request->origin, false);
       break;
     case Stage::requested:
       if (!request->peer->transport) {
         const auto is_its = [&](const Arrived& message) { return message.own_send == request; };
-        Arrived* message = unexpected_where(is_its);
+        Arrived* message = unexpected_.find_where(is_its);
         if (!message) return;  // a matched probe holds it: it will be received
-        unexpected.remove(message);
-        give_arrived(message);
+        unexpected_.remove(message);
+        unexpected_.give(message);
         break;
       } else {
         request->cancelling = true;
@@ -601,9 +527,9 @@ bool Engine::deliver_cancel(Peer& peer, const FrameHeader& header, const char*) 
            (message.handshake || message.synchronous) &&
            message.have == (message.handshake ? 0 : message.size);
   };
-  if (Arrived* message = unexpected_where(is_meant)) {
-    unexpected.remove(message);
-    give_arrived(message);
+  if (Arrived* message = unexpected_.find_where(is_meant)) {
+    unexpected_.remove(message);
+    unexpected_.give(message);
     answer.flags = flag_yes;
   }
   control(peer, answer, nullptr);

@@ -1,4 +1,5 @@
-// One-copy transfers within a node: who copies, in which pieces, and with whose help.
+#include "protocols/ways/one_copy.h"
+
 #include "base/clock.h"
 #include "protocols/engine.h"
 #include "protocols/ways/rate.h"
@@ -28,39 +29,36 @@ Request*& sharer(Request* starter) {
 
 }  // namespace
 
-// True if this side may copy straight into the receiver's buffer.
-bool Engine::can_push(const Request* request) const {
+bool OneCopy::can_push(const Request* request) const {
   return request->remote_address != 0 && may_pull_ && request->peer->can(transports::copies) &&
          request->memory.is_flat();
 }
 
-void Engine::start_push(Request* request) {
-  set_stage(*request, Stage::pushing);
+void OneCopy::start_push(Request* request) {
+  engine_.set_stage(*request, Stage::pushing);
   share(request);
   pushes_.push_back(request);
-  ++counters.pushes;
+  ++engine_.counters.pushes;
 }
 
-void Engine::start_pull(Request* request) {
-  set_stage(*request, Stage::pulling);
+void OneCopy::start_pull(Request* request) {
+  engine_.set_stage(*request, Stage::pulling);
   request->alone = request->fresh = false;
   request->head = request->tail = 0;
   share(request);
   pulls_.push_back(request);
-  ++counters.pulls;
+  ++engine_.counters.pulls;
 }
 
-// A message whose pages are closed, or will be if its user goes on: copied by this side alone, so
-// that each piece is known when it is there, edges first.
-void Engine::pull_alone(Request* receive) {
-  set_stage(*receive, Stage::pulling);
+void OneCopy::pull_alone(Request* receive) {
+  engine_.set_stage(*receive, Stage::pulling);
   receive->alone = receive->fresh = true;
   receive->shared = receive->drained = false;
   receive->away_since = receive->asked_at = receive->asked = 0;
   receive->partial = 0;
-  find_edges(receive, Way::stream);
+  engine_.release_.find_edges(receive, Way::stream);
   pulls_.push_back(receive);
-  ++counters.pulls;
+  ++engine_.counters.pulls;
   while (receive->stage() == Stage::pulling && receive->moved < edges_of(*receive)) {
     (void)copy_on(receive);
   }
@@ -68,14 +66,11 @@ void Engine::pull_alone(Request* receive) {
 
 // --- who copies ---
 
-// Copies between this process and another, by whoever has time: a rank that waits does it while the
-// other side is outside MPI. If both wait they share it, or stream it through the segment: both use
-// two cores.
-bool Engine::copy_some() {
+bool OneCopy::copy_some() {
   // A rank in a call that does not wait leaves the copy to its message thread, if it has one.
-  const bool waits =
-      handoff.driver == progress::Driver::waiting || handoff.driver == progress::Driver::thread;
-  if (!waits && handoff.has_thread()) return false;
+  const bool waits = engine_.handoff.driver == progress::Driver::waiting ||
+                     engine_.handoff.driver == progress::Driver::thread;
+  if (!waits && engine_.handoff.has_thread()) return false;
   bool moved = false;
   if (Request* request = pulls_.first()) {
     if (may_copy(request)) moved |= copy_on(request);
@@ -88,45 +83,54 @@ bool Engine::copy_some() {
 
 // True if this side should copy now. The other side, if it is back, helps with a transfer that is
 // shared; any other one becomes a stream.
-bool Engine::may_copy(Request* request) {
-  if (handoff.driver == progress::Driver::thread || request->region) return true;
+bool OneCopy::may_copy(Request* request) {
+  if (engine_.handoff.driver == progress::Driver::thread || request->region) return true;
   if (request->fresh) {
     request->fresh = false;  // first its user may be released
     return false;
   }
-  if (!node.is_waiting(request->peer->number)) return stays_away(request);
+  if (!engine_.node.is_waiting(request->peer->number)) return stays_away(request);
   if (request->shared) return true;
   request->away_since = 0;
   stream_instead(request);
   return false;
 }
 
-// The other rank does not wait, and not only because it is between two calls.
-bool Engine::stays_away(Request* request) {
+bool OneCopy::stays_away(Request* request) {
   const uint64_t now = base::now_ns();
   if (request->away_since == 0) request->away_since = now;
   return now - request->away_since > away_after_ns;
 }
 
-void Engine::stream_instead(Request* request) {
+void OneCopy::stream_instead(Request* request) {
   if (!is_push(request)) {
     pulls_.remove(request);
-    clear_to_send(request, Way::stream);
+    engine_.clear_to_send(request, Way::stream);
     return;
   }
   pushes_.remove(request);
-  set_stage(*request, Stage::streaming);
+  engine_.set_stage(*request, Stage::streaming);
   request->peer->streams.push_back(request);
-  ++counters.streams;
-  mark_busy(*request->peer);
-  stream_some(*request->peer);
+  ++engine_.counters.streams;
+  engine_.mark_busy(*request->peer);
+  engine_.streams_.stream_some(*request->peer);
+}
+
+void OneCopy::finish_push(Request* request) {
+  FrameHeader header;
+  header.kind = uint8_t(Kind::finished);
+  header.flags = flag_to_receive;
+  header.word = request->remote;
+  header.context = request->memory.bytes();
+  engine_.control(*request->peer, header, nullptr, transports::Urgency::done);
+  engine_.complete(request, Outcome::ok);
 }
 
 // --- pieces ---
 
 // Copies the next piece from or to the other side's buffer, which lies still while its rank
 // computes.
-bool Engine::copy_on(Request* request) {
+bool OneCopy::copy_on(Request* request) {
   shm::Piece piece;
   if (!next_piece(request, piece)) return false;
   const bool push = is_push(request);
@@ -141,10 +145,11 @@ bool Engine::copy_on(Request* request) {
     } else {
       note_moved(*request, piece.offset, done);
     }
-    if (!push) note_arrival(request, piece.offset, done);
+    if (!push) engine_.note_arrival(request, piece.offset, done);
     if (outcome != Outcome::ok) {
       if (request->order) {
-        fail(outcome, *request->peer, "the memory of a sender on this node can no longer be read");
+        engine_.fail(outcome, *request->peer,
+                     "the memory of a sender on this node can no longer be read");
         return true;
       }
       // Not allowed here: the rest goes through the segment.
@@ -174,15 +179,15 @@ bool Engine::copy_on(Request* request) {
   FrameHeader header;
   header.kind = uint8_t(Kind::finished);
   header.word = request->remote;
-  control(*request->peer, header, nullptr, transports::Urgency::done);
+  engine_.control(*request->peer, header, nullptr, transports::Urgency::done);
   rate(*request);
-  note_received(request->total);
-  complete(request, Outcome::ok);
+  engine_.note_received(request->total);
+  engine_.complete(request, Outcome::ok);
   return true;
 }
 
 // False: all is taken, but the helper still copies. An empty piece: nothing is left to do.
-bool Engine::next_piece(Request* request, shm::Piece& piece) {
+bool OneCopy::next_piece(Request* request, shm::Piece& piece) {
   if (!request->shared) {
     const auto [offset, rest] = stretch(*request, request->moved);
     uint64_t most = piece_bytes;
@@ -202,25 +207,25 @@ bool Engine::next_piece(Request* request, shm::Piece& piece) {
 }
 
 // One call of the system; `remote`: address of the other side's buffer.
-Outcome Engine::copy(Request* request, uint64_t remote, const shm::Piece& piece, bool push,
-                     uint64_t& done) {
+Outcome OneCopy::copy(Request* request, uint64_t remote, const shm::Piece& piece, bool push,
+                      uint64_t& done) {
   iovec vectors[most_vectors];
   uint64_t covered = 0;
   const size_t count =
       request->memory.vectors(piece.offset, piece.length, vectors, most_vectors, covered);
   const uint32_t local = request->peer->number;
   for (size_t i = 0; !push && i < count; ++i) {
-    (void)versions_.make_writable(static_cast<const char*>(vectors[i].iov_base),
-                                  vectors[i].iov_len);
+    (void)engine_.presends_.make_writable(static_cast<const char*>(vectors[i].iov_base),
+                                          vectors[i].iov_len);
   }
-  return push ? node.push(local, remote + piece.offset, vectors, count, done)
-              : node.pull(local, remote + piece.offset, vectors, count, done);
+  return push ? engine_.node.push(local, remote + piece.offset, vectors, count, done)
+              : engine_.node.pull(local, remote + piece.offset, vectors, count, done);
 }
 
 // --- two ranks, one message ---
 
 // From now on the other rank may help, if it comes to wait.
-void Engine::share(Request* request) {
+void OneCopy::share(Request* request) {
   request->shared = request->drained = false;
   if (!request->memory.is_flat() || request->total - request->moved < share_from ||
       edges_of(*request)) {
@@ -235,18 +240,17 @@ void Engine::share(Request* request) {
   owner = request;
   request->shared = true;
   // A rank that sleeps in MPI has time to help; one that computes is left alone.
-  node.wake(request->peer->number, shm::event_done);
+  engine_.node.wake(request->peer->number, shm::event_done);
 }
 
-void Engine::unshare(Request* request) {
+void OneCopy::unshare(Request* request) {
   if (!request->shared) return;
   split_of(request).close();
   sharer(request) = nullptr;
   request->shared = false;
 }
 
-// The other rank may begin to copy this message at any time.
-void Engine::expect_help(Request* request) {
+void OneCopy::expect_help(Request* request) {
   if (!may_pull_ || !request->peer->can(transports::copies) || request->helpable ||
       !request->memory.is_flat() || request->memory.bytes() < share_from) {
     return;
@@ -255,14 +259,13 @@ void Engine::expect_help(Request* request) {
   helpable_.push_back(request);
 }
 
-void Engine::stop_helping(Request* request) {
+void OneCopy::stop_helping(Request* request) {
   if (!request->helpable) return;
   request->helpable = false;
   helpable_.remove(request);
 }
 
-// A request completes: nobody may copy for it any more, nor claim it again.
-void Engine::end_one_copy(Request* request) {
+void OneCopy::end_one_copy(Request* request) {
   stop_helping(request);
   unshare(request);
   if (!request->claimed) return;
@@ -271,8 +274,7 @@ void Engine::end_one_copy(Request* request) {
   request->peer->advertised = nullptr;
 }
 
-// A rank that waits copies a piece of a message that the other side has begun to copy.
-bool Engine::help_some() {
+bool OneCopy::help_some() {
   Request* request = helpable_.first();
   const Peer& peer = *request->peer;
   const bool push = is_push(request);
@@ -288,7 +290,7 @@ bool Engine::help_some() {
   }
   if (copy(request, remote, piece, push, done) == Outcome::ok) {
     split.helper_copied(piece);
-    ++counters.helped;
+    ++engine_.counters.helped;
     return true;
   }
   may_pull_ = false;
@@ -299,12 +301,11 @@ bool Engine::help_some() {
 
 // --- adverts ---
 
-// Lets the sender see a receive that no older one can precede. Before it is posted.
-void Engine::advertise(Request* receive) {
+void OneCopy::advertise(Request* receive) {
   Peer* peer = receive->peer;
   if (!peer || !peer->can(transports::copies) || peer->advertised || !may_pull_ ||
       receive->key.is_wild() || !receive->memory.is_flat() || !peer->in.attached() ||
-      posted.takes(receive->key)) {
+      engine_.posted.takes(receive->key)) {
     return;
   }
   peer->advertised = receive;
@@ -316,8 +317,8 @@ void Engine::advertise(Request* receive) {
   expect_help(receive);
 }
 
-// A posted receive is to be matched or cancelled. False: its sender was faster.
-bool Engine::withdraw(Request* receive) {
+// False: its sender was faster.
+bool OneCopy::is_withdrawn(Request* receive) {
   if (!receive->peer || receive->peer->advertised != receive) return true;
   if (!receive->peer->in.advert().withdraw()) return false;
   receive->peer->advertised = nullptr;
@@ -325,30 +326,39 @@ bool Engine::withdraw(Request* receive) {
   return true;
 }
 
+bool OneCopy::withdraw(Request* receive) {
+  if (is_withdrawn(receive)) [[likely]]
+    return true;
+  land_claimed(receive);
+  return false;
+}
+
+bool OneCopy::take_back(Request* receive) {
+  if (is_withdrawn(receive)) return true;
+  engine_.posted.remove(receive);
+  land_claimed(receive);
+  return false;
+}
+
 // A receive that its sender has claimed, and that is out of the queue.
-void Engine::land_claimed(Request* receive) {
-  set_stage(*receive, Stage::landing);
+void OneCopy::land_claimed(Request* receive) {
+  engine_.set_stage(*receive, Stage::landing);
   receive->claimed = true;
   receive->total = receive->memory.bytes();
   receive->partial = 0;
 }
 
-// The receive that a frame of `peer` names, once it is landing.
-Request* Engine::landing(uint32_t id, Peer& peer) {
-  Request* receive = by_wire_id(id);
+Request* OneCopy::landing(uint32_t id, Peer& peer) {
+  Request* receive = engine_.by_wire_id(id);
   if (!receive || receive->kind != RequestKind::receive || receive->peer != &peer) return nullptr;
-  if (receive->stage() == Stage::posted && !withdraw(receive)) {
-    posted.remove(receive);
-    land_claimed(receive);
-  }
+  if (receive->stage() == Stage::posted) (void)take_back(receive);
   return receive->stage() == Stage::landing ? receive : nullptr;
 }
 
-// A rank that is about to block in this send takes a receive that its peer has posted.
-bool Engine::claim(Request* send) {
+bool OneCopy::claim(Request* send) {
   Peer& peer = *send->peer;
   if (!peer.can(transports::copies) || !may_pull_ || !send->memory.is_flat() ||
-      send->total <= shm::advertise_from || node.is_waiting(peer.number)) {
+      send->total <= shm::advertise_from || engine_.node.is_waiting(peer.number)) {
     return false;
   }
   const matching::Key& key = send->key;
@@ -356,7 +366,7 @@ bool Engine::claim(Request* send) {
   if (!peer.out.advert().claim(key.context, key.source, key.tag, peer.sequence, posted)) {
     return false;
   }
-  ++counters.claims;
+  ++engine_.counters.claims;
   if (send->total > posted.bytes) send->total = posted.bytes;
   send->remote = posted.receive;
   send->remote_address = posted.address;

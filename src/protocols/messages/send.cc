@@ -11,12 +11,6 @@ using transports::Urgency;
 namespace {
 
 constexpr uint64_t packed_at_once = 32 << 10;  // by the transport, without a copy of its own
-
-constexpr uint64_t stream_turn = 1 << 20;
-constexpr uint64_t aside_piece = 16 << 10;
-// To a peer that asks for pages out of turn, which have to wait for a frame that has begun.
-constexpr uint64_t impatient_chunk = 16 << 10;
-static_assert(impatient_chunk >= Order::most_burst * guard::page_bytes);
 // A message to oneself up to this size is copied aside; a longer one waits in its buffer.
 constexpr uint64_t self_copy_max = 64 << 10;
 
@@ -31,23 +25,18 @@ FrameHeader envelope_of(const Request& request, Kind kind) {
   return header;
 }
 
-uint64_t cookie_of(const Request& request) {
-  return uint64_t(request.generation) << 32 | request.pool_index;
-}
-
 }  // namespace
 
 Push Engine::push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
                         const Feed* feed, uint64_t cookie, Urgency urgency) {
   if (peer.out.attached()) return rings_.push(peer.number, header, head, n, feed, cookie, urgency);
   const Push pushed = peer.transport->push(peer.number, header, head, n, feed, cookie, urgency);
-  if (watched_ && pushed != Push::full && header.kind != uint8_t(Kind::presend)) {
-    note_leaving(peer, header.length);
-  }
+  if (pushed != Push::full) presends_.note_pushed(peer, header);
   return pushed;
 }
 
 void Engine::control(Peer& peer, const FrameHeader& header, const void* body, Urgency urgency) {
+  HEADWAY_CHECK(header.length <= sizeof(ControlFrame::body));
   if (peer.left) [[unlikely]]
     return;
   if (!peer.connected) connect(peer);
@@ -88,13 +77,9 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
   } else if (!peer.transport || peer.pressed || (bytes > packed_at_once && !memory.is_flat())) {
     // To itself; or half of what is packed might have to wait, and nobody would hear of its end.
     return false;
-  } else if (may_prefetch_ && peer.can(transports::early) && memory.is_flat()) {
-    Origin* origin = origin_of(peer, traffic_of(header), memory.flat(), bytes);
-    if (origin && (origin->watched || origin->wanted)) return false;
-    if (origin) {
-      header.word = origins_.id_of(*origin);
-      note_period(*origin);
-    }
+  } else if (presends_.is_on() && peer.can(transports::early) && memory.is_flat() &&
+             !presends_.note_sent_now(peer, header, memory.flat(), bytes)) {
+    return false;
   }
   const Feed feed = memory.feed(0, bytes);
   if (push_frame(peer, header, nullptr, 0, &feed, 0, Urgency::envelope) != Push::done) {
@@ -123,13 +108,13 @@ void Engine::start_send(Request* request) {
     reach.note(*request);
   Peer& peer = *request->peer;
   note_sent(request->total);
-  if (may_prefetch_ && peer.can(transports::early)) note_send(request);
+  if (presends_.is_on() && peer.can(transports::early)) presends_.note_send(request);
   if (!peer.transport) {
     start_send_to_self(request);
     return;
   }
   if (ready(peer)) {
-    if (request->blocking && claim(request)) return;
+    if (request->blocking && one_copy_.claim(request)) return;
     if (push_envelope(request) != Push::full) return;
   }
   set_stage(*request, Stage::held);
@@ -141,7 +126,7 @@ void Engine::start_send(Request* request) {
 Push Engine::push_envelope(Request* request) {
   Peer& peer = *request->peer;
   const bool synchronous = request->mode == Mode::synchronous;
-  const bool whole = !synchronous && confirms_all(*request);
+  const bool whole = !synchronous && presends_.confirms_all(*request);
   const bool handshake =
       !whole && (wants_handshake(peer, request) || (synchronous && request->confirm));
   const bool was_held = request->stage() == Stage::held;
@@ -150,7 +135,7 @@ Push Engine::push_envelope(Request* request) {
   if (request->confirm) header.flags = flag_asked;
   Push pushed;
   if (whole) {
-    pushed = push_confirm(request, header);
+    pushed = presends_.push_confirm(request, header);
   } else if (handshake) {
     const bool may_pull = request->memory.is_flat() && peer.can(transports::copies);
     RequestSend body{request->total,
@@ -170,13 +155,13 @@ Push Engine::push_envelope(Request* request) {
     char frame[sizeof body + sizeof(Confirmed) + most_confirmed_words * sizeof(uint64_t)];
     memcpy(frame, &body, sizeof body);
     header.word = id_of(request);
-    header.length = uint32_t(sizeof body) + tell_confirmed(*request, frame + sizeof body);
+    header.length = uint32_t(sizeof body) + presends_.tell_confirmed(*request, frame + sizeof body);
     pushed = push_frame(peer, header, frame, header.length, nullptr, 0, Urgency::rendezvous);
     if (pushed == Push::full) {
       copies_.moves_no_more(request);
     } else {
       ++counters.handshakes;
-      if (watched_ && !peer.on_this_host()) note_announced(peer, *request);
+      if (!peer.on_this_host()) presends_.note_announced(peer, *request);
     }
   } else {
     header.word = request->origin;
@@ -198,7 +183,7 @@ Push Engine::push_envelope(Request* request) {
   if (was_held) peer.held.remove(request);
   if (handshake) {
     set_stage(*request, Stage::requested);
-    expect_help(request);
+    one_copy_.expect_help(request);
   } else if (pushed == Push::started) {
     set_stage(*request, Stage::leaving);
     ++request->in_flight;
@@ -232,7 +217,7 @@ void Engine::start_send_to_self(Request* request) {
   }
   const bool copied = request->mode != Mode::synchronous && request->total <= self_copy_max;
   FrameHeader header = envelope_of(*request, Kind::eager);
-  Arrived* message = make_arrived(*request->peer, header, request->total, copied);
+  Arrived* message = unexpected_.make(*request->peer, header, request->total, copied);
   if (!message) {
     complete(request, Outcome::no_memory);
     return;
@@ -253,11 +238,12 @@ bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const cha
   Request* request = by_wire_id(header.word);
   if (!request || request->kind != RequestKind::send || request->stage() != Stage::requested ||
       request->peer != &peer || clear.start > clear.length || clear.length > request->total ||
-      uint64_t(clear.head) + clear.tail > clear.length || !fits_confirmed(*request, clear)) {
+      uint64_t(clear.head) + clear.tail > clear.length ||
+      !presends_.fits_confirmed(*request, clear)) {
     ++counters.garbage;
     return true;
   }
-  stop_helping(request);
+  one_copy_.stop_helping(request);
   request->cancelling = false;
   request->remote = clear.receive;
   request->moved = clear.start;
@@ -268,9 +254,10 @@ bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const cha
   request->remote_address = clear.address;
   request->away_since = 0;
   request->withheld = header.flags & flag_yes;
-  if (request->confirm && request->confirm->has_any() && !leave_out_confirmed(request)) return true;
-  if (clear.way == Way::push && can_push(request)) {
-    start_push(request);
+  if (request->confirm && request->confirm->has_any() && !presends_.leave_out_confirmed(request))
+    return true;
+  if (clear.way == Way::push && one_copy_.can_push(request)) {
+    one_copy_.start_push(request);
     return true;
   }
   set_stage(*request, Stage::streaming);
@@ -283,81 +270,8 @@ bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const cha
   }
   if (peer.impatient && --peer.impatient == 0) peer.transport->hurry(peer.number, false);
   mark_busy(peer);
-  stream_some(peer);
+  streams_.stream_some(peer);
   return true;
-}
-
-// Sends data frames of the messages that were asked for, while there is room.
-bool Engine::stream_some(Peer& peer) {
-  bool moved = false;
-  while (peer.controls.empty()) {
-    Request* request = peer.streams.first();
-    if (!request) break;
-    if (takes_turns(*request) && request != aside_now_ && has_sent_edges(*request)) {
-      peer.streams.remove(request);
-      queue_aside(request);
-      continue;
-    }
-    const auto [offset, rest] = stretch(*request, streamed(*request));
-    // Copies go in short pieces, so that one that was sent earlier can overtake.
-    const uint64_t most = takes_turns(*request) ? aside_piece : peer.chunk;
-    uint64_t length = rest < most ? rest : most;
-    if (peer.impatient && length > impatient_chunk) length = impatient_chunk;
-    // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
-    if (peer.on_this_host() && request->total <= peer.chunk && length > peer.chunk / 2) {
-      length = peer.chunk / 2;
-    }
-    if (can_push(request) && node.is_waiting(peer.number)) {
-      request->away_since = 0;
-    } else if (can_push(request) && !peer.out.has_room(uint32_t(length), shm::reserved_cells)) {
-      // The receiver has left and its ring is full: copy on without waking its thread.
-      if (handoff.driver == progress::Driver::waiting && !stays_away(request)) break;
-      peer.streams.remove(request);
-      start_push(request);
-      moved = true;
-      continue;
-    }
-    FrameHeader header;
-    header.kind = uint8_t(Kind::data);
-    header.word = request->remote;
-    header.context = offset;
-    header.length = uint32_t(length);
-    const Feed feed = request->memory.feed(offset, length);
-    const Push pushed =
-        push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request), Urgency::data);
-    if (pushed == Push::full) break;
-    moved = true;
-    note_moved(*request, offset, length);
-    if (pushed == Push::started) ++request->in_flight;
-    if (request->moved < request->total) {
-      // One message after the other keeps caches warm; a long one lets others pass now and then,
-      // and goes behind them when its edges have left.
-      const bool edges_left = streamed(*request) == edges_of(*request);
-      if (edges_left || request->moved % stream_turn == 0) {
-        peer.streams.remove(request);
-        if (!(edges_left && request->withheld)) peer.streams.push_back(request);
-      }
-      continue;
-    }
-    peer.streams.remove(request);
-    if (request == aside_now_) next_aside();
-    if (request->copied) {
-      finish_push(request);  // the receiver could not count what was copied
-    } else if (request->in_flight == 0) {
-      complete(request, Outcome::ok);
-    }
-  }
-  return moved;
-}
-
-void Engine::finish_push(Request* request) {
-  FrameHeader header;
-  header.kind = uint8_t(Kind::finished);
-  header.flags = flag_to_receive;
-  header.word = request->remote;
-  header.context = request->memory.bytes();
-  control(*request->peer, header, nullptr, Urgency::done);
-  complete(request, Outcome::ok);
 }
 
 }  // namespace headway::protocols

@@ -7,10 +7,11 @@
 namespace headway::protocols {
 
 // `grid`: of the message that is sent.
-Confirm* Engine::make_confirm(const Origin& origin, const Grid& grid, int64_t shift) {
+Confirm* Presends::make_confirm(const Origin& origin, const Grid& grid, int64_t shift) {
   void* memory = base::heap_allocate(Confirm::bytes_of(grid));
   if (!memory) {
-    fail(Outcome::no_memory, peers_[origin.peer], "no memory to tell what was sent early");
+    engine_.fail(Outcome::no_memory, engine_.peers_[origin.peer],
+                 "no memory to tell what was sent early");
     return nullptr;
   }
   const bool moved = shift != 0 || grid.size != origin.size;
@@ -19,14 +20,14 @@ Confirm* Engine::make_confirm(const Origin& origin, const Grid& grid, int64_t sh
   return confirm;
 }
 
-void Engine::end_confirm(Request* send) {
+void Presends::end_confirm(Request* send) {
   base::heap_free(send->confirm, Confirm::bytes_of(send->confirm->grid));
   send->confirm = nullptr;
 }
 
 // Page `page` of what was asked for is as it was. Of a message that has moved only whole pages are
 // told: they are pages of both.
-void Engine::confirm_page(Confirm& confirm, const Grid& asked, uint64_t page) {
+void Presends::confirm_page(Confirm& confirm, const Grid& asked, uint64_t page) {
   const Grid& grid = confirm.grid;
   const uint64_t bytes = asked.begin(page + 1) - asked.begin(page);
   if (confirm.moved) {
@@ -39,7 +40,7 @@ void Engine::confirm_page(Confirm& confirm, const Grid& asked, uint64_t page) {
 }
 
 // Where a bit stands for several pages, it tells only what is true of all of them.
-void Engine::coarsen(Confirm& confirm) {
+void Presends::coarsen(Confirm& confirm) {
   const uint64_t pages = confirm.grid.pages(), grain = grain_of(pages);
   if (grain == 1) return;
   for (uint64_t from = 0; from < pages; from += grain) {
@@ -54,14 +55,14 @@ void Engine::coarsen(Confirm& confirm) {
 }
 
 // True if the message is told of by a confirm frame: all of it went before, or little is missing.
-bool Engine::confirms_all(const Request& send) {
+bool Presends::confirms_all(const Request& send) {
   if (!send.confirm || !send.confirm->has_any() || send.confirm->moved) return false;
   return send.total - send.confirm->bytes <= send.peer->eager_max;
 }
 
 // Those pages of such a message that did not go before, or not as they are now. They go where the
 // request made room.
-Push Engine::push_rest(const Request& send) {
+Push Presends::push_rest(const Request& send) {
   Confirm& confirm = *send.confirm;
   const Grid& grid = confirm.grid;
   const uint64_t pages = grid.pages();
@@ -78,8 +79,8 @@ Push Engine::push_rest(const Request& send) {
     header.length = uint32_t(to - from);
     const Feed feed{.flat = send.buffer() + from, .length = to - from};
     // Without a cookie what does not leave at once is copied.
-    if (push_frame(*send.peer, header, nullptr, 0, &feed, 0, transports::Urgency::control) ==
-        Push::full) {
+    if (engine_.push_frame(*send.peer, header, nullptr, 0, &feed, 0,
+                           transports::Urgency::control) == Push::full) {
       return Push::full;
     }
     note_leaving(*send.peer, to - from);
@@ -89,32 +90,32 @@ Push Engine::push_rest(const Request& send) {
 }
 
 // The envelope of a message that a request has made room for.
-Push Engine::push_confirm(Request* send, FrameHeader& header) {
+Push Presends::push_confirm(Request* send, FrameHeader& header) {
   if (push_rest(*send) == Push::full) return Push::full;
   const ConfirmWhole body{send->total, send->confirm->bytes};
   header.kind = uint8_t(Kind::confirm);
   header.flags = flag_asked;
   header.word = send->origin;
   header.length = sizeof body;
-  return push_frame(*send->peer, header, &body, sizeof body, nullptr, 0,
-                    transports::Urgency::control);
+  return engine_.push_frame(*send->peer, header, &body, sizeof body, nullptr, 0,
+                            transports::Urgency::control);
 }
 
 // Of a message that was confirmed in part, what is left comes from its beginning, in whole pages.
-bool Engine::fits_confirmed(const Request& send, const ClearSend& clear) {
+bool Presends::fits_confirmed(const Request& send, const ClearSend& clear) {
   if (!send.confirm || !send.confirm->has_any()) return true;
   return clear.start == 0 && (clear.length - clear.head - clear.tail) % guard::page_bytes == 0;
 }
 
 // False: there is no memory, and the process ends.
-bool Engine::leave_out_confirmed(Request* send) {
-  if (cover(send, send->confirm->grid, send->confirm->pages())) return true;
-  fail(Outcome::no_memory, *send->peer, "no memory to leave out what was sent early");
+bool Presends::leave_out_confirmed(Request* send) {
+  if (cover(*send, send->confirm->grid, send->confirm->pages())) return true;
+  engine_.fail(Outcome::no_memory, *send->peer, "no memory to leave out what was sent early");
   return false;
 }
 
 // What a request to send tells besides of what has gone before. Returns its bytes.
-uint32_t Engine::tell_confirmed(const Request& send, char* out) {
+uint32_t Presends::tell_confirmed(const Request& send, char* out) {
   if (!send.confirm || !send.confirm->has_any()) return 0;
   const Confirm& confirm = *send.confirm;
   const uint64_t pages = confirm.grid.pages(), words = PageSet::words(confirmed_bits(pages));

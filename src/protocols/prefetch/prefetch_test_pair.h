@@ -41,7 +41,7 @@ class Prefetching : public TwoEngines {
     change(settings[1]);
     start(settings);
     if (HasFatalFailure()) return;
-    if (!sender().prefetches() || !sender().may_release()) {
+    if (!sender().presends().is_on() || !sender().release().may_release()) {
       GTEST_SKIP() << "no writes can be followed here";
     }
   }

@@ -1,15 +1,15 @@
-// The sender's side of prefetching: sends pages of a buffer before the send that was asked for, as
-// soon as they look final, and tells with the send which of them are as they were.
 // A page is taken as final when it has been written since the last send, and then not for a while:
 // that is longer for a buffer of which pages were written again after all. First the look that
 // makes the next write visible, then the copy. The copy is made by the kernel, since the program
 // may have given the memory back; it never reads what was not sent to that peer before.
-// Source: message-prefetching paper, section 2.2.
+#include "protocols/prefetch/presend.h"
+
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "protocols/engine.h"
 
@@ -48,6 +48,7 @@ constexpr uint64_t most_times = 2;            // that its bytes go for one reque
 // for had pages that came early, and if it had none. While one is followed each packet may wake the
 // message thread.
 constexpr uint32_t most_idle = 32, most_idle_in_vain = 4;
+constexpr uint64_t most_prefetched = 1ull << 30;  // bytes of a message
 constexpr uint64_t early_cookie = ~0ull;
 constexpr uint64_t leaving_ns = 200'000;  // between two looks at what others_leave()
 uint64_t within(uint64_t value, uint64_t least, uint64_t most) {
@@ -62,13 +63,13 @@ bool read_safely(const char* from, char* to, uint64_t n) {
 
 }  // namespace
 
-void Engine::start_prefetching() {
-  if (!settings_.prefetch || !settings_.progress) return;
-  const auto wish = guard::Versions::Wish(settings_.prefetch_writes);
-  may_prefetch_ = versions_.start(choice_.mechanism(), wish) == Outcome::ok;
-  const bool asked =
-      settings::given("PREFETCH") || settings::given("PREFETCH_WRITES") || settings_.verbose;
-  if (may_prefetch_ || rank_ != 0 || !asked) return;
+void Presends::start() {
+  if (!engine_.settings_.prefetch || !engine_.settings_.progress) return;
+  const auto wish = guard::Versions::Wish(engine_.settings_.prefetch_writes);
+  may_prefetch_ = versions_.start(engine_.release_.mechanism(), wish) == Outcome::ok;
+  const bool asked = settings::given("PREFETCH") || settings::given("PREFETCH_WRITES") ||
+                     engine_.settings_.verbose;
+  if (may_prefetch_ || engine_.rank_ != 0 || !asked) return;
   base::Text<400> line;
   line << "headway: no message travels before its send: " << versions_.why();
   if (wish != guard::Versions::Wish::signal) {
@@ -79,17 +80,22 @@ void Engine::start_prefetching() {
   line.write_to(2);
 }
 
-// Our own system calls write there. The engine is held: no look comes before they do.
-bool Engine::make_writable(const char* from, size_t n) { return versions_.make_writable(from, n); }
+void Presends::add_frames(Frames& frames) {
+  frames.add(uint8_t(Kind::prefetch), {.name = "prefetch",
+                                       .owner = this,
+                                       .whole = by<&Presends::deliver_prefetch>,
+                                       .needs = transports::early});
+}
 
 // --- which buffers there are ---
 
 // Of a message that is about to be sent. Null: it is never sent early. One that is followed may
 // still lie where its last message did.
-Origin* Engine::origin_of(Peer& peer, matching::Traffic traffic, const char* address,
-                          uint64_t bytes) {
+Origin* Presends::origin_of(Peer& peer, matching::Traffic traffic, const char* address,
+                            uint64_t bytes) {
   // Without an address: packed from a type with gaps, and copied aside.
-  if (!address || bytes < settings_.prefetch_threshold || bytes > most_prefetched) return nullptr;
+  if (!address || bytes < engine_.settings_.prefetch_threshold || bytes > most_prefetched)
+    return nullptr;
   if (!traffic.collective) return origins_.take(address, bytes, peer.rank);
   uint32_t& last = peer.collective_origins[traffic.collective % Peer::collective_kinds];
   Origin* origin = origins_.find(address, bytes, peer.rank);
@@ -106,13 +112,23 @@ Origin* Engine::origin_of(Peer& peer, matching::Traffic traffic, const char* add
   return origin;
 }
 
-void Engine::note_period(Origin& origin) {
+void Presends::note_period(Origin& origin) {
   const uint64_t now = base::now_ns();
   origin.period_ns = origin.sent_at ? now - origin.sent_at : 0;
   origin.sent_at = now;
 }
 
-void Engine::note_send(Request* send) {
+bool Presends::note_sent_now(Peer& peer, FrameHeader& envelope, const char* address,
+                             uint64_t bytes) {
+  Origin* origin = origin_of(peer, traffic_of(envelope), address, bytes);
+  if (!origin) return true;
+  if (origin->watched || origin->wanted) return false;
+  envelope.word = origins_.id_of(*origin);
+  note_period(*origin);
+  return true;
+}
+
+void Presends::note_send(Request* send) {
   const char* address = send->buffer();
   const uint64_t bytes = send->memory.bytes();
   if (!send->memory.is_flat() || send->mode == Mode::buffered) return;
@@ -136,18 +152,18 @@ void Engine::note_send(Request* send) {
 }
 
 // The request that came while the buffer was not followed is for the message after this one.
-void Engine::take_up(Origin& origin) {
+void Presends::take_up(Origin& origin) {
   const bool same = origin.kept == origin.size;
   origin.kept = 0;
   if (origin.watched && same) {
     begin_asked(origin);
   } else {
-    refuse(peers_[origin.peer], origins_.id_of(origin), origin.useless);
+    refuse(engine_.peers_[origin.peer], origins_.id_of(origin), origin.useless);
   }
 }
 
 // It is followed where it lies now, and all of it counts as sent.
-void Engine::move_origin(Origin& origin, const char* address, uint64_t size) {
+void Presends::move_origin(Origin& origin, const char* address, uint64_t size) {
   Origin moved = origin;
   Origins::place(moved, address, size);
   // Most of its pages are followed: only new ones are looked at closely.
@@ -173,7 +189,7 @@ void Engine::move_origin(Origin& origin, const char* address, uint64_t size) {
 }
 
 // What was learnt of the pages that lie in both.
-void Engine::keep_wary(const Origin& from, const Origin& to) {
+void Presends::keep_wary(const Origin& from, const Origin& to) {
   for (uint64_t page = 0, pages = to.grid.pages(); page < pages; ++page) {
     const char* at = to.address + to.grid.begin(page);
     if (at < from.address || at >= from.address + from.size) continue;
@@ -183,12 +199,12 @@ void Engine::keep_wary(const Origin& from, const Origin& to) {
 
 // The probe for pinned pages moves them for some microseconds. Where the kernel answers a system
 // call that meets them with an error, instead of waiting, no thread of the program may be in one.
-bool Engine::may_watch() const {
-  return handoff.driver != progress::Driver::thread &&
-         (versions_.sees_kernel() || has_one_thread());
+bool Presends::may_watch() const {
+  return engine_.handoff.driver != progress::Driver::thread &&
+         (versions_.sees_kernel() || base::has_one_thread());
 }
 
-bool Engine::watch(Origin& origin) {
+bool Presends::watch(Origin& origin) {
   if (origin.useless) return false;
   if (!early_piece_) early_piece_ = static_cast<char*>(base::heap_allocate(piece));
   const bool room = early_piece_ && take_records(origin);
@@ -200,7 +216,7 @@ bool Engine::watch(Origin& origin) {
   origin.watched = true;
   origin.idle = 0;
   origin.calm_ns = 0;
-  if (watched_++ == 0) ++handoff.pending;  // the message thread listens for requests
+  if (watched_++ == 0) ++engine_.handoff.pending;  // the message thread listens for requests
   if (!versions_.look(origin.address, origin.size)) {
     leave_alone(origin);
     origin.useless = true;
@@ -211,7 +227,7 @@ bool Engine::watch(Origin& origin) {
 }
 
 // What is kept of each page. False: there is no memory.
-bool Engine::take_records(Origin& origin) {
+bool Presends::take_records(Origin& origin) {
   const uint64_t pages = origin.grid.pages();
   auto* block = static_cast<char*>(base::heap_allocate(pages * Origin::bytes_a_page));
   if (!block) return false;
@@ -224,13 +240,13 @@ bool Engine::take_records(Origin& origin) {
   return true;
 }
 
-void Engine::give_records(Origin& origin) {
+void Presends::give_records(Origin& origin) {
   base::heap_free(origin.still, origin.grid.pages() * Origin::bytes_a_page);
   origin.still = nullptr;
 }
 
 // Nothing is known of when it was written: all of it counts as sent.
-void Engine::count_as_sent(Origin& origin) {
+void Presends::count_as_sent(Origin& origin) {
   for (uint64_t page = 0, pages = origin.grid.pages(); page < pages; ++page) {
     origin.sent[page] = origin.seen[page] = version_of(origin, page);
     origin.early[page] = 0;
@@ -239,21 +255,21 @@ void Engine::count_as_sent(Origin& origin) {
   origin.counted = true;
 }
 
-void Engine::leave_alone(Origin& origin) {
+void Presends::leave_alone(Origin& origin) {
   if (origin.asked) end_asked(origin);
   versions_.drop(origin.address, origin.size);
   give_records(origin);
   origin.watched = false;
-  if (--watched_ == 0) --handoff.pending;
+  if (--watched_ == 0) --engine_.handoff.pending;
 }
 
-uint32_t Engine::version_of(const Origin& origin, uint64_t page) const {
+uint32_t Presends::version_of(const Origin& origin, uint64_t page) const {
   return versions_.version(origin.address + origin.grid.begin(page));
 }
 
 // --- requests ---
 
-bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header, const char*) {
+bool Presends::deliver_prefetch(Peer& peer, const FrameHeader& header, const char*) {
   Origin* origin = origins_.find(header.word, peer.rank);
   const bool known = origin && origin->size == header.context && may_prefetch_;
   if (header.flags & flag_yes) {
@@ -283,7 +299,7 @@ bool Engine::deliver_prefetch(Peer& peer, const FrameHeader& header, const char*
   return true;
 }
 
-void Engine::begin_asked(Origin& origin) {
+void Presends::begin_asked(Origin& origin) {
   origin.asked = true;
   origin.looked_at = origin.early_bytes = origin.mistaken = origin.pauses = 0;
   origin.pauses_since = base::now_ns();
@@ -292,22 +308,22 @@ void Engine::begin_asked(Origin& origin) {
   nothing_until_ = 0;
 }
 
-void Engine::end_asked(Origin& origin) {
+void Presends::end_asked(Origin& origin) {
   asked_.remove(&origin);
   origin.asked = false;
 }
 
-void Engine::refuse(Peer& peer, uint32_t origin, bool for_good) {
-  ++counters.presend_refused;
+void Presends::refuse(Peer& peer, uint32_t origin, bool for_good) {
+  ++engine_.counters.presend_refused;
   FrameHeader header;
   header.kind = uint8_t(Kind::refuse);
   header.flags = for_good ? flag_yes : 0;
   header.word = origin;
-  control(peer, header, nullptr);
+  engine_.control(peer, header, nullptr);
 }
 
-void Engine::begin_looks(Origin& origin) {
-  const Peer& peer = peers_[origin.peer];
+void Presends::begin_looks(Origin& origin) {
+  const Peer& peer = engine_.peers_[origin.peer];
   const uint64_t rate = peer.transport->rate(peer.number);
   const uint64_t wire_ns = origin.size * 1'000'000'000 / (rate ? rate : first_rate);
   origin.least_pace_ns = within(wire_ns / looks_a_message, least_pace_ns, most_pace_ns);
@@ -323,8 +339,8 @@ void Engine::begin_looks(Origin& origin) {
 // True if something went. What is sent goes before what may be, and one piece is on its way at a
 // time: the links that lead to several peers are often one. In turn, a piece each: whoever got
 // nothing would think that there is nothing.
-bool Engine::presend_some() {
-  if (presending_ || !busy_.empty()) return false;
+bool Presends::presend_some() {
+  if (presending_ || !engine_.busy_.empty()) return false;
   const uint64_t now = base::now_ns();
   if (now < nothing_until_) return false;
   if (!draining_.empty() && others_leave(now)) {
@@ -335,7 +351,7 @@ bool Engine::presend_some() {
   bool moved = false;
   for (uint64_t left = asked_.size(); left > 0 && !presending_; --left) {
     Origin& origin = *asked_.first();
-    Peer& peer = peers_[origin.peer];
+    Peer& peer = engine_.peers_[origin.peer];
     asked_.remove(&origin);
     asked_.push_back(&origin);
     if (!look_again(origin, now)) {
@@ -356,7 +372,7 @@ bool Engine::presend_some() {
 }
 
 // False: its pages are no longer followed.
-bool Engine::look_again(Origin& origin, uint64_t now) {
+bool Presends::look_again(Origin& origin, uint64_t now) {
   if (now - origin.looked_at < origin.pace_ns) return true;
   // A buffer that goes to many was looked at for another one a moment ago.
   const bool known = look_.address == origin.address && look_.size == origin.size &&
@@ -413,18 +429,18 @@ bool Engine::look_again(Origin& origin, uint64_t now) {
 }
 
 // As the last look saw it.
-bool Engine::is_final(const Origin& origin, uint64_t page) {
+bool Presends::is_final(const Origin& origin, uint64_t page) {
   return origin.seen[page] != origin.sent[page] && origin.seen[page] != origin.early[page] &&
          origin.looked_at - origin.still[page] >= calm_of(origin, page);
 }
 
 // How long that page has to be left alone to be final.
-uint64_t Engine::calm_of(const Origin& origin, uint64_t page) {
+uint64_t Presends::calm_of(const Origin& origin, uint64_t page) {
   return origin.calm_ns << origin.wary[page];
 }
 
 // The next pages that look final. False: there are none before the next look, or no room for them.
-bool Engine::presend_piece(Peer& peer, Origin& origin) {
+bool Presends::presend_piece(Peer& peer, Origin& origin) {
   const Grid& grid = origin.grid;
   const uint64_t pages = grid.pages();
   if (origin.early_bytes >= most_times * origin.size) origin.next = pages;
@@ -438,7 +454,7 @@ bool Engine::presend_piece(Peer& peer, Origin& origin) {
   const uint64_t offset = grid.begin(begin), length = grid.begin(end) - offset;
   // Closed since the last look, with a receive that shares a page: this thread would wait for
   // itself.
-  if (guard.is_closed(origin.address + offset, length)) {
+  if (engine_.release_.is_closed(origin.address + offset, length)) {
     origin.next = pages;
     return false;
   }
@@ -454,26 +470,26 @@ bool Engine::presend_piece(Peer& peer, Origin& origin) {
   header.context = offset;
   header.length = uint32_t(length);
   const Feed feed{.flat = early_piece_, .length = length};
-  const Push pushed =
-      push_frame(peer, header, nullptr, 0, &feed, early_cookie, transports::Urgency::control);
+  const Push pushed = engine_.push_frame(peer, header, nullptr, 0, &feed, early_cookie,
+                                         transports::Urgency::control);
   if (pushed == Push::full) return false;
   presending_ = pushed == Push::started;
   for (uint64_t page = begin; page < end; ++page) origin.early[page] = origin.seen[page];
   origin.next = end;
   origin.early_bytes += length;
-  counters.presend_bytes += length;
+  engine_.counters.presend_bytes += length;
   return true;
 }
 
 // A frame that was not a request's has left.
-bool Engine::note_left(uint64_t cookie) {
+bool Presends::note_left(uint64_t cookie) {
   if (cookie != early_cookie) return false;
   presending_ = false;
   return true;
 }
 
 // When to look at the buffers that were asked for again, in microseconds.
-uint32_t Engine::next_look_us() const {
+uint32_t Presends::next_look_us() const {
   const uint64_t now = base::now_ns();
   uint64_t soonest = most_rest_ns;
   for (const Origin* origin = asked_.first(); origin; origin = origin->list_next) {
@@ -490,7 +506,7 @@ uint32_t Engine::next_look_us() const {
 // What of a watched buffer's message, which lies there, went before. Null: it was not asked for.
 // From now on its pages are those of the next message, also if the message itself has to wait: what
 // is written from here on must not be told to be part of it.
-Confirm* Engine::confirm_origin(Origin& origin, const char* address, uint64_t size) {
+Confirm* Presends::confirm_origin(Origin& origin, const char* address, uint64_t size) {
   if (!origin.asked) {
     // To look would cost the program a fault for each page that it writes next.
     origin.counted = false;
@@ -522,22 +538,22 @@ Confirm* Engine::confirm_origin(Origin& origin, const char* address, uint64_t si
       origin.wary[page] -= origin.wary[page] != 0;
     }
   }
-  counters.presend_again_bytes += again;
+  engine_.counters.presend_again_bytes += again;
   origin.paid = confirm->bytes != 0;
   learn_calm(origin, *confirm, again);
   return confirm;
 }
 
 // Its pages look final for too short a time: some that had gone were written again.
-void Engine::be_patient(Origin& origin) {
+void Presends::be_patient(Origin& origin) {
   origin.calm_ns = origin.calm_ns * 2 < longest_calm_ns ? origin.calm_ns * 2 : longest_calm_ns;
   origin.mistaken = origin.right = 0;
   origin.pauses = 0;
   origin.pauses_since = base::now_ns();
 }
 
-void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) {
-  if (confirm.bytes == 0 && again == 0) ++counters.presend_dropped;
+void Presends::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) {
+  if (confirm.bytes == 0 && again == 0) ++engine_.counters.presend_dropped;
   if (again > (confirm.bytes + again) / most_mistaken) {
     be_patient(origin);
     return;
@@ -549,7 +565,7 @@ void Engine::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) 
   }
 }
 
-void Engine::halve_calm(Origin& origin) {
+void Presends::halve_calm(Origin& origin) {
   if (origin.calm_ns / 2 < calm_looks * origin.least_pace_ns) return;
   origin.calm_ns /= 2;
   // Those that were mistaken are waited for as long as before.
@@ -560,11 +576,17 @@ void Engine::halve_calm(Origin& origin) {
 }
 
 // MPI is about to end: nothing more is given early.
-void Engine::stop_prefetching() {
+void Presends::stop() {
+  may_prefetch_ = false;
+  versions_.stop();
+}
+
+void Presends::rest() {
   prefetches_again_ |= may_prefetch_;
   may_prefetch_ = false;
   origins_.for_each([this](Origin& origin) {
-    if (origin.asked || origin.kept) refuse(peers_[origin.peer], origins_.id_of(origin), true);
+    if (origin.asked || origin.kept)
+      refuse(engine_.peers_[origin.peer], origins_.id_of(origin), true);
     origin.kept = 0;
     if (origin.watched) leave_alone(origin);
     origin.wanted = false;

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "protocols/prefetch.h"
+#include "protocols/prefetch/prefetch.h"
 
 namespace headway::protocols {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "protocols/prefetch_test_pair.h"
+#include "protocols/prefetch/prefetch_test_pair.h"
 
 namespace headway::protocols {
 namespace {
@@ -61,15 +61,15 @@ TEST_F(Fetching, AMessageLeavesItsSenderWithoutAReceive) {
   ASSERT_TRUE(run_until([&] { return bool(sent->done); }));
   ASSERT_TRUE(run_until([&] { return receiver().is_idle(); }));
   EXPECT_EQ(fetched(), 1u);
-  EXPECT_EQ(receiver().unexpected_count(), 1u);
-  EXPECT_GE(receiver().unexpected_bytes(), size);
+  EXPECT_EQ(receiver().unexpected().count(), 1u);
+  EXPECT_GE(receiver().unexpected().bytes(), size);
   Request* received = receive(in);
   EXPECT_TRUE(received->done);  // nothing is left to wait for
   EXPECT_EQ(received->status_bytes, size);
   EXPECT_EQ(received->status_tag, 1);
   end(sent, received);
   EXPECT_EQ(out, in);
-  EXPECT_EQ(receiver().unexpected_bytes(), 0u);
+  EXPECT_EQ(receiver().unexpected().bytes(), 0u);
   EXPECT_EQ(receiver().counters.messages_received, 1u);
   EXPECT_EQ(receiver().counters.bytes_received, size);
 }
@@ -88,7 +88,7 @@ TEST_F(Fetching, AReceiveThatComesMeanwhileGetsAllOfIt) {
   }
   EXPECT_GT(fetched(), 10u);
   EXPECT_GT(halfway, 0);
-  EXPECT_EQ(receiver().unexpected_bytes(), 0u);
+  EXPECT_EQ(receiver().unexpected().bytes(), 0u);
   EXPECT_EQ(sender().counters.garbage + receiver().counters.garbage, 0u);
 }
 
@@ -112,8 +112,8 @@ TEST_F(Fetching, AProbedMessageIsTakenWhileItComes) {
   std::vector<char> out = random_bytes(size), in(size);
   Request* sent = send(out);
   const matching::Key key{2, 0, 1};
-  ASSERT_TRUE(run_until([&] { return receiver().probe(key) != nullptr; }));
-  Arrived* message = receiver().take_message(key);
+  ASSERT_TRUE(run_until([&] { return receiver().unexpected().probe(key) != nullptr; }));
+  Arrived* message = receiver().unexpected().take_message(key);
   EXPECT_EQ(message->size, size);
   EXPECT_EQ(fetched(), 1u);
   Request* received = take(1, RequestKind::receive, in, 1);

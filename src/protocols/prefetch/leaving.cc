@@ -18,7 +18,7 @@ constexpr uint64_t answer_part = 8, least_answer_ns = 1'000'000;
 }  // namespace
 
 // So much of a message, which has been sent, goes to that peer.
-void Engine::note_leaving(Peer& peer, uint64_t bytes) {
+void Presends::note_leaving(Peer& peer, uint64_t bytes) {
   if (bytes < Grid::page) return;
   peer.leaving.acknowledged_at = base::now_ns();
   peer.leaving.unacknowledged = ~0ull;
@@ -26,7 +26,7 @@ void Engine::note_leaving(Peer& peer, uint64_t bytes) {
 }
 
 // Its receiver is about to ask for it, unless it is busy.
-void Engine::note_announced(Peer& peer, const Request& send) {
+void Presends::expect_answer(Peer& peer, const Request& send) {
   const Origin* origin = send.origin ? origins_.find(send.origin, peer.rank) : nullptr;
   const uint64_t period = origin ? origin->period_ns : 0;
   peer.leaving.answer_until =
@@ -36,10 +36,10 @@ void Engine::note_announced(Peer& peer, const Request& send) {
 
 // Messages that have been sent are on their way out of this host, or will be as soon as their
 // receivers have answered.
-bool Engine::others_leave(uint64_t now) {
+bool Presends::others_leave(uint64_t now) {
   for (size_t i = 0; i < draining_.size();) {
     Peer& peer = *draining_[i];
-    if (in_stage(Stage::requested) && now < peer.leaving.answer_until) return true;
+    if (engine_.in_stage(Stage::requested) && now < peer.leaving.answer_until) return true;
     const uint64_t left = peer.transport->in_flight(peer.number);
     if (left < peer.leaving.unacknowledged) {
       peer.leaving.unacknowledged = left;

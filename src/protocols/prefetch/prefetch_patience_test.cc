@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "protocols/prefetch_test_pair.h"
+#include "protocols/prefetch/prefetch_test_pair.h"
 
 namespace headway::protocols {
 namespace {

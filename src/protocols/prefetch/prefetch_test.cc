@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "protocols/prefetch_test_pair.h"
+#include "protocols/prefetch/prefetch_test_pair.h"
 
 namespace headway::protocols {
 namespace {

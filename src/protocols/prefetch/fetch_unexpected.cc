@@ -14,22 +14,23 @@ enum Wish : uint64_t { automatic, always, off };  // PREFETCH_UNEXPECTED
 
 }  // namespace
 
-bool Engine::may_fetch(const Arrived& message) const {
-  const uint64_t size = message.asked.size, wish = settings_.prefetch_unexpected;
-  if (!settings_.prefetch || !settings_.progress || wish == off) return false;
-  if (!message.peer->can(transports::in_place) || message.synchronous || pressure_) return false;
+bool Fetches::may_fetch(const Arrived& message) const {
+  const uint64_t size = message.asked.size, wish = engine_.settings_.prefetch_unexpected;
+  if (!engine_.settings_.prefetch || !engine_.settings_.progress || wish == off) return false;
+  if (!message.peer->can(transports::in_place) || message.synchronous ||
+      engine_.unexpected_.presses())
+    return false;
   if (size == 0 || !(wish == always || is_slow(*message.peer, size))) return false;
-  const uint64_t unexpected = settings_.unexpected_max, most = settings_.prefetch_max;
-  return unexpected_bytes_ <= unexpected && size <= unexpected - unexpected_bytes_ &&
-         stored_bytes_ <= most && size <= most - stored_bytes_;
+  const uint64_t most = engine_.settings_.prefetch_max;
+  return engine_.unexpected_.has_room(size) && stored_bytes_ <= most &&
+         size <= most - stored_bytes_;
 }
 
-// Of a handshake that nobody waits for. What had come of it before its send goes with it.
-void Engine::fetch(Arrived* message) {
+void Fetches::fetch(Arrived* message) {
   if (!may_fetch(*message)) return;
   const uint64_t size = message->asked.size;
   auto* data = static_cast<char*>(base::heap_allocate(size));
-  Request* fetch = data ? requests_.take() : nullptr;
+  Request* fetch = data ? engine_.requests_.take() : nullptr;
   if (!fetch) {
     base::heap_free(data, size);
     return;
@@ -37,32 +38,31 @@ void Engine::fetch(Arrived* message) {
   message->data = data;
   message->handshake = false;
   message->fetched = true;
-  unexpected_bytes_ += size;
-  counters.unexpected_bytes_most.raise_to(unexpected_bytes_);
+  engine_.unexpected_.add_bytes(size);
   stored_bytes_ += size;
-  ++counters.fetched;
+  ++engine_.counters.fetched;
 
   fetch->kind = RequestKind::receive;
   fetch->memory = UserMemory(data, size);
   fetch->owner = this;
   fetch->extra = message;
-  fetch->notify = [](Request* done) { static_cast<Engine*>(done->owner)->end_fetch(done); };
-  begin_receive(fetch);
+  fetch->notify = [](Request* done) { static_cast<Fetches*>(done->owner)->end_fetch(done); };
+  engine_.begin_receive(fetch);
   fetch->stays = true;
   Peer& peer = *message->peer;
-  describe(fetch, message->key, size, peer);
+  engine_.describe(fetch, message->key, size, peer);
   const uint32_t send = message->remote;
   message->remote = message->asked.origin;
   Store* store = message->store;
   message->store = nullptr;
-  answer_request(fetch, peer, message->asked, send, false, store);
+  engine_.answer_request(fetch, peer, message->asked, send, false, store);
 }
 
-void Engine::end_fetch(Request* fetch) {
+void Fetches::end_fetch(Request* fetch) {
   auto* message = static_cast<Arrived*>(fetch->extra);
-  give_request(fetch);
+  engine_.give_request(fetch);
   message->have = message->size;
-  if (Request* receive = message->claimed) finish_eager(receive, message);
+  if (Request* receive = message->claimed) engine_.finish_eager(receive, message);
 }
 
 }  // namespace headway::protocols

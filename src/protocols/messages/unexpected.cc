@@ -1,4 +1,5 @@
-// Messages that came before their receive: what they take, and what happens when it is too much.
+#include "protocols/messages/unexpected.h"
+
 #include <algorithm>
 
 #include "base/heap.h"
@@ -56,8 +57,7 @@ class Frequent {
 
 }  // namespace
 
-Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t size,
-                              bool with_data) {
+Arrived* Unexpected::make(Peer& peer, const FrameHeader& header, uint64_t size, bool with_data) {
   Arrived* message = arrived_.take();
   char* data = nullptr;
   if (message && with_data) {
@@ -66,7 +66,7 @@ Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t si
   }
   if (!message || (with_data && !data)) {
     if (message) arrived_.give(message);
-    fail(Outcome::no_memory, peer, "no memory for a message that no receive waits for");
+    engine_.fail(Outcome::no_memory, peer, "no memory for a message that no receive waits for");
     return nullptr;
   }
   message->key = key_of(header);
@@ -82,30 +82,29 @@ Arrived* Engine::make_arrived(Peer& peer, const FrameHeader& header, uint64_t si
   message->own_send = nullptr;
   message->claimed = nullptr;
   message->data = data;
-  unexpected.add(message);
-  handoff.completed();  // a parked thread may probe for it
-  ++counters.unexpected;
-  unexpected_bytes_ += bytes_of(*message);
-  counters.unexpected_bytes_most.raise_to(unexpected_bytes_);
-  if (pressure_ | (unexpected_bytes_ > settings_.unexpected_max)) [[unlikely]]
+  queue_.add(message);
+  engine_.handoff.completed();  // a parked thread may probe for it
+  ++engine_.counters.unexpected;
+  add_bytes(bytes_of(*message));
+  if (pressure_ | (bytes_ > engine_.settings_.unexpected_max)) [[unlikely]]
     press(peer);
   return message;
 }
 
-void Engine::give_arrived(Arrived* message) {
-  unexpected_bytes_ -= bytes_of(*message);
-  if (message->fetched) stored_bytes_ -= message->size;
+void Unexpected::give(Arrived* message) {
+  bytes_ -= bytes_of(*message);
+  if (message->fetched) engine_.fetches_.drop_fetched(*message);
   if (message->store) [[unlikely]]
-    drop_store(message->store);
+    engine_.fetches_.drop_store(message->store);
   if (message->data && message->data != message->in_place) {
     base::heap_free(message->data, message->size);
   }
   arrived_.give(message);
-  if (pressure_ && unexpected_bytes_ <= settings_.unexpected_max / 2) [[unlikely]]
+  if (pressure_ && bytes_ <= engine_.settings_.unexpected_max / 2) [[unlikely]]
     relax();
 }
 
-uint64_t Engine::bytes_of(const Arrived& message) {
+uint64_t Unexpected::bytes_of(const Arrived& message) {
   const bool apart = message.data && message.data != message.in_place;
   return sizeof message + (apart ? message.size : 0);
 }
@@ -113,13 +112,13 @@ uint64_t Engine::bytes_of(const Arrived& message) {
 // The memory of unexpected messages has a limit. Beyond it senders are asked for handshakes: then a
 // message takes an entry here, and its bytes stay with a sender that waits. (Entries must be let
 // in: behind those of a tag nobody asks for may stand the one that is waited for.)
-void Engine::press(Peer& from) {
+void Unexpected::press(Peer& from) {
   if (!pressure_) {
     pressure_ = true;
-    ++counters.pressures;
-    rings_.press(true);
-    for (uint32_t i = 0; other_count_ && i < size_; ++i) {
-      Peer& peer = peers_[i];
+    ++engine_.counters.pressures;
+    engine_.rings_.press(true);
+    for (uint32_t i = 0; engine_.other_count_ && i < engine_.size_; ++i) {
+      Peer& peer = engine_.peers_[i];
       if (!peer.on_this_host() && peer.connected) tell_pressure(peer, true);
     }
   }
@@ -127,29 +126,29 @@ void Engine::press(Peer& from) {
   if (!from.on_this_host() && !from.told) tell_pressure(from, true);  // a newcomer
 }
 
-void Engine::relax() {
+void Unexpected::relax() {
   pressure_ = false;
   if (!flood_told_) warn_of_flood();
-  rings_.press(false);
-  for (uint32_t i = 0; other_count_ && i < size_; ++i) {
-    if (peers_[i].told) tell_pressure(peers_[i], false);
+  engine_.rings_.press(false);
+  for (uint32_t i = 0; engine_.other_count_ && i < engine_.size_; ++i) {
+    if (engine_.peers_[i].told) tell_pressure(engine_.peers_[i], false);
   }
 }
 
-void Engine::tell_pressure(Peer& peer, bool on) {
+void Unexpected::tell_pressure(Peer& peer, bool on) {
   peer.told = on;
   FrameHeader header;
   header.kind = uint8_t(Kind::pressure);
   header.flags = on ? flag_yes : 0;
-  control(peer, header, nullptr);
+  engine_.control(peer, header, nullptr);
 }
 
 // One line, once in a process: who sends what nobody receives. The message thread leaves it to the
 // program's next message: it must not stand still at a pipe that nobody reads.
-void Engine::warn_of_flood() {
-  if (handoff.driver == progress::Driver::thread) return;
+void Unexpected::warn_of_flood() {
+  if (engine_.handoff.driver == progress::Driver::thread) return;
   flood_told_ = true;
-  if (settings_.unexpected_max == 0) return;  // it was asked for
+  if (engine_.settings_.unexpected_max == 0) return;  // it was asked for
   Frequent ranks, tags;
   uint64_t all = 0, of_collectives = 0;
   const auto each = [this](auto&& see) {
@@ -175,8 +174,9 @@ void Engine::warn_of_flood() {
   });
   if (all == 0) return;
   base::Text<600> line;
-  line << "headway: rank " << rank_ << ": " << all << " messages that no receive waits for take "
-       << (unexpected_bytes_ >> 10) << " KB, more than HEADWAY_UNEXPECTED_MAX: most from ranks";
+  line << "headway: rank " << engine_.rank_ << ": " << all
+       << " messages that no receive waits for take " << (bytes_ >> 10)
+       << " KB, more than HEADWAY_UNEXPECTED_MAX: most from ranks";
   ranks.tell(line, all);
   if (of_collectives < all) {
     line << ", most with tags";
@@ -188,30 +188,21 @@ void Engine::warn_of_flood() {
   line.write_to(2);
 }
 
-bool Engine::receive_arrived(const matching::Key& key, const UserMemory& memory, uint64_t& bytes,
-                             int& source, int& tag) {
-  if (unexpected.size() == 0 || pressure_) return false;  // its end is told to others
-  Arrived* message = find_unexpected(key, {});
-  if (!message || message->own_send || message->handshake || message->synchronous ||
-      message->store || message->remote || message->have != message->size ||
-      message->size > memory.bytes()) {
-    return false;
-  }
-  unexpected.remove(message);
-  bytes = message->size;
-  source = message->key.source;
-  tag = message->key.tag;
-  if (bytes) memory.write(0, message->data, bytes);
-  note_received(bytes);
-  give_arrived(message);
-  return true;
+bool Unexpected::has_room(uint64_t bytes) const {
+  const uint64_t most = engine_.settings_.unexpected_max;
+  return bytes_ <= most && bytes <= most - bytes_;
 }
 
-Arrived* Engine::probe(const matching::Key& key) { return find_unexpected(key, {}); }
+void Unexpected::add_bytes(uint64_t bytes) {
+  bytes_ += bytes;
+  engine_.counters.unexpected_bytes_most.raise_to(bytes_);
+}
 
-Arrived* Engine::take_message(const matching::Key& key) {
+Arrived* Unexpected::probe(const matching::Key& key) { return find(key, {}); }
+
+Arrived* Unexpected::take_message(const matching::Key& key) {
   Arrived* message = probe(key);
-  if (message) unexpected.remove(message);
+  if (message) queue_.remove(message);
   return message;
 }
 

@@ -2,7 +2,7 @@
 // programs that write again and again.
 #include <sys/mman.h>
 
-#include "protocols/prefetch_test_pair.h"
+#include "protocols/prefetch/prefetch_test_pair.h"
 
 namespace headway::protocols {
 namespace {

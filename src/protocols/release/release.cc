@@ -1,17 +1,15 @@
-// Early release: a blocking receive returns before its data are there, which lie in closed pages
-// until they are. At the match: the edges of the buffer are there, the pages between are closed.
-// Before the match: all pages are, with whatever else they hold. Source: early-release paper,
-// sections 2.2, 2.3 and 2.5; the edges are ours.
+#include "protocols/release/release.h"
+
 #include <cstring>
 #include <ctime>
-#include <sys/stat.h>
 
 #include "base/call_site.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/sanitizer.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "protocols/engine.h"
+#include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
 
 namespace headway::protocols {
@@ -21,6 +19,7 @@ using guard::page_bytes;
 
 constexpr size_t most_members = 64;  // receives that share pages, one with the next
 constexpr size_t many_pages = 64;
+constexpr uint64_t release_from = 3 * page_bytes;  // one page inside, surely
 
 uint32_t to_boundary(const char* address) {
   return uint32_t(-reinterpret_cast<uintptr_t>(address) % page_bytes);
@@ -33,22 +32,20 @@ void pause_a_little() {
 
 }  // namespace
 
-// Off where nothing can be closed, where system calls cannot be trapped, and without a message
-// thread: then the plain way is taken.
-void Engine::start_guard() {
-  if (!settings_.early_release || !settings_.progress) return;
+void Release::start(const settings::Settings& settings, uint32_t rank) {
+  if (!settings.early_release || !settings.progress) return;
   const char* why = nullptr;
-  if (choice_.start(guard::Wish(settings_.guard)) != Outcome::ok) {
+  if (choice_.start(guard::Wish(settings.guard)) != Outcome::ok) {
     why = choice_.why();
-  } else if (!guard.start(choice_.mechanism()) ||
+  } else if (!guard_.start(choice_.mechanism()) ||
              dispatch_.start(this, choice_.kind() == guard::Kind::trap) != Outcome::ok) {
     why = "system calls cannot be trapped (it takes Linux 5.11), or no memory";
   }
   if (why) {
-    stop_guard();
+    stop();
     // Who asked for nothing is not told that this machine cannot give it.
     const bool asked = settings::given("EARLY_RELEASE") || settings::given("GUARD");
-    if (rank_ != 0 || !(asked || settings_.verbose)) return;
+    if (rank != 0 || !(asked || settings.verbose)) return;
     base::Text<400> line;
     line << "headway: no receive is released early: " << why << "\n";
     line.write_to(2);
@@ -57,33 +54,31 @@ void Engine::start_guard() {
 #if defined(HEADWAY_DEBUG)
   check_touches(
       [](void* self, const char* from, size_t n) {
-        auto* engine = static_cast<Engine*>(self);
-        return engine->handoff.is_mine() && engine->guard.is_closed(from, n);
+        auto* release = static_cast<Release*>(self);
+        return release->engine_.handoff.is_mine() && release->is_closed(from, n);
       },
       this);
 #endif
-  release_us_ = settings_.release_threshold_us;
-  if (settings_.release_batch) guard.batch_pages = settings_.release_batch;
+  release_us_ = settings.release_threshold_us;
+  if (settings.release_batch) guard_.batch_pages = settings.release_batch;
   may_release_ = true;
-  handoff.expect_traps();
-  handoff.watch_closed(&guard.closed_regions(), &dispatch_.handlers());
-  may_foresee_ = settings_.early_release >= 2;
-  learns_ = settings_.early_release == 3;
+  engine_.handoff.expect_traps();
+  engine_.handoff.watch_closed(&guard_.closed_regions(), &dispatch_.handlers());
+  may_foresee_ = settings.early_release >= 2;
+  learns_ = settings.early_release == 3;
 }
 
-void Engine::stop_guard() {
+void Release::stop() {
 #if defined(HEADWAY_DEBUG)
   check_touches(nullptr, nullptr);
 #endif
-  may_prefetch_ = false;
-  versions_.stop();
   may_release_ = may_foresee_ = false;
   dispatch_.stop();
-  guard.stop();
+  guard_.stop();
   choice_.stop();
 }
 
-void Engine::learn_site(Request* receive) {
+void Release::learn_site(Request* receive) {
   if (receive->kind != RequestKind::receive) return;
   if (receive->site != base::call_site && receive->worth == Request::Worth::yes) {
     receive->worth = Request::Worth::unasked;  // it stood for another place
@@ -92,8 +87,7 @@ void Engine::learn_site(Request* receive) {
   profit_.note_wait(receive->buffer(), receive->site);
 }
 
-// Before its user waits for it, the place where he last waited for that buffer stands in.
-bool Engine::is_profitable(Request* receive, uint64_t bytes) {
+bool Release::is_profitable(Request* receive, uint64_t bytes) {
   if (!learns_) return true;
   if (receive->worth == Request::Worth::unasked) {
     const char* buffer = receive->buffer();
@@ -105,19 +99,19 @@ bool Engine::is_profitable(Request* receive, uint64_t bytes) {
 }
 
 // From here on the program's system calls wait for closed pages.
-bool Engine::may_close() {
+bool Release::may_close() {
   if (dispatch_.enroll() && dispatch_.arm()) return true;
-  ++counters.untrapped;
+  ++engine_.counters.untrapped;
   return false;
 }
 
 // Null: it is all open.
-guard::Region* Engine::close(Request* receive, guard::Range range, bool keep) {
+guard::Region* Release::close(Request* receive, guard::Range range, bool keep) {
   const uint64_t began = base::now_ns();
   guard::Region* region = nullptr;
   if (may_close()) {
-    handoff.closes();
-    region = keep ? guard.close_with_contents(range) : guard.close(range);
+    engine_.handoff.closes();
+    region = keep ? guard_.close_with_contents(range) : guard_.close(range);
   }
   if (!region) {
     end_traps();
@@ -129,37 +123,37 @@ guard::Region* Engine::close(Request* receive, guard::Range range, bool keep) {
                    .settles = learns_ && profit_.settles(receive->profit),
                    .closing_ns = closing_ns,
                    .traps = traps().traps.load(std::memory_order_relaxed),
-                   .thread_ns = learns_ ? handoff.thread_ns() : 0};
+                   .thread_ns = learns_ ? engine_.handoff.thread_ns() : 0};
   if (region->owner.settles) settles_.store(true, std::memory_order_relaxed);
   return region;
 }
 
 // Nothing else works in these pages: whoever holds the engine must never wait for a closed one.
 // `whole`: as in close_rest(). False: its user waits for it.
-bool Engine::is_alone_in(Request* receive, guard::Range range, const Request* whole) {
-  if (reach.is_free(range, receive, whole)) [[likely]]
+bool Release::is_alone_in(Request* receive, guard::Range range, const Request* whole) {
+  if (engine_.reach.is_free(range, receive, whole)) [[likely]]
     return true;
-  ++counters.shared;
+  ++engine_.counters.shared;
   receive->stays = true;
   return false;
 }
 
-void Engine::end_traps() {
-  if (guard.any_closed()) return;
+void Release::end_traps() {
+  if (guard_.any_closed()) return;
   dispatch_.disarm();
   settles_.store(false, std::memory_order_relaxed);
 }
 
-void Engine::arrived(guard::Region* region, size_t offset, uint64_t n) {
-  if (!guard.arrived(region, offset, n)) return;
-  const guard::Guard::End& end = guard.ended;
+void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
+  if (!guard_.arrived(region, offset, n)) return;
+  const guard::Guard::End& end = guard_.ended;
   if (learns_) {
     profit_.learn(end.owner.token,
                   {.closed_ns = end.closed_ns,
                    .touched_ns = end.waited_ns,
                    .inside_ns = end.inside_ns,
                    .closing_ns = end.owner.closing_ns,
-                   .moving_ns = handoff.thread_ns() - end.owner.thread_ns,
+                   .moving_ns = engine_.handoff.thread_ns() - end.owner.thread_ns,
                    .traps = traps().traps.load(std::memory_order_relaxed) - end.owner.traps,
                    .touches = end.touches,
                    .settles = end.owner.settles});
@@ -167,8 +161,7 @@ void Engine::arrived(guard::Region* region, size_t offset, uint64_t n) {
   end_traps();
 }
 
-// Asked for whenever a release may follow: they cost a frame each.
-void Engine::find_edges(Request* receive, Way way) {
+void Release::find_edges(Request* receive, Way way) {
   receive->in_runs = false;
   if (receive->moved) return;  // some of it has been pulled, in the order of then
   receive->head = receive->tail = 0;
@@ -191,21 +184,21 @@ void Engine::find_edges(Request* receive, Way way) {
   receive->tail = uint32_t((reinterpret_cast<uintptr_t>(base) + receive->total) % page_bytes);
 }
 
-void Engine::let_user_go(Request* request) {
+void Release::let_user_go(Request* request) {
   if (request->stage() == Stage::posted) {
     request->unseen = true;
     unseen_.fetch_add(1, std::memory_order_release);
-    ++counters.foreseen;
+    ++engine_.counters.foreseen;
   }
-  prefetch(request);
+  engine_.note_gone(request);
   request->awaited = false;
   request->done.store(Done::released, std::memory_order_release);
-  ++counters.released;
+  ++engine_.counters.released;
 }
 
 // --- at the match ---
 
-bool Engine::is_worth_closing(const Request& receive) const {
+bool Release::is_worth_closing(const Request& receive) const {
   // An eager message on its way is short, and brings no edges first.
   const bool edges_first = receive.stage() == Stage::landing
                                ? receive.expected
@@ -217,8 +210,7 @@ bool Engine::is_worth_closing(const Request& receive) const {
          is_long_enough(receive);
 }
 
-// What is still to come takes long, and twice as long as closing and opening its pages.
-bool Engine::is_long_enough(const Request& receive) const {
+bool Release::is_long_enough(const Request& receive) const {
   if (!may_release_ || receive.stays || !(receive.memory.is_flat() || receive.in_runs) ||
       receive.outcome != Outcome::ok || receive.total < release_from) {
     return false;
@@ -228,11 +220,11 @@ bool Engine::is_long_enough(const Request& receive) const {
   return us >= release_us_ && us * 1000 >= 2 * page_cost_ns_ * (receive.total / page_bytes);
 }
 
-bool Engine::close_now(Request* receive, const Request* whole) {
+bool Release::close_now(Request* receive, const Request* whole) {
   const uint64_t come = receive->moved + receive->partial;
   const uint64_t next = come - receive->tail, end = receive->total - receive->tail;
   char* base = receive->memory.flat();
-  if (!receive->awaited) note_wait(receive);
+  if (!receive->awaited) engine_.note_wait(receive);
   if (!is_profitable(receive, receive->total)) {
     receive->stays = true;
     return false;
@@ -263,7 +255,7 @@ bool Engine::close_now(Request* receive, const Request* whole) {
 
 // The same of a message some of which came before its send, in pages that lie anywhere: from the
 // first to the last one that has not.
-bool Engine::close_left(Request* receive, const Request* whole) {
+bool Release::close_left(Request* receive, const Request* whole) {
   const Order& order = *receive->order;
   const uint64_t coming = receive->begun - streamed(*receive);  // the frame that is on its way
   const uint64_t from = coming ? (receive->begun_at - receive->head) / page_bytes : 0;
@@ -293,7 +285,7 @@ bool Engine::close_left(Request* receive, const Request* whole) {
 }
 
 // Opening takes three times as long as closing, whatever the mechanism (Table 2 of the results).
-void Engine::note_cost(guard::Range range, uint64_t closing_ns) {
+void Release::note_cost(guard::Range range, uint64_t closing_ns) {
   if (range.pages < many_pages) return;  // there, what does not depend on pages is most of it
   const uint64_t cost = 4 * closing_ns / range.pages;
   const uint64_t most = 2 * page_cost_ns_;  // somebody else had the core
@@ -301,7 +293,7 @@ void Engine::note_cost(guard::Range range, uint64_t closing_ns) {
 }
 
 // From here on all that comes is put into the view.
-void Engine::attach(Request* receive, guard::Region* region) {
+void Release::attach(Request* receive, guard::Region* region) {
   receive->home = receive->memory.flat();
   receive->region = region;
   receive->region_start = region->range.base - receive->home;
@@ -315,7 +307,7 @@ void Engine::attach(Request* receive, guard::Region* region) {
 
 // --- before the match, or before the edges ---
 
-bool Engine::is_foreseeable(const Request* receive) const {
+bool Release::is_foreseeable(const Request* receive) const {
   const bool posted = receive->stage() == Stage::posted && !receive->key.is_wild();
   // Matched, and its sender has others to serve before it sends the edges.
   const bool announced = receive->stage() == Stage::landing && receive->expected &&
@@ -328,23 +320,16 @@ bool Engine::is_foreseeable(const Request* receive) const {
          !receive->cancelling && !receive->cancelled;
 }
 
-// Beside the message thread.
-bool Engine::has_one_thread() {
-  struct stat tasks;
-  // A folder has two links of its own, and one for each folder in it: a thread.
-  constexpr nlink_t this_and_message_thread = 2 + 2 + base::foreign_threads;
-  return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == this_and_message_thread;
-}
-
-bool Engine::is_alone() {
-  if (schedules || !handoff.user_calls.empty() || !has_one_thread()) return false;
+bool Release::is_alone() {
+  if (engine_.schedules || !engine_.handoff.user_calls.empty() || !base::has_one_thread())
+    return false;
   const auto ours = [](const void* start, void* self) {
     return static_cast<Engine*>(self)->node.owns(start);
   };
-  return !guard.shares_memory(ours, this);
+  return !guard_.shares_memory(ours, &engine_);
 }
 
-bool Engine::foresee(Request* receive) {
+bool Release::foresee(Request* receive) {
   if (receive->region) return true;
   // Since its wait looked, closing others may have told that pages cost more than this one's are
   // worth. Then its edges are there, and nobody would tell of them again.
@@ -356,10 +341,7 @@ bool Engine::foresee(Request* receive) {
   if (!is_profitable(receive, receive->memory.bytes())) return false;
   if (!gather_neighbours(members, count, range)) return false;
   for (size_t i = 0; i < count; ++i) {
-    if (withdraw(members[i])) continue;
-    posted.remove(members[i]);  // its sender has claimed it, and fills it from now on
-    land_claimed(members[i]);
-    return false;
+    if (!engine_.one_copy_.take_back(members[i])) return false;  // its sender fills it from now on
   }
   guard::Region* region = close(receive, range, true);
   if (!region) return false;
@@ -378,12 +360,12 @@ bool Engine::foresee(Request* receive) {
     if (is_short) keep_rest(members[i], members[i]->status_bytes);
   }
   arrived(region, size_t(end - range.base), size_t(range.end() - end));
-  guard.mixed(region);
+  guard_.mixed(region);
   return true;
 }
 
 // What is still to come of it lies in other pages than these.
-bool Engine::has_come(const Request& receive, guard::Range range) {
+bool Release::has_come(const Request& receive, guard::Range range) {
   if (receive.kind != RequestKind::receive || receive.stage() != Stage::landing ||
       !receive.expected || receive.stays || !receive.memory.is_flat() ||
       receive.total < release_from || receive.outcome != Outcome::ok ||
@@ -400,7 +382,7 @@ bool Engine::has_come(const Request& receive, guard::Range range) {
 // All posted receives of this wait that share pages with the first one, or with one another, in the
 // order of their addresses, and the range that they lie in. False: something else works in these
 // pages.
-bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& range) {
+bool Release::gather_neighbours(Request** members, size_t& count, guard::Range& range) {
   const auto around_all = [&] {
     char* from = members[0]->memory.flat();
     char* to = members[count - 1]->memory.flat() + members[count - 1]->memory.bytes();
@@ -410,7 +392,7 @@ bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& r
   do {
     known = count;
     range = around_all();
-    const bool are_all = reach.visit(range, [&](Request* other) {
+    const bool are_all = engine_.reach.visit(range, [&](Request* other) {
       for (size_t i = 0; i < count; ++i) {
         if (members[i] == other) return true;
       }
@@ -432,14 +414,13 @@ bool Engine::gather_neighbours(Request** members, size_t& count, guard::Range& r
   return true;
 }
 
-// A receive that has been closed before is matched now.
-void Engine::note_match(Request* receive) {
+void Release::note_match(Request* receive) {
   if (receive->unseen) {
     receive->unseen = false;
     unseen_.fetch_sub(1, std::memory_order_release);
     if (receive->outcome == Outcome::truncated) {
-      fail(Outcome::truncated, *receive->peer,
-           "a message is longer than the buffer of a receive that had returned already");
+      engine_.fail(Outcome::truncated, *receive->peer,
+                   "a message is longer than the buffer of a receive that had returned already");
       return;
     }
   }
@@ -448,7 +429,7 @@ void Engine::note_match(Request* receive) {
   if (receive->status_bytes < room) keep_rest(receive, receive->status_bytes);
 }
 
-void Engine::keep_rest(Request* receive, uint64_t from) {
+void Release::keep_rest(Request* receive, uint64_t from) {
   arrived(receive->region, size_t(int64_t(from) - receive->region_start),
           receive->memory.bytes() - from);
 }
@@ -456,7 +437,7 @@ void Engine::keep_rest(Request* receive, uint64_t from) {
 // --- trapped system calls ---
 
 // Whoever touches it waits in the kernel, or in our handler, until it is open.
-void Engine::await_open(const void* from, size_t n) {
+void Release::await_open(const void* from, size_t n) {
   const auto* at = static_cast<const volatile char*>(from);
   const auto* end = at + n;
   while (at < end) {
@@ -465,21 +446,21 @@ void Engine::await_open(const void* from, size_t n) {
   }
 }
 
-void Engine::await_matched() {
-  guard.begin_wait();
+void Release::await_matched() {
+  guard_.begin_wait();
   while (unseen()) pause_a_little();
-  guard.end_wait();
+  guard_.end_wait();
 }
 
-void Engine::await_all() {
-  guard.begin_wait();
-  while (guard.any_closed()) pause_a_little();
-  guard.end_wait();
+void Release::await_all() {
+  guard_.begin_wait();
+  while (guard_.any_closed()) pause_a_little();
+  guard_.end_wait();
 }
 
 // --- what comes ---
 
-void Engine::open_pages(Request* receive, uint64_t offset, uint64_t n) {
+void Release::open_pages(Request* receive, uint64_t offset, uint64_t n) {
   if (!n) return;
   receive->noted += n;
   if (!receive->memory.is_flat()) {
@@ -489,8 +470,7 @@ void Engine::open_pages(Request* receive, uint64_t offset, uint64_t n) {
   arrived(receive->region, size_t(int64_t(offset) - receive->region_start), n);
 }
 
-// The operation is over: copied in one piece, perhaps, or cancelled.
-void Engine::end_release(Request* receive) {
+void Release::end_release(Request* receive) {
   if (receive->cancelled) {
     keep_rest(receive, 0);
   } else if (receive->noted == 0) {

@@ -1,0 +1,161 @@
+// Release: a receive returns before its data are there, which lie in closed pages until they are.
+// At the match: the edges of the buffer are there, the pages between are closed. Before the match:
+// all pages are, with whatever else they hold. Source: early-release paper, sections 2.2, 2.3
+// and 2.5; the edges are ours. Thread: holder of the engine, except where it says otherwise. Owner:
+// the engine. Invariants: no page is closed while another operation may touch it at its home
+// address (Reach); what has not come is closed, or its user waits.
+#pragma once
+#include <cstdint>
+
+#include "guard/choice.h"
+#include "guard/dispatch.h"
+#include "guard/guard.h"
+#include "protocols/peer.h"
+#include "protocols/release/profit.h"
+#include "protocols/request.h"
+#include "settings/options.h"
+
+namespace headway::protocols {
+
+class Engine;
+
+class Release final : public guard::Pages {
+ public:
+  explicit Release(Engine& engine) : engine_(engine) {}
+
+  // --- may it? ---
+  // Off where nothing can be closed, where system calls cannot be trapped, and without a message
+  // thread: then the plain way is taken.
+  void start(const settings::Settings& settings, uint32_t rank);
+  // Opens what is closed. No receive is released from now on.
+  void stop();
+  bool may_release() const { return may_release_; }
+  bool may_foresee() const { return may_foresee_; }  // also before the match
+  // Microseconds: shorter waits are not worth it.
+  uint64_t patience_us() const { return release_us_; }
+
+  // --- at the match ---
+  // A receive is matched, and so much of it is still to come that its user had better not wait.
+  bool is_ready(const Request* receive) const {
+    return may_release_ &&
+           (receive->region ? receive->stage() != Stage::posted : is_worth_closing(*receive));
+  }
+  // What has not arrived of a ready receive is closed to the program. False: wait for it. `whole`:
+  // the schedule of which it is a step, and which does nothing but receive any more.
+  bool close_rest(Request* receive, const Request* whole = nullptr) {
+    return receive->region || close_now(receive, whole);
+  }
+  // The user may go on from what has been closed. Source, tag and count are in the request.
+  void let_user_go(Request* request);
+
+  // --- before the match, or before the edges ---
+  // All pages of a posted receive are closed, those of its edges too, and the posted receives that
+  // share pages with it are closed with it.
+  bool is_foreseeable(const Request* receive) const;
+  // No other thread, shared memory or operation that needs this thread could notice.
+  bool is_alone();
+  // False: wait for its match.
+  bool foresee(Request* receive);
+  // Before that, what the same call waits for: a receive that it does not wait for may depend on
+  // what the program does next, and must not keep a page closed.
+  void begin_call() { ++wait_; }
+  void waits_for(Request* receive) { receive->wait = wait_; }
+  // Released receives that have no message yet. While there are any, nothing may leave this process
+  // that was not begun before (section 2.5 of the paper). Any thread.
+  uint32_t unseen() const { return unseen_.load(std::memory_order_acquire); }
+
+  // --- the message's way ---
+  // This thread begins to wait for that receive, at base::call_site.
+  void note_wait(Request* receive) {
+    if (learns_) [[unlikely]]
+      learn_site(receive);
+  }
+  // Before its user waits for it, the place where he last waited for that buffer stands in.
+  bool is_profitable(Request* receive, uint64_t bytes);
+  // What is still to come takes long, and twice as long as closing and opening its pages.
+  bool is_long_enough(const Request& receive) const;
+  // Before a message is asked for: where its edges are, if a release may follow. They cost a frame
+  // each.
+  void find_edges(Request* receive, Way way);
+  // A receive that has been closed before is matched now.
+  void note_match(Request* receive);
+  // Bytes [offset, offset + n) of its message are in their place.
+  void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
+    if (may_foresee_ && !receive->region) ++changes_;
+    if (receive->region) [[unlikely]]
+      open_pages(receive, offset, n);
+  }
+  // A request completes: that may make room for a release before the match.
+  void note_end() { ++changes_; }
+  // The receive is over: copied in one piece, perhaps, or cancelled. Its pages open.
+  void end_release(Request* receive);
+
+  // --- closed pages ---
+  bool any_closed() const { return guard_.any_closed(); }
+  uint32_t closed_regions() const { return guard_.closed_regions(); }
+  // Pages of receives without a match, which hold other data of the program, too.
+  bool any_mixed() const { return guard_.any_mixed(); }
+  // Somebody waits for one: which, null: nobody. And whose message thread opens it.
+  bool is_awaited() const { return guard_.is_awaited(); }
+  const char* awaited() const { return guard_.awaited(); }
+  // Readable when the kernel tells of a touch; -1: it tells otherwise.
+  int touches() const { return guard_.descriptor(); }
+  void serve_touches() { guard_.serve(); }
+  // This thread waits inside MPI until pages are open.
+  void wait_begins() { guard_.begin_wait(); }
+  void wait_ends() { guard_.end_wait(); }
+  // The calling thread is the library's: its system calls are not trapped.
+  void exempt_thread() { dispatch_.exempt(); }
+  guard::Mechanism* mechanism() const { return choice_.mechanism(); }
+
+  const guard::Counters& closings() const { return guard_.counters; }
+  const guard::TrapCounters& traps() const { return dispatch_.counters(); }
+  const Profit& profit() const { return profit_; }
+
+  // guard::Pages: asked by trapped system calls, on application threads, without the engine.
+  bool is_closed(const void* from, size_t n) override { return guard_.is_closed(from, n); }
+  void await_open(const void* from, size_t n) override;
+  bool is_unmatched() override { return unseen() != 0; }
+  void await_matched() override;
+  void await_all() override;
+  bool settles() override { return settles_.load(std::memory_order_relaxed); }
+
+ private:
+  void learn_site(Request* receive);
+  bool may_close();
+  guard::Region* close(Request* receive, guard::Range range, bool keep);
+  bool is_alone_in(Request* receive, guard::Range range, const Request* whole);
+  void end_traps();
+  void arrived(guard::Region* region, size_t offset, uint64_t n);
+  void open_pages(Request* receive, uint64_t offset, uint64_t n);
+  void attach(Request* receive, guard::Region* region);
+  void keep_rest(Request* receive, uint64_t from);
+  bool gather_neighbours(Request** members, size_t& count, guard::Range& range);
+  static bool has_come(const Request& receive, guard::Range range);
+  bool is_worth_closing(const Request& receive) const;
+  void note_cost(guard::Range range, uint64_t closing_ns);
+  bool close_now(Request* receive, const Request* whole);
+  bool close_left(Request* receive, const Request* whole);
+
+  // runs.cc
+  static bool is_made_of_runs(const Request& receive);
+  bool close_runs(Request* receive, const Request* whole);
+  void open_runs(Request* receive, uint64_t offset, uint64_t n);
+
+  Engine& engine_;
+  bool may_release_ = false;
+  bool may_foresee_ = false;
+  std::atomic<uint32_t> unseen_{0};
+  uint32_t wait_ = 0;
+  uint64_t changes_ = 1;     // grows with whatever may make room for a release before the match
+  uint64_t release_us_ = 0;  // shorter waits are not worth it
+  Profit profit_;
+  bool learns_ = false;               // releases where it pays
+  std::atomic<bool> settles_{false};  // while closed: trapped calls wait for all pages
+  uint64_t page_cost_ns_ = 1700;      // of closing and opening; a first guess is what MISSING takes
+  guard::Guard guard_;
+  guard::Choice choice_;
+  guard::Dispatch dispatch_;
+};
+
+}  // namespace headway::protocols

@@ -1,0 +1,91 @@
+// Streams: messages that come in frames, and in which order. Their edges first; the rest when its
+// turn has come, if the link is slow (grants.cc); a page that somebody waits for before others
+// (demand.cc); copies of sends one after the other (line.cc); how much of one is worth a wake-up
+// (expect.cc). Thread: holder of the engine. Owner: the engine. Invariant: what is withheld is
+// granted as soon as a user waits for it, and when nothing before it is left to come.
+#pragma once
+#include <cstdint>
+
+#include "base/list.h"
+#include "protocols/frames.h"
+#include "protocols/peer.h"
+#include "protocols/request.h"
+
+namespace headway::protocols {
+
+class Engine;
+
+class Streams {
+ public:
+  explicit Streams(Engine& engine) : engine_(engine) {}
+  void add_frames(Frames& frames);
+
+  // Sends data frames of the messages that were asked for, while there is room. True if any left.
+  bool stream_some(Peer& peer);
+
+  // A receive whose message comes over a transport that brings bytes in place, until its end.
+  void begin_stream(Request* receive);
+  // It is complete; or a send is whose rest was not granted.
+  void end_stream(Request* request);
+  // A frame of data begins to come in. False: not these bytes, or not now.
+  bool may_come(Request* receive, const FrameHeader& header);
+
+  // Before its clear-to-send: whether the rest of the message waits for a grant.
+  bool withhold(Request* receive);
+  // Whatever may have changed whose turn it is: those whose turn has come are granted.
+  void grant_next() {
+    if (withheld_) [[unlikely]]
+      grant_turns();
+  }
+  // This rank looks for whatever has come, and may look at any of them.
+  void note_look() {
+    if (withheld_) [[unlikely]]
+      grant_open();
+  }
+  // Of all receives with closed pages: whose page is awaited is asked for it.
+  void ask_for_awaited();
+
+  // Before the message thread sleeps.
+  void before_sleep() {
+    if (!landings_.empty()) expect_streams();
+  }
+  // A rank inside MPI looks at everything, past the marks too.
+  void look_again() { overlooks_ = expects_; }
+  bool overlooks() const { return overlooks_; }
+  // The links that have a mark, past the epoll that does not tell of them. True if anything moved.
+  bool look_at_expected();
+
+  // A frame of data. The engine calls it past the table of kinds.
+  bool deliver_data(Peer& peer, const FrameHeader& header, const char* body);
+
+ private:
+  bool begin_data(Peer& peer, const FrameHeader& header, Landing& landing);
+  void data_landed(const FrameHeader& header, const Landing& landing, uint64_t arrived);
+  void end_data(uint32_t from, const FrameHeader& header, const Landing& landing);
+  // ways/grants.cc
+  Request* next_granted() const;
+  void grant_turns();
+  void grant(Request* receive);
+  void grant_open();
+  bool deliver_grant(Peer& peer, const FrameHeader& header, const char*);
+  // ways/demand.cc
+  bool ask_for(Request* receive, const char* page);
+  bool deliver_demand(Peer& peer, const FrameHeader& header, const char*);
+  // ways/expect.cc
+  void expect_streams();
+  uint64_t batch_of(const Request& receive) const;
+  // ways/line.cc
+  void queue_aside(Request* send);
+  void next_aside();
+
+  Engine& engine_;
+  base::List<Request> landings_;  // streams that come in place
+  uint32_t withheld_ = 0;         // of them
+  uint32_t expect_round_ = 0;
+  bool expects_ = false;                // expect_streams() has set marks
+  bool overlooks_ = false;              // and what lies below them is to be seen again
+  Request* aside_now_ = nullptr;        // the copy that streams
+  base::List<Request> asides_cleared_;  // in the order of their sends, behind that one
+};
+
+}  // namespace headway::protocols
