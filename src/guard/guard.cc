@@ -221,12 +221,16 @@ void Guard::lose(Region* region, size_t page) {
 
 void Guard::begin_wait() {
   const base::SpinGuard held(lock_);
-  if (inside_++ == 0) inside_since_ = base::now_ns();
+  const uint32_t before = inside_.load(std::memory_order_relaxed);
+  if (before == 0) inside_since_ = base::now_ns();
+  inside_.store(before + 1, std::memory_order_relaxed);
 }
 
 void Guard::end_wait() {
   const base::SpinGuard held(lock_);
-  if (--inside_ == 0) inside_ns_ += base::now_ns() - inside_since_;
+  const uint32_t left = inside_.load(std::memory_order_relaxed) - 1;
+  if (left == 0) inside_ns_ += base::now_ns() - inside_since_;
+  inside_.store(left, std::memory_order_relaxed);
 }
 
 void Guard::finish(Region* region) {

@@ -119,6 +119,8 @@ class Guard final : Listener {
   // A thread of the program waits for closed pages without touching one; it does not now.
   void begin_wait();
   void end_wait();
+  // One does. Exact for those that waited before the caller took the engine.
+  bool is_awaited_inside() const { return inside_.load(std::memory_order_relaxed) != 0; }
 
   // What happened to closed pages since the last call. To be called when descriptor() is readable,
   // by a thread that never touches memory of the program.
@@ -148,7 +150,7 @@ class Guard final : Listener {
   void waited_for(Region* region, size_t page);
   void finish(Region* region);
   uint64_t inside_ns(uint64_t now) const {
-    return inside_ns_ + (inside_ ? now - inside_since_ : 0);
+    return inside_ns_ + (is_awaited_inside() ? now - inside_since_ : 0);
   }
   char* place(const Region& region, size_t page) const {
     return region.places ? region.places[page] : region.range.base + page * page_bytes;
@@ -163,7 +165,7 @@ class Guard final : Listener {
   std::atomic<uint32_t> mixed_{0};       // pages
   std::atomic<char*> awaited_{nullptr};  // the closed page that was touched last
   uint64_t awaited_since_ = 0;           // ns
-  uint32_t inside_ = 0;                  // threads between begin_wait() and end_wait()
+  std::atomic<uint32_t> inside_{0};      // threads between begin_wait() and end_wait()
   uint64_t inside_since_ = 0;            // since the first of them began
   uint64_t inside_ns_ = 0;               // in which there was one, up to inside_since_
 };

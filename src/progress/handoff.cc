@@ -23,7 +23,6 @@ constexpr uint64_t admit_every_ns = 50'000;    // a handler comes no later into 
 constexpr uint64_t thread_holds_ns = 200'000;  // the message thread owns the engine no longer
 constexpr int leave_rounds = 4;
 constexpr uint32_t unwatch_after = 32;  // waits one after the other that needed no sleeper
-constexpr int long_sleep_ms = 100;      // a safety net, and no wake-up of its own
 constexpr size_t thread_stack = 256 << 10;
 
 enum Source : uint64_t {
@@ -217,6 +216,7 @@ void Handoff::admit_handlers_slowly() {
   held.since = now;
   if (!Shield::is_awaited(held)) return;
   const Driver mine = driver;
+  let_poll();
   Shield::lower(unlock());
   enter_again(mine);
 }
@@ -225,6 +225,7 @@ void Handoff::admit_handlers_slowly() {
 // has not.
 void Handoff::give_way() {
   const Driver mine = driver;
+  let_poll();
   Shield::lower(unlock());
   for (int look = 0; look < 2 * most_pauses && contenders_.load(std::memory_order_relaxed);
        ++look) {
@@ -236,6 +237,7 @@ void Handoff::give_way() {
 
 void Handoff::yield() {
   const Driver mine = driver;
+  let_poll();
   Shield::lower(unlock());
   sched_yield();
   enter_again(mine);
@@ -379,7 +381,7 @@ bool Handoff::unlock_armed() {
 }
 
 void Handoff::leave_slowly() {
-  if (parked_ && poller_ == 0) wake_parked();
+  let_poll();
   if (sleepers_) {
     // That thread is armed for everything, and works for all.
     work_->hand_on();
@@ -408,20 +410,20 @@ void Handoff::leave_slowly() {
 
 void Handoff::wake_others() {
   if (sleepers_) bell_.ring();
-  if (parked_) wake_parked();
+  if (parked_) wake_parked(INT32_MAX);
 }
 
-void Handoff::wake_parked() {
+void Handoff::wake_parked(int most) {
   epoch_.fetch_add(1, std::memory_order_release);  // pairs with park
-  futex(&epoch_, FUTEX_WAKE, INT32_MAX, nullptr);
+  futex(&epoch_, FUTEX_WAKE, uint32_t(most), nullptr);
 }
 
-bool Handoff::park() {
+bool Handoff::park(int timeout_ms) {
   const uint32_t seen = epoch_.load(std::memory_order_acquire);  // pairs with wake_parked
   ++parked_;
   refresh_quiet();
   Shield::lower(unlock());
-  const timespec at_most{0, 100'000'000};
+  const timespec at_most{timeout_ms / 1000, timeout_ms % 1000 * 1'000'000L};
   const bool timed_out = futex(&epoch_, FUTEX_WAIT, seen, &at_most) != 0 && errno == ETIMEDOUT;
   enter_contended();
   driver = Driver::waiting;
@@ -430,19 +432,20 @@ bool Handoff::park() {
   if (is_armed_) disarm();
   // Whoever completes something or leaves does both under the lock: the same epoch means nobody
   // did.
-  const bool woken = !timed_out || epoch_.load(std::memory_order_relaxed) != seen;
-  if (!woken && poller_ == 0) ++counters.late_wakes;
-  return woken;
+  if (!timed_out || epoch_.load(std::memory_order_relaxed) != seen) return true;
+  if (timeout_ms < long_sleep_ms) return true;
+  counters.late_wakes += poller_ == 0;  // nobody told it that it is to poll
+  return poller_ == 0;
 }
 
-void Handoff::sleep(int timeout_ms) {
+bool Handoff::sleep(int timeout_ms) {
   ++counters.sleeps;
   armed_->store(~0u, std::memory_order_relaxed);
   is_armed_ = true;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with shm::Node::wake
   if (work_->advance()) {
     disarm();
-    return;
+    return true;
   }
   // Disarmed, or the kernel wakes the message thread for what this thread will take.
   if (sockets_armed_) set_sockets_armed(false);
@@ -468,13 +471,16 @@ void Handoff::sleep(int timeout_ms) {
     if (events[i].data.u64 == source_timer) take_reminder();
     if (events[i].data.u64 == source_deaths) notice_death_();
   }
-  // Short sleeps end by themselves while something is on its way.
-  if (count == 0 && timeout_ms >= long_sleep_ms && work_->advance()) ++counters.late_wakes;
+  if (count != 0 || timeout_ms < long_sleep_ms) return true;
+  if (!work_->advance()) return false;
+  ++counters.late_wakes;
+  return true;
 }
 
 bool Handoff::run_user_calls_slowly() {
   const Driver mine = driver;
   while (UserCall* call = user_calls.pop_front()) {
+    let_poll();
     Shield::lower(unlock());
     base::resume_calls();
     call->run(call);
@@ -560,13 +566,14 @@ void Handoff::work_as_thread() {
       useful |= moved;
     }
     if (!moved) break;
+    let_poll();
     unlock();
     sched_yield();
     enter_again(Driver::thread);
   } while (!sleepers_ || sleeper_may_be_held_up());
   counters.thread_useful += useful;
   driver = Driver::nobody;
-  if (parked_) wake_parked();
+  if (parked_) wake_parked(INT32_MAX);
   if (sleepers_) {
     // It went to sleep between two rounds of ours, armed for everything, and works for all. To arm
     // for our own needs would make it deaf to small messages.

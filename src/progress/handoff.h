@@ -61,7 +61,7 @@ struct Counters {
   base::Counter arms;
   base::Counter self_rings;
   base::Counter sleeps;
-  // Sleeps and parks that a time-out ended although what they wait for had come: must stay 0.
+  // Dozes that their safety net ended although what they wait for had come: must stay 0.
   base::Counter late_wakes;
 };
 
@@ -165,18 +165,25 @@ class Handoff {
   void attend() {
     if (sockets_ >= 0) attend_slowly();
   }
-  // Waits (engine not owned meanwhile) until some request completes or the poller leaves. False:
-  // nobody woke it, the time was up.
-  bool park();
-  // Something completed that a parked or sleeping thread may wait for.
+  // A thread dozes while it parks or sleeps: it sees nothing by itself. Whoever does what one may
+  // wait for tells it by completed(). A doze of long_sleep_ms or more is to be ended by that: its
+  // time-out is a safety net. Shorter ones are waits for the clock.
+  static constexpr int long_sleep_ms = 100;
+  bool has_dozers() const { return !quiet_ && (parked_ | sleepers_) != 0; }
+  // Waits (engine not owned meanwhile) until some request completes or nobody polls. False: its
+  // safety net ended it, so what it waits for must not be there.
+  bool park(int timeout_ms);
+  // Something completed, or came so far, that a parked or sleeping thread may wait for.
   void completed() {
     if (!quiet_) [[unlikely]]
       wake_others();
   }
-  // Sleeps (engine not owned meanwhile) until rung, a socket is readable, or the time is up.
-  void sleep(int timeout_ms);
+  // Sleeps (engine not owned meanwhile) until rung, a socket is readable, or the time is up. False:
+  // as park().
+  bool sleep(int timeout_ms);
 
-  // Runs what waits in user_calls, one after the other, without the engine. True if any ran.
+  // Runs what waits in user_calls, one after the other, without the engine. True if any ran. Who
+  // runs them must not be the one who polls: they may take long, or wait for another thread.
   bool run_user_calls() { return user_calls.empty() ? false : run_user_calls_slowly(); }
 
   // Wakes the message thread after `us` microseconds (less than a second), or sooner if it was told
@@ -228,7 +235,12 @@ class Handoff {
   void set_sockets_watched(bool watched);
   void watch_sockets();
   void wake_others();
-  void wake_parked();
+  void wake_parked(int most);
+  // Before the engine is given away. Where nobody polls, one of those who park has to: it polls, or
+  // it has what it waited for, and the next one is told when it leaves.
+  void let_poll() {
+    if (parked_ && poller_ == 0) wake_parked(1);
+  }
   void show_waiting(bool waits) {
     if (waiting_) waiting_->store(waits, std::memory_order_relaxed);
   }

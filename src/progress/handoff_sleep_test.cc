@@ -177,7 +177,7 @@ TEST(Handoff, ParkedThreadsWakeWhenThePollerLeaves) {
       rank.handoff.enter();
       EXPECT_TRUE(rank.handoff.is_polled());
       ++parked;
-      while (rank.handoff.is_polled()) rank.handoff.park();
+      while (rank.handoff.is_polled()) rank.handoff.park(100);
       ++woken;
       rank.handoff.leave();
     });
@@ -192,6 +192,33 @@ TEST(Handoff, ParkedThreadsWakeWhenThePollerLeaves) {
   rank.handoff.leave();
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(woken.load(), 3);
+}
+
+// Who polls may stop without leaving: whenever it gives the engine away, a parked thread is told,
+// so that it can poll.
+TEST(Handoff, AParkedThreadWakesWhenThePollerYields) {
+  Rank rank(true);
+  std::atomic<bool> woken{false};
+  rank.handoff.enter();
+  rank.handoff.set_poller(true);
+  std::thread other([&] {
+    rank.handoff.enter();
+    while (rank.handoff.is_polled()) rank.handoff.park(int(4 * limit_ns / 1'000'000));
+    woken = true;
+    rank.handoff.leave();
+  });
+  const auto yield_until = [&](auto is) {
+    const uint64_t start = base::now_ns();
+    while (!is() && base::now_ns() - start < limit_ns) rank.handoff.yield();
+  };
+  yield_until([&] { return rank.handoff.has_dozers(); });
+  EXPECT_TRUE(rank.handoff.has_dozers());
+  rank.handoff.set_poller(false);
+  yield_until([&] { return woken.load(); });
+  EXPECT_TRUE(woken) << "nobody polls";
+  EXPECT_EQ(rank.handoff.counters.late_wakes, 0u);
+  rank.handoff.leave();
+  other.join();
 }
 
 }  // namespace

@@ -86,19 +86,20 @@ void Waiter::note_vain(const Wait& wait, const protocols::Peer* hint) {
 bool Waiter::idle(Wait& wait, protocols::Peer* hint) {
   progress::Handoff& handoff = engine.handoff;
   note_vain(wait, hint);
-  if (handoff.run_user_calls()) return true;
+  if (!handoff.user_calls.empty()) [[unlikely]] {
+    stop_polling(wait);
+    return handoff.run_user_calls();
+  }
   if (!wait.polling) {
-    if (handoff.is_polled()) return handoff.park();
+    if (handoff.is_polled()) return handoff.park(*wait.sleep_ms);
     handoff.set_poller(true);
     wait.polling = true;
     return true;
   }
   if (++wait.idle == attend_after) handoff.attend();
-  if (policy_.crowded) {
-    rest(wait);
-  } else if (wait.idle % clock_every == 0 && has_spun(wait, hint)) {
-    rest(wait);
-  }
+  const bool rests = policy_.crowded || (wait.idle % clock_every == 0 && has_spun(wait, hint));
+  // Its wait looks before anybody is let in.
+  if (rests && !rest(wait)) return false;
   // Last of all: whoever comes in now may complete what is awaited, and that is to be seen before
   // this thread sleeps.
   handoff.breathe();
@@ -146,24 +147,25 @@ bool Waiter::part(uint32_t core) {
   return elsewhere.leave(core);
 }
 
-void Waiter::rest(Wait& wait) {
+bool Waiter::rest(Wait& wait) {
   if (wait.idle == 1) wait.since = 0;
   const uint64_t before = base::now_ns();
   if (wait.since == 0) wait.since = before;
   const bool naps = naps_ > 0 || before < nap_until_;
   if (naps || before - wait.since > policy_.yield_ns) {
     if (naps_ > 0) --naps_;
-    sleep(wait, before < strangers_until_);
+    const bool woken = sleep(wait, before < strangers_until_);
     wait.last = base::now_ns();
-    return;
+    return woken;
   }
   sched_yield();
   wait.last = base::now_ns();
   judge_yield(before, wait.last);
+  return true;
 }
 
 // Beside strangers it is not to be woken where its partner is.
-void Waiter::sleep(const Wait& wait, bool beside_strangers) {
+bool Waiter::sleep(const Wait& wait, bool beside_strangers) {
   Elsewhere elsewhere;
   if (beside_strangers && wait.partner != shm::Node::no_core &&
       int(wait.partner) != sched_getcpu()) {
@@ -171,8 +173,9 @@ void Waiter::sleep(const Wait& wait, bool beside_strangers) {
   }
   // Whoever finds this thread asleep knows that nothing has come for it.
   where_.asleep.store(gettid(), std::memory_order_relaxed);
-  engine.handoff.sleep(*wait.sleep_ms);
+  const bool woken = engine.handoff.sleep(*wait.sleep_ms);
   where_.asleep.store(0, std::memory_order_relaxed);
+  return woken;
 }
 
 // Beside a rank that computes, a yield costs its time slice, and a sleeper is woken at once: then

@@ -107,18 +107,22 @@ class Waiter {
       wait.polling = true;
     }
   }
+  void stop_polling(Wait& wait) {
+    if (wait.polling) engine.handoff.set_poller(false);
+    wait.polling = false;
+  }
   void end(Wait& wait) {
     base::count(where_.waits);
-    if (wait.polling) engine.handoff.set_poller(false);
+    stop_polling(wait);
     engine.handoff.driver = progress::Driver::passing;
   }
-  // False: it parked until the time was up, and nobody woke it.
+  // False: it dozed, and only its safety net ended that.
   bool idle(Wait& wait, protocols::Peer* hint);
   bool has_spun(Wait& wait, const protocols::Peer* hint);
   bool shares_core(Wait& wait, const protocols::Peer* hint);
   bool part(uint32_t core);
-  void rest(Wait& wait);
-  void sleep(const Wait& wait, bool beside_strangers);
+  bool rest(Wait& wait);
+  bool sleep(const Wait& wait, bool beside_strangers);
   void note_vain(const Wait& wait, const protocols::Peer* hint);
   void judge_yield(uint64_t before, uint64_t after);
   void test_in_vain();
