@@ -196,6 +196,7 @@ bool Engine::flush_busy() {
     if (peer.controls.empty() && peer.held.empty() && peer.streams.empty()) {
       peer.busy = false;
       busy_.remove_unordered(i);
+      moved = true;  // somebody may wait until nobody is busy
     } else {
       ++i;
     }
@@ -222,6 +223,13 @@ bool Engine::reap_others() {
     if (is_due || others_[i]->descriptor() < 0) moved |= others_[i]->reap(reap_budget);
   }
   return moved;
+}
+
+void Engine::tell_dozers(Request* receive) {
+  const bool ready =
+      receive->done.load(std::memory_order_relaxed) == Done::no && release_.is_ready(receive);
+  if (ready && !receive->told) handoff.completed();
+  receive->told = ready;
 }
 
 bool Engine::advance() {

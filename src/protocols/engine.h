@@ -216,7 +216,11 @@ class Engine final : public progress::Work, public transports::Receiver {
   // Bytes [offset, offset + n) of that receive's message are in their place.
   void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
     release_.note_arrival(receive, offset, n);
+    if (handoff.has_dozers()) [[unlikely]]
+      tell_dozers(receive);
   }
+  // Whoever dozes until its receive may be released is told once, since that wakes all of them.
+  void tell_dozers(Request* receive);
   // Its user has gone on without it.
   void note_gone(Request* receive) { fetches_.prefetch(receive); }
   void note_received(uint64_t bytes) {

@@ -104,6 +104,7 @@ struct Request : matching::Hook {
   bool shared = false;    // pulling, pushing: shared out between both ranks
   bool drained = false;   // shared: all is taken, the helper may still copy
   bool alone = false;     // pulling: nobody else copies it, and its edges come first
+  bool told = false;      // receive: who dozes has been told that it may be released
   bool fresh = false;     // pulling alone: its user has not been asked yet whether it goes on
   bool claimed = false;   // receive: its sender took it by the advert
   bool copied = false;    // send: some of it was copied straight into the receiver's buffer

@@ -280,7 +280,7 @@ void Engine::begin_receive(Request* request) {
   request->cancelled = request->cancelling = request->stays = false;
   request->mixed_at = 0;
   request->worth = Request::Worth::unasked;
-  request->alone = false;
+  request->alone = request->told = false;
   request->serial = ++receives_begun_;
   if (reach.is_kept()) [[unlikely]]
     reach.note(*request);
@@ -480,6 +480,7 @@ void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   header.length = sizeof body;
   control(*receive->peer, header, &body);
   if (way == Way::push) one_copy_.expect_help(receive);
+  note_arrival(receive, 0, 0);  // without edges it is ready
 }
 
 // --- cancel ---

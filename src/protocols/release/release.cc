@@ -145,7 +145,10 @@ void Release::end_traps() {
 }
 
 void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
-  if (!guard_.arrived(region, offset, n)) return;
+  const bool is_over = guard_.arrived(region, offset, n);
+  if (guard_.is_awaited_inside()) [[unlikely]]
+    engine_.handoff.completed();
+  if (!is_over) return;
   const guard::Guard::End& end = guard_.ended;
   if (learns_) {
     profit_.learn(end.owner.token,
@@ -418,6 +421,7 @@ void Release::note_match(Request* receive) {
   if (receive->unseen) {
     receive->unseen = false;
     unseen_.fetch_sub(1, std::memory_order_release);
+    engine_.handoff.completed();  // somebody may doze until none is left
     if (receive->outcome == Outcome::truncated) {
       engine_.fail(Outcome::truncated, *receive->peer,
                    "a message is longer than the buffer of a receive that had returned already");
