@@ -46,6 +46,7 @@ struct Rank {
   }
   ~Rank() {
     engine.handoff.stop();
+    engine.stop_guard();
     engine.node.detach();
   }
 
@@ -96,6 +97,7 @@ struct Pair {
   ~Pair() {
     for (Engine& engine : engines) {
       engine.handoff.stop();
+      engine.stop_guard();
       engine.node.detach();
     }
   }

@@ -1,0 +1,405 @@
+// Threads that doze in a wait, asleep or parked beside one that polls: each event that they may
+// wait for is told to them, whoever moves it. The test moves it, frame by frame, and looks at
+// nothing else: a dozer that is not told stays where it is until its safety net, which is longer
+// than the test waits.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "protocols/wire.h"
+#include "waiting/waiter.h"
+
+namespace headway::waiting {
+namespace {
+
+using protocols::Engine;
+using protocols::Kind;
+using protocols::Request;
+using protocols::RequestKind;
+using protocols::UserMemory;
+
+constexpr uint64_t page = 4096, bytes = 64 * page;
+constexpr uint64_t limit_ns = 5'000'000'000;
+constexpr int net_ms = 20'000;
+
+void on_fatal(Outcome, uint32_t, const char* story) {
+  ADD_FAILURE() << story;
+  abort();
+}
+
+// Takes whatever it is given. What comes is what the test gives to the engine, or, when somebody
+// looks, what it has left here.
+struct Line final : transports::Transport {
+  uint32_t caps() const override { return transports::in_place; }
+  Outcome connect(uint32_t, uint32_t& frame_max) override {
+    frame_max = 16 * page;
+    return Outcome::ok;
+  }
+  Push push(uint32_t, const FrameHeader&, const void*, uint32_t, const Feed*, uint64_t,
+            transports::Urgency) override {
+    return Push::done;
+  }
+  bool writable(uint32_t) const override { return true; }
+  bool reap(uint64_t) override {
+    if (!arrives) return false;
+    std::exchange(arrives, nullptr)();
+    return true;
+  }
+  bool reap_peer(uint32_t, uint64_t budget) override { return reap(budget); }
+
+  std::function<void()> arrives;
+};
+
+constexpr Policy dozes_at_once{.crowded = true, .spin_ns = 0, .yield_ns = 0};
+
+struct Memory {
+  Memory() {
+    base = static_cast<char*>(
+        mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  }
+  ~Memory() { munmap(base, bytes + page); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  char* base;
+};
+
+enum class As { asleep, parked };
+
+// Rank 0 of two. Whoever makes it may make several, one after the other.
+class Dozers : public testing::TestWithParam<As> {
+ protected:
+  void start(uint64_t early_release, bool on_one_node = false, bool with_thread = true) {
+    settings::Settings settings;
+    settings.progress = with_thread;
+    settings.early_release = early_release;
+    settings.release_threshold_us = 0;  // every long message is worth it
+    ASSERT_EQ(engine_.prepare(settings, 0, 2, on_fatal), Outcome::ok);
+    if (on_one_node) {
+      const uint32_t both[] = {0, 1};
+      char key[128];
+      ASSERT_EQ(engine_.node.create(2, key, sizeof key), Outcome::ok);
+      ASSERT_EQ(other_.attach(key, 2), Outcome::ok);
+      engine_.node.join(0, engine_.handoff.bell());
+      other_.join(1, engine_.handoff.bell());
+      ASSERT_EQ(engine_.use_node(both, 2), Outcome::ok);
+    } else {
+      ASSERT_EQ(engine_.use(line_), Outcome::ok);
+    }
+    if (early_release && !engine_.release().may_release())
+      GTEST_SKIP() << "no pages can be closed here";
+  }
+  void TearDown() override {
+    if (dozer_.joinable() && !ended_) {
+      ADD_FAILURE() << "a thread waits on";
+      fflush(nullptr);
+      _exit(1);
+    }
+    if (dozer_.joinable()) dozer_.join();
+    engine_.handoff.stop();
+    engine_.stop_guard();
+    if (other_.active()) other_.detach();
+    if (engine_.node.active()) engine_.node.detach();
+  }
+
+  // A thread that waits for that, and dozes when this returns; the engine is held.
+  void begin_to_doze(std::function<bool()> done, bool inside = false, int longest_ms = net_ms) {
+    progress::Handoff& handoff = engine_.handoff;
+    handoff.enter();
+    if (GetParam() == As::parked) {
+      handoff.driver = progress::Driver::waiting;
+      handoff.set_poller(true);
+    } else {
+      handoff.leave();
+    }
+    dozer_ = std::thread([this, done, longest_ms, inside] {
+      while (!is_made_) sched_yield();
+      engine_.handoff.enter();
+      if (inside) engine_.release().wait_begins();
+      waiter_.until(done, nullptr, longest_ms);
+      if (inside) engine_.release().wait_ends();
+      ended_.store(true);
+      engine_.handoff.leave();
+    });
+    is_made_ = true;
+    const uint64_t start = base::now_ns();
+    for (;;) {
+      if (GetParam() == As::parked) {
+        handoff.breathe();
+      } else {
+        handoff.enter();
+      }
+      if (handoff.has_dozers()) break;
+      ASSERT_LT(base::now_ns() - start, limit_ns) << "it does not doze";
+      if (GetParam() == As::asleep) handoff.leave();
+      usleep(100);
+    }
+  }
+  // Lets it go on; the engine is not held afterwards.
+  void await_end(uint64_t late_wakes = 0) {
+    progress::Handoff& handoff = engine_.handoff;
+    if (GetParam() == As::asleep) handoff.leave();
+    const uint64_t start = base::now_ns();
+    while (!ended_ && base::now_ns() - start < limit_ns) {
+      if (GetParam() == As::parked) handoff.breathe();
+      usleep(100);
+    }
+    EXPECT_TRUE(ended_) << "nobody has told it";
+    EXPECT_EQ(handoff.counters.late_wakes, late_wakes);
+    if (GetParam() == As::parked) {
+      handoff.set_poller(false);
+      handoff.leave();
+    }
+  }
+
+  Request* post(char* buffer) {
+    Request* receive = engine_.take_request();
+    receive->kind = RequestKind::receive;
+    receive->held_by_user = true;
+    receive->memory = UserMemory(buffer, bytes);
+    receive->key = {2, 1, 1};
+    receive->peer = &engine_.peer(1);
+    engine_.handoff.enter();
+    engine_.start_receive(receive);
+    engine_.handoff.leave();
+    return receive;
+  }
+  void give(const FrameHeader& header, const void* body) {
+    ASSERT_TRUE(engine_.frame(1, header, static_cast<const char*>(body)));
+  }
+  // The message of the receive is announced.
+  void announce(const char* address = nullptr) {
+    protocols::RequestSend body{};
+    body.size = bytes;
+    body.address = reinterpret_cast<uint64_t>(address);
+    FrameHeader header;
+    header.kind = uint8_t(Kind::request_send);
+    header.length = sizeof body;
+    header.tag = 1;
+    header.source = 1;
+    header.context = 2;
+    give(header, &body);
+  }
+  void come(const Request* receive, uint64_t offset, uint64_t length) {
+    static const char body[page] = {};
+    FrameHeader header;
+    header.kind = uint8_t(Kind::data);
+    header.word = protocols::wire_id(receive->pool_index, receive->generation);
+    header.context = offset;
+    header.length = uint32_t(length);
+    give(header, body);
+  }
+  void come_all(const Request* receive, uint64_t from, uint64_t to) {
+    for (uint64_t at = from; at < to; at += page) come(receive, at, page);
+  }
+  // By this thread, once the message thread is up, and by others that have tried.
+  bool can_close() {
+    bool closed = false;
+    const uint64_t start = base::now_ns();
+    while (!closed && base::now_ns() - start < 1'000'000'000) {
+      Request* receive = post(memory_.base);
+      engine_.handoff.enter();
+      announce();
+      closed = engine_.release().close_rest(receive);
+      come_all(receive, 0, bytes);
+      engine_.handoff.leave();
+      end(receive);
+    }
+    return closed;
+  }
+  void end(Request* receive) {
+    engine_.handoff.enter();
+    if (!receive->done) engine_.complete(receive, Outcome::ok);
+    engine_.give_request(receive);
+    engine_.handoff.leave();
+  }
+
+  Line line_;
+  Engine engine_;
+  shm::Node other_;
+  base::Whereabouts where_;
+  Waiter waiter_{engine_, dozes_at_once, where_};
+  Memory memory_;
+  std::thread dozer_;
+  std::atomic<bool> is_made_{false};  // who makes a thread blocks the signal of trapped calls
+  std::atomic<bool> ended_{false};
+};
+
+// Without edges a receive may be released as soon as it is matched.
+TEST_P(Dozers, AreToldOfAReceiveThatIsReadyAtItsMatch) {
+  start(1);
+  if (IsSkipped()) return;
+  Request* receive = post(memory_.base);
+  begin_to_doze([&] { return engine_.release().is_ready(receive); });
+  if (HasFatalFailure()) return;
+  announce();
+  await_end();
+  end(receive);
+}
+
+TEST_P(Dozers, AreToldOfAReceiveWhoseEdgesHaveCome) {
+  start(1);
+  if (IsSkipped()) return;
+  Request* receive = post(memory_.base + 100);
+  begin_to_doze([&] { return engine_.release().is_ready(receive); });
+  if (HasFatalFailure()) return;
+  announce();
+  EXPECT_EQ(receive->head, page - 100);
+  EXPECT_EQ(receive->tail, 100u);
+  come(receive, 0, receive->head);
+  EXPECT_FALSE(engine_.release().is_ready(receive));
+  come(receive, bytes - receive->tail, receive->tail);
+  await_end();
+  end(receive);
+}
+
+// While pages are closed the program makes no thread, and each thread has to have closed some: so
+// the dozer closes them itself.
+TEST_P(Dozers, AreToldOfPagesThatOpen) {
+  start(1);
+  if (IsSkipped()) return;
+  if (!can_close()) GTEST_SKIP() << "no calls can be trapped here";
+  Request* receive = post(memory_.base);
+  engine_.handoff.enter();
+  announce();
+  engine_.handoff.leave();
+  const char* awaited = memory_.base + 2 * page;
+  bool closed = false;
+  begin_to_doze(
+      [&] {
+        if (!closed) {
+          closed = engine_.release().close_rest(receive);
+          EXPECT_TRUE(closed);
+          engine_.release().let_user_go(receive);
+        }
+        return !engine_.release().is_closed(awaited, 1);
+      },
+      true);
+  if (HasFatalFailure()) return;
+  come_all(receive, 0, 3 * page);
+  await_end();
+  engine_.handoff.enter();
+  come_all(receive, 3 * page, bytes);
+  engine_.handoff.leave();
+  end(receive);
+}
+
+TEST_P(Dozers, AreToldWhenAllAreMatched) {
+  start(2);
+  if (IsSkipped()) return;
+  if (!can_close()) GTEST_SKIP() << "no calls can be trapped here";
+  Request* receive = post(memory_.base);
+  bool closed = false;
+  begin_to_doze(
+      [&] {
+        if (!closed) {
+          closed = engine_.release().foresee(receive);
+          EXPECT_TRUE(closed);
+          engine_.release().let_user_go(receive);
+        }
+        return engine_.release().unseen() == 0;
+      },
+      true);
+  if (HasFatalFailure()) return;
+  EXPECT_EQ(engine_.release().unseen(), 1u);
+  announce();
+  await_end();
+  engine_.handoff.enter();
+  come_all(receive, 0, bytes);
+  engine_.handoff.leave();
+  end(receive);
+}
+
+// A doze that its safety net ends too late is counted, by what its wait says itself; a short one is
+// a wait for the clock.
+TEST_P(Dozers, AreCountedWhenNobodyTellsThem) {
+  start(0);
+  bool has_come = false;
+  begin_to_doze([&] { return has_come; }, false, progress::Handoff::long_sleep_ms);
+  if (HasFatalFailure()) return;
+  has_come = true;
+  await_end(1);
+}
+
+TEST_P(Dozers, WaitForTheClockAsLongAsTheirWaitSays) {
+  constexpr int looks = 100;
+  start(0);
+  int looked = 0;
+  begin_to_doze([&] { return ++looked > looks; }, false, 1);
+  if (HasFatalFailure()) return;
+  await_end();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Dozers, testing::Values(As::asleep, As::parked),
+                         [](const auto& info) {
+                           return info.param == As::asleep ? "asleep" : "parked";
+                         });
+
+// Beside a thread that polls.
+class Parked : public Dozers {};
+
+// One that this side copies alone, which it has begun but not gone on with.
+TEST_P(Parked, AreToldOfAReceiveThatIsCopied) {
+  start(1, true);
+  if (IsSkipped()) return;
+  const Memory from;
+  Request* receive = post(memory_.base);
+  begin_to_doze([&] { return engine_.release().is_ready(receive); });
+  if (HasFatalFailure()) return;
+  announce(from.base);
+  EXPECT_EQ(int(receive->stage()), int(protocols::Stage::pulling));
+  await_end();
+  engine_.handoff.enter();
+  waiter_.request(receive);
+  engine_.handoff.leave();
+  end(receive);
+}
+
+// Who polls and runs a function of the user does not poll meanwhile: here that function waits for a
+// thread that is parked, whose message comes only to who looks.
+struct Call : progress::UserCall {
+  std::function<bool()> body;
+  bool was_right = false, is_over = false;
+};
+
+TEST_P(Parked, PollWhileTheUsersFunctionRuns) {
+  start(0, false, false);
+  Request* receive = post(memory_.base);
+  Call call;
+  call.body = [this, receive] {
+    engine_.handoff.enter();
+    line_.arrives = [this, receive] { engine_.complete(receive, Outcome::ok); };
+    engine_.handoff.leave();
+    const uint64_t start = base::now_ns();
+    while (!ended_ && base::now_ns() - start < limit_ns) usleep(100);
+    return ended_.load();
+  };
+  call.run = [](progress::UserCall* base) {
+    auto* self = static_cast<Call*>(base);
+    self->was_right = self->body();
+  };
+  call.finished = [](progress::UserCall* base) { static_cast<Call*>(base)->is_over = true; };
+  begin_to_doze([receive] { return receive->done.load(std::memory_order_relaxed) != 0; });
+  if (HasFatalFailure()) return;
+  engine_.handoff.set_poller(false);  // this thread's own wait takes its place
+  engine_.handoff.user_calls.push_back(&call);
+  waiter_.until([&call] { return call.is_over; }, nullptr, net_ms);
+  EXPECT_TRUE(call.was_right) << "nobody polled";
+  engine_.handoff.set_poller(true);
+  await_end();
+  end(receive);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Parked, testing::Values(As::parked),
+                         [](const auto&) { return "beside_one_that_polls"; });
+
+}  // namespace
+}  // namespace headway::waiting
