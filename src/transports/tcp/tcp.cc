@@ -204,7 +204,7 @@ void Tcp::Impl::close_link(Link& link) {
   if ((link.state == LinkState::open || link.state == LinkState::broken) &&
       peers[link.peer].link == &link) {
     peers[link.peer].link = nullptr;
-    --open_links;
+    links.remove(&link);
   }
   close_fd(link.fd);
   link.state = LinkState::closed;
@@ -245,9 +245,9 @@ void Tcp::Impl::fail_garbage(Link& link, const FrameHeader& header) {
 
 // Connections on which a write failed. What the peer said before is still read.
 bool Tcp::Impl::collect_broken() {
-  for (uint32_t peer = 0; peer < config.size && broken_links; ++peer) {
-    Link* link = peers[peer].link;
-    if (!link || link->state != LinkState::broken) continue;
+  for (Link *link = links.first(), *next; link && broken_links; link = next) {
+    next = link->list_next;
+    if (link->state != LinkState::broken) continue;
     uint64_t budget;
     do {
       budget = turn_bytes;
@@ -266,16 +266,13 @@ bool Tcp::Impl::collect_broken() {
 void Tcp::Impl::set_resting(bool on) {
   resting = on;
   if (!on) hosts.go_on();
-  for (uint32_t peer = 0; peer < config.size; ++peer) {
-    if (Link* link = peers[peer].link) say_whether_resting(*link);
-  }
+  for (Link* link = links.first(); link; link = link->list_next) say_whether_resting(*link);
 }
 
 // An open link without that word has just been made, or waits to write it.
 bool Tcp::Impl::is_delivered() const {
-  for (uint32_t peer = 0; peer < config.size; ++peer) {
-    const Link* link = peers[peer].link;
-    if (!link || link->state != LinkState::open) continue;
+  for (const Link* link = links.first(); link; link = link->list_next) {
+    if (link->state != LinkState::open) continue;
     int queued = 0;
     if (!link->said_rest || link->busy()) return false;
     if (ioctl(link->fd, SIOCOUTQ, &queued) == 0 && queued > 0) return false;
@@ -290,8 +287,8 @@ void Tcp::Impl::release_all() {
     if (meeting->incoming) close_link(*meeting->incoming);
     end_meeting(*meeting);
   }
+  while (Link* link = links.first()) close_link(*link);
   for (uint32_t peer = 0; peers && peer < config.size; ++peer) {
-    if (peers[peer].link) close_link(*peers[peer].link);
     base::heap_free(peers[peer].card, peers[peer].card_size);
   }
   while (strangers) dismiss(*strangers, false);
@@ -459,11 +456,10 @@ void Tcp::finish() {
 void Tcp::abandon() {
   if (!active()) return;
   // The epoll instance is the parent's too: nothing may be taken out of it, only closed.
-  for (uint32_t peer = 0; peer < impl_->config.size; ++peer) {
-    const Peer& each = impl_->peers[peer];
-    if (each.link) close_fd(each.link->fd);
-    if (each.meeting && each.meeting->incoming) close_fd(each.meeting->incoming->fd);
-    if (each.meeting && each.meeting->outgoing) close_fd(each.meeting->outgoing->fd);
+  for (Link* link = impl_->links.first(); link; link = link->list_next) close_fd(link->fd);
+  for (const Meeting* meeting = impl_->meetings; meeting; meeting = meeting->next) {
+    if (meeting->incoming) close_fd(meeting->incoming->fd);
+    if (meeting->outgoing) close_fd(meeting->outgoing->fd);
   }
   for (Link* link = impl_->strangers; link; link = link->next) close_fd(link->fd);
   impl_->hosts.abandon();

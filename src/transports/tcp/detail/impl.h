@@ -4,6 +4,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include "base/list.h"
 #include "transports/tcp/detail/host_watch.h"
 #include "transports/tcp/detail/link.h"
 #include "transports/tcp/tcp.h"
@@ -47,7 +48,7 @@ struct Tcp::Impl {
   Link* strangers = nullptr;  // newest first
   uint32_t stranger_count = 0;
   Link* graveyard = nullptr;
-  uint32_t open_links = 0;
+  base::List<Link> links;   // those that hang on peers, open or broken
   uint32_t busy_links = 0;  // open links with something half written
   uint32_t broken_links = 0;
   // What non-contiguous frames are packed into before they are written.

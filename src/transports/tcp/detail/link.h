@@ -64,6 +64,8 @@ struct Link {
   uint8_t ticks = 0;
   Link* next = nullptr;  // among the strangers, or in the graveyard
   Link* previous = nullptr;
+  Link* list_next = nullptr;  // among those of peers
+  Link* list_prev = nullptr;
 
   Address local, remote;
   uint16_t remote_port = 0;

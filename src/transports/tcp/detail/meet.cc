@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/descriptors.h"
 #include "base/heap.h"
 #include "transports/tcp/detail/impl.h"
@@ -349,8 +350,9 @@ bool Tcp::Impl::promote(Link& link) {
   end.length = sizeof end.storage;
   if (getsockname(link.fd, end.raw(), &end.length) == 0) link.local = from_socket(end);
   link.state = LinkState::open;
+  HEADWAY_CHECK(!peers[link.peer].link);
   peers[link.peer].link = &link;
-  ++open_links;
+  links.push_back(&link);
   ++counters.connections;
   set_interest(link, EPOLLIN);
   say_whether_resting(link);
