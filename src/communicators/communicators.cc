@@ -2,6 +2,7 @@
 
 #include "base/vec.h"
 #include "collectives/collectives.h"
+#include "objects/context.h"
 #include "p2p/p2p.h"
 #include "waiting/holding.h"
 
@@ -9,10 +10,8 @@ namespace headway::communicators {
 namespace {
 
 using collectives::Data;
-
-// create_group's messages: in the parent's context, apart from everything else.
-constexpr uint64_t creation_context = uint64_t(1) << 63;
-constexpr uint64_t from_group_context = uint64_t(1) << 62;  // with it: create_from_group's
+using objects::creation_context;    // create_group's messages, in the parent's context
+using objects::from_group_context;  // with it: create_from_group's
 
 Outcome adopt(const Makers& makers, const objects::Comm& parent, uint64_t context,
               objects::Group* group, objects::Comm*& made) {

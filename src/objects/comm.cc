@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/heap.h"
+#include "objects/context.h"
 #include "objects/info.h"
 
 namespace headway::objects {
@@ -27,7 +28,7 @@ constexpr HintName hint_names[] = {
 Comm* make_comm(uint64_t context, Group* group, Errhandler* errhandler) {
   void* memory = base::heap_allocate(sizeof(Comm));
   if (!memory) return nullptr;
-  HEADWAY_CHECK(context % 2 == 0 && group->self >= undefined_rank && group->self < group->size);
+  HEADWAY_CHECK(is_context(context) && group->self >= undefined_rank && group->self < group->size);
   auto* comm = new (memory) Comm{};
   comm->context = context;
   comm->group = comm->peers = group;

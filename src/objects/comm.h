@@ -1,8 +1,7 @@
 // Comm: a communicator: a group and the contexts in which its messages match. Thread: any; what
 // changes after creation (name, handler) is changed by the user's own calls, counters with the
 // engine held. Owner: reference counted: the handle, and every operation in progress on it.
-// Invariant: context is even and unique among the ranks of this job; context + 1 carries
-// collectives.
+// Invariant: no other communicator that its ranks know has its context (context.h).
 #pragma once
 #include <atomic>
 #include <cstdint>

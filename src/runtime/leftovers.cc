@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "communicators/communicators.h"
+#include "objects/context.h"
 #include "p2p/unfinished.h"
 
 namespace headway::runtime {
@@ -83,7 +84,7 @@ void Leftovers::tell_requests() {
 bool Leftovers::may_be_early(uint64_t context) const {
   if (communicators::makes_from_group(context)) return true;
   if (world_may_come_ && (context & ~uint64_t(1)) == registry_.everyone->context) return true;
-  return context & late_context && !registry_.find_comm_of(context & ~uint64_t(1));
+  return context & objects::late_context && !registry_.find_comm_of(context & ~uint64_t(1));
 }
 
 // Point-to-point messages, and with `all` those of collectives too, which may still be on their way

@@ -11,10 +11,6 @@
 
 namespace headway::runtime {
 
-// In the contexts of communicators that a rank makes once it has had a session. Their messages may
-// come to a rank that is between two sessions and does not know them yet.
-inline constexpr uint64_t late_context = uint64_t(1) << 61;
-
 class Leftovers {
  public:
   // `call`: the one that ends MPI here. `quiet`: nothing is told. `world_may_come`: MPI_Init has

@@ -14,6 +14,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "collectives/schedule.h"
+#include "objects/context.h"
 #include "runtime/counters.h"
 #include "runtime/host_ring.h"
 #include "runtime/landmarks.h"
@@ -31,9 +32,6 @@ alignas(protocols::Engine) char engine_memory[sizeof(protocols::Engine)];
 alignas(base::Vec<uint32_t>) char node_ranks_memory[sizeof(base::Vec<uint32_t>)];
 alignas(waiting::Waiter) char waiter_memory[sizeof(waiting::Waiter)];
 
-// Contexts of the start: the world's messages and collectives, then those of self.
-constexpr uint64_t world_context = 2;
-constexpr uint64_t self_context = 4;
 constexpr unsigned launcher_first_us = 300'000;
 
 }  // namespace
@@ -120,6 +118,7 @@ Outcome Process::init() {
   if (!settings.progress) settings.send_ahead = 0;  // nobody would send what is left behind
   node_ranks_ = new (node_ranks_memory) base::Vec<uint32_t>;
   engine_ = new (engine_memory) protocols::Engine;
+  job_ = objects::job_number(bootstrap.job().job_id);
   const Outcome prepared =
       engine_->prepare(settings, uint32_t(bootstrap.rank()), uint32_t(bootstrap.size()), on_fatal);
   if (prepared != Outcome::ok) {
@@ -331,8 +330,10 @@ Outcome Process::make_world() {
   alone->members[0] = uint32_t(rank());
   alone->find_self(uint32_t(rank()));
   registry.empty_group->handle = abi::k_GROUP_EMPTY;
-  registry.everyone = objects::make_comm(world_context, everyone, &registry.errors_are_fatal);
-  registry.alone = objects::make_comm(self_context, alone, &registry.errors_are_fatal);
+  registry.everyone = objects::make_comm(objects::make_context(job_, objects::world_number),
+                                         everyone, &registry.errors_are_fatal);
+  registry.alone = objects::make_comm(objects::make_context(job_, objects::self_number), alone,
+                                      &registry.errors_are_fatal);
   everyone->release();
   alone->release();
   if (!registry.everyone || !registry.alone) return Outcome::no_memory;
@@ -344,11 +345,14 @@ Outcome Process::make_world() {
 }
 
 uint64_t Process::new_context() {
-  // Bits 40 and up: the creator, from 1; below: its own count.
-  const uint64_t creator = uint64_t(rank()) + 1;
-  const uint64_t number = __atomic_add_fetch(&contexts_, 1, __ATOMIC_RELAXED);
-  const uint64_t late = __atomic_load_n(&had_sessions_, __ATOMIC_RELAXED) ? late_context : 0;
-  return late | creator << 40 | number << 1;
+  const uint64_t before = __atomic_fetch_add(&contexts_, 1, __ATOMIC_RELAXED);
+  const uint64_t number =
+      objects::context_number(before, uint32_t(rank()), uint32_t(bootstrap.size()));
+  if (!objects::is_context_number(number)) {
+    abort(1, "there are no numbers left for more communicators. The job ends.");
+  }
+  const bool late = __atomic_load_n(&had_sessions_, __ATOMIC_RELAXED);
+  return (late ? objects::late_context : 0) | objects::make_context(job_, number);
 }
 
 void Process::abort(int code, const char* story, const char* reason) {

@@ -46,7 +46,7 @@ class Process {
   waiting::Waiter& waiter() { return *waiter_; }
   // Ranks of world that share this node's memory, in order; own place among them.
   const base::Vec<uint32_t>& node_ranks() const { return *node_ranks_; }
-  // A context that no other communicator has or had: twice a number of this process's own.
+  // A context that no other communicator has or had.
   uint64_t new_context();
   const char* host() const { return host_; }
   const char* story() const { return story_; }
@@ -138,7 +138,8 @@ class Process {
   bool network_ = false;              // the listener is up
   bool remote_peers_ = false;
   unsigned char secret_[16] = {};
-  uint64_t contexts_ = 0;
+  uint32_t job_ = 0;       // its number in contexts
+  uint64_t contexts_ = 0;  // made here
   char host_[256] = {};
   char story_[512] = {};
 };
