@@ -26,14 +26,14 @@ TEST = re.compile(r"_test(?:_\w+)?\.(?:cc|h)$")
 # measure: (limit, target). Those of LEAST may only grow. What stands in neither is only printed.
 LIMITS: dict[str, tuple[int, int]] = {
     "Engine: functions": (104, 90),
-    "Engine: members": (31, 28),
+    "Engine: members": (30, 28),
     "Engine: public members": (8, 1),
     "engine.h: lines": (311, 220),
     "engine.h: files that include it": (25, 12),
     "protocols: functions of the largest class": (104, 80),
     "Request: members": (74, 30),
     "Request: bools": (23, 0),
-    "Peer: members": (29, 18),
+    "Peer: members": (30, 18),
     "stages: places that write one": (1, 1),
     "Via::": (0, 0),
     "files that name release": (21, 9),
@@ -48,7 +48,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     '"MPI_ in api': (173, 220),
     "comm size and rank in collectives": (0, 0),
 }  # fmt: skip
-LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (58, 40)}
+LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (64, 40)}
 
 
 def code_of(text: str) -> str:

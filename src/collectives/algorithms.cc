@@ -155,7 +155,9 @@ Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm) {
   Sharing sharing = engine.crowded ? Sharing::crowded : Sharing::apart;
   const Team team = comm->own;
   for (int rank = 0; rank < team.size; ++rank) {
-    if (!engine.peer(team.job_rank(rank)).on_this_host()) sharing = Sharing::apart;
+    // Those of this host are made at the start.
+    const protocols::Peer* peer = engine.find_peer(team.process(rank));
+    if (!peer || !peer->on_this_host()) sharing = Sharing::apart;
   }
   comm->sharing.store(uint8_t(sharing), std::memory_order_relaxed);
   return sharing;

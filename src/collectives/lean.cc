@@ -43,7 +43,7 @@ class Talk {
 
   // Null if the message has left already.
   Request* start_send(int rank, const void* data, uint64_t bytes) {
-    protocols::Peer& peer = peer_of(rank);
+    protocols::Peer* peer = engine_.peer(team_.process(rank));
     const UserMemory memory(const_cast<void*>(data), bytes);
     FrameHeader envelope;
     const matching::Traffic traffic = traffic_of(bytes);
@@ -52,7 +52,7 @@ class Talk {
     envelope.tag = tag_;
     envelope.source = team_.self;
     envelope.context = comm_->collective_context();
-    if (engine_.send_now(peer, envelope, memory)) [[likely]]
+    if (peer && engine_.send_now(*peer, envelope, memory)) [[likely]]
       return nullptr;
     Request* request = make(RequestKind::send, rank, memory);
     if (request) engine_.start_send(request);
@@ -105,9 +105,9 @@ class Talk {
   matching::Traffic traffic_of(uint64_t bytes) const {
     return matching::Traffic::of(uint8_t(kind_), bytes, uint32_t(team_.size));
   }
-  protocols::Peer& peer_of(int rank) { return engine_.peer(team_.job_rank(rank)); }
   Request* make(RequestKind kind, int rank, const UserMemory& memory) {
-    Request* request = engine_.take_request();
+    protocols::Peer* peer = engine_.peer(team_.process(rank));
+    Request* request = peer ? engine_.take_request() : nullptr;
     if (!request) {
       outcome = Outcome::no_memory;
       return nullptr;
@@ -116,7 +116,7 @@ class Talk {
     request->held_by_user = true;
     request->traffic = traffic_of(memory.bytes());
     request->memory = memory;
-    request->peer = &peer_of(rank);
+    request->peer = peer;
     request->key = {comm_->collective_context(), kind == RequestKind::send ? team_.self : rank,
                     tag_};
     return request;

@@ -51,7 +51,7 @@ StepId Schedule::add(const Step& step, StepId after) {
 StepId Schedule::send(Team team, int rank, const UserMemory& memory, StepId after) {
   Step step;
   step.kind = Step::Kind::send;
-  step.process = team.job_rank(rank);
+  step.process = team.process(rank);
   step.source = comm_->own.self;
   step.from = memory;
   return add(step, after);
@@ -60,7 +60,7 @@ StepId Schedule::send(Team team, int rank, const UserMemory& memory, StepId afte
 StepId Schedule::receive(Team team, int rank, const UserMemory& memory, StepId after) {
   Step step;
   step.kind = Step::Kind::receive;
-  step.process = team.job_rank(rank);
+  step.process = team.process(rank);
   step.source = rank;
   step.to = memory;
   return add(step, after);
@@ -271,7 +271,8 @@ void Schedule::launch(StepId id) {
 }
 
 void Schedule::launch_message(Step& step) {
-  Request* request = engine_->take_request();
+  protocols::Peer* peer = engine_->peer(step.process);
+  Request* request = peer ? engine_->take_request() : nullptr;
   if (!request) {
     outcome = Outcome::no_memory;
     done(StepId(&step - steps_.data()));
@@ -284,7 +285,7 @@ void Schedule::launch_message(Step& step) {
   request->memory = sends ? step.from : step.to;
   request->traffic =
       matching::Traffic::of(uint8_t(kind_), request->memory.bytes(), uint32_t(comm_->own.size));
-  request->peer = &engine_->peer(step.process);
+  request->peer = peer;
   request->key = {comm_->collective_context(), step.source, tag_};
   step.request = request;  // before it may be over
   if (sends) {

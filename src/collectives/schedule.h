@@ -69,7 +69,7 @@ struct Step {
   uint32_t needs = 0;    // steps before it
   uint32_t waits = 0;    // those of them that are not done
   uint32_t first_dependent = ~0u;
-  uint32_t process = 0;  // send, receive: the other one, as a rank of the job
+  uint32_t process = 0;  // send, receive: the other one's number
   int source = 0;        // send, receive: the sender, as its receiver names it
   Schedule* schedule = nullptr;
   Request* request = nullptr;  // send, receive: while it runs

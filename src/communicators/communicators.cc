@@ -175,7 +175,7 @@ Outcome split(const Makers& makers, objects::Comm* comm, int color, int key, obj
   if (!sort_places(places)) return Outcome::no_memory;
   objects::Group* group = objects::Group::make(int(places.size()));
   if (!group) return Outcome::no_memory;
-  for (size_t i = 0; i < places.size(); ++i) group->members[i] = comm->own.job_rank(places[i].rank);
+  for (size_t i = 0; i < places.size(); ++i) group->members[i] = comm->own.process(places[i].rank);
   group->find_self(makers.waiter.engine.rank());
   group->belong(comm->group->session);
   const uint64_t context = uint64_t(all[size_t(places[0].rank) * 3 + 2]);

@@ -23,13 +23,13 @@ Group* Group::make(int size) {
   return group;
 }
 
-void Group::find_self(uint32_t own_job_rank) { self = find(own_job_rank); }
+void Group::find_self(uint32_t own) { self = find(own); }
 
-int Group::find(uint32_t job_rank) const {
+int Group::find(uint32_t process) const {
   // The usual case: a prefix of the world, in order.
-  if (int64_t(job_rank) < size && members[job_rank] == job_rank) return int(job_rank);
+  if (int64_t(process) < size && members[process] == process) return int(process);
   for (int i = 0; i < size; ++i) {
-    if (members[i] == job_rank) return i;
+    if (members[i] == process) return i;
   }
   return undefined_rank;
 }

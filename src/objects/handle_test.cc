@@ -268,16 +268,16 @@ TEST(Team, IsWhatACommunicatorsGroupsSay) {
   for (const Team& team : {comm->own, comm->others}) {
     EXPECT_EQ(team.size, 3);
     EXPECT_EQ(team.self, 1);
-    EXPECT_EQ(team.job_rank(0), 7u);
-    EXPECT_EQ(team.job_rank(2), 5u);
+    EXPECT_EQ(team.process(0), 7u);
+    EXPECT_EQ(team.process(2), 5u);
   }
   // A communicator of two groups keeps both, and is in one of them only.
   comm->peers = remote;
   comm->others = Team(*remote);
-  EXPECT_EQ(comm->own.job_rank(comm->own.self), 3u);
+  EXPECT_EQ(comm->own.process(comm->own.self), 3u);
   EXPECT_EQ(comm->others.size, 2);
   EXPECT_EQ(comm->others.self, undefined_rank);
-  EXPECT_EQ(comm->others.job_rank(1), 9u);
+  EXPECT_EQ(comm->others.process(1), 9u);
   group->release();
   release(comm);
   EXPECT_EQ(base::heap_in_use(), before);

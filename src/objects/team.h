@@ -12,14 +12,14 @@
 namespace headway::objects {
 
 struct Team {
-  const uint32_t* members = nullptr;  // rank in the job of each
+  const uint32_t* members = nullptr;  // the number of each process, as in a group
   int size = 0;
   int self = undefined_rank;
 
   Team() = default;
   explicit Team(const Group& group) : members(group.members), size(group.size), self(group.self) {}
 
-  uint32_t job_rank(int rank) const {
+  uint32_t process(int rank) const {
     HEADWAY_CHECK(rank >= 0 && rank < size);
     return members[rank];
   }

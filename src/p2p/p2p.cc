@@ -17,10 +17,9 @@ using protocols::Peer;
 using protocols::RequestKind;
 using protocols::Stage;
 
+// Null without memory.
 Peer* peer_of(Engine& engine, const Address& address) {
-  HEADWAY_CHECK(address.rank >= matching::any && address.rank < address.comm->others.size);
-  if (address.rank == matching::any) return nullptr;
-  return &engine.peer(address.comm->others.job_rank(address.rank));
+  return engine.peer(address.comm->others.process(address.rank));
 }
 
 // What a request keeps alive for its user: the communicator, and a datatype with gaps.
@@ -54,28 +53,40 @@ void reset(Request* request, RequestKind kind, Mode mode) {
   request->held_by_user = true;
 }
 
-}  // namespace
-
-Request* make_send(Engine& engine, const UserMemory& memory, const Address& to, Mode mode) {
+Request* make_send(Engine& engine, const UserMemory& memory, const Address& to, Mode mode,
+                   Peer& peer) {
   Request* request = engine.take_request();
   if (!request) return nullptr;
   reset(request, RequestKind::send, mode);
   request->memory = memory;
   request->key = {to.comm->context, to.comm->own.self, to.tag};
-  request->peer = peer_of(engine, to);
+  request->peer = &peer;
   request->status_source = to.rank;
   request->status_tag = to.tag;
   request->status_bytes = 0;
   return request;
 }
 
+}  // namespace
+
+Request* make_send(Engine& engine, const UserMemory& memory, const Address& to, Mode mode) {
+  Peer* peer = peer_of(engine, to);
+  return peer ? make_send(engine, memory, to, mode, *peer) : nullptr;
+}
+
 Request* make_receive(Engine& engine, const UserMemory& memory, const Address& from) {
+  HEADWAY_CHECK(from.rank >= matching::any && from.rank < from.comm->others.size);
+  Peer* peer = nullptr;
+  if (from.rank != matching::any) {
+    peer = peer_of(engine, from);
+    if (!peer) return nullptr;
+  }
   Request* request = engine.take_request();
   if (!request) return nullptr;
   reset(request, RequestKind::receive, Mode::standard);
   request->memory = memory;
   request->key = {from.comm->context, from.rank, from.tag};
-  request->peer = peer_of(engine, from);
+  request->peer = peer;
   return request;
 }
 
@@ -91,21 +102,23 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
   Engine& engine = waiter.engine;
   waiting::Holding holding(engine, waiting::Holding::For::moment);
   waiter.open(memory);
-  Peer& peer = engine.peer(to.comm->others.job_rank(to.rank));
-  if (!peer.on_this_host()) {
+  Peer* peer = peer_of(engine, to);
+  if (!peer) [[unlikely]]
+    return Outcome::no_memory;
+  if (!peer->on_this_host()) {
     holding.stay();  // a socket may take half of it
-    engine.hear(peer);
+    engine.hear(*peer);
   }
   if (mode != Mode::synchronous) [[likely]] {
     FrameHeader envelope;
     envelope.tag = to.tag;
     envelope.source = to.comm->own.self;
     envelope.context = to.comm->context;
-    if (engine.send_now(peer, envelope, memory)) [[likely]]
+    if (engine.send_now(*peer, envelope, memory)) [[likely]]
       return Outcome::ok;
   }
   holding.stay();
-  Request* request = make_send(engine, memory, to, mode);
+  Request* request = make_send(engine, memory, to, mode, *peer);
   Outcome outcome = Outcome::no_memory;
   if (request) {
     request->blocking = true;
@@ -126,7 +139,9 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
   Engine& engine = waiter.engine;
   waiting::Holding holding(engine, waiting::Holding::For::moment);
   waiter.open(memory);
-  Peer* peer = peer_of(engine, from);
+  // From whom nothing has come or been awaited yet, nothing comes at this very moment.
+  Peer* peer =
+      from.rank == matching::any ? nullptr : engine.find_peer(from.comm->others.process(from.rank));
   if (peer && !holding.is_polled() &&
       engine.receive_now(*peer, {from.comm->context, from.rank, from.tag}, memory,
                          status.sent_bytes)) [[likely]] {
@@ -160,9 +175,11 @@ Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Add
   Engine& engine = waiter.engine;
   const waiting::Holding holding(engine);
   waiter.open(memory);
-  Request* request = make_send(engine, memory, to, mode);
+  Peer* peer = peer_of(engine, to);
+  if (!peer) return nullptr;
+  engine.hear(*peer);
+  Request* request = make_send(engine, memory, to, mode, *peer);
   if (request) {
-    engine.hear(*request->peer);
     keep(request, to);
     begin_unfinished(request, let_go);
     engine.start_send(request);
@@ -400,10 +417,8 @@ void restart(waiting::Waiter& waiter, Request* request) {
   } else if (request->kind == RequestKind::send) {
     engine.start_send(request);
   } else if (request->kind == RequestKind::receive) {
-    // The last message may have filled in the source of a wildcard.
-    const int source = request->key.source;
-    auto* comm = static_cast<objects::Comm*>(request->communicator);
-    request->peer = source == matching::any ? nullptr : &engine.peer(comm->others.job_rank(source));
+    // The last message has filled in from whom it came.
+    if (request->key.source == matching::any) request->peer = nullptr;
     engine.start_receive(request);
   }
 }

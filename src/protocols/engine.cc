@@ -19,29 +19,27 @@ constexpr uint32_t copy_after_us = 20;  // then the message thread makes the cop
 }  // namespace
 
 Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint32_t size,
-                        FatalHandler fatal) {
+                        FatalHandler fatal, uint32_t job) {
   settings_ = settings;
   rank_ = rank;
-  size_ = size;
   fatal_ = fatal;
   one_copy_.allow(settings.one_copy != 0);
   copies_.prepare(settings.send_ahead);
   add_frames();
-  peers_ = static_cast<Peer*>(base::heap_allocate(size * sizeof(Peer)));
+  uint32_t first = 0;
+  const Outcome added = peers_.add_job(job, size, first);
+  HEADWAY_CHECK(added != Outcome::ok || first == 0);
   const matching::Config matcher{.design = matching::Design(settings.matcher),
                                  .processes = size,
                                  .collective_cap = uint32_t(settings.matcher_kc),
                                  .partner_cap = uint32_t(settings.matcher_kp),
                                  .threshold = uint32_t(settings.matcher_threshold),
                                  .promises = &promises_};
-  if (!peers_ || !posted.prepare(matcher) || !unexpected_.prepare(matcher)) {
+  Peer* self = added == Outcome::ok ? peer(rank) : nullptr;
+  if (!self || !posted.prepare(matcher) || !unexpected_.prepare(matcher)) {
     return Outcome::no_memory;
   }
-  for (uint32_t i = 0; i < size; ++i) {
-    Peer* peer = new (&peers_[i]) Peer{};
-    peer->rank = i;
-    if (i == rank) peer->caps = transports::same_host;
-  }
+  self->caps = transports::same_host;
   if (settings.strict) reach.tell_overlaps(rank);
   release_.start(settings, rank);
   if (const Outcome started = handoff.start(this, &own_armed_, -1, settings.progress != 0);
@@ -64,12 +62,13 @@ void Engine::forget(uint64_t context) {
 Outcome Engine::use_node(const uint32_t* local_ranks, uint32_t count) {
   if (!rings_.prepare(count, this)) return Outcome::no_memory;
   for (uint32_t i = 0; i < count; ++i) {
-    Peer& peer = peers_[local_ranks[i]];
-    rings_.add(peer.rank, peer.out, peer.in);
-    peer.number = i;
-    if (peer.rank == rank_) continue;
-    peer.transport = &rings_;
-    peer.caps = rings_.caps();
+    Peer* peer = this->peer(local_ranks[i]);
+    if (!peer) return Outcome::no_memory;
+    rings_.add(peer->process, peer->out, peer->in);
+    peer->number = i;
+    if (peer->process == rank_) continue;
+    peer->transport = &rings_;
+    peer->caps = rings_.caps();
   }
   handoff.publish(&node.own().armed, &node.own().waiting);
   return Outcome::ok;
@@ -78,13 +77,7 @@ Outcome Engine::use_node(const uint32_t* local_ranks, uint32_t count) {
 Outcome Engine::use(transports::Transport& transport) {
   HEADWAY_CHECK(other_count_ < most_transports);
   others_[other_count_++] = &transport;
-  for (uint32_t i = 0; i < size_; ++i) {
-    Peer& peer = peers_[i];
-    if (i == rank_ || peer.transport) continue;
-    peer.number = i;
-    peer.transport = &transport;
-    peer.caps = transport.caps();
-  }
+  peers_.reach_by(transport);
   return transport.descriptor() < 0 ? Outcome::ok : handoff.watch(transport.descriptor());
 }
 
@@ -339,7 +332,12 @@ void Engine::wake() {
 // --- transports::Receiver ---
 
 bool Engine::frame(uint32_t from, const FrameHeader& header, const char* body) {
-  const bool sense = deliver(peers_[from], header, body);
+  Peer* peer = this->peer(from);
+  if (!peer) {
+    lost(from, Outcome::no_memory, Peers::no_memory);
+    return false;
+  }
+  const bool sense = deliver(*peer, header, body);
   if (!sense) ++counters.garbage;
   return sense;
 }
@@ -363,7 +361,7 @@ bool Engine::needs(uint32_t to) {
   for (uint32_t i = 0; i < requests_.capacity(); ++i) {
     const Request& request = *requests_.at(i);
     if (request.taken && !request.done.load(std::memory_order_relaxed) &&
-        request.kind == RequestKind::send && request.peer == &peers_[to]) {
+        request.kind == RequestKind::send && request.peer->process == to) {
       return true;
     }
   }
@@ -372,14 +370,18 @@ bool Engine::needs(uint32_t to) {
 
 // What it has not heard was for its own use.
 void Engine::left(uint32_t who) {
-  Peer& peer = peers_[who];
-  peer.left = true;
-  while (ControlFrame* frame = peer.controls.first()) {
-    peer.controls.remove(frame);
+  Peer* peer = this->peer(who);
+  if (!peer) return lost(who, Outcome::no_memory, Peers::no_memory);
+  peer->left = true;
+  while (ControlFrame* frame = peer->controls.first()) {
+    peer->controls.remove(frame);
     base::heap_free(frame, sizeof *frame);
   }
 }
 
-void Engine::lost(uint32_t from, Outcome why, const char* story) { fail(why, peers_[from], story); }
+void Engine::lost(uint32_t from, Outcome why, const char* story) {
+  if (Peer* peer = find_peer(from)) return fail(why, *peer, story);
+  fatal_(why, from, story);
+}
 
 }  // namespace headway::protocols

@@ -17,7 +17,7 @@
 #include "protocols/engine_counters.h"
 #include "protocols/frames.h"
 #include "protocols/messages/unexpected.h"
-#include "protocols/peer.h"
+#include "protocols/peers.h"
 #include "protocols/prefetch/fetch.h"
 #include "protocols/prefetch/presend.h"
 #include "protocols/reach.h"
@@ -42,13 +42,15 @@ using FatalHandler = void (*)(Outcome why, uint32_t peer, const char* story);
 class Engine final : public progress::Work, public transports::Receiver {
  public:
   Outcome prepare(const settings::Settings& settings, uint32_t rank, uint32_t size,
-                  FatalHandler fatal);
+                  FatalHandler fatal, uint32_t job = 0);
   // Ranks of this node share memory from now on: peers[local_ranks[i]] is number i there.
   Outcome use_node(const uint32_t* local_ranks, uint32_t count);
   // All others are reached by this transport, by their ranks. It has been started.
   Outcome use(transports::Transport& transport);
 
-  Peer& peer(uint32_t rank) { return peers_[rank]; }
+  // By its number: made if need be (null: no memory); or null if it has not been made.
+  Peer* peer(uint32_t process) { return peers_.get(process); }
+  Peer* find_peer(uint32_t process) const { return peers_.find(process); }
   Copies& copies() { return copies_; }
   const Copies& copies() const { return copies_; }
   Release& release() { return release_; }
@@ -57,7 +59,6 @@ class Engine final : public progress::Work, public transports::Receiver {
   Unexpected& unexpected() { return unexpected_; }
   const Unexpected& unexpected() const { return unexpected_; }
   uint32_t rank() const { return rank_; }
-  uint32_t size() const { return size_; }
 
   // Requests. take() is null without memory.
   Request* take_request() { return requests_.take(); }
@@ -283,8 +284,7 @@ class Engine final : public progress::Work, public transports::Receiver {
 
   settings::Settings settings_;
   uint32_t rank_ = 0;
-  uint32_t size_ = 1;
-  Peer* peers_ = nullptr;
+  Peers peers_;
   FatalHandler fatal_ = nullptr;
   std::atomic<uint32_t> own_armed_{0};  // stands in until the segment is there
 

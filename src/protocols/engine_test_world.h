@@ -244,7 +244,7 @@ inline void World::send() {
   envelope.tag = message->key.tag;
   envelope.source = message->key.source;
   envelope.context = message->key.context;
-  if (!message->synchronous && pick(2) && engine.send_now(engine.peer(to), envelope, memory)) {
+  if (!message->synchronous && pick(2) && engine.send_now(*engine.peer(to), envelope, memory)) {
     // It has left: the buffer is the program's again.
     std::fill(message->buffer.begin(), message->buffer.end(), char(0x77));
   } else {
@@ -256,7 +256,7 @@ inline void World::send() {
     request->notify = nullptr;
     request->memory = memory;
     request->key = message->key;
-    request->peer = &engine.peer(to);
+    request->peer = engine.peer(to);
     request->blocking = plan_.leaves || (plan_.away && pick(2));  // so it may claim a receive
     message->send = request;
     engine.start_send(request);
@@ -295,7 +295,7 @@ inline void World::post(int rank, std::unique_ptr<Receive> receive, uint64_t roo
   request->memory = memory_of(receive->buffer, receive->room, receive->typed);
   request->key = receive->key;
   const int source = receive->key.source;
-  request->peer = source == any ? nullptr : &engine.peer(uint32_t(source));
+  request->peer = source == any ? nullptr : engine.peer(uint32_t(source));
   receive->request = request;
   enter(rank);
   uint64_t bytes = 0;
@@ -391,7 +391,7 @@ inline void World::drive(int rank) {
   for (int times = pick(4); times >= 0; --times) {
     const int hint = pick(plan_.ranks + 1);
     engines_[rank]->advance_for(hint == int(plan_.ranks) ? nullptr
-                                                         : &engines_[rank]->peer(uint32_t(hint)));
+                                                         : engines_[rank]->peer(uint32_t(hint)));
   }
   leave(rank);
 }

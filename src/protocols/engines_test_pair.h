@@ -59,7 +59,7 @@ class TwoEngines : public ::testing::Test {
     request->held_by_user = true;
     request->memory = UserMemory(buffer.data(), buffer.size());
     request->key = {2, 0, tag};
-    request->peer = &engines_[rank]->peer(1 - rank);
+    request->peer = engines_[rank]->peer(1 - rank);
     return request;
   }
   void both() {

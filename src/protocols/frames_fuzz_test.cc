@@ -157,7 +157,7 @@ class Hostile {
     request->memory = UserMemory(operation->buffer.data(), bytes);
     request->traffic = {uint8_t(pick(8) ? 0 : pick(20)), 0};
     request->key = {uint64_t(2 + 2 * pick(2)), 1, pick(3)};
-    request->peer = &engine_.peer(1);
+    request->peer = engine_.peer(1);
     operation->request = request;
     operations_.push_back(std::move(operation));
     return *operations_.back();
@@ -215,7 +215,7 @@ class Hostile {
     return wire_id(request.pool_index, request.generation - (pick(10) == 0));
   }
   uint32_t origin() {
-    const auto& stores = engine_.peer(1).stores;
+    const auto& stores = engine_.peer(1)->stores;
     if (pick(2) && !stores.empty()) return stores.first()->origin;
     return pick(3) ? uint32_t(pick(3)) << 12 | uint32_t(pick(8)) : uint32_t(random_());
   }

@@ -1,6 +1,7 @@
-// Peer: another process of the job as the engine sees it, one for each rank. Thread: holder of
-// the engine. Owner: the engine. Invariant: what stands in `controls` and `held` has not left and
-// keeps its order; while either is not empty nothing overtakes it.
+// Peer: a process that this one may talk with, as the engine sees it. Thread: holder of the engine.
+// Owner: the engine's table of peers (peers.h), where it stays in its place. Invariant: what stands
+// in `controls` and `held` has not left and keeps its order; while either is not empty nothing
+// overtakes it.
 #pragma once
 #include <cstdint>
 
@@ -32,7 +33,8 @@ struct Leaving {
 };
 
 struct Peer {
-  uint32_t rank = 0;                           // in the job
+  uint32_t process = 0;                        // its number in the table
+  uint32_t rank = 0;                           // in its job
   uint32_t number = 0;                         // by which its transport knows it
   uint32_t caps = 0;                           // of its transport
   transports::Transport* transport = nullptr;  // null: this process itself

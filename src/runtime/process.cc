@@ -119,8 +119,8 @@ Outcome Process::init() {
   node_ranks_ = new (node_ranks_memory) base::Vec<uint32_t>;
   engine_ = new (engine_memory) protocols::Engine;
   job_ = objects::job_number(bootstrap.job().job_id);
-  const Outcome prepared =
-      engine_->prepare(settings, uint32_t(bootstrap.rank()), uint32_t(bootstrap.size()), on_fatal);
+  const Outcome prepared = engine_->prepare(settings, uint32_t(bootstrap.rank()),
+                                            uint32_t(bootstrap.size()), on_fatal, job_);
   if (prepared != Outcome::ok) {
     return fail(prepared,
                 "the engine could not start: no memory, descriptors or threads left "

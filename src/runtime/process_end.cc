@@ -27,7 +27,9 @@ void Process::barrier(Leftovers& leftovers) {
     const uint32_t from = (self + size - distance) % size;
     protocols::Request* send = engine_->take_request();
     protocols::Request* receive = engine_->take_request();
-    if (!send || !receive) return;
+    protocols::Peer* next = engine_->peer(to);
+    protocols::Peer* previous = engine_->peer(from);
+    if (!send || !receive || !next || !previous) return;
     const int tag = -1000 - int(distance);
     send->kind = protocols::RequestKind::send;
     receive->kind = protocols::RequestKind::receive;
@@ -35,8 +37,8 @@ void Process::barrier(Leftovers& leftovers) {
     send->memory = receive->memory = protocols::UserMemory(nullptr, 0);
     send->key = {context, int32_t(self), tag};
     receive->key = {context, int32_t(from), tag};
-    send->peer = &engine_->peer(to);
-    receive->peer = &engine_->peer(from);
+    send->peer = next;
+    receive->peer = previous;
     engine_->start_receive(receive);
     engine_->start_send(send);
     waiter_->until(

@@ -166,7 +166,7 @@ class Dozers : public testing::TestWithParam<As> {
     receive->held_by_user = true;
     receive->memory = UserMemory(buffer, bytes);
     receive->key = {2, 1, 1};
-    receive->peer = &engine_.peer(1);
+    receive->peer = engine_.peer(1);
     engine_.handoff.enter();
     engine_.start_receive(receive);
     engine_.handoff.leave();

@@ -57,7 +57,7 @@ struct Rank {
     request->held_by_user = true;
     request->memory = memory;
     request->key = {2, 0, tag};
-    request->peer = &engine.peer(0);
+    request->peer = engine.peer(0);
     return request;
   }
   Outcome move(RequestKind kind, void* buffer, uint64_t bytes, int tag) {
@@ -109,7 +109,7 @@ struct Pair {
     request->held_by_user = true;
     request->memory = UserMemory(value, sizeof *value);
     request->key = {2, int32_t(kind == RequestKind::send ? self : 1 - self), 1};
-    request->peer = &engine.peer(1 - self);
+    request->peer = engine.peer(1 - self);
     kind == RequestKind::send ? engine.start_send(request) : engine.start_receive(request);
     waiters[self]->request(request);
     const Outcome outcome = request->outcome;

@@ -193,7 +193,12 @@ bool Engine::deliver_pressure(Peer& peer, const FrameHeader& header, const char*
 // --- frames whose body is still coming (TCP) ---
 
 bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
-  Peer& peer = peers_[from];
+  Peer* known = this->peer(from);
+  if (!known) {
+    lost(from, Outcome::no_memory, Peers::no_memory);
+    return false;
+  }
+  Peer& peer = *known;
   const FrameKind* kind = frames.find(header, peer.caps);
   if (kind && kind->begin && kind->begin(kind->owner, peer, header, landing)) return true;
   ++counters.garbage;

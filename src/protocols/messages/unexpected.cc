@@ -117,10 +117,9 @@ void Unexpected::press(Peer& from) {
     pressure_ = true;
     ++engine_.counters.pressures;
     engine_.rings_.press(true);
-    for (uint32_t i = 0; engine_.other_count_ && i < engine_.size_; ++i) {
-      Peer& peer = engine_.peers_[i];
+    engine_.peers_.for_each([this](Peer& peer) {
       if (!peer.on_this_host() && peer.connected) tell_pressure(peer, true);
-    }
+    });
   }
   if (!flood_told_) warn_of_flood();
   if (!from.on_this_host() && !from.told) tell_pressure(from, true);  // a newcomer
@@ -130,9 +129,9 @@ void Unexpected::relax() {
   pressure_ = false;
   if (!flood_told_) warn_of_flood();
   engine_.rings_.press(false);
-  for (uint32_t i = 0; engine_.other_count_ && i < engine_.size_; ++i) {
-    if (engine_.peers_[i].told) tell_pressure(engine_.peers_[i], false);
-  }
+  engine_.peers_.for_each([this](Peer& peer) {
+    if (peer.told) tell_pressure(peer, false);
+  });
 }
 
 void Unexpected::tell_pressure(Peer& peer, bool on) {

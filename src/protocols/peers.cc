@@ -1,0 +1,81 @@
+#include "protocols/peers.h"
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+#include "base/heap.h"
+
+namespace headway::protocols {
+
+static_assert(std::is_trivially_destructible_v<Peer>, "~Peers runs no destructors");
+
+Peers::~Peers() {
+  for (Chunk *chunk = first_, *next; chunk; chunk = next) {
+    next = chunk->next;
+    base::heap_free(chunk, sizeof *chunk);
+  }
+}
+
+Outcome Peers::add_job(uint32_t job, uint32_t size, uint32_t& first) {
+  for (const Job& known : jobs_) {
+    if (known.job == job) return Outcome::refused;
+  }
+  const uint32_t before = processes();
+  if (size >= nobody - before) return Outcome::no_resource;
+  // Room first, so that without memory for both there is neither.
+  if (!jobs_.reserve(jobs_.size() + 1) || !table_.resize(before + size)) return Outcome::no_memory;
+  (void)jobs_.push({job, before, size});
+  first = before;
+  return Outcome::ok;
+}
+
+uint32_t Peers::process_of(uint32_t job, uint32_t rank) const {
+  for (const Job& known : jobs_) {
+    if (known.job == job) return rank < known.size ? known.first + rank : nobody;
+  }
+  return nobody;
+}
+
+const Peers::Job* Peers::job_of(uint32_t process) const {
+  for (const Job& job : jobs_) {
+    if (process - job.first < job.size) return &job;
+  }
+  return nullptr;
+}
+
+Peer* Peers::make(uint32_t process) {
+  const Job* job = job_of(process);
+  if (!job || ((!last_ || last_->used == chunk_peers) && !grow())) return nullptr;
+  Peer* peer = new (&last_->peers[last_->used]) Peer{};
+  peer->process = process;
+  peer->rank = process - job->first;
+  reach(*peer);
+  ++last_->used;
+  return table_[process] = peer;
+}
+
+void Peers::reach_by(transports::Transport& transport) {
+  if (!transport_) transport_ = &transport;
+  for_each([this](Peer& peer) { reach(peer); });
+}
+
+// On this host without a transport is only this process.
+void Peers::reach(Peer& peer) const {
+  if (!transport_ || peer.transport || peer.on_this_host()) return;
+  peer.number = peer.process;
+  peer.transport = transport_;
+  peer.caps = transport_->caps();
+}
+
+bool Peers::grow() {
+  auto* chunk = static_cast<Chunk*>(base::heap_allocate(sizeof(Chunk)));
+  if (!chunk) return false;
+  chunk->next = nullptr;
+  chunk->used = 0;
+  (last_ ? last_->next : first_) = chunk;
+  last_ = chunk;
+  return true;
+}
+
+}  // namespace headway::protocols

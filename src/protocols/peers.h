@@ -1,0 +1,87 @@
+// Peers: what is known of each process that this one may talk with, by its job and its rank there.
+// Every process has a number: first the ranks of this process's own job, so that there the number
+// is the rank, then those of each job that is added. Groups and transports name a process by its
+// number. A Peer is made when it is first needed: a rank of a job that nobody talks with costs 8
+// bytes. Thread: holder of the engine. Owner: the engine. Invariants: a Peer stays where it is as
+// long as the table; a number is never given twice; a walk meets the Peers that were made, once
+// each, in the order in which they were made.
+#pragma once
+#include <cstdint>
+
+#include "base/check.h"
+#include "base/outcome.h"
+#include "base/vec.h"
+#include "protocols/peer.h"
+
+namespace headway::protocols {
+
+class Peers {
+ public:
+  static constexpr uint32_t chunk_peers = 64;
+  static constexpr uint32_t nobody = UINT32_MAX;  // no process's number
+  static constexpr const char* no_memory = "no memory for what is known of this rank";
+
+  Peers() = default;
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  // The ranks of a job get numbers, from `first` on. `job`: by which its contexts are told from
+  // those of others (objects/context.h). refused: a job is here by that name; no_memory,
+  // no_resource: too many processes. Then nothing has changed.
+  Outcome add_job(uint32_t job, uint32_t size, uint32_t& first);
+  // The number of that process, or `nobody`.
+  uint32_t process_of(uint32_t job, uint32_t rank) const;
+  // Of how many processes there are numbers.
+  uint32_t processes() const { return uint32_t(table_.size()); }
+
+  // Makes it if need be. Null without memory: nothing has changed.
+  Peer* get(uint32_t process) {
+    Peer* peer = find(process);
+    if (peer) [[likely]]
+      return peer;
+    return make(process);
+  }
+  // Null: it has not been made.
+  Peer* find(uint32_t process) const {
+    HEADWAY_CHECK(process < processes());
+    return table_[process];
+  }
+  // The one that was made.
+  Peer& operator[](uint32_t process) const {
+    HEADWAY_CHECK(find(process));
+    return *find(process);
+  }
+  // Whom no transport reaches, made or not, this one does, by its number; the first one that is
+  // told stays. This process itself needs none.
+  void reach_by(transports::Transport& transport);
+
+  template <class Each>
+  void for_each(Each&& each) {
+    for (Chunk* chunk = first_; chunk; chunk = chunk->next) {
+      for (uint32_t i = 0; i < chunk->used; ++i) each(chunk->peers[i]);
+    }
+  }
+
+ private:
+  struct Job {
+    uint32_t job, first, size;
+  };
+  struct Chunk {
+    Chunk* next;
+    uint32_t used;
+    Peer peers[chunk_peers];  // constructed one by one
+  };
+  [[gnu::cold, gnu::noinline]] Peer* make(uint32_t process);
+  void reach(Peer& peer) const;
+  const Job* job_of(uint32_t process) const;
+  bool grow();
+
+  base::Vec<Peer*> table_;  // by number
+  base::Vec<Job> jobs_;     // in the order of their numbers
+  Chunk* first_ = nullptr;
+  Chunk* last_ = nullptr;                       // the one with room
+  transports::Transport* transport_ = nullptr;  // reach_by()
+};
+
+}  // namespace headway::protocols
