@@ -53,7 +53,7 @@ void Fetches::ask_early(Request* receive) {
 // of an Alltoallv follow one another, and move with the first one's size. So what is known of the
 // messages from there stands in for a buffer that little is known of.
 Prediction* Fetches::prediction_of(const Request& receive) {
-  const uint32_t peer = receive.peer->rank;
+  const uint32_t peer = receive.peer->process;
   Prediction* known = predictions_.find(receive.buffer(), receive.key, receive.traffic, peer);
   if (!receive.traffic.collective || (known && known->seen >= Prediction::sure)) return known;
   return prediction_for_any(receive.key, receive.traffic, peer);
@@ -157,7 +157,7 @@ bool Fetches::is_hurried(const Store& store, const Prediction& known) {
 }
 
 Prediction* Fetches::prediction_of(const Store& store) {
-  return predictions_.find(store.buffer, store.key, store.traffic, store.peer->rank);
+  return predictions_.find(store.buffer, store.key, store.traffic, store.peer->process);
 }
 
 // The request is over. What it brought has been confirmed by now, or never will be.
@@ -184,7 +184,7 @@ void Fetches::end_asking(Store* store, Answer answer) {
     }
     if (known->rest) known->ahead = false;
     // Whether a collective is in a hurry does not hang on where its blocks lie.
-    if (Prediction* any = prediction_for_any(store->key, store->traffic, store->peer->rank)) {
+    if (Prediction* any = prediction_for_any(store->key, store->traffic, store->peer->process)) {
       any->ahead = !known->rest && (any->ahead || known->ahead);
     }
   }
@@ -374,7 +374,7 @@ bool Fetches::deliver_confirm(Peer& peer, const FrameHeader& header, const char*
 
 void Fetches::note_origin(Request* receive, uint32_t origin, const Store* store, bool waited) {
   if (!origin || !asks_ || receive->key.is_wild()) return;
-  const uint32_t peer = receive->peer->rank;
+  const uint32_t peer = receive->peer->process;
   const uint64_t now = base::now_ns();
   const auto note = [&](const char* buffer) {
     Prediction* noted = predictions_.note(buffer, receive->key, receive->traffic, peer, origin,

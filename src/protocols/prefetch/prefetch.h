@@ -86,7 +86,7 @@ struct Prediction {
   const char* buffer = nullptr;  // null: into any, see Fetches::prediction_of()
   uint64_t context = 0;
   uint64_t size = 0;
-  uint32_t peer = 0;
+  uint32_t peer = 0;        // its number (peers.h)
   int32_t tag = 0;          // of a collective: its kind, since its tags count up
   uint32_t origin = 0;      // 0: the entry is free
   uint32_t seen = 0;        // messages in a row that came from there
@@ -161,7 +161,7 @@ struct Store {
 struct Origin {
   const char* address = nullptr;  // null: the entry is free
   uint64_t size = 0;
-  uint32_t peer = 0;
+  uint32_t peer = 0;  // its number (peers.h)
   uint32_t index = 0;
   uint32_t generation = 0;
   uint32_t idle = 0;     // sends in a row that nobody asked for

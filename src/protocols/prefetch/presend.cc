@@ -96,14 +96,14 @@ Origin* Presends::origin_of(Peer& peer, matching::Traffic traffic, const char* a
   // Without an address: packed from a type with gaps, and copied aside.
   if (!address || bytes < engine_.settings_.prefetch_threshold || bytes > most_prefetched)
     return nullptr;
-  if (!traffic.collective) return origins_.take(address, bytes, peer.rank);
+  if (!traffic.collective) return origins_.take(address, bytes, peer.process);
   uint32_t& last = peer.collective_origins[traffic.collective % Peer::collective_kinds];
-  Origin* origin = origins_.find(address, bytes, peer.rank);
+  Origin* origin = origins_.find(address, bytes, peer.process);
   if (!origin) {
-    origin = origins_.find(last, peer.rank);
+    origin = origins_.find(last, peer.process);
     if (!origin || !is_near(origin->size, bytes) ||
         !is_near(uint64_t(origin->address - address) + origin->size, origin->size)) {
-      origin = origins_.take(address, bytes, peer.rank);
+      origin = origins_.take(address, bytes, peer.process);
     } else if (!origin->watched) {
       Origins::place(*origin, address, bytes);
     }
@@ -270,7 +270,7 @@ uint32_t Presends::version_of(const Origin& origin, uint64_t page) const {
 // --- requests ---
 
 bool Presends::deliver_prefetch(Peer& peer, const FrameHeader& header, const char*) {
-  Origin* origin = origins_.find(header.word, peer.rank);
+  Origin* origin = origins_.find(header.word, peer.process);
   const bool known = origin && origin->size == header.context && may_prefetch_;
   if (header.flags & flag_yes) {
     // If its message or our refusal has crossed this, there is nothing to end.
