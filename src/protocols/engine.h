@@ -110,11 +110,13 @@ class Engine final : public progress::Work, public transports::Receiver {
   }
   uint32_t in_stage(Stage stage) const { return stages_[size_t(stage)]; }
 
-  // --- frames ---
-  // Sends one now, as Transport::push(). `full`: nothing has left; later, after an advance(). What
-  // is held back is the caller's.
-  Push push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
-                  const Feed* feed, uint64_t cookie, transports::Urgency urgency);
+  // --- frames of other rooms (Frames has their kinds) ---
+  // Sends one now, behind all that was sent to that peer before. `full`: nothing has left; try
+  // again after an advance(). A body that is flat, or of at most 32 KB, is the caller's again at
+  // once.
+  Push push(Peer& peer, const FrameHeader& header, const Feed* body, transports::Urgency urgency) {
+    return ready(peer) ? push_frame(peer, header, nullptr, 0, body, 0, urgency) : Push::full;
+  }
   // Sends a short one (its body is at most a ClearSend), now or as soon as there is room.
   void control(Peer& peer, const FrameHeader& header, const void* body,
                transports::Urgency urgency = transports::Urgency::control);
@@ -249,6 +251,8 @@ class Engine final : public progress::Work, public transports::Receiver {
   Request* by_wire_id(uint32_t id);
 
   // send.cc
+  Push push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
+                  const Feed* feed, uint64_t cookie, transports::Urgency urgency);
   Push push_envelope(Request* request);
   bool wants_handshake(const Peer& peer, const Request* request) const;
   void start_send_to_self(Request* request);
