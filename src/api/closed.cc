@@ -1,5 +1,6 @@
 // Calls that wait for closed pages before they take the engine.
 #include "api/detail/message.h"
+#include "waiting/holding.h"
 
 namespace headway::api {
 
@@ -8,11 +9,8 @@ namespace {
 template <class Open>
 void await(Open&& open) {
   waiting::Waiter& waiter = process().waiter();
-  waiter.engine.handoff.enter();
-  waiter.engine.release().wait_begins();
-  waiter.until(open, nullptr);
-  waiter.engine.release().wait_ends();
-  waiter.engine.handoff.leave();
+  const waiting::Holding holding(waiter.engine);
+  waiter.until_open(open);
 }
 
 }  // namespace
