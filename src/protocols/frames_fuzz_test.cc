@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "protocols/engine.h"
+#include "transports/sink_test.h"
 #include "transports/tcp/tcp.h"
 
 namespace headway::protocols {
@@ -31,19 +32,9 @@ uint64_t seed_count() {
   return given ? strtoull(given, nullptr, 0) : 200;
 }
 
-class Sink final : public transports::Receiver {
+class Sink final : public transports::Sink {
  public:
   tcp::Tcp tcp;
-  bool frame(uint32_t, const FrameHeader&, const char*) override { return true; }
-  bool begin(uint32_t, const FrameHeader&, Landing&) override { return true; }  // wants no byte
-  void landed(uint32_t, const FrameHeader&, const Landing&, uint64_t) override {}
-  void end(uint32_t, const FrameHeader&, const Landing&) override {}
-  bool make_writable(const char*, size_t) override { return false; }
-  void sent(uint32_t, uint64_t) override {}
-  void unsent(int) override {}
-  bool needs(uint32_t) override { return false; }
-  void left(uint32_t) override {}
-  void lost(uint32_t, Outcome, const char*) override {}
 };
 
 struct Operation {

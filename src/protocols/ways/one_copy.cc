@@ -34,19 +34,21 @@ bool OneCopy::can_push(const Request* request) const {
          request->memory.is_flat();
 }
 
-void OneCopy::start_push(Request* request) {
-  engine_.set_stage(*request, Stage::pushing);
+void OneCopy::begin_copy(Request* request, Stage stage, base::List<Request>& list) {
+  engine_.set_stage(*request, stage);
   share(request);
-  pushes_.push_back(request);
+  list.push_back(request);
+}
+
+void OneCopy::start_push(Request* request) {
+  begin_copy(request, Stage::pushing, pushes_);
   ++engine_.counters.pushes;
 }
 
 void OneCopy::start_pull(Request* request) {
-  engine_.set_stage(*request, Stage::pulling);
   request->alone = request->fresh = false;
   request->head = request->tail = 0;
-  share(request);
-  pulls_.push_back(request);
+  begin_copy(request, Stage::pulling, pulls_);
   ++engine_.counters.pulls;
 }
 

@@ -76,6 +76,7 @@ class OneCopy {
   void land_claimed(Request* receive);
   bool may_copy(Request* request);
   void stream_instead(Request* request);
+  void begin_copy(Request* request, Stage stage, base::List<Request>& list);
   void share(Request* request);
   void unshare(Request* request);
   bool next_piece(Request* request, shm::Piece& piece);
