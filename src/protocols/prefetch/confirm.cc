@@ -77,7 +77,7 @@ Push Presends::push_rest(const Request& send) {
     header.source = int32_t(grid.first);
     header.context = from;
     header.length = uint32_t(to - from);
-    const Feed feed{.flat = send.buffer() + from, .length = to - from};
+    const Feed feed{.flat = send.memory.flat() + from, .length = to - from};
     // Without a cookie what does not leave at once is copied.
     if (engine_.push_frame(*send.peer, header, nullptr, 0, &feed, 0,
                            transports::Urgency::control) == Push::full) {

@@ -149,6 +149,31 @@ TEST_F(Prefetching, AShortRestIsSentWithTheSend) {
   }
 }
 
+// A send that finds no room leaves a copy, and its program goes on, and writes: what is missing of
+// what came early is then the copy's.
+TEST_F(Prefetching, AShortRestOfACopyIsSentFromTheCopy) {
+  Buffer out(long_size), in(long_size), flood(short_size);
+  learn(out, in);
+  Request* receive = come_early(out, in);
+  ASSERT_NE(receive, nullptr);
+  out[0] = char(out[0] + 1);
+  fill(flood);
+  std::vector<Request*> before;  // that fill the link
+  do {
+    before.push_back(send(flood, 2));
+  } while (before.back()->stage() != Stage::held);
+  const Buffer sent = out;
+  Request* request = send(out);
+  ASSERT_EQ(int(request->stage()), int(Stage::held));
+  ASSERT_TRUE(sender().copies().move_aside(request));
+  memset(out.data(), 'w', out.size());
+  const uint64_t used_before = used();
+  end(request, receive);
+  EXPECT_EQ(sent, in);
+  EXPECT_GE(used() - used_before + page, long_size);
+  for (Request* one : before) end(one, post(flood, 2));
+}
+
 // Whoever gets nothing thinks that there is nothing: one piece goes to each in turn.
 TEST_F(Prefetching, RequestsAreServedInTurn) {
   constexpr size_t size = 16 << 20;
