@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -38,6 +39,8 @@ class Wires {
     });
   }
   WireTally tally;
+  // Called when what watches for hosts has something, on the message thread of that rank.
+  std::function<void(uint32_t rank)> on_hosts;
 
  private:
   struct Frame {
@@ -103,6 +106,9 @@ class Wires {
     bool reap_peer(uint32_t peer, uint64_t) override {
       const bool left = leave_some(peer);
       return arrive_some(peer) || left;
+    }
+    void look_at_hosts() override {
+      if (wires.on_hosts) wires.on_hosts(rank);
     }
     uint64_t rate(uint32_t) const override { return wires.pick(2) ? 0 : slow_rate; }
     void redirect(uint32_t peer, const void* token, ptrdiff_t by) override {
