@@ -327,7 +327,7 @@ protocols::Arrived* find(waiting::Waiter& waiter, const Address& from, bool wait
   if (!message) {
     if (wait) {
       waiter.until([&] { return (message = engine.unexpected().probe(key)) != nullptr; },
-                   peer_of(engine, from));
+                   from.rank == matching::any ? nullptr : peer_of(engine, from));
     } else {
       waiter.test();
       message = engine.unexpected().probe(key);
