@@ -79,7 +79,12 @@ Attribute* Attributes::start_leaving(const Keyval* keyval) {
 void Attributes::end_leaving(Attribute* attribute, bool gone) {
   {
     const base::SpinGuard guard(lock_);
-    if (!gone) {
+    bool stays = !gone;
+    // What its callback has put has its place.
+    for (const Attribute* one = newest_; one && stays; one = one->older) {
+      stays = one->leaving || one->keyval != attribute->keyval;
+    }
+    if (stays) {
       attribute->leaving = false;
       return;
     }

@@ -58,7 +58,8 @@ class Attributes {
   [[nodiscard]] Attribute* put(Attribute* made);
   // Marks the newest attribute, or the one of `keyval`, as leaving. Null: there is none.
   Attribute* start_leaving(const Keyval* keyval = nullptr);
-  // Its callback ran: takes it out and frees it, or keeps it after all.
+  // Its callback ran: takes it out and frees it, or keeps it after all, unless another one of its
+  // keyval has been put meanwhile.
   void end_leaving(Attribute* attribute, bool gone);
 
   // An attribute as it was when asked for; holds a reference to its keyval.

@@ -158,6 +158,24 @@ TEST_F(AttributesTest, WhatLeavesIsStillThere) {
   release(&keyval);
 }
 
+// A delete callback that stores another value, and fails: that is the value, and the only one.
+TEST_F(AttributesTest, OfTwoTheOneThatWasPutLastStays) {
+  Keyval& keyval = make();
+  Attributes list;
+  ASSERT_TRUE(set(list, keyval, 1));
+  Attribute* one = list.start_leaving(&keyval);
+  ASSERT_NE(one, nullptr);
+  EXPECT_EQ(list.put(make_attribute(keyval, as_value(2))), nullptr);
+  list.end_leaving(one, false);
+  void* value = nullptr;
+  EXPECT_TRUE(list.find(keyval, value));
+  EXPECT_EQ(value, as_value(2));
+  EXPECT_TRUE(erase(list, keyval));
+  EXPECT_FALSE(list.find(keyval, value)) << "the one before is back";
+  EXPECT_EQ(keyval.references.load(), 1u);
+  release(&keyval);
+}
+
 TEST_F(AttributesTest, TakeAllHasRoomForMany) {
   Attributes list;
   std::vector<Keyval*> keyvals;
