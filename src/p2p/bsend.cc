@@ -87,6 +87,11 @@ Block* take_block(SendBuffer& buffer, uint64_t bytes) {
   return block;
 }
 
+// Engine held.
+void await_empty(waiting::Waiter& waiter, SendBuffer& buffer) {
+  waiter.until([&buffer] { return buffer.blocks.empty(); }, nullptr);
+}
+
 void block_sent(Request* request) {
   auto* block = static_cast<Block*>(request->owner);
   SendBuffer& buffer = *block->buffer;
@@ -161,8 +166,7 @@ Outcome attach_buffer(waiting::Waiter& waiter, void** place, void* memory, uint6
 
 Outcome flush_buffer(waiting::Waiter& waiter, void** place) {
   const waiting::Holding holding(waiter.engine);
-  SendBuffer* buffer = slot_of(place);
-  if (buffer) waiter.until([buffer] { return buffer->blocks.empty(); }, nullptr);
+  if (SendBuffer* buffer = slot_of(place)) await_empty(waiter, *buffer);
   return Outcome::ok;
 }
 
@@ -190,10 +194,15 @@ Request* start_flush(waiting::Waiter& waiter, void** place) {
 
 Outcome detach_buffer(waiting::Waiter& waiter, void** place, void*& memory, uint64_t& size,
                       bool& automatic) {
-  SendBuffer* buffer = slot_of(place);
-  if (!buffer) return Outcome::bad_argument;
-  (void)flush_buffer(waiter, place);
-  slot_of(place) = nullptr;
+  SendBuffer* buffer;
+  {
+    // In one hold, or another thread's message might lie in it when it goes.
+    const waiting::Holding holding(waiter.engine);
+    buffer = slot_of(place);
+    if (!buffer) return Outcome::bad_argument;
+    await_empty(waiter, *buffer);
+    slot_of(place) = nullptr;
+  }
   memory = buffer->memory;
   size = buffer->size;
   automatic = !buffer->memory;
