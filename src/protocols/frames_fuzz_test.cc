@@ -160,8 +160,9 @@ class Hostile {
       engine_.start_send(request);
       return;
     }
-    if (pick(5) == 0) request->key.source = matching::any;
-    if (pick(5) == 0) request->key.tag = matching::any;
+    const bool may_be_wild = !request->traffic.collective;
+    if (pick(5) == 0 && may_be_wild) request->key.source = matching::any;
+    if (pick(5) == 0 && may_be_wild) request->key.tag = matching::any;
     if (request->key.source == matching::any) request->peer = nullptr;
     engine_.start_receive(request);
     if (pick(2)) engine_.note_wait(request);
@@ -228,8 +229,8 @@ class Hostile {
     header.kind = uint8_t(pick(50) ? int(kind) : pick(256));
     header.flags = uint8_t(pick(3) ? 0 : 1 << pick(5) | (pick(4) ? 0 : pick(256)));
     header.collective = uint8_t(pick(8) ? 0 : pick(20));
-    header.tag = pick(3);
-    header.source = 1;
+    header.tag = pick(40) ? pick(3) : matching::any;
+    header.source = pick(40) ? 1 : matching::any;
     header.context = uint64_t(2 + 2 * pick(2));
     header.sequence = uint32_t(random_());
     header.word = pick(3) ? id() : origin();

@@ -85,7 +85,7 @@ bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
     return sense;
   }
   const FrameKind* kind = frames.find(header, peer.caps);
-  if (!kind) return false;
+  if (!kind || (kind->envelope && key_of(header).is_wild())) return false;
   const bool sense = kind->whole(kind->owner, peer, header, body);
   if (kind->envelope) note_seen(peer, header);
   return sense;
@@ -106,7 +106,7 @@ Request* Engine::match(const FrameHeader& header) {
 }
 
 bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* body) {
-  if (!fetches_.note_eager(peer, header)) return false;
+  if (key_of(header).is_wild() || !fetches_.note_eager(peer, header)) return false;
   if (Request* receive = match(header)) [[likely]] {
     describe(receive, key_of(header), header.length, peer);
     fetches_.note_origin(receive, origin_told(header), nullptr);
@@ -200,7 +200,9 @@ bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
   }
   Peer& peer = *known;
   const FrameKind* kind = frames.find(header, peer.caps);
-  if (kind && kind->begin && kind->begin(kind->owner, peer, header, landing)) return true;
+  const bool is_wild = kind && kind->envelope && key_of(header).is_wild();
+  if (kind && kind->begin && !is_wild && kind->begin(kind->owner, peer, header, landing))
+    return true;
   ++counters.garbage;
   return false;
 }

@@ -93,8 +93,9 @@ bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory&
 
 bool Engine::wants_handshake(const Peer& peer, const Request* request) const {
   if (request->memory.bytes() > peer.eager_max) return true;
-  return peer.out.attached() ? rings_.is_pressed(peer.number)
-                             : peer.pressed || peer.transport->is_pressed(peer.number);
+  return peer.out.attached()
+             ? rings_.is_pressed(peer.number)
+             : peer.pressed || (peer.on_this_host() && peer.transport->is_pressed(peer.number));
 }
 
 void Engine::start_send(Request* request) {

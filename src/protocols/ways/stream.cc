@@ -114,6 +114,7 @@ bool Streams::deliver_data(Peer& peer, const FrameHeader& header, const char* bo
   Request* receive = engine_.one_copy_.landing(header.word, peer);
   if (!receive || header.context > receive->total ||
       header.length > receive->total - header.context ||
+      header.length > receive->total - receive->moved ||
       (peer.can(transports::in_place) && !may_come(receive, header))) {
     return false;
   }

@@ -1,0 +1,132 @@
+// One engine whose transport swallows whatever it sends: frames that make no sense.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+// Can do nothing but send and receive frames.
+class Swallower final : public transports::Transport {
+ public:
+  bool is_full = false;
+
+  uint32_t caps() const override { return 0; }
+  Outcome connect(uint32_t, uint32_t& frame_max) override {
+    frame_max = 64 << 10;
+    return Outcome::ok;
+  }
+  Push push(uint32_t, const FrameHeader&, const void*, uint32_t, const Feed*, uint64_t,
+            transports::Urgency) override {
+    return is_full ? Push::full : Push::done;
+  }
+  bool writable(uint32_t) const override { return !is_full; }
+  bool reap(uint64_t) override { return false; }
+  bool reap_peer(uint32_t, uint64_t) override { return false; }
+};
+
+class Alone : public testing::Test {
+ protected:
+  static constexpr uint64_t bytes = 100'000;
+
+  void SetUp() override {
+    settings::Settings settings;
+    settings.early_release = settings.progress = settings.prefetch = 0;
+    ASSERT_EQ(engine_.prepare(settings, 0, 2, [](Outcome, uint32_t, const char*) {}), Outcome::ok);
+    ASSERT_EQ(engine_.use(transport_), Outcome::ok);
+    engine_.handoff.enter();
+  }
+  void TearDown() override {
+    engine_.handoff.leave();
+    engine_.handoff.stop();
+    engine_.stop_guard();
+  }
+
+  static FrameHeader header_of(Kind kind, uint64_t length) {
+    FrameHeader header;
+    header.kind = uint8_t(kind);
+    header.context = 2;
+    header.source = 1;
+    header.tag = 7;
+    header.length = uint32_t(length);
+    return header;
+  }
+  Request* receive(int source, int tag) {
+    buffer_.assign(bytes, 'b');
+    Request* request = engine_.take_request();
+    request->kind = RequestKind::receive;
+    request->held_by_user = true;
+    request->memory = UserMemory(buffer_.data(), bytes);
+    request->key = {2, source, tag};
+    request->peer = source == matching::any ? nullptr : engine_.peer(1);
+    engine_.start_receive(request);
+    return request;
+  }
+  // Until its data may come.
+  Request* landing() {
+    Request* request = receive(1, 7);
+    const RequestSend body{bytes, 0, 0, 0, 0, 0};
+    EXPECT_TRUE(frame(header_of(Kind::request_send, sizeof body), &body));
+    EXPECT_EQ(int(request->stage()), int(Stage::landing));
+    return request;
+  }
+  bool frame(const FrameHeader& header, const void* body) {
+    return engine_.frame(1, header, static_cast<const char*>(body));
+  }
+
+  Engine engine_;
+  Swallower transport_;
+  std::vector<char> buffer_;
+};
+
+// A message has a source and a tag, or nobody could be told whose it was.
+TEST_F(Alone, AnEnvelopeWithAWildcardIsGarbage) {
+  const RequestSend announced{bytes, 0, 0, 0, 0, 0};
+  for (const bool posted : {false, true}) {
+    Request* request = posted ? receive(matching::any, matching::any) : nullptr;
+    for (const bool source : {false, true}) {
+      FrameHeader header = header_of(Kind::eager, 4);
+      (source ? header.source : header.tag) = matching::any;
+      EXPECT_FALSE(frame(header, "abcd"));
+      header.kind = uint8_t(Kind::request_send);
+      header.length = sizeof announced;
+      EXPECT_FALSE(frame(header, &announced));
+      header.kind = uint8_t(Kind::eager);
+      header.length = 8000;
+      Landing landing;
+      EXPECT_FALSE(engine_.begin(1, header, landing));
+    }
+    EXPECT_EQ(engine_.unexpected().count(), 0u);
+    if (request) {
+      EXPECT_FALSE(request->done.load());
+      EXPECT_TRUE(frame(header_of(Kind::eager, 4), "abcd"));
+      EXPECT_TRUE(request->done.load());
+      EXPECT_EQ(request->status_source, 1);
+      engine_.give_request(request);
+    }
+  }
+}
+
+// Or the receive would count past its end, and never be complete.
+TEST_F(Alone, MoreDataThanAreLeftIsGarbage) {
+  Request* request = landing();
+  const std::vector<char> data(bytes, 'd');
+  FrameHeader header = header_of(Kind::data, bytes - 10);
+  header.context = 0;
+  header.word = id_of(request);
+  EXPECT_TRUE(frame(header, data.data()));
+  header.length = 11;
+  EXPECT_FALSE(frame(header, data.data()));
+  EXPECT_FALSE(request->done.load());
+  header.length = 10;
+  header.context = bytes - 10;
+  EXPECT_TRUE(frame(header, data.data()));
+  EXPECT_TRUE(request->done.load());
+  EXPECT_EQ(buffer_, data);
+  engine_.give_request(request);
+}
+
+}  // namespace
+}  // namespace headway::protocols
