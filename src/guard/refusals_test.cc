@@ -129,6 +129,29 @@ TEST_P(Refusals, FileSizesAreLimited) {
             GetParam() == Wish::minor ? refused_cleanly : did);
 }
 
+// Two ranges never hang before the same pages of the file, however small it is.
+TEST_P(Refusals, AFileThatIsTooSmallForTwo) {
+  const int answer = in_child([&] {
+    constexpr size_t pages = 20;
+    Memory first(pages), second(pages);
+    if (!limit(RLIMIT_FSIZE, 32 * page_bytes)) return 10;
+    Choice choice;
+    if (choice.start(GetParam()) != Outcome::ok) return int(not_started);
+    Guard guard;
+    guard.start(choice.mechanism());
+    Region* region = guard.close({first.base, pages});
+    if (!region) return 11;
+    Region* other = guard.close({second.base, pages});
+    if ((other == nullptr) != (GetParam() == Wish::minor)) return 12;
+    for (Region* each : {region, other}) {
+      if (each && !guard.arrived(each, 0, each->size())) return 13;
+    }
+    return int(did);
+  });
+  if (answer == not_started) GTEST_SKIP() << "not on this system";
+  EXPECT_EQ(answer, did);
+}
+
 TEST_P(Refusals, AddressesAreLimited) {
   if (under_sanitizer) GTEST_SKIP() << "a sanitizer takes all addresses";
   const auto few = [] { return limit(RLIMIT_AS, 0); };

@@ -153,15 +153,13 @@ Outcome Curtain::add(Range range, Closed& closed) {
   closed.range = range;
   if (range.bytes() > size_) return Outcome::no_memory;
   if (!find_parts(closed)) return Outcome::refused;
-  if (next_ + range.bytes() > size_) next_ = 0;
-  closed.offset = next_;
   closed.states = static_cast<State*>(base::heap_allocate(range.pages));
   if (!closed.states) return Outcome::no_memory;
   memset(closed.states, int(State::closed), range.pages);
   const base::SpinGuard held(lock_);
-  if (stock() && reserve(closed)) {
+  if (find_offset(closed) && stock() && reserve(closed)) {
     if (closed_.push(closed)) {
-      next_ += range.bytes();
+      next_ = closed.offset + range.bytes();
       closing_ = range;
       return Outcome::ok;
     }
@@ -169,6 +167,28 @@ Outcome Curtain::add(Range range, Closed& closed) {
   }
   base::heap_free(closed.states, range.pages);
   return Outcome::no_memory;
+}
+
+// The first one, or null.
+const Curtain::Closed* Curtain::shares_offsets(uint64_t offset, uint64_t bytes) const {
+  for (const Closed& other : closed_) {
+    if (offset < other.offset + other.range.bytes() && other.offset < offset + bytes) return &other;
+  }
+  return nullptr;
+}
+
+// Behind the last one, or from the beginning of the file on: where nobody else's pages are.
+bool Curtain::find_offset(Closed& closed) {
+  const uint64_t bytes = closed.range.bytes();
+  for (int lap = 0; lap < 2; ++lap, next_ = 0) {
+    while (next_ + bytes <= size_) {
+      closed.offset = next_;
+      const Closed* other = shares_offsets(next_, bytes);
+      if (!other) return true;
+      next_ = other->offset + other->range.bytes();
+    }
+  }
+  return false;
 }
 
 Outcome Curtain::draw(const Closed& closed, bool keep) {

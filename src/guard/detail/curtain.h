@@ -60,6 +60,8 @@ class Curtain {
 
   Outcome probe();
   Outcome add(Range range, Closed& closed);
+  const Closed* shares_offsets(uint64_t offset, uint64_t bytes) const;
+  bool find_offset(Closed& closed);
   Outcome draw(const Closed& closed, bool keep);
   Outcome hang(const Closed& closed, bool keep, size_t& moved);
   bool find_parts(Closed& closed);
