@@ -4,20 +4,10 @@
 #pragma once
 
 #if defined(HEADWAY_DEBUG)
-#include <cstdlib>
-
-#include "base/text.h"
 
 namespace headway::base {
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void check_failed(const char* what, const char* file,
-                                                                int line) {
-  Text<400> text;
-  text << "headway: this does not hold: " << what << " (" << file << ", line " << line
-       << "). A fault of the library\n";
-  text.write_to(2);
-  abort();
-}
+[[noreturn, gnu::cold]] void check_failed(const char* what, const char* file, int line);
 
 }  // namespace headway::base
 

@@ -2,9 +2,12 @@
 // a signal handler too. Thread: see there. Owner: whoever counts. Invariant: a change is one load
 // and one store, which on the usual processors cost what a plain number costs; two threads that
 // change it at once would lose one of the changes, so each counter belongs to a lock or a thread.
+// None falls below 0.
 #pragma once
 #include <atomic>
 #include <cstdint>
+
+#include "base/check.h"
 
 namespace headway::base {
 
@@ -18,7 +21,10 @@ class Counter {
     return *this;
   }
   Counter& operator+=(uint64_t n) { return *this = get() + n; }
-  Counter& operator-=(uint64_t n) { return *this = get() - n; }
+  Counter& operator-=(uint64_t n) {
+    HEADWAY_CHECK(n <= get());
+    return *this = get() - n;
+  }
   Counter& operator++() { return *this += 1; }
   Counter& operator--() { return *this -= 1; }
   // For the most that there ever was.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <sys/mman.h>
 
+#include "base/check.h"
 #include "base/spin_lock.h"
 
 namespace headway::base {
@@ -105,6 +106,13 @@ void* map(size_t bytes) {
 size_t round_to_pages(size_t size) { return (size + page_bytes - 1) & ~(page_bytes - 1); }
 size_t bytes_of_class(size_t index) { return size_t(1) << (index + smallest_shift); }
 
+// A block of that class begins where only such a block does: at a multiple of its size, or of a
+// page.
+bool may_be_block(const void* block, size_t index) {
+  const size_t bytes = index < class_count ? bytes_of_class(index) : page_bytes;
+  return reinterpret_cast<uintptr_t>(block) % (bytes < page_bytes ? bytes : page_bytes) == 0;
+}
+
 // A block beyond the small classes. `index`: its class, kept or not.
 void* take_mapping(size_t index, size_t size) {
   if (index >= class_count + kept_class_count) return map(round_to_pages(size));
@@ -112,6 +120,7 @@ void* take_mapping(size_t index, size_t size) {
     const SoonGuard guard(kept.lock);
     FreeBlock*& free = kept.free[index - class_count];
     if (FreeBlock* block = guard.holds() ? free : nullptr) {
+      HEADWAY_CHECK(may_be_block(block, index) && kept.bytes >= bytes_of_class(index));
       free = block->next;
       kept.bytes -= bytes_of_class(index);
       return block;
@@ -158,6 +167,7 @@ void* heap_allocate(size_t size) {
   // Pairs with heap_free().
   if (!sizes.free) sizes.free = sizes.freed.exchange(nullptr, std::memory_order_acquire);
   if (FreeBlock* block = sizes.free) {
+    HEADWAY_CHECK(may_be_block(block, index));
     sizes.free = block->next;
     in_use.fetch_add(size, std::memory_order_relaxed);
     return block;
@@ -169,6 +179,7 @@ void* heap_allocate(size_t size) {
     sizes.fresh_end = region + region_bytes;
   }
   void* block = sizes.fresh;
+  HEADWAY_CHECK(may_be_block(block, index));
   sizes.fresh += block_bytes;
   in_use.fetch_add(size, std::memory_order_relaxed);
   return block;
@@ -176,8 +187,9 @@ void* heap_allocate(size_t size) {
 
 void heap_free(void* block, size_t size) {
   if (!block) return;
-  in_use.fetch_sub(size, std::memory_order_relaxed);
   const size_t index = class_of(size);
+  HEADWAY_CHECK(heap_in_use() >= size && may_be_block(block, index));
+  in_use.fetch_sub(size, std::memory_order_relaxed);
   if (index >= class_count) {
     give_mapping(block, index, size);
     return;

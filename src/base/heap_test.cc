@@ -342,5 +342,15 @@ TEST(Heap, AHandlerThatInterruptedItMayWaitForOthers) {
   EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
+#if defined(HEADWAY_DEBUG)
+TEST(HeapDeathTest, WhatIsGivenBackIsABlockOfThatSize) {
+  auto* block = static_cast<char*>(heap_allocate(100));
+  ASSERT_NE(block, nullptr);
+  EXPECT_DEATH(heap_free(block + 8, 100), "does not hold");
+  EXPECT_DEATH(heap_free(block, size_t(1) << 60), "does not hold");
+  heap_free(block, 100);
+}
+#endif
+
 }  // namespace
 }  // namespace headway::base

@@ -2,6 +2,8 @@
 
 #include <initializer_list>
 
+#include "base/check.h"
+
 namespace headway::base {
 
 uint32_t Intervals::add(const void* from, const void* to, uint32_t owner) {
@@ -24,6 +26,7 @@ uint32_t Intervals::add(const void* from, const void* to, uint32_t owner) {
 }
 
 void Intervals::remove(uint32_t number) {
+  HEADWAY_CHECK(size_ != 0 && number != 0 && number < nodes_.size());
   root_ = take_out(root_, number);
   nodes_[number].left = free_;
   free_ = number;
@@ -37,6 +40,10 @@ void Intervals::clear() {
 
 void Intervals::measure(uint32_t at) {
   Node& node = nodes_[at];
+  HEADWAY_CHECK(!node.left ||
+                (is_before(node.left, at) && nodes_[node.left].priority <= node.priority));
+  HEADWAY_CHECK(!node.right ||
+                (is_before(at, node.right) && nodes_[node.right].priority <= node.priority));
   node.most = node.to;
   for (const uint32_t below : {node.left, node.right}) {
     if (below && nodes_[below].most > node.most) node.most = nodes_[below].most;
@@ -59,6 +66,7 @@ uint32_t Intervals::insert(uint32_t at, uint32_t fresh) {
 }
 
 uint32_t Intervals::take_out(uint32_t at, uint32_t gone) {
+  HEADWAY_CHECK(at);  // the way down leads to it
   if (!at) return 0;
   if (at == gone) return join(nodes_[at].left, nodes_[at].right);
   uint32_t& side = is_before(gone, at) ? nodes_[at].left : nodes_[at].right;

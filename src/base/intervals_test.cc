@@ -93,5 +93,16 @@ TEST(Intervals, OneHitAmongManyIsFoundAtOnce) {
   }
 }
 
+#if defined(HEADWAY_DEBUG)
+TEST(IntervalsDeathTest, WhatIsRemovedStandsInIt) {
+  Intervals intervals;
+  const uint32_t first = intervals.add(at(100), at(200), 1);
+  ASSERT_NE(intervals.add(at(300), at(400), 2), 0u);
+  intervals.remove(first);
+  EXPECT_DEATH(intervals.remove(first), "does not hold");
+  EXPECT_DEATH(intervals.remove(77), "does not hold");
+}
+#endif
+
 }  // namespace
 }  // namespace headway::base

@@ -29,6 +29,7 @@ class SpinLock {
     return true;
   }
   void lock() {
+    HEADWAY_CHECK(!is_mine());
     for (int tries = 0; !try_lock(); ++tries) {
       // The holder may be on this very core: spinning would only keep it from running.
       if (tries < 64) {

@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <unistd.h>
 
+#include "base/check.h"
+
 namespace headway::base {
 
 template <size_t N>
@@ -32,6 +34,7 @@ class Text {
     return number(value, 16);
   }
   void append(const char* bytes, size_t n) {
+    HEADWAY_CHECK(size_ < N && buffer_[size_] == '\0');
     if (n > N - 1 - size_) n = N - 1 - size_;
     memcpy(buffer_ + size_, bytes, n);
     size_ += n;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/counter.h"
 #include "base/doorbell.h"
 #include "base/feed.h"
 #include "base/list.h"
@@ -18,6 +19,28 @@
 
 namespace headway::base {
 namespace {
+
+#if defined(HEADWAY_DEBUG)
+TEST(TextDeathTest, StaysWithinItsEnd) {
+  Text<8> text;
+  text << "a line";
+  memset(static_cast<void*>(&text), 'x', sizeof text);
+  EXPECT_DEATH(text << "more", "does not hold");
+}
+
+TEST(CounterDeathTest, DoesNotFallBelowNothing) {
+  Counter counter(3);
+  counter -= 3;
+  EXPECT_DEATH(--counter, "does not hold");
+}
+
+TEST(SpinLockDeathTest, IsNotRecursive) {
+  SpinLock lock;
+  lock.lock();
+  EXPECT_DEATH(lock.lock(), "does not hold");
+  lock.unlock();
+}
+#endif
 
 TEST(Text, NumbersAsTheStandardLibraryPrintsThem) {
   const int64_t numbers[] = {0, 1, -1, 9, 10, -10, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};

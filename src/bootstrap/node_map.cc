@@ -1,5 +1,7 @@
 #include "bootstrap/node_map.h"
 
+#include "base/check.h"
+
 namespace headway::bootstrap {
 namespace {
 
@@ -53,6 +55,7 @@ bool NodeMap::parse(std::string_view text) {
 }
 
 int NodeMap::node_of(int rank) const {
+  HEADWAY_CHECK((count_ == 0) == (ranks_per_round_ == 0));
   if (count_ == 0 || rank < 0) return -1;
   long left = rank % ranks_per_round_;
   for (size_t i = 0; i < count_; ++i) {

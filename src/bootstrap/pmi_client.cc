@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/descriptors.h"
 
 namespace headway::bootstrap {
@@ -257,6 +258,7 @@ Outcome PmiClient::ask_plain(const char* question, const char* answer_name, pmi:
   const Outcome sent = send(question, strlen(question));
   if (sent != Outcome::ok) return sent;
   const Outcome received = receive(answer);
+  HEADWAY_CHECK(received == Outcome::ok || !connected());
   if (received != Outcome::ok) return received;
   if (!answer.is_command(answer_name)) return broken(Outcome::bad_reply);
   int code;

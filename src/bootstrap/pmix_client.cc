@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "bootstrap/environment.h"
 
 namespace headway::bootstrap {
@@ -140,6 +141,7 @@ Outcome PmixClient::join(PmixIdentity& identity) {
 }
 
 pmix::Process PmixClient::process(uint32_t rank) const {
+  HEADWAY_CHECK(joined_);
   pmix::Process result = self_;
   result.rank = rank;
   return result;
