@@ -218,6 +218,7 @@ void Schedule::begin(waiting::Waiter& waiter) {
   ++engine_->schedules;
   ++engine_->counters.collectives;
   if (!request->persistent) tag_ = next_tag(comm_);
+  HEADWAY_CHECK(!is_running_ && !working_ && ready_.empty() && left_ == 0);
   left_ = uint32_t(steps_.size());
   for (StepId i = 0; i < steps_.size(); ++i) {
     steps_[i].waits = steps_[i].needs;
@@ -246,12 +247,14 @@ void Schedule::done(StepId id) {
   --left_;
   for (uint32_t at = steps_[id].first_dependent; at != ~0u; at = dependents_[at].next) {
     // Room was reserved for every step, and each becomes ready once.
+    HEADWAY_CHECK(steps_[dependents_[at].to].waits != 0);
     if (--steps_[dependents_[at].to].waits == 0) (void)ready_.push(dependents_[at].to);
   }
 }
 
 void Schedule::launch(StepId id) {
   Step& step = steps_[id];
+  HEADWAY_CHECK(step.waits == 0 && !step.request && left_ != 0);
   switch (step.kind) {
     case Step::Kind::send:
     case Step::Kind::receive: launch_message(step); return;

@@ -216,6 +216,12 @@ inline constexpr BasicInfo basic_table[] = {
     {0x2eb, "MPI_COMPLEX32", BasicClass::complex, Machine::c128, 32, 32, 16},
 };
 inline constexpr size_t basic_count = sizeof(basic_table) / sizeof(basic_table[0]);
+static_assert([] {
+  for (size_t i = 0; i + 1 < basic_count; ++i) {
+    if (basic_table[i].handle >= basic_table[i + 1].handle) return false;
+  }
+  return true;
+}());
 
 constexpr const BasicInfo& info(BasicType type) { return basic_table[size_t(type)]; }
 

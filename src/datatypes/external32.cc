@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/check.h"
 #include "datatypes/detail/floats.h"
 #include "datatypes/pack.h"
 
@@ -138,6 +139,7 @@ Outcome external32_size(const Type& type, uint64_t count, uint64_t& bytes) {
     return true;
   };
   const Outcome outcome = for_each_stretch(type, count ? 1 : 0, 0, add);
+  HEADWAY_CHECK(count == 0 || one <= UINT64_MAX / count);
   bytes = one * count;
   return outcome;
 }

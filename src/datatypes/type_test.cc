@@ -13,6 +13,7 @@
 
 #include "base/heap.h"
 #include "datatypes/pack.h"
+#include "datatypes/walk.h"
 #include "settings/abi_constants.h"
 
 namespace headway::datatypes {
@@ -446,6 +447,20 @@ TEST_F(Made, MemoryOfTypes) {
   EXPECT_EQ(pack(sparse, memory.data(), 1, 54321, out.data(), out.size()), out.size());
   EXPECT_EQ(base::heap_in_use(), in_use);
 }
+
+#if defined(HEADWAY_DEBUG)
+TEST(WalkDeathTest, NothingBeyondTheNode) {
+  struct Sink {
+    bool run(uintptr_t, uint64_t) { return true; }
+    bool strided(uintptr_t, uint64_t, int64_t, uint64_t) { return true; }
+  } sink;
+  Node node;
+  node.bytes = 8;
+  EXPECT_TRUE(detail::walk(node, 0, 4, 4, sink));
+  EXPECT_DEATH((void)detail::walk(node, 0, 4, 5, sink), "does not hold");
+  EXPECT_DEATH((void)detail::walk(node, 0, 4, 0, sink), "does not hold");
+}
+#endif
 
 }  // namespace
 }  // namespace headway::datatypes

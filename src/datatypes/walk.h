@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/check.h"
 #include "datatypes/type.h"
 
 namespace headway::datatypes::detail {
@@ -85,6 +86,7 @@ bool walk_sequence(const Node& node, uintptr_t at, uint64_t skip, uint64_t n, Si
 
 template <class Sink>
 bool walk(const Node& node, uintptr_t at, uint64_t skip, uint64_t n, Sink& sink) {
+  HEADWAY_CHECK(n != 0 && skip <= node.bytes && n <= node.bytes - skip);
   at += uintptr_t(node.offset);
   switch (node.kind) {
     case Node::Kind::run: return sink.run(at + skip, n);

@@ -24,6 +24,8 @@ struct Chain {
   void remove(Hook* hook) {
     Links& links = hook->links;
     HEADWAY_CHECK(links.chain == this && count != 0);
+    HEADWAY_CHECK((links.before ? links.before->links.next : first) == hook &&
+                  (links.next ? links.next->links.before : last) == hook);
     (links.before ? links.before->links.next : first) = links.next;
     (links.next ? links.next->links.before : last) = links.before;
     --count;

@@ -20,6 +20,7 @@ enum class Design : uint8_t {
   col_pnp
 };
 inline constexpr int designs = 7;
+static_assert(int(Design::col_pnp) + 1 == designs);
 
 // Which wildcards the user has promised not to use with a context.
 class Promises;

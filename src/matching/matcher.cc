@@ -77,6 +77,7 @@ bool UnexpectedQueue::prepare(const Config& config) {
 }
 
 void UnexpectedQueue::add(Message* message) {
+  HEADWAY_CHECK(!message->queued && !message->key.is_wild());
   message->order = order_++;
   message->queued = true;
   message->indexed = 0;
@@ -91,6 +92,7 @@ void UnexpectedQueue::add(Message* message) {
 }
 
 void UnexpectedQueue::remove(Message* message) {
+  HEADWAY_CHECK(message->queued);
   message->queued = false;
   --size_;
   if (lists_) {

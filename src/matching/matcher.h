@@ -4,6 +4,7 @@
 // The default design finds hooks through a hash of their keys, wild ones too, so that the cost does
 // not grow with the queue; the others (Lists) are there for comparison.
 #pragma once
+#include "base/check.h"
 #include "matching/config.h"
 #include "matching/hook.h"
 #include "matching/lists.h"
@@ -20,6 +21,7 @@ class PostedQueue {
   }
   [[nodiscard]] bool prepare(const Config& config = {});
   void post(Hook* receive) {
+    HEADWAY_CHECK(!receive->queued && !(receive->traffic.collective && receive->key.is_wild()));
     receive->order = order_++;
     receive->queued = true;
     ++counters.kind(receive->traffic).entries;
@@ -31,6 +33,7 @@ class PostedQueue {
     }
   }
   void remove(Hook* receive) {
+    HEADWAY_CHECK(receive->queued);
     take_out(receive);
     receive->queued = false;
     --size_;
@@ -45,6 +48,7 @@ class PostedQueue {
                                   : table_.take(message, traversed);
     kind.traversed += traversed;
     if (found) {
+      HEADWAY_CHECK(found->queued);
       found->queued = false;
       --size_;
     }

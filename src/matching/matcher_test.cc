@@ -435,5 +435,64 @@ TEST(Matching, ExtremeTagsAndContextsAreKeysLikeOthers) {
   }
 }
 
+#if defined(HEADWAY_DEBUG)
+TEST(MatchingDeathTest, AMessageHasNoWildcards) {
+  UnexpectedQueue queue;
+  ASSERT_TRUE(queue.prepare());
+  Message message;
+  message.key = {2, any, 9};
+  EXPECT_DEATH(queue.add(&message), "does not hold");
+  message.key = {2, 1, any};
+  EXPECT_DEATH(queue.add(&message), "does not hold");
+}
+
+TEST(MatchingDeathTest, ACollectiveHasNoWildcards) {
+  PostedQueue queue;
+  ASSERT_TRUE(queue.prepare());
+  Hook receive;
+  receive.key = {3, any, 9};
+  receive.traffic.collective = 1;
+  EXPECT_DEATH(queue.post(&receive), "does not hold");
+}
+
+TEST(MatchingDeathTest, AHookIsInOneQueueOnce) {
+  for (int design = 0; design < designs; ++design) {
+    Config config;
+    config.design = Design(design);
+    PostedQueue queue;
+    ASSERT_TRUE(queue.prepare(config));
+    Hook receive;
+    receive.key = {2, 1, 9};
+    EXPECT_DEATH(queue.remove(&receive), "does not hold");
+    queue.post(&receive);
+    EXPECT_DEATH(queue.post(&receive), "does not hold");
+    queue.remove(&receive);
+    EXPECT_DEATH(queue.remove(&receive), "does not hold");
+  }
+}
+
+// With a key that has changed, too, it could not be found any more.
+TEST(MatchingDeathTest, TheHeadOfARingIsTheOldest) {
+  PostedQueue queue;
+  ASSERT_TRUE(queue.prepare());
+  Hook first, second;
+  first.key = second.key = {2, 1, 9};
+  queue.post(&first);
+  queue.post(&second);
+  first.order = second.order + 1;
+  EXPECT_DEATH((void)queue.match(first.key), "does not hold");
+}
+
+TEST(MatchingDeathTest, AChainKnowsItsHooks) {
+  Chain chain{}, other{};
+  Hook first, second;
+  chain.append(&first);
+  chain.append(&second);
+  EXPECT_DEATH(other.remove(&first), "does not hold");
+  second.links.before = nullptr;
+  EXPECT_DEATH(chain.remove(&second), "does not hold");
+}
+#endif
+
 }  // namespace
 }  // namespace headway::matching

@@ -100,6 +100,7 @@ void Partners<posted>::promote(const Chain& shared) {
   (last_ ? last_->next : levels_) = level;
   last_ = level;
   made_ += lists + 1;
+  HEADWAY_CHECK(made_ <= cap_);
   memory_ += Level::size(lists);
 }
 

@@ -70,6 +70,7 @@ void Profiled<posted>::allocate(Collective& collective, uint32_t wanted) {
   (collective.last ? collective.last->next : collective.levels) = level;
   collective.last = level;
   made_ += wanted;
+  HEADWAY_CHECK(made_ <= cap_);
   memory_ += Level::size(wanted);
 }
 
@@ -88,6 +89,7 @@ template <bool posted>
 void Profiled<posted>::forget(uint64_t context) {
   profiles_.erase_if([&](const Profile& profile) {
     if (profile.context != context) return false;
+    HEADWAY_CHECK(collectives_[profile.traffic.collective % kinds].profiles != 0);
     --collectives_[profile.traffic.collective % kinds].profiles;
     return true;
   });

@@ -26,6 +26,7 @@ class Profiled {
     chain.append(hook);
   }
   void remove(Hook* hook) {
+    HEADWAY_CHECK(collectives_[hook->traffic.collective % kinds].hooks != 0);
     --collectives_[hook->traffic.collective % kinds].hooks;
     hook->links.chain->remove(hook);
   }

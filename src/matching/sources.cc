@@ -21,6 +21,7 @@ void Sources<posted>::add(Hook* hook, Counters& counters) {
     ranks = ranks_of(hook->key.context);
   }
   if (chain) [[likely]] {
+    HEADWAY_CHECK(source < ranks->room && ranks->chains[source] == chain);
     ++ranks->hooks;
     chain->append(hook);
   } else {
@@ -31,6 +32,7 @@ void Sources<posted>::add(Hook* hook, Counters& counters) {
 template <bool posted>
 void Sources<posted>::remove(Hook* hook) {
   Chain* chain = hook->links.chain;
+  HEADWAY_CHECK(chain == &homeless_ || ranks_of(hook->key.context)->hooks != 0);
   if (chain != &homeless_) --ranks_of(hook->key.context)->hooks;
   chain->remove(hook);
 }

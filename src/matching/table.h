@@ -5,6 +5,7 @@
 #pragma once
 #include <cstring>
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "matching/hook.h"
 
@@ -64,6 +65,7 @@ class Table {
     for (Hook* head = *first; head; head = By::links(head).next) {
       if (!(By::key(head) == By::key(hook))) continue;
       Links& of_head = By::links(head);
+      HEADWAY_CHECK(of_head.before->order < hook->order);
       links.before = of_head.before;
       links.after = head;
       By::links(of_head.before).after = hook;
@@ -84,6 +86,7 @@ class Table {
       unlink_head(place);
       return;
     }
+    HEADWAY_CHECK(count_ != 0 && By::links(hook).after != hook);  // alone it would be the head
     leave_ring(By::links(hook));
     --count_;
     found_ = nullptr;
@@ -123,6 +126,8 @@ class Table {
     return &buckets_[(mixed ^ mixed >> 29) & mask_];
   }
   static void leave_ring(Links& links) {
+    HEADWAY_CHECK(&By::links(By::links(links.before).after) == &links &&
+                  &By::links(By::links(links.after).before) == &links);
     By::links(links.before).after = links.after;
     By::links(links.after).before = links.before;
   }
@@ -130,6 +135,7 @@ class Table {
   void unlink_head(Hook** place) {
     Hook* head = *place;
     Links& links = By::links(head);
+    HEADWAY_CHECK(count_ != 0 && head->order <= links.after->order);
     --count_;
     found_ = nullptr;
     if (links.after == head) [[likely]] {

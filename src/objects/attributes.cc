@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::objects {
@@ -79,6 +80,7 @@ Attribute* Attributes::start_leaving(const Keyval* keyval) {
 void Attributes::end_leaving(Attribute* attribute, bool gone) {
   {
     const base::SpinGuard guard(lock_);
+    HEADWAY_CHECK(attribute->leaving);
     bool stays = !gone;
     // What its callback has put has its place.
     for (const Attribute* one = newest_; one && stays; one = one->older) {
@@ -89,7 +91,10 @@ void Attributes::end_leaving(Attribute* attribute, bool gone) {
       return;
     }
     Attribute** link = &newest_;
-    while (*link != attribute) link = &(*link)->older;
+    while (*link != attribute) {
+      HEADWAY_CHECK(*link);
+      link = &(*link)->older;
+    }
     *link = attribute->older;
   }
   discard(attribute);

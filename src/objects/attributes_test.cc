@@ -176,6 +176,20 @@ TEST_F(AttributesTest, OfTwoTheOneThatWasPutLastStays) {
   release(&keyval);
 }
 
+#if defined(HEADWAY_DEBUG)
+using AttributesDeathTest = AttributesTest;
+
+TEST_F(AttributesDeathTest, WhatIsTakenOutWasMarked) {
+  Keyval& keyval = make();
+  Attributes list;
+  Attribute* one = make_attribute(keyval, nullptr);
+  ASSERT_EQ(list.put(one), nullptr);
+  EXPECT_DEATH(list.end_leaving(one, true), "does not hold");
+  list.drop();
+  release(&keyval);
+}
+#endif
+
 TEST_F(AttributesTest, TakeAllHasRoomForMany) {
   Attributes list;
   std::vector<Keyval*> keyvals;

@@ -6,6 +6,9 @@
 #include <set>
 #include <string>
 
+#include "objects/info.h"
+#include "objects/team.h"
+
 namespace headway::objects {
 namespace {
 
@@ -62,6 +65,21 @@ TEST(Context, JobsAreSpread) {
 }
 
 #if defined(HEADWAY_DEBUG)
+TEST(TeamDeathTest, OwnPlaceIsInIt) {
+  Group group;
+  group.size = group.self = 3;
+  EXPECT_DEATH((void)Team(group), "does not hold");
+}
+
+TEST(InfoDeathTest, KeysAreNotCut) {
+  Info* info = Info::make();
+  ASSERT_NE(info, nullptr);
+  const std::string longer(sizeof InfoEntry::key, 'k');
+  EXPECT_TRUE(info->set(longer.c_str() + 1, "value"));
+  EXPECT_DEATH((void)info->set(longer.c_str(), "value"), "does not hold");
+  info->release();
+}
+
 TEST(ContextDeathTest, PartsAreChecked) {
   EXPECT_DEATH((void)make_context(1u << context_job_bits, 1), "does not hold");
   EXPECT_DEATH((void)make_context(1, uint64_t(1) << context_number_bits), "does not hold");

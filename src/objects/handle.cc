@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/check.h"
+
 namespace headway::objects {
 namespace {
 
@@ -12,6 +14,7 @@ constexpr uint32_t rest_slots = 64;
 }  // namespace
 
 bool HandleTable::grow() {
+  HEADWAY_CHECK(made_ % slab_size == 0 && (free_first_ == none) == (made_ == count_));
   if (made_ == handle_limit) return false;
   auto* slab = static_cast<Slot*>(base::heap_allocate(slab_size * sizeof(Slot)));
   if (!slab) return false;
@@ -36,6 +39,7 @@ uintptr_t HandleTable::add(void* object) {
   if (made_ - count_ <= rest_slots && !grow() && free_first_ == none) return 0;
   const uint32_t index = free_first_;
   Slot& slot = at(index);
+  HEADWAY_CHECK(slot.handle.load(std::memory_order_relaxed) == 0);
   free_first_ = slot.next_free;
   if (free_first_ == none) free_last_ = none;
   slot.generation = (slot.generation + 1) & ((1u << handle_generation_bits) - 1);
@@ -44,6 +48,7 @@ uintptr_t HandleTable::add(void* object) {
                            uintptr_t(slot.generation) << handle_index_bits | index;
   slot.handle.store(handle, std::memory_order_release);  // pairs with find
   ++count_;
+  HEADWAY_CHECK((free_first_ == none) == (made_ == count_));
   return handle;
 }
 
@@ -61,6 +66,7 @@ void HandleTable::remove(uintptr_t handle) {
   if (index >= made_) return;
   Slot& slot = at(index);
   if (slot.handle.load(std::memory_order_relaxed) != handle || !slot.object) return;
+  HEADWAY_CHECK(count_ != 0);
   slot.handle.store(0, std::memory_order_release);
   slot.next_free = none;
   if (free_last_ != none) {

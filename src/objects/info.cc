@@ -57,6 +57,7 @@ bool Info::set(const char* key, const char* value) {
     if (!entry) return false;
     entry->next = nullptr;
     copy_cut(entry->key, sizeof entry->key, key);
+    HEADWAY_CHECK(strcmp(entry->key, key) == 0);  // cut, it might be there twice
     *link = entry;
     ++count;
   }

@@ -17,7 +17,9 @@ struct Team {
   int self = undefined_rank;
 
   Team() = default;
-  explicit Team(const Group& group) : members(group.members), size(group.size), self(group.self) {}
+  explicit Team(const Group& group) : members(group.members), size(group.size), self(group.self) {
+    HEADWAY_CHECK(self == undefined_rank || (self >= 0 && self < size));
+  }
 
   uint32_t process(int rank) const {
     HEADWAY_CHECK(rank >= 0 && rank < size);

@@ -2,12 +2,14 @@
 
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::objects {
 
 void ToolHandles::open() {
   const base::SpinGuard held(lock_);
+  HEADWAY_CHECK(is_open() || (sessions_.empty() && options_.empty()));
   users_.store(users_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
@@ -19,11 +21,13 @@ ToolOutcome ToolHandles::close() {
   if (users > 1) return ToolOutcome::ok;
   while (!sessions_.empty()) remove(sessions_.first());
   while (!options_.empty()) remove(option_handles_, options_, options_.first());
+  HEADWAY_CHECK(session_handles_.count() + option_handles_.count() + counter_handles_.count() == 0);
   return ToolOutcome::ok;
 }
 
 ToolOutcome ToolHandles::add(HandleTable& table, base::List<Variable>& list,
                              const Variable& variable, uintptr_t& handle) {
+  HEADWAY_CHECK(is_open());
   void* memory = base::heap_allocate(sizeof(Variable));
   if (!memory) return ToolOutcome::no_memory;
   auto* made = new (memory) Variable(variable);

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "base/list.h"
 #include "objects/session.h"
@@ -203,6 +204,7 @@ Outcome detach_buffer(waiting::Waiter& waiter, void** place, void*& memory, uint
     await_empty(waiter, *buffer);
     slot_of(place) = nullptr;
   }
+  HEADWAY_CHECK(buffer->blocks.empty() && buffer->flushes.empty());
   memory = buffer->memory;
   size = buffer->size;
   automatic = !buffer->memory;

@@ -1,5 +1,7 @@
 #include "p2p/unfinished.h"
 
+#include "base/check.h"
+
 namespace headway::p2p {
 namespace {
 
@@ -38,6 +40,7 @@ const protocols::Request* an_unfinished(protocols::Engine& engine) {
 }
 
 void begin_unfinished(protocols::Request* request, void (*let_go)(protocols::Request*)) {
+  HEADWAY_CHECK(request->on_release != let_go_counted && let_go != let_go_counted);
   all.let_go = let_go;
   request->on_release = let_go_counted;
   all.latest[all.next++ % latest_known] = {request->pool_index, request->generation};
@@ -46,6 +49,7 @@ void begin_unfinished(protocols::Request* request, void (*let_go)(protocols::Req
 
 void end_unfinished(protocols::Request* request) {
   if (request->on_release != let_go_counted) return;
+  HEADWAY_CHECK(all.count != 0);
   request->on_release = all.let_go;
   --all.count;
 }
