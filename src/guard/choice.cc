@@ -1,5 +1,7 @@
 #include "guard/choice.h"
 
+#include "base/check.h"
+
 namespace headway::guard {
 namespace {
 
@@ -106,6 +108,7 @@ Outcome Choice::start(Wish wish) {
   const Outcome started = kind == Kind::missing ? start_one(missing_, mechanism_, sees_kernel_)
                           : kind == Kind::minor ? start_one(minor_, mechanism_, sees_kernel_)
                                                 : start_one(trap_, mechanism_, sees_kernel_);
+  HEADWAY_CHECK((mechanism_ != nullptr) == (started == Outcome::ok));
   if (started != Outcome::ok) why_ = explain(kind, started);
   return started == Outcome::ok ? started : Outcome::refused;
 }

@@ -23,6 +23,8 @@ size_t first_page(const Region& region, const char* begin) {
   return size_t(begin - region.range.base) / page_bytes;
 }
 
+bool is_complete(const Region& region, size_t page) { return region.got[page] == page_bytes; }
+
 size_t notes_bytes(size_t pages) { return pages * (sizeof(uint16_t) + sizeof(Page)); }
 
 }  // namespace
@@ -128,6 +130,8 @@ void Guard::mixed(Region* region) {
 }
 
 void Guard::set(Region* region, size_t page, Page state) {
+  HEADWAY_CHECK(is_shut(region->pages[page]) &&
+                (state != Page::open || is_complete(*region, page)));
   if (region->pages[page] == Page::mixed) mixed_.fetch_sub(1, std::memory_order_release);
   if (state == Page::mixed) mixed_.fetch_add(1, std::memory_order_release);
   region->pages[page] = state;
@@ -158,7 +162,7 @@ bool Guard::arrived(Region* region, size_t offset, size_t n) {
     n -= here;
     HEADWAY_CHECK(region->got[page] + here <= page_bytes);
     region->got[page] = uint16_t(region->got[page] + here);
-    const bool complete = region->got[page] == page_bytes && is_shut(region->pages[page]);
+    const bool complete = is_complete(*region, page) && is_shut(region->pages[page]);
     if (complete && length++ == 0) run = page;
     if (length && (!complete || length == batch_pages || n == 0)) {
       open_run(region, run, length);
@@ -228,12 +232,15 @@ void Guard::begin_wait() {
 
 void Guard::end_wait() {
   const base::SpinGuard held(lock_);
+  HEADWAY_CHECK(is_awaited_inside());
   const uint32_t left = inside_.load(std::memory_order_relaxed) - 1;
   if (left == 0) inside_ns_ += base::now_ns() - inside_since_;
   inside_.store(left, std::memory_order_relaxed);
 }
 
 void Guard::finish(Region* region) {
+  HEADWAY_CHECK(any_closed() && !memchr(region->pages, int(Page::closed), region->range.pages) &&
+                !memchr(region->pages, int(Page::mixed), region->range.pages));
   const uint64_t now = base::now_ns();
   ended = {region->owner, now - region->closed_at, region->waited_ns,
            inside_ns(now) - region->inside_ns, region->touches};

@@ -276,6 +276,15 @@ TEST_P(Closed, RandomOrders) {
   EXPECT_GT(guard_.counters.touched, 0u);
 }
 
+#if defined(HEADWAY_DEBUG)
+TEST(GuardDeathTest, AWaitEndsOnce) {
+  Guard guard;
+  guard.begin_wait();
+  guard.end_wait();
+  EXPECT_DEATH(guard.end_wait(), "does not hold");
+}
+#endif
+
 INSTANTIATE_TEST_SUITE_P(Every, Closed, testing::ValuesIn(every_wish), wish_name);
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 
 namespace headway::guard {
@@ -128,6 +129,7 @@ bool Versions::look(const char* from, size_t n) {
   const bool all = writes_->collect(range, moment, written);
   if (written) moment_ = moment;
   counters.written += written;
+  HEADWAY_CHECK(!all || stamps_.all_followed(range));
   if (all) return true;
   writes_->lose(range);
   stamps_.forget(range);

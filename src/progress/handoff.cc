@@ -123,13 +123,8 @@ void Handoff::stop() {
     bell_.ring();
     Shield::lower(held);
     pthread_join(thread_, nullptr);
-    with_thread_ = false;
   }
-  for (int* fd : {&inner_, &outer_, &timer_}) {
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-  }
-  bell_.close();
+  abandon();
 }
 
 void Handoff::abandon() {
@@ -165,6 +160,7 @@ void Handoff::enter_contended() {
     pauses *= 2;
   }
   if (contends) contenders_.fetch_sub(1, std::memory_order_relaxed);
+  HEADWAY_CHECK(is_mine() && !shield_.held.up);
   if (!held.up) return;
   shield_.held = held;
   shield_.closes = true;  // or the last page has opened meanwhile: unlock() sees that
@@ -188,7 +184,7 @@ Shield::Held Handoff::unlock() {
 
 // After a moment without it, in a call that has not ended.
 void Handoff::enter_again(Driver as) {
-  if (!lock_.try_lock()) enter_contended();
+  if (!take_free()) enter_contended();
   driver = as;
   if (is_armed_) disarm();
 }
@@ -279,6 +275,7 @@ void Handoff::take_reminder() {
 }
 
 void Handoff::disarm() {
+  HEADWAY_CHECK(is_mine());
   // A thread of ours sleeps in MPI: whoever has something for this process must go on ringing.
   if (sleepers_ > 0) return;
   // Taken by a ringer: its bell is under way.
@@ -322,6 +319,7 @@ void Handoff::set_sockets_armed(bool armed) {
 // Sets the armed word, looks once more, lets go. False: somebody kicked while we held the engine,
 // and it is owned again.
 bool Handoff::arm_and_unlock() {
+  HEADWAY_CHECK(is_mine());
   ++counters.arms;
   // Its reason is seen to below. Left in, it would fire the one shot at once, and our thread,
   // woken on this very core while the lock is held, would kick, and so on: 100 us were seen.
@@ -478,6 +476,7 @@ bool Handoff::sleep(int timeout_ms) {
 }
 
 bool Handoff::run_user_calls_slowly() {
+  HEADWAY_CHECK(is_mine() && !is_message_thread());
   const Driver mine = driver;
   while (UserCall* call = user_calls.pop_front()) {
     let_poll();

@@ -105,7 +105,7 @@ class Handoff {
   void enter() {
     if (traps_) [[unlikely]]
       base::pass_calls();
-    if (!lock_.try_lock()) [[unlikely]]
+    if (!take_free()) [[unlikely]]
       enter_contended();
     driver = Driver::passing;
     if (is_armed_) [[unlikely]]
@@ -117,7 +117,7 @@ class Handoff {
   void enter_briefly() {
     if (traps_) [[unlikely]]
       base::pass_calls();
-    if (!lock_.try_lock()) [[unlikely]]
+    if (!take_free()) [[unlikely]]
       enter_contended();
     driver = Driver::passing;
   }
@@ -215,6 +215,12 @@ class Handoff {
 
  private:
   bool run_user_calls_slowly();
+  // The engine, if it is free and nothing is closed.
+  bool take_free() {
+    if (!lock_.try_lock()) return false;
+    HEADWAY_CHECK(!shield_.any_closed() && !shield_.closes && !shield_.held.up);
+    return true;
+  }
   void enter_contended();
   Shield::Held unlock();
   void enter_again(Driver as);

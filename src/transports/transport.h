@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <sys/uio.h>
 
+#include "base/check.h"
 #include "base/feed.h"
 #include "base/frame.h"
 #include "base/outcome.h"
@@ -104,19 +105,25 @@ class Transport {
 
   // --- same_host ---
   // Unexpected messages fill this rank's memory: handshakes, please; or no longer.
-  virtual void press(bool) {}
-  virtual bool is_pressed(uint32_t) const { return false; }
+  virtual void press(bool) { HEADWAY_CHECK(caps() & same_host); }
+  virtual bool is_pressed(uint32_t) const {
+    HEADWAY_CHECK(caps() & same_host);
+    return false;
+  }
 
   // --- in_place ---
   // What still comes of the body that lands for `token` goes `by` bytes further on.
-  virtual void redirect(uint32_t, const void*, ptrdiff_t) {}
+  virtual void redirect(uint32_t, const void*, ptrdiff_t) { HEADWAY_CHECK(caps() & in_place); }
   // Before a long sleep: the peer's next `rest` bytes are all awaited. Reset by the next read.
-  virtual void expect(uint32_t, uint64_t) {}
+  virtual void expect(uint32_t, uint64_t) { HEADWAY_CHECK(caps() & in_place); }
   // Frames to that peer shall wait for little that is on its way already, at the price of more
   // wake-ups; false: for what its rate makes good.
-  virtual void hurry(uint32_t, bool) {}
+  virtual void hurry(uint32_t, bool) { HEADWAY_CHECK(caps() & in_place); }
   // Bytes of pushed frames that have not reached the peer's system.
-  virtual uint64_t in_flight(uint32_t) const { return 0; }
+  virtual uint64_t in_flight(uint32_t) const {
+    HEADWAY_CHECK(caps() & in_place);
+    return 0;
+  }
 
  protected:
   ~Transport() = default;

@@ -46,9 +46,11 @@ void Waiter::await_open(const protocols::UserMemory::Extent* extents, size_t cou
 }
 
 bool Waiter::glance() {
+  progress::Handoff& handoff = engine.handoff;
+  HEADWAY_CHECK(handoff.is_mine());
   const bool moved = engine.advance_for(nullptr);
   engine.note_look();
-  return engine.handoff.run_user_calls() || moved;
+  return handoff.run_user_calls() || moved;
 }
 
 void Waiter::test_in_vain() {

@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "base/sanitizer.h"
 
@@ -158,6 +159,7 @@ Outcome Curtain::add(Range range, Closed& closed) {
   memset(closed.states, int(State::closed), range.pages);
   const base::SpinGuard held(lock_);
   if (find_offset(closed) && stock() && reserve(closed)) {
+    HEADWAY_CHECK(!shares_offsets(closed.offset, range.bytes()));
     if (closed_.push(closed)) {
       next_ = closed.offset + range.bytes();
       closing_ = range;

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/descriptors.h"
 #include "base/text.h"
 
@@ -219,6 +220,7 @@ void Node::detach() {
 }
 
 Outcome Node::open_to(uint32_t local, Producer& producer) {
+  HEADWAY_CHECK(!producer.attached());
   const size_t offset = ring_offset(self_, local);
   if (fallocate(fd_, 0, off_t(offset), off_t(shape_.bytes())) != 0) return Outcome::no_memory;
   producer.attach(memory_ + offset, shape_);
@@ -230,6 +232,7 @@ Outcome Node::open_to(uint32_t local, Producer& producer) {
 }
 
 void Node::attach_from(uint32_t local, Consumer& consumer) {
+  HEADWAY_CHECK(own().senders[local / 64].load(std::memory_order_relaxed) >> local % 64 & 1);
   consumer.attach(memory_ + ring_offset(local, self_), shape_);
 }
 

@@ -227,6 +227,18 @@ TEST(Node, NewcomersAreToldOnceAndOnlyOnce) {
   EXPECT_TRUE(newcomers(*house.nodes[0]).empty());
 }
 
+#if defined(HEADWAY_DEBUG)
+TEST(NodeDeathTest, ARingIsAnnouncedBeforeItIsUsed) {
+  House house(2);
+  Producer out;
+  Consumer in;
+  EXPECT_DEATH(house.nodes[1]->attach_from(0, in), "does not hold");
+  ASSERT_EQ(house.nodes[0]->open_to(1, out), Outcome::ok);
+  EXPECT_DEATH((void)house.nodes[0]->open_to(1, out), "does not hold");
+  house.nodes[1]->attach_from(0, in);
+}
+#endif
+
 TEST(Node, OnlyWhoIsArmedForTheEventIsRungAndOnce) {
   House house(2);
   Node &zero = *house.nodes[0], &one = *house.nodes[1];

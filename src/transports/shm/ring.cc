@@ -75,6 +75,7 @@ Push Producer::push_payload(const FrameHeader& header, const void* head, uint32_
   cell.header = header;
   cell.position = start;
   position_ = start + round_line(header.length);
+  HEADWAY_CHECK(int32_t(bytes_limit_ - position_) >= 0);
   publish(cell);
   return Push::done;
 }

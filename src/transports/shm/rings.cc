@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/check.h"
 #include "transports/garbage.h"
 
 namespace headway::shm {
@@ -85,6 +86,7 @@ void Rings::meet_newcomers() {
   if (!node_.take_newcomers(fresh)) return;
   for (uint32_t i = 0; i < node_.ranks(); ++i) {
     if (!(fresh[i / 64] >> (i % 64) & 1)) continue;
+    HEADWAY_CHECK(!ends_[i].in->attached());
     node_.attach_from(i, *ends_[i].in);
     (void)open_.push(i);  // has its room: each comes once
   }
@@ -111,6 +113,7 @@ bool Rings::reap(uint64_t) {
   meet_newcomers();
   bool moved = false;
   for (const uint32_t local : open_) {
+    HEADWAY_CHECK(ends_[local].in->attached());
     for (int frames = 0; frames < frames_a_turn; ++frames) {
       const Cell* cell = ends_[local].in->peek();
       if (!cell) break;

@@ -64,6 +64,7 @@ class Split {
     const uint64_t units = all();
     uint64_t word = board_->word.load(std::memory_order_relaxed);
     for (;;) {
+      HEADWAY_CHECK(front(word) + back(word) <= units);
       const uint64_t taken = front(word), rest = units - taken - back(word);
       if (rest == 0) return {};
       const uint64_t some = share(rest);
@@ -83,6 +84,7 @@ class Split {
     const bool refused = board_->refused.load(std::memory_order_acquire) != 0;
     const uint64_t helped = board_->helped.load(std::memory_order_acquire);
     left = {};
+    HEADWAY_CHECK(front(word) + back(word) == units && helped <= back(word));
     if (helped == back(word)) return true;
     if (!refused) return false;
     left = piece(units - back(word), back(word) - helped, units);

@@ -215,5 +215,20 @@ TEST(Advert, NotForAnotherMessage) {
   EXPECT_FALSE(advert.withdraw());
 }
 
+#if defined(HEADWAY_DEBUG)
+TEST(SplitDeathTest, TheStarterEndsItWhenAllIsTaken) {
+  SplitBoard board{};
+  Split starter(&board);
+  ASSERT_TRUE(starter.open(helper_id, 0, 1 << 20, 4096));
+  Piece left;
+  EXPECT_DEATH((void)starter.is_over(left), "does not hold");
+  while (starter.take_front().length) {
+  }
+  EXPECT_TRUE(starter.is_over(left));
+  board.helped = 1;
+  EXPECT_DEATH((void)starter.is_over(left), "does not hold");
+}
+#endif
+
 }  // namespace
 }  // namespace headway::shm

@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/descriptors.h"
 #include "base/heap.h"
 #include "transports/garbage.h"
@@ -134,6 +135,7 @@ void Tcp::Impl::keep_to_loopback() {
 }
 
 bool Tcp::Impl::reap(uint64_t budget) {
+  reaping = true;
   bool moved = broken_links && collect_broken();
   epoll_event events[events_at_once];
   const int n = epoll_wait(epoll, events, events_at_once, 0);
@@ -150,15 +152,18 @@ bool Tcp::Impl::reap(uint64_t budget) {
     }
   }
   if (graveyard) bury();
+  reaping = false;
   return moved;
 }
 
 bool Tcp::Impl::reap_peer(uint32_t peer, uint64_t budget) {
   Link* link = peer < config.size ? peers[peer].link : nullptr;
   if (!link || broken_links) return reap(budget);
+  reaping = true;
   bool moved = link->busy() && flush(*link);
   if (link->state == LinkState::open) moved |= read_link(*link, budget);
   if (graveyard) bury();
+  reaping = false;
   return moved;
 }
 
@@ -199,6 +204,8 @@ void Tcp::Impl::set_interest(Link& link, uint32_t events) {
 
 void Tcp::Impl::close_link(Link& link) {
   if (link.state == LinkState::closed) return;
+  HEADWAY_CHECK((link.state != LinkState::open && link.state != LinkState::broken) ||
+                peers[link.peer].link == &link);
   if (link.state == LinkState::broken) --broken_links;
   set_busy(link, false);
   if ((link.state == LinkState::open || link.state == LinkState::broken) &&
@@ -234,6 +241,7 @@ void Tcp::Impl::fail_link(Link& link, Outcome why, const char* what, int error) 
   if (error) story.add(": ").add(error_words(error));
   peers[peer].lost = true;
   close_link(link);
+  HEADWAY_CHECK(reaping);
   receiver->lost(peer, why, story.text);
 }
 

@@ -30,6 +30,7 @@ struct Tcp::Impl {
   base::HmacKey key;
   HostWatch hosts;
   bool hosts_in_reap = false;
+  bool reaping = false;
   uint64_t attempts = 0;  // Hellos said
   uint64_t nonces = 0;    // made as an acceptor
 

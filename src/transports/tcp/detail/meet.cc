@@ -335,6 +335,7 @@ bool Tcp::Impl::hear_answer(Link& link) {
 
 // The connection stands.
 bool Tcp::Impl::promote(Link& link) {
+  HEADWAY_CHECK(link.state == LinkState::answer_wait || link.state == LinkState::confirm_wait);
   Meeting& meeting = *peers[link.peer].meeting;
   link.rx = static_cast<char*>(base::heap_allocate(rx_bytes));
   if (!link.rx) {
@@ -483,6 +484,7 @@ void Tcp::Impl::give_up(Meeting& meeting) {
                   "network that joins the hosts");
   peers[peer].lost = true;
   end_meeting(meeting);
+  HEADWAY_CHECK(reaping);
   receiver->lost(peer, starved ? Outcome::no_resource : Outcome::no_route, story.text);
 }
 

@@ -67,7 +67,7 @@ ssize_t Tcp::Impl::read_once(Link& link, size_t& asked) {
     if (n > 0) link.rx_tail += uint32_t(n);
     return n;
   }
-  // Invariant: while a body is being read, the buffer is empty.
+  HEADWAY_CHECK(link.rx_head == link.rx_tail);  // while a body is read the buffer is empty
   const uint64_t wanted = to.length < link.header.length ? to.length : link.header.length;
   const size_t rest = size_t(wanted - link.arrived);
   const size_t direct = rest < turn_bytes ? rest : turn_bytes;

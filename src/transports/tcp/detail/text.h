@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/check.h"
+
 namespace headway::tcp {
 
 struct Line {
@@ -14,6 +16,7 @@ struct Line {
 
   Line& add(const char* more) { return add(more, strlen(more)); }
   Line& add(const char* more, size_t n) {
+    HEADWAY_CHECK(length < sizeof text && text[length] == 0);
     if (n > sizeof text - 1 - length) n = sizeof text - 1 - length;
     memcpy(text + length, more, n);
     length += n;
