@@ -1,9 +1,12 @@
-// One engine whose transport swallows whatever it sends: frames that make no sense.
+// One engine whose transport swallows whatever it sends: frames that make no sense, and what the
+// engine checks of itself, broken on purpose.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 #include "protocols/engine.h"
+#include "protocols/release/profit.h"
 
 namespace headway::protocols {
 namespace {
@@ -127,6 +130,96 @@ TEST_F(Alone, MoreDataThanAreLeftIsGarbage) {
   EXPECT_EQ(buffer_, data);
   engine_.give_request(request);
 }
+
+#if defined(HEADWAY_DEBUG)
+using AloneDeathTest = Alone;
+
+TEST_F(AloneDeathTest, AQueuedMessageIsNotGivenBack) {
+  ASSERT_TRUE(frame(header_of(Kind::eager, 4), "abcd"));
+  Arrived* message = engine_.unexpected().probe({2, 1, 7});
+  ASSERT_NE(message, nullptr);
+  EXPECT_DEATH(engine_.unexpected().give(message), "does not hold");
+  engine_.unexpected().remove(message);
+  engine_.unexpected().give(message);
+}
+
+TEST_F(AloneDeathTest, NothingOvertakesControlFrames) {
+  transport_.is_full = true;
+  Peer& peer = *engine_.peer(1);
+  engine_.control(peer, header_of(Kind::acknowledge, 0), nullptr);
+  ASSERT_FALSE(peer.controls.empty());
+  const FrameHeader other = header_of(Kind::finished, 0);
+  EXPECT_DEATH(
+      (void)engine_.push_frame(peer, other, nullptr, 0, nullptr, 0, transports::Urgency::control),
+      "does not hold");
+  transport_.is_full = false;
+  engine_.advance();
+  EXPECT_TRUE(peer.controls.empty());
+}
+
+TEST_F(AloneDeathTest, AnEagerMessageHasItsBytes) {
+  ASSERT_TRUE(frame(header_of(Kind::eager, 4), "abcd"));
+  Arrived* message = engine_.unexpected().probe({2, 1, 7});
+  ASSERT_NE(message, nullptr);
+  message->handshake = true;
+  EXPECT_DEATH(receive(1, 7), "does not hold");
+  message->handshake = false;
+  engine_.give_request(receive(1, 7));
+}
+
+TEST_F(AloneDeathTest, ARequestThatIsLetGoIsClosed) {
+  Request* request = landing();
+  EXPECT_DEATH(engine_.release().let_user_go(request), "does not hold");
+}
+
+TEST_F(AloneDeathTest, WhatATransportCannotDoIsNotAskedFor) {
+  EXPECT_DEATH(transport_.expect(1, 100), "does not hold");
+  EXPECT_DEATH((void)transport_.is_pressed(1), "does not hold");
+}
+
+TEST(OrderDeathTest, OnlyPagesOfTheMessageAreAskedFor) {
+  Order* order = Order::make(10, 0);
+  ASSERT_NE(order, nullptr);
+  EXPECT_DEATH(order->ask(10, false), "does not hold");
+  EXPECT_DEATH((void)order->is_taken(10), "does not hold");
+  Order::drop(order);
+}
+
+TEST(PiecesDeathTest, WhatMovesIsWhatComesNext) {
+  Request request;
+  request.total = 1000;
+  request.head = 10;
+  EXPECT_DEATH(note_moved(request, 10, 20), "does not hold");  // the edge first
+  note_moved(request, 0, 10);
+  EXPECT_DEATH(note_moved(request, 10, 991), "does not hold");
+  EXPECT_DEATH(note_moved(request, 30, 20), "does not hold");
+  note_moved(request, 10, 990);
+  EXPECT_EQ(request.moved, request.total);
+}
+
+TEST(UserMemoryDeathTest, HasSoManyBytes) {
+  char bytes[10] = {}, out[10];
+  const UserMemory memory(bytes, sizeof bytes);
+  memory.read(2, out, 8);
+  EXPECT_DEATH(memory.read(2, out, 9), "does not hold");
+  EXPECT_DEATH((void)memory.feed(11, 0), "does not hold");
+}
+
+TEST(ProfitDeathTest, WhatIsLearntIsOfARelease) {
+  const auto profit = std::make_unique<Profit>();
+  EXPECT_DEATH(profit->learn(0, {}), "does not hold");
+}
+
+TEST(ReachDeathTest, WhoeverAsksStandsInIt) {
+  base::Pool<Request> pool;
+  Reach reach(pool);
+  char memory[100];
+  Request* request = pool.take();
+  request->memory = UserMemory(memory, sizeof memory);
+  const guard::Range pages = guard::Guard::around(memory, sizeof memory);
+  EXPECT_DEATH((void)reach.is_free(pages, request, nullptr), "does not hold");
+}
+#endif
 
 }  // namespace
 }  // namespace headway::protocols

@@ -1,7 +1,7 @@
 // Peer: a process that this one may talk with, as the engine sees it. Thread: holder of the engine.
 // Owner: the engine's table of peers (peers.h), where it stays in its place. Invariant: what stands
-// in `controls` and `held` has not left and keeps its order; while either is not empty nothing
-// overtakes it.
+// in `controls` and `held` has not left and keeps its order; nothing overtakes the former, and no
+// envelope the latter.
 #pragma once
 #include <cstdint>
 

@@ -4,6 +4,7 @@
 #include <new>
 #include <type_traits>
 
+#include "base/check.h"
 #include "base/heap.h"
 
 namespace headway::protocols {
@@ -22,6 +23,7 @@ Outcome Peers::add_job(uint32_t job, uint32_t size, uint32_t& first) {
     if (known.job == job) return Outcome::refused;
   }
   const uint32_t before = processes();
+  HEADWAY_CHECK(before == (jobs_.empty() ? 0 : jobs_.back().first + jobs_.back().size));
   if (size >= nobody - before) return Outcome::no_resource;
   // Room first, so that without memory for both there is neither.
   if (!jobs_.reserve(jobs_.size() + 1) || !table_.resize(before + size)) return Outcome::no_memory;
@@ -47,6 +49,7 @@ const Peers::Job* Peers::job_of(uint32_t process) const {
 Peer* Peers::make(uint32_t process) {
   const Job* job = job_of(process);
   if (!job || ((!last_ || last_->used == chunk_peers) && !grow())) return nullptr;
+  HEADWAY_CHECK(!table_[process] && last_->used < chunk_peers && !last_->next);
   Peer* peer = new (&last_->peers[last_->used]) Peer{};
   peer->process = process;
   peer->rank = process - job->first;

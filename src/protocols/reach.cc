@@ -1,5 +1,6 @@
 #include "protocols/reach.h"
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace headway::protocols {
@@ -142,7 +143,10 @@ bool Reach::is_used(guard::Range pages) const {
 }
 
 bool Reach::is_free(guard::Range pages, const Request* self, const Request* whole) {
-  return visit(pages, [&](const Request* request) { return request == self || request == whole; });
+  const bool free =
+      visit(pages, [&](const Request* request) { return request == self || request == whole; });
+  HEADWAY_CHECK(!free || !self || !self->memory.bytes() || is_noted(*self));
+  return free;
 }
 
 }  // namespace headway::protocols

@@ -77,6 +77,9 @@ class Reach {
   void forget(uint32_t owner);
   bool is_used(guard::Range pages) const;
   void look_for_overlap(const Request& begun);
+  bool is_noted(const Request& request) const {
+    return request.pool_index < first_.size() && first_[request.pool_index] != 0;
+  }
 
   // An owner's ranges, one behind the other.
   struct Link {

@@ -98,6 +98,7 @@ class UserMemory {
  private:
   // With gaps: all of it, since no operation may work between its runs, either.
   void check([[maybe_unused]] uint64_t offset, [[maybe_unused]] size_t n) const {
+    HEADWAY_CHECK(offset <= bytes_ && n <= bytes_ - offset);
 #if defined(HEADWAY_DEBUG)
     if (!n) return;
     const Extent all = extent();

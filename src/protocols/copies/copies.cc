@@ -1,5 +1,6 @@
 #include "protocols/copies/copies.h"
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "protocols/engine.h"
 #include "protocols/ways/rate.h"
@@ -20,6 +21,7 @@ char* Copies::make_copy(const Request& send) {
   if (!copy) return nullptr;
   send.memory.read(0, copy, bytes);
   aside_bytes_ += bytes;
+  HEADWAY_CHECK(aside_bytes_ <= most_);
   return copy;
 }
 
@@ -85,6 +87,7 @@ void Copies::may_move(Request* send, RequestSend& body) {
 
 void Copies::moves_no_more(Request* send) {
   if (!send->mover) return;
+  HEADWAY_CHECK(send->peer->movers[send->mover - 1] == send);
   send->peer->movers[send->mover - 1] = nullptr;
   send->mover = 0;
 }

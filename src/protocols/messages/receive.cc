@@ -1,4 +1,5 @@
 // Receive side of the engine: what each frame means, and what a receive takes.
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/heap.h"
 #include "protocols/engine.h"
@@ -374,6 +375,7 @@ void Engine::accept(Request* receive, Arrived* message) {
     complete(receive, Outcome::ok);
     complete(send, Outcome::ok);
   } else if (message->handshake) {
+    HEADWAY_CHECK(!message->data && message->have == 0);
     Peer& peer = *message->peer;
     const RequestSend asked = message->asked;
     const uint32_t send = message->remote;
@@ -397,6 +399,7 @@ void Engine::accept(Request* receive, Arrived* message) {
 }
 
 void Engine::finish_eager(Request* receive, Arrived* message) {
+  HEADWAY_CHECK(message->have == message->size && message->data && !message->handshake);
   if (receive->status_bytes) receive->memory.write(0, message->data, receive->status_bytes);
   if (!message->fetched) note_received(receive->status_bytes);
   fetches_.note_origin(receive, message->synchronous ? 0 : message->remote, nullptr,

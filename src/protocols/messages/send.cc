@@ -1,6 +1,7 @@
 // Send side of the engine: eager frames, handshakes, streams, and copies into a peer's memory.
 #include <new>
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "protocols/engine.h"
 
@@ -29,6 +30,7 @@ FrameHeader envelope_of(const Request& request, Kind kind) {
 
 Push Engine::push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
                         const Feed* feed, uint64_t cookie, Urgency urgency) {
+  HEADWAY_CHECK(peer.controls.empty() || &peer.controls.first()->header == &header);
   if (peer.out.attached()) return rings_.push(peer.number, header, head, n, feed, cookie, urgency);
   const Push pushed = peer.transport->push(peer.number, header, head, n, feed, cookie, urgency);
   if (pushed != Push::full) presends_.note_pushed(peer, header);
@@ -126,6 +128,7 @@ void Engine::start_send(Request* request) {
 // Sends the envelope, with the message if it is small. Takes the request out of the held list.
 Push Engine::push_envelope(Request* request) {
   Peer& peer = *request->peer;
+  HEADWAY_CHECK(peer.controls.empty() && (peer.held.empty() || peer.held.first() == request));
   const bool synchronous = request->mode == Mode::synchronous;
   const bool whole = !synchronous && presends_.confirms_all(*request);
   const bool handshake =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "protocols/engine.h"
@@ -92,6 +93,7 @@ Arrived* Unexpected::make(Peer& peer, const FrameHeader& header, uint64_t size, 
 }
 
 void Unexpected::give(Arrived* message) {
+  HEADWAY_CHECK(!message->queued && queue_.size() < arrived_.in_use());
   bytes_ -= bytes_of(*message);
   if (message->fetched) engine_.fetches_.drop_fetched(*message);
   if (message->store) [[unlikely]]
@@ -100,6 +102,7 @@ void Unexpected::give(Arrived* message) {
     base::heap_free(message->data, message->size);
   }
   arrived_.give(message);
+  HEADWAY_CHECK((bytes_ == 0) == (arrived_.in_use() == 0));
   if (pressure_ && bytes_ <= engine_.settings_.unexpected_max / 2) [[unlikely]]
     relax();
 }

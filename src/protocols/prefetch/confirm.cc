@@ -1,6 +1,7 @@
 // What a send tells of the pages that went before it: makes it, puts it into the envelope, and
 // sends what is missing, with it or when the receiver has made room. Source: message-prefetching
 // paper, section 2.2.
+#include "base/check.h"
 #include "base/heap.h"
 #include "protocols/engine.h"
 
@@ -35,8 +36,10 @@ void Presends::confirm_page(Confirm& confirm, const Grid& asked, uint64_t page) 
     if (bytes != Grid::page || from < 0 || uint64_t(from) + Grid::page > grid.size) return;
     page = grid.page_of(uint64_t(from));
   }
+  HEADWAY_CHECK(!PageSet::has(confirm.pages(), page));
   PageSet::set(confirm.pages(), page);
   confirm.bytes += bytes;
+  HEADWAY_CHECK(confirm.bytes <= grid.size);
 }
 
 // Where a bit stands for several pages, it tells only what is true of all of them.

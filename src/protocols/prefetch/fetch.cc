@@ -1,5 +1,6 @@
 #include "protocols/prefetch/fetch.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "protocols/engine.h"
 
@@ -144,10 +145,12 @@ Store* Fetches::make_store(uint64_t size, const Store* leaving) {
 }
 
 void Fetches::drop_store(Store* store) {
+  HEADWAY_CHECK(store->data && !store->stands && stored_bytes_ >= store->bytes);
   stored_bytes_ -= store->bytes;
   base::heap_free(store->data, store->bytes);
   store->data = nullptr;
   stores_.give(store);
+  HEADWAY_CHECK(stored_bytes_ <= engine_.settings_.prefetch_max);
 }
 
 // A message has come so soon after the request that one at the match before would bring more.
@@ -162,6 +165,7 @@ Prediction* Fetches::prediction_of(const Store& store) {
 
 // The request is over. What it brought has been confirmed by now, or never will be.
 void Fetches::end_asking(Store* store, Answer answer) {
+  HEADWAY_CHECK(store->stands && store_of(*store->peer, store->origin) == store);
   store->peer->stores.remove(store);
   store->stands = false;
   Prediction* known = prediction_of(*store);
@@ -219,6 +223,7 @@ Store* Fetches::place_early(Peer& peer, const FrameHeader& header) {
 
 void Fetches::note_early(Store* store, const FrameHeader& header) {
   const uint64_t end = store->grid.page_of(header.context + header.length - 1);
+  HEADWAY_CHECK(end < store->most_pages);
   for (uint64_t page = store->grid.page_of(header.context); page <= end; ++page) {
     PageSet::set(store->got, page);
   }

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/check.h"
 #include "base/pool.h"
 #include "protocols/frames.h"
 #include "protocols/messages/arrived.h"
@@ -61,7 +62,10 @@ class Fetches {
   // Of a handshake that nobody waits for. What had come of it before its send goes with it.
   void fetch(Arrived* message);
   // It is received, or thrown away.
-  void drop_fetched(const Arrived& message) { stored_bytes_ -= message.size; }
+  void drop_fetched(const Arrived& message) {
+    HEADWAY_CHECK(stored_bytes_ >= message.size);
+    stored_bytes_ -= message.size;
+  }
 
  private:
   enum class Answer : uint8_t { message, not_now, never };  // to a request

@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "base/check.h"
 #include "protocols/ways/order.h"
 #include "protocols/ways/pieces.h"
 
@@ -155,6 +156,7 @@ bool cover(Request& request, const Grid& grid, const uint64_t* pages) {
     request.covered += (last - first) * page_bytes;
   });
   request.moved += request.covered;
+  HEADWAY_CHECK(request.moved <= request.total);
   return true;
 }
 

@@ -256,6 +256,7 @@ void Presends::count_as_sent(Origin& origin) {
 }
 
 void Presends::leave_alone(Origin& origin) {
+  HEADWAY_CHECK(origin.watched && watched_ != 0);
   if (origin.asked) end_asked(origin);
   versions_.drop(origin.address, origin.size);
   give_records(origin);
@@ -300,6 +301,7 @@ bool Presends::deliver_prefetch(Peer& peer, const FrameHeader& header, const cha
 }
 
 void Presends::begin_asked(Origin& origin) {
+  HEADWAY_CHECK(origin.watched && !origin.asked && !origin.kept);
   origin.asked = true;
   origin.looked_at = origin.early_bytes = origin.mistaken = origin.pauses = 0;
   origin.pauses_since = base::now_ns();
@@ -441,6 +443,7 @@ uint64_t Presends::calm_of(const Origin& origin, uint64_t page) {
 
 // The next pages that look final. False: there are none before the next look, or no room for them.
 bool Presends::presend_piece(Peer& peer, Origin& origin) {
+  HEADWAY_CHECK(origin.watched && origin.asked && origin.peer == peer.process);
   const Grid& grid = origin.grid;
   const uint64_t pages = grid.pages();
   if (origin.early_bytes >= most_times * origin.size) origin.next = pages;

@@ -8,6 +8,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/check.h"
 #include "base/counter.h"
 
 namespace headway::protocols {
@@ -50,8 +51,10 @@ class Profit {
 
   // That release has ended.
   void learn(uint32_t token, const Released& release) {
+    HEADWAY_CHECK(token != 0);
     Pair& pair = pairs_[place_of(token)];
     if (pair.token != token) return;  // forgotten meanwhile
+    HEADWAY_CHECK(pair.site < sites);
     Site& site = sites_[pair.site];
     learn_traps(site, release, sites_settled);
     if (has_won(release)) {
@@ -80,6 +83,7 @@ class Profit {
   // Its first trapped call is to wait for all pages, since trapping the calls between costs too
   // much. Asked once for each release of a token.
   bool settles(uint32_t token) {
+    HEADWAY_CHECK(token != 0);
     const Pair& pair = pairs_[place_of(token)];
     if (pair.token != token) return false;
     Site& site = sites_[pair.site];

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/selector.h"
 #include "base/text.h"
 #include "protocols/engine.h"
 #include "protocols/ways/pieces.h"
@@ -117,6 +118,7 @@ guard::Region* Release::close(Request* receive, guard::Range range, bool keep) {
     end_traps();
     return nullptr;
   }
+  HEADWAY_CHECK(base::calls_armed.load(std::memory_order_relaxed) == base::armed);
   const uint64_t closing_ns = base::now_ns() - began;
   note_cost(range, closing_ns);
   region->owner = {.token = receive->profit,
@@ -188,7 +190,9 @@ void Release::find_edges(Request* receive, Way way) {
 }
 
 void Release::let_user_go(Request* request) {
+  HEADWAY_CHECK(request->kind != RequestKind::receive || request->region);
   if (request->stage() == Stage::posted) {
+    HEADWAY_CHECK(!request->unseen);
     request->unseen = true;
     unseen_.fetch_add(1, std::memory_order_release);
     ++engine_.counters.foreseen;
@@ -297,6 +301,7 @@ void Release::note_cost(guard::Range range, uint64_t closing_ns) {
 
 // From here on all that comes is put into the view.
 void Release::attach(Request* receive, guard::Region* region) {
+  HEADWAY_CHECK(!receive->region && receive->memory.is_flat());
   receive->home = receive->memory.flat();
   receive->region = region;
   receive->region_start = region->range.base - receive->home;
@@ -419,6 +424,7 @@ bool Release::gather_neighbours(Request** members, size_t& count, guard::Range& 
 
 void Release::note_match(Request* receive) {
   if (receive->unseen) {
+    HEADWAY_CHECK(unseen() != 0);
     receive->unseen = false;
     unseen_.fetch_sub(1, std::memory_order_release);
     engine_.handoff.completed();  // somebody may doze until none is left

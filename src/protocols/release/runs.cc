@@ -1,6 +1,7 @@
 // Early release of data with gaps: derived types that are made of few large runs. All pages that
 // they reach are closed with their contents; what is not to come, gaps and neighbours included, is
 // told at once, so that only pages with bytes of the message stay closed.
+#include "base/check.h"
 #include "base/machine.h"
 #include "datatypes/type.h"
 #include "protocols/engine.h"
@@ -42,6 +43,7 @@ bool Release::close_runs(Request* receive, const Request* whole) {
     receive->stays = true;
     return false;
   }
+  HEADWAY_CHECK(!receive->region && receive->in_runs);
   const uint64_t come = receive->moved + receive->partial;
   const char* end = range.base;  // of what is told
   receive->memory.for_each_run(come, receive->total - come, [&](char* at, size_t n) {

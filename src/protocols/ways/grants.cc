@@ -4,6 +4,7 @@
 // when its turn comes: to those whose user waits in MPI first, then to those that lie in closed
 // pages, then to others, each kind in the order of their receives. A touched page is granted at
 // once.
+#include "base/check.h"
 #include "base/clock.h"
 #include "protocols/engine.h"
 #include "protocols/ways/rate.h"
@@ -62,11 +63,21 @@ Request* Streams::next_granted() const {
   return before < at_once ? next : nullptr;
 }
 
+uint32_t Streams::count_withheld() const {
+  uint32_t count = 0;
+  for (const Request* receive = landings_.first(); receive; receive = receive->list_next) {
+    count += receive->withheld;
+  }
+  return count;
+}
+
 void Streams::grant_turns() {
+  HEADWAY_CHECK(count_withheld() == withheld_);
   while (Request* next = withheld_ ? next_granted() : nullptr) grant(next);
 }
 
 void Streams::grant(Request* receive) {
+  HEADWAY_CHECK(receive->expected && receive->withheld && withheld_ != 0);
   receive->withheld = false;
   --withheld_;
   if (receive->asked_at) receive->asked_at = base::now_ns();
@@ -77,6 +88,7 @@ void Streams::grant(Request* receive) {
 }
 
 void Streams::grant_open() {
+  HEADWAY_CHECK(count_withheld() == withheld_);
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
     if (receive->withheld && !receive->region) grant(receive);
   }

@@ -1,6 +1,7 @@
 // The line of copies. What was copied aside goes out one message after the other, in the order of
 // the sends, as it would have without the copies: side by side, the first would come as late as the
 // last.
+#include "base/check.h"
 #include "protocols/engine.h"
 
 namespace headway::protocols {
@@ -29,6 +30,8 @@ void Streams::queue_aside(Request* send) {
 
 void Streams::next_aside() {
   aside_now_ = asides_cleared_.pop_front();
+  HEADWAY_CHECK(!aside_now_ || asides_cleared_.empty() ||
+                aside_now_->serial < asides_cleared_.first()->serial);
   if (!aside_now_) return;
   aside_now_->peer->streams.push_back(aside_now_);
   engine_.mark_busy(*aside_now_->peer);

@@ -1,5 +1,6 @@
 #include "protocols/ways/one_copy.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "protocols/engine.h"
 #include "protocols/ways/rate.h"
@@ -21,6 +22,10 @@ bool is_push(const Request* request) { return request->kind == RequestKind::send
 shm::Split split_of(const Request* starter) {
   const Peer& peer = *starter->peer;
   return is_push(starter) ? peer.out.pushed() : peer.in.pulled();
+}
+
+Stage copying_stage(const Request* request) {
+  return is_push(request) ? Stage::pushing : Stage::pulling;
 }
 
 Request*& sharer(Request* starter) {
@@ -134,6 +139,7 @@ void OneCopy::finish_push(Request* request) {
 // Copies the next piece from or to the other side's buffer, which lies still while its rank
 // computes.
 bool OneCopy::copy_on(Request* request) {
+  HEADWAY_CHECK(request->stage() == copying_stage(request));
   shm::Piece piece;
   if (!next_piece(request, piece)) return false;
   const bool push = is_push(request);
@@ -141,7 +147,9 @@ bool OneCopy::copy_on(Request* request) {
   list.remove(request);
   if (piece.length) {
     uint64_t done = 0;
+    HEADWAY_CHECK(piece.offset <= request->total && piece.length <= request->total - piece.offset);
     const Outcome outcome = copy(request, request->remote_address, piece, push, done);
+    HEADWAY_CHECK(done <= piece.length);
     request->copied |= done > 0;
     if (request->shared) {
       request->moved = piece.offset + done;
@@ -248,6 +256,7 @@ void OneCopy::share(Request* request) {
 
 void OneCopy::unshare(Request* request) {
   if (!request->shared) return;
+  HEADWAY_CHECK(sharer(request) == request);
   split_of(request).close();
   sharer(request) = nullptr;
   request->shared = false;
@@ -272,6 +281,7 @@ void OneCopy::end_one_copy(Request* request) {
   stop_helping(request);
   unshare(request);
   if (!request->claimed) return;
+  HEADWAY_CHECK(request->peer->advertised == request);
   request->claimed = false;
   request->peer->in.advert().clear();
   request->peer->advertised = nullptr;
@@ -279,6 +289,7 @@ void OneCopy::end_one_copy(Request* request) {
 
 bool OneCopy::help_some() {
   Request* request = helpable_.first();
+  HEADWAY_CHECK(request->helpable && request->stage() != Stage::idle);
   const Peer& peer = *request->peer;
   const bool push = is_push(request);
   shm::Split split = push ? peer.out.pulled() : peer.in.pushed();
@@ -345,6 +356,7 @@ bool OneCopy::take_back(Request* receive) {
 
 // A receive that its sender has claimed, and that is out of the queue.
 void OneCopy::land_claimed(Request* receive) {
+  HEADWAY_CHECK(receive->peer->advertised == receive && !receive->queued);
   engine_.set_stage(*receive, Stage::landing);
   receive->claimed = true;
   receive->total = receive->memory.bytes();

@@ -32,11 +32,15 @@ class Order {
   static void drop(Order* order) { base::heap_free(order, bytes_of(order->pages_)); }
 
   uint64_t pages() const { return pages_; }
-  bool is_taken(uint64_t page) const { return words()[page / 64] >> (page % 64) & 1; }
+  bool is_taken(uint64_t page) const {
+    HEADWAY_CHECK(page < pages_);
+    return words()[page / 64] >> (page % 64) & 1;
+  }
 
   // The page is awaited: it goes next and alone, then those behind it (backwards: before it), a few
   // more each time.
   void ask(uint64_t page, bool backwards) {
+    HEADWAY_CHECK(page < pages_);
     cursor_ = page;
     backwards_ = backwards;
     burst_ = 1;
@@ -52,6 +56,7 @@ class Order {
       page = first_left(cursor_);
       if (page == pages_) page = first_left(0);
     }
+    HEADWAY_CHECK(page == pages_ ? first_left(0) == pages_ : !is_taken(page));
     if (page == pages_) return {0, 0};
     uint64_t n = 1;
     if (backwards_) {

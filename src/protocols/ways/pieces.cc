@@ -1,5 +1,6 @@
 #include "protocols/ways/pieces.h"
 
+#include "base/check.h"
 #include "guard/guard.h"
 #include "protocols/ways/order.h"
 
@@ -31,8 +32,12 @@ void end_order(Request& request) {
 }
 
 void note_moved(Request& request, uint64_t offset, uint64_t n) {
+  HEADWAY_CHECK(stretch(request, streamed(request)).offset == offset &&
+                stretch(request, streamed(request)).length >= n);
   if (request.order && streamed(request) >= edges_of(request)) {
-    (void)request.order->take((offset - request.head) / page_bytes, n / page_bytes);
+    [[maybe_unused]] const bool taken =
+        request.order->take((offset - request.head) / page_bytes, n / page_bytes);
+    HEADWAY_CHECK(taken || n < page_bytes);  // less: the copy has failed
   }
   request.moved += n;
 }

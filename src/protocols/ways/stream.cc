@@ -1,5 +1,6 @@
 #include "protocols/ways/stream.h"
 
+#include "base/check.h"
 #include "protocols/engine.h"
 #include "protocols/ways/rate.h"
 
@@ -29,6 +30,7 @@ void Streams::add_frames(Frames& frames) {
 }
 
 void Streams::begin_stream(Request* receive) {
+  HEADWAY_CHECK(!receive->withheld);
   receive->expected = true;
   landings_.push_back(receive);
 }
@@ -37,7 +39,9 @@ void Streams::end_stream(Request* request) {
   if (request->expected) {
     request->expected = false;
     landings_.remove(request);
+    HEADWAY_CHECK(withheld_ >= request->withheld);
     withheld_ -= request->withheld;
+    HEADWAY_CHECK(withheld_ <= landings_.size());
   }
   request->withheld = false;
   grant_next();
@@ -86,6 +90,7 @@ bool Streams::stream_some(Peer& peer) {
     if (pushed == Push::full) break;
     moved = true;
     note_moved(*request, offset, length);
+    HEADWAY_CHECK(request->moved <= request->total);
     if (pushed == Push::started) ++request->in_flight;
     if (request->moved < request->total) {
       // One message after the other keeps caches warm; a long one lets others pass now and then,
@@ -157,6 +162,7 @@ void Streams::end_data(uint32_t, const FrameHeader& header, const Landing& landi
   auto* receive = static_cast<Request*>(landing.token);
   receive->moved += header.length;
   receive->partial = 0;
+  HEADWAY_CHECK(receive->moved <= receive->total);
   if (receive->moved < receive->total) return;
   rate(*receive);
   engine_.note_received(receive->total);

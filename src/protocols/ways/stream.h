@@ -65,6 +65,7 @@ class Streams {
   // ways/grants.cc
   Request* next_granted() const;
   void grant_turns();
+  uint32_t count_withheld() const;  // for checks: it looks at all
   void grant(Request* receive);
   void grant_open();
   bool deliver_grant(Peer& peer, const FrameHeader& header, const char*);
