@@ -204,7 +204,8 @@ def secret(bench):
     wire.read()
     said = [wire.to_port(ports[rank])[:88] for rank in (1, 2)]
     expect(all(len(text) == 88 for text in said), "no two connections were seen")
-    for at in range(8, 88 - 16):
+    # The first 40 bytes are magic and numbers, which are the same when two ranks make their first call.
+    for at in range(40 - 15, 88 - 16 + 1):
         expect(said[0][at:at + 16] == bytes(16) or said[0][at:at + 16] not in said[1],
                f"both Hellos have the same bytes from {at} on")
 
