@@ -17,8 +17,8 @@ double cpu_quota(const char* root = "");
 // written what another process writes into this one.
 bool under_valgrind();
 
-// The program has one thread beside the message thread. False, too, if that cannot be told. No
-// reads: one system call.
+// The program has one thread beside the message thread, if there is that. False, too, if that
+// cannot be told. No reads: one system call.
 bool has_one_thread();
 
 }  // namespace headway::base

@@ -1,8 +1,8 @@
-// Engine: moves messages between this process and its peers: matching, eager messages, handshakes,
-// streams and one-copy transfers. Thread: every member needs the engine (Handoff::enter), except
-// where it says otherwise. Owner: runtime. Invariants: envelopes to one peer leave in the order of
-// start_send(); a request is in at most one of the lists below; nothing here calls malloc, stdio
-// or user code.
+// Engine: moves messages between this process and its peers: matching, eager messages, handshakes;
+// the ways and mechanisms beside it are members of their own classes. Thread: every member needs
+// the engine (Handoff::enter), except where it says otherwise. Owner: runtime. Invariants:
+// envelopes to one peer leave in the order of start_send(); a request is in at most one list, of a
+// peer's or a mechanism's; nothing here calls malloc, stdio or user code.
 #pragma once
 #include <cstdint>
 

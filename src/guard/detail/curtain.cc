@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "base/heap.h"
-#include "base/sanitizer.h"
+#include "base/machine.h"
 
 // Linux 5.7 and 5.13; older headers do not have them.
 #ifndef MREMAP_DONTUNMAP
@@ -46,13 +46,6 @@ Outcome because_of(int error) {
 bool move_pages(char* from, size_t pages, char* to, int more = 0) {
   const size_t n = pages * page_bytes;
   return mremap(from, n, n, MREMAP_MAYMOVE | MREMAP_FIXED | more, to) != MAP_FAILED;
-}
-
-bool has_several_threads() {
-  struct stat tasks;
-  // A folder has two links of its own, and one for each thread; one of ours is among them.
-  constexpr nlink_t most = 2 + 2 + base::foreign_threads;
-  return stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > most;
 }
 
 // A handler of the program that came between would wait for its own thread.
@@ -134,7 +127,7 @@ void Curtain::stop() {
 Outcome Curtain::close(Range range, bool keep, char*& view) {
   bring_leftovers_home();
   // Between the program's page and the watch there is a moment that only we may see.
-  if (keep && holds_ && has_several_threads()) return Outcome::refused;
+  if (keep && holds_ && !base::has_one_thread()) return Outcome::refused;
   Closed closed = {};
   Outcome outcome = add(range, closed);
   if (outcome != Outcome::ok) return outcome;

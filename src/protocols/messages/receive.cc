@@ -490,7 +490,7 @@ void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   header.length = sizeof body;
   control(*receive->peer, header, &body);
   if (way == Way::push) one_copy_.expect_help(receive);
-  note_arrival(receive, 0, 0);  // without edges it is ready
+  if (handoff.has_dozers()) tell_dozers(receive);  // without edges it is ready
 }
 
 // --- cancel ---

@@ -64,7 +64,7 @@ void OneCopy::pull_alone(Request* receive) {
   receive->away_since = receive->asked_at = receive->asked = 0;
   receive->partial = 0;
   engine_.release_.find_edges(receive, Way::stream);
-  engine_.note_arrival(receive, 0, 0);  // without edges it is ready
+  if (engine_.handoff.has_dozers()) engine_.tell_dozers(receive);  // without edges it is ready
   pulls_.push_back(receive);
   ++engine_.counters.pulls;
   while (receive->stage() == Stage::pulling && receive->moved < edges_of(*receive)) {
