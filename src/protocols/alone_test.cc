@@ -145,6 +145,18 @@ TEST_F(Alone, NothingOvertakesControlFrames) {
   EXPECT_EQ(engine_.push(peer, other, nullptr, transports::Urgency::control), Push::done);
 }
 
+// Who waits until nobody is busy, as MPI_Finalize does, sleeps after a look that moved nothing.
+TEST_F(Alone, ALookAfterWhichNobodyIsBusyHasMovedSomething) {
+  transport_.is_full = true;
+  engine_.control(*engine_.peer(1), header_of(Kind::acknowledge, 0), nullptr);
+  ASSERT_FALSE(engine_.is_idle());
+  engine_.left(1);  // what it has not heard is dropped
+  ASSERT_FALSE(engine_.is_idle());
+  EXPECT_TRUE(engine_.advance());
+  EXPECT_TRUE(engine_.is_idle());
+  EXPECT_FALSE(engine_.advance());
+}
+
 #if defined(HEADWAY_DEBUG)
 using AloneDeathTest = Alone;
 
