@@ -1,20 +1,25 @@
 // Exchanges where others want the cores: with more ranks than cores, or beside strangers that
 // compute all the time. Ranks go in pairs; each exchange is a receive, a send, and a wait of the
 // kind that is asked for. Two answers a size: the median exchange (exchange_*), and the mean of a
-// batch of them with all turns of the others in it (exchange_mean_*).
+// batch of them with all turns of the others in it (exchange_mean_*), until all pairs are through.
 //   --way wait|testall|iprobe|status|ibarrier  --strangers N (stranger i stays on core i)
 //   --sizes LIST  --exchanges N (of one batch)  --batches N  --pin 0|1
-// As many ranks as cores stay on a core each, too: else the system moves them out of the way.
+//   --threads N: each rank has so many threads, and each exchanges with its like of the partner by
+//   a tag of its own (MPI_THREAD_MULTIPLE); the mean alone is told
+// As many ranks as cores stay on a core each, too (--pin 1): else the system moves them out of the
+// way, as it does for programs that nobody binds (--pin 0).
 #include "common.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
-enum { most_strangers = 64, most_exchanges = 100000 };
+enum { most_strangers = 64, most_exchanges = 100000, most_threads = 64 };
 static const size_t most_bytes = 800000000;  // of one batch; but twenty exchanges are made
 
 struct Setup {
-  int rank, partner, exchanges, strangers;
+  int rank, ranks, partner, exchanges, strangers, threads;
+  int tag;  // of whoever exchanges
   const char* way;
   char *out, *in;
 };
@@ -48,11 +53,11 @@ static void exchange(const struct Setup* s, size_t bytes) {
     return;
   }
   int probes = strcmp(s->way, "iprobe") == 0;
-  if (!probes) MPI_Irecv(s->in, (int)bytes, MPI_BYTE, s->partner, 1, MPI_COMM_WORLD, &r[0]);
-  MPI_Isend(s->out, (int)bytes, MPI_BYTE, s->partner, 1, MPI_COMM_WORLD, &r[1]);
+  if (!probes) MPI_Irecv(s->in, (int)bytes, MPI_BYTE, s->partner, s->tag, MPI_COMM_WORLD, &r[0]);
+  MPI_Isend(s->out, (int)bytes, MPI_BYTE, s->partner, s->tag, MPI_COMM_WORLD, &r[1]);
   if (probes) {
-    while (!done) MPI_Iprobe(s->partner, 1, MPI_COMM_WORLD, &done, MPI_STATUS_IGNORE);
-    MPI_Recv(s->in, (int)bytes, MPI_BYTE, s->partner, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    while (!done) MPI_Iprobe(s->partner, s->tag, MPI_COMM_WORLD, &done, MPI_STATUS_IGNORE);
+    MPI_Recv(s->in, (int)bytes, MPI_BYTE, s->partner, s->tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Wait(&r[1], MPI_STATUS_IGNORE);
     return;
   }
@@ -71,16 +76,62 @@ static void print_answer(const struct Setup* s, const char* what, size_t bytes, 
   print_samples(name, bytes, "hot", "us", 0, 0, &sample, 1);
 }
 
-static void batch(const struct Setup* s, size_t bytes) {
-  static double times[most_exchanges];
+static int exchanges_of(const struct Setup* s, size_t bytes) {
   int n = s->exchanges;
   while (n > 20 && (size_t)n * bytes > most_bytes) n /= 2;
+  return n;
+}
+
+struct Worker {
+  struct Setup setup;
+  size_t bytes;
+  int exchanges;
+  pthread_t thread;
+};
+
+static void* work(void* argument) {
+  const struct Worker* w = argument;
+  for (int i = 0; i < w->exchanges; i++) exchange(&w->setup, w->bytes);
+  return NULL;
+}
+
+static void batch_of_threads(const struct Setup* s, size_t bytes) {
+  static struct Worker workers[most_threads];
+  int n = exchanges_of(s, bytes * (size_t)s->threads);
+  for (int t = 0; t < s->threads; t++) {
+    struct Worker* w = &workers[t];
+    w->setup = *s;
+    w->setup.tag = s->tag + t;
+    w->setup.out = new_buffer(bytes);
+    w->setup.in = new_buffer(bytes);
+    w->bytes = bytes;
+    w->exchanges = n;
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  double start = now_us();
+  for (int t = 0; t < s->threads; t++)
+    if (pthread_create(&workers[t].thread, NULL, work, &workers[t])) fail("cannot start a thread");
+  for (int t = 0; t < s->threads; t++) pthread_join(workers[t].thread, NULL);
+  double mean = (now_us() - start) / n;
+  for (int t = 0; t < s->threads; t++) {
+    free(workers[t].setup.out);
+    free(workers[t].setup.in);
+  }
+  if (s->rank == 0) print_answer(s, "exchange_mean", bytes, mean);
+}
+
+static void batch(const struct Setup* s, size_t bytes) {
+  static double times[most_exchanges];
+  int n = exchanges_of(s, bytes);
+  if (s->ranks > 2) MPI_Barrier(MPI_COMM_WORLD);
   double start = now_us();
   for (int i = 0; i < n; i++) {
     double began = now_us();
     exchange(s, bytes);
     times[i] = now_us() - began;
   }
+  // Where ranks share cores, one pair may have been through before another came to its core.
+  if (s->ranks > 2) MPI_Barrier(MPI_COMM_WORLD);
   double mean = (now_us() - start) / n;
   if (s->rank != 0) return;
   print_answer(s, "exchange", bytes, median(times, n));
@@ -99,14 +150,20 @@ static void check(const struct Setup* s, size_t bytes) {
 int main(int argc, char** argv) {
   struct Setup s;
   size_t sizes[max_sizes];
-  int ranks, n = arg_sizes(argc, argv, "8", sizes);
+  int n = arg_sizes(argc, argv, "8", sizes);
   if (arg_number(argc, argv, "--pin", 1) > 0) pin_before_init();
-  MPI_Init(&argc, &argv);
+  s.threads = (int)arg_number(argc, argv, "--threads", 1);
+  if (s.threads < 1 || s.threads > most_threads) fail("--threads must be 1 to 64");
+  int level = s.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, given;
+  MPI_Init_thread(&argc, &argv, level, &given);
+  if (given < level) fail("this MPI has no MPI_THREAD_MULTIPLE");
   MPI_Comm_rank(MPI_COMM_WORLD, &s.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (ranks % 2) fail("crowd wants pairs of ranks");
+  MPI_Comm_size(MPI_COMM_WORLD, &s.ranks);
+  if (s.ranks % 2) fail("crowd wants pairs of ranks");
   s.partner = s.rank ^ 1;
+  s.tag = 1;
   s.way = arg_text(argc, argv, "--way", "wait");
+  if (s.threads > 1 && strcmp(s.way, "ibarrier") == 0) fail("threads have no --way ibarrier");
   s.exchanges = (int)arg_number(argc, argv, "--exchanges", 2000);
   if (s.exchanges < 1 || s.exchanges > most_exchanges) fail("--exchanges must be 1 to 100000");
   s.strangers = s.rank == 0 ? (int)arg_number(argc, argv, "--strangers", 0) : 0;
@@ -118,7 +175,8 @@ int main(int argc, char** argv) {
     s.in = new_buffer(sizes[i]);
     MPI_Barrier(MPI_COMM_WORLD);
     check(&s, sizes[i]);
-    for (int b = 0; b < batches; b++) batch(&s, sizes[i]);
+    for (int b = 0; b < batches; b++)
+      s.threads > 1 ? batch_of_threads(&s, sizes[i]) : batch(&s, sizes[i]);
     MPI_Barrier(MPI_COMM_WORLD);
     free(s.out);
     free(s.in);

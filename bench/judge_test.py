@@ -14,7 +14,7 @@ except ImportError:
 
 import plan  # noqa: E402
 from results import Key, Results, Sample, parse_lines, placement_of, short  # noqa: E402
-from targets import judge_all  # noqa: E402
+from targets import NAMES, judge_all  # noqa: E402
 
 LABELS = {"headway": "Headway", "mpich": "MPICH", "openmpi": "Open MPI", "headway-off": "off"}
 KB = 1024
@@ -139,7 +139,7 @@ class Parts(unittest.TestCase):
         jobs = plan.all_jobs(quick=True)
         self.assertEqual([j.name for j in plan.select(jobs, ["latency"])], ["latency"])
         self.assertTrue(all(j.transport == "tcp" for j in plan.select(jobs, ["tcp"])))
-        self.assertEqual(len(plan.select(jobs, ["tcp"])), 7)
+        self.assertEqual(len(plan.select(jobs, ["tcp"])), 8)
         self.assertEqual([j.name for j in plan.select(jobs, ["onoff"])], ["onoff", "onoff-pending"])
         with self.assertRaises(ValueError):
             plan.select(jobs, ["nonsense"])
@@ -149,6 +149,22 @@ class Parts(unittest.TestCase):
         for quick in (False, True):
             for job in plan.all_jobs(quick):
                 self.assertTrue((here / f"{job.program}.c").exists(), job.name)
+
+
+class Targets(unittest.TestCase):
+    def test_each_measure_that_is_asked_for_is_judged_where_it_is_measured(self):
+        sizes = [8, *(s for s in (1, 0, *(KB << n for n in range(15))))]
+        both = [("shm", (60, 60)), ("tcp", (60, 60))]
+        for measure in NAMES:
+            samples = [
+                sample(who, measure, size, [1, 1, 1], probe, buffers, transport)
+                for who in LABELS
+                for size in sizes
+                for buffers in ("hot", "dirty")
+                for transport, probe in both
+            ]
+            found = {v.state for v in verdicts(samples).values() if v.key.measure == measure}
+            self.assertTrue(found & {"pass", "fail"}, measure)
 
 
 if __name__ == "__main__":

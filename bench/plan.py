@@ -198,28 +198,72 @@ def collective_jobs(quick: bool) -> list[Job]:
     ]
 
 
-def crowd_jobs(quick: bool) -> list[Job]:
-    """Exchanges beside strangers that compute: one on the first core, or one on each of two."""
+def stranger_jobs(quick: bool) -> list[Job]:
+    """Exchanges beside nobody, one stranger on the first core, or one on each of two. The ranks stay
+    on a core each; `free` ones go where the system puts them, as ranks do that nobody binds."""
+    some = (8, 1 * M) if quick else (8, 1 * K, 64 * K, 1 * M, 4 * M)
     jobs = []
-    for strangers in (1, 2):
-        for transport in ("shm", "tcp"):
-            some = (8, 1 * M) if quick else (8, 1 * K, 64 * K, 1 * M, 4 * M)
+    for strangers in (0, 1, 2):
+        for transport, free in (("shm", False), ("shm", True), ("tcp", False)):
             tcp = transport == "tcp"
-            wire = ["--exchanges", "60", "--batches", "2"] if tcp else []
+            kind = f"{strangers}{'_free' if free else ''}"
+            where = "TCP" if tcp else "shared memory" + (", not bound" if free else "")
             jobs.append(
                 Job(
-                    f"{'tcp-' if tcp else ''}crowd{strangers}",
+                    f"{'tcp-' if tcp else ''}crowd{strangers}{'-free' if free else ''}",
                     "crowd",
-                    ["--strangers", str(strangers), *sizes(*some), *wire],
+                    [
+                        *("--strangers", str(strangers), "--pin", "0" if free else "1"),
+                        *sizes(*some),
+                        *("--exchanges", "60" if tcp else "1000"),
+                        *("--batches", "2" if tcp else "3"),
+                    ],
                     3 if quick else 6,
-                    f"exchanges beside {strangers} that compute, {'TCP' if tcp else 'shared memory'}",
+                    f"exchanges beside {strangers} that compute, {where}",
                     transport=transport,
+                    # Beside strangers one of its spinning ranks gives nothing away: 4 ms each.
+                    extra_arguments={"mpich": ["--exchanges", "60"]} if strangers else {},
                     rename={
-                        "exchange_wait": f"exchange_{strangers}",
-                        "exchange_mean_wait": f"exchange_mean_{strangers}",
+                        "exchange_wait": f"exchange_{kind}",
+                        "exchange_mean_wait": f"exchange_mean_{kind}",
                     },
                 )
             )
+    return jobs
+
+
+LOOPS = ("testall", "iprobe", "status", "ibarrier", "wait")
+
+
+def loop_jobs(quick: bool) -> list[Job]:
+    """Loops of MPI_Test and the like where more ranks or threads want the cores than there are."""
+    few = {"mpich": ["--exchanges", "300"]}  # its spinning ranks may take 20 ms each
+    jobs = []
+    for way in LOOPS:
+        for ranks in (4, 8):
+            jobs.append(
+                Job(
+                    f"loop-{way}-{ranks}",
+                    "crowd",
+                    ["--way", way, "--pin", "0", *sizes(8)],
+                    3 if quick else 6,
+                    f"exchange, loop of {way}, {ranks} ranks on 2 cores",
+                    ranks=ranks,
+                    rename={f"exchange_mean_{way}": f"loop_{way}_{ranks}"},
+                    extra_arguments=few,
+                )
+            )
+    for way in ("testall", "wait"):
+        jobs.append(
+            Job(
+                f"loop-threads-{way}",
+                "crowd",
+                ["--way", way, "--pin", "0", "--threads", "6", "--exchanges", "300", *sizes(8)],
+                3 if quick else 6,
+                f"exchanges of six threads in each of two ranks, {way}",
+                rename={f"exchange_mean_{way}": f"loop_threads_{way}"},
+            )
+        )
     return jobs
 
 
@@ -245,18 +289,24 @@ def all_jobs(quick: bool) -> list[Job]:
         *slowdown_jobs(quick),
         *progress_switch_jobs(quick),
         *collective_jobs(quick),
-        *crowd_jobs(quick),
+        *stranger_jobs(quick),
+        *loop_jobs(quick),
         *start_jobs(quick),
     ]
 
 
 def select(jobs: list[Job], only: list[str]) -> list[Job]:
-    """Names separated by commas; `tcp` stands for all tcp-* and `onoff` for both of its kind."""
+    """Names separated by commas; `tcp` stands for all tcp-*, `onoff` and `loop` for all of their
+    kind, and `crowd` for all exchanges beside strangers."""
     wanted = [w for text in only for w in text.split(",") if w]
     if not wanted:
         return jobs
-    chosen = [j for j in jobs if any(j.name == w or j.name.startswith(w + "-") for w in wanted)]
-    known = {j.name for j in jobs} | {"tcp"}
+
+    def is_meant(name: str, word: str) -> bool:
+        return name == word or name.startswith(word + "-") or (word == "crowd" and word in name)
+
+    chosen = [j for j in jobs if any(is_meant(j.name, w) for w in wanted)]
+    known = {j.name for j in jobs} | {"tcp", "loop", "crowd"}
     unknown = [w for w in wanted if w not in known]
     if unknown:
         raise ValueError(f"no such measure: {', '.join(unknown)}; there are {', '.join(sorted(known))}")

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from results import Key, Results, human_size
-from targets import Verdict, describe
+from targets import BESIDE, LOOPS, Verdict, describe
 
 TITLES = {
     "latency": "One-way latency, µs",
@@ -30,10 +30,12 @@ TITLES = {
     "allreduce_8": "Allreduce (sum of doubles), 8 ranks on 2 cores, µs a call",
     "alltoall_8": "Alltoall, 8 ranks on 2 cores, bytes to each rank, µs a call",
     "allreduce_2": "Allreduce (sum of doubles), 2 ranks, µs a call",
-    "exchange_1": "Exchange of two messages beside one that computes, median, µs",
-    "exchange_2": "Exchange of two messages beside two that compute, median, µs",
-    "exchange_mean_1": "The same beside one, mean with all turns of the other, µs",
-    "exchange_mean_2": "The same beside two, mean with all turns of the others, µs",
+    **{f"exchange_{kind}": f"Exchange beside {what}, median, µs" for kind, what in BESIDE.items()},
+    **{
+        f"exchange_mean_{kind}": f"The same beside {what}, mean with all turns of others, µs"
+        for kind, what in BESIDE.items()
+    },
+    **{loop: f"{what[0].upper()}{what[1:]}, mean, µs" for loop, what in LOOPS.items()},
     "start_64": "Start and end of 64 ranks, s",
     "private_memory_64": "Private memory of a rank among 64, KB",
 }

@@ -29,6 +29,28 @@ class Verdict:
     score: float | None = None  # 1 = exactly as asked, above = better; for the plot
 
 
+# Who computes beside an exchange; `free` ranks are not bound.
+BESIDE = {
+    f"{n}{kind}": f"{who}{how}"
+    for n, who in (("0", "nobody"), ("1", "one that computes"), ("2", "two that compute"))
+    for kind, how in (("", ""), ("_free", ", not bound"))
+}
+# Loops of fruitless calls where more ranks or threads want the cores than there are.
+LOOPS = {
+    f"loop_{way}_{ranks}": f"exchange, {what}, {ranks} ranks on 2 cores"
+    for way, what in (
+        ("testall", "loop of Testall"),
+        ("iprobe", "loop of Iprobe"),
+        ("status", "loop of Request_get_status"),
+        ("ibarrier", "Ibarrier and loop of Test"),
+        ("wait", "Waitall"),
+    )
+    for ranks in (4, 8)
+} | {
+    "loop_threads_testall": "exchange, loops of Testall, six threads in each of 2 ranks",
+    "loop_threads_wait": "exchange, Waitall, six threads in each of 2 ranks",
+}
+
 NAMES = {
     "latency": "one-way latency",
     "latency_onoff": "1 KB latency, progress on / off",
@@ -42,8 +64,9 @@ NAMES = {
     "slowdown_recv": "computation + transfer, receiver computes",
     "slowdown_both": "computation + transfer, both compute",
     "allreduce_8": "allreduce, 8 ranks on 2 cores",
-    "exchange_1": "exchange beside one that computes",
-    "exchange_2": "exchange beside two that compute",
+    **{f"exchange_{kind}": f"exchange beside {what}, median" for kind, what in BESIDE.items()},
+    **{f"exchange_mean_{kind}": f"exchange beside {what}, mean" for kind, what in BESIDE.items()},
+    **LOOPS,
     "start_64": "start and end of 64 ranks",
     "private_memory_64": "private memory a rank (largest of 64)",
 }
@@ -165,10 +188,13 @@ def judge_all(results: Results, peers: list[str], labels: dict[str, str]) -> lis
     for measure in ("latency_onoff", "latency_pending"):
         in_both(j, j.against_off, "shm", measure, 1 * K, "hot", 1.05, 1.05)
     in_both(j, j.ratio, "shm", "allreduce_8", 8, "hot", 0.9, 0.9)
-    for strangers in (1, 2):
+    for kind in BESIDE:
         for transport in ("shm", "tcp"):
             for size in (8, 1 * K, 64 * K, 1 * M, 4 * M):
-                j.ratio(Key(transport, f"exchange_{strangers}", size, "hot", "any"), 1.5)
+                for measure in (f"exchange_{kind}", f"exchange_mean_{kind}"):
+                    in_both(j, j.ratio, transport, measure, size, "hot", 1.5, 1.5)
+    for loop in LOOPS:
+        in_both(j, j.ratio, "shm", loop, 8, "hot", 1.5, 1.5)
     j.absolute(Key("shm", "start_64", 0, "hot", "any"), 2.0, False, "< 2 s")
     j.absolute(
         Key("shm", "private_memory_64", 0, "hot", "any"), 12 * 1024, False, "< 12 MB", worst=True
