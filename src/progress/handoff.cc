@@ -31,7 +31,8 @@ enum Source : uint64_t {
   source_timer = 3,
   source_faults = 4,
   source_deaths = 5,
-  source_hosts = 6
+  source_hosts = 6,
+  source_patrol = 7
 };
 
 long futex(std::atomic<uint32_t>* word, int operation, uint32_t value, const timespec* timeout) {
@@ -47,7 +48,8 @@ bool add_to(int epoll, int fd, uint32_t events, uint64_t source) {
 
 }  // namespace
 
-Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bool with_thread) {
+Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bool with_thread,
+                       uint32_t patrol_after) {
   work_ = work;
   armed_ = armed;
   if (const Outcome made = bell_.create(); made != Outcome::ok) return made;
@@ -62,6 +64,11 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
   }
   if (const Outcome watched = watch(sockets); watched != Outcome::ok) return watched;
   if (!with_thread) return Outcome::ok;
+  patrol_.start(patrol_after);
+  patrol_timer_ =
+      base::with_room([] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); });
+  if (patrol_timer_ < 0 || !add_to(outer_, patrol_timer_, EPOLLIN, source_patrol))
+    return Outcome::no_resource;
   // All signals are the program's: none may be delivered on our thread. But a fault of its own, at
   // a page whose writes are told by signals, would end the process if it were blocked.
   sigset_t all, before;
@@ -129,7 +136,7 @@ void Handoff::stop() {
 
 void Handoff::abandon() {
   with_thread_ = false;
-  for (int* fd : {&inner_, &outer_, &timer_}) {
+  for (int* fd : {&inner_, &outer_, &timer_, &patrol_timer_}) {
     if (*fd >= 0) close(*fd);
     *fd = -1;
   }
@@ -274,6 +281,12 @@ void Handoff::take_reminder() {
   if (reminding_ && read(timer_, &times, sizeof times) > 0) reminding_ = false;
 }
 
+// The rank enters MPI, and was away with work pending.
+void Handoff::come_back() {
+  if (patrol_.is_away()) patrol_.comes();
+  if (is_armed_) disarm();
+}
+
 void Handoff::disarm() {
   HEADWAY_CHECK(is_mine());
   // A thread of ours sleeps in MPI: whoever has something for this process must go on ringing.
@@ -390,6 +403,7 @@ void Handoff::leave_slowly() {
     Shield::lower(unlock());
     return;
   }
+  if (leave_to_patrol()) return;
   // A brief call, and nobody rang: all is as the last one left it.
   if (is_armed_ && armed_->load(std::memory_order_relaxed) != 0) {
     if (unlock_armed()) return;
@@ -512,6 +526,10 @@ void Handoff::run_thread() {
       work_->hosts();
       continue;
     }
+    if (event.data.u64 == source_patrol) {
+      look_after();
+      continue;
+    }
     if (event.data.u64 == source_faults) {
       work_->faults();
       if (!work_->is_awaited()) continue;
@@ -546,6 +564,11 @@ void Handoff::work_as_thread() {
   }
   kick_.store(0, std::memory_order_relaxed);
   sockets_armed_ = false;
+  work_as_owner();
+}
+
+// The message thread owns the engine, and gives it back.
+void Handoff::work_as_owner() {
   take_reminder();
   if (sleepers_ && !sleeper_may_be_held_up()) {
     // An application thread sleeps on the same descriptors: what came is its own.

@@ -16,6 +16,7 @@
 #include "base/outcome.h"
 #include "base/selector.h"
 #include "progress/engine_lock.h"
+#include "progress/patrol.h"
 #include "progress/shield.h"
 #include "progress/user_calls.h"
 
@@ -59,6 +60,7 @@ struct Counters {
   base::Counter thread_useful;  // wakes that moved something
   base::Counter thread_busy;    // found the engine taken
   base::Counter arms;
+  base::Counter patrols;
   base::Counter self_rings;
   base::Counter sleeps;
   // Dozes that their safety net ended although what they wait for had come: must stay 0.
@@ -68,7 +70,9 @@ struct Counters {
 class Handoff {
  public:
   // `armed`: the word that peers look at. `sockets`: an epoll to sleep on beside the bell, or -1.
-  Outcome start(Work* work, std::atomic<uint32_t>* armed, int sockets, bool with_thread);
+  // `patrol_after`: so many short absences in a row, and the thread goes on patrol; 0: never.
+  Outcome start(Work* work, std::atomic<uint32_t>* armed, int sockets, bool with_thread,
+                uint32_t patrol_after = 0);
   void stop();
   // Sockets that came later than start().
   Outcome watch(int sockets);
@@ -108,8 +112,8 @@ class Handoff {
     if (!take_free()) [[unlikely]]
       enter_contended();
     driver = Driver::passing;
-    if (is_armed_) [[unlikely]]
-      disarm();
+    if (is_armed_ | patrol_.is_away()) [[unlikely]]
+      come_back();
   }
   // For a call that is over at once as a rule: peers go on ringing for what is pending, so that the
   // word they look at is not written twice a call. Whoever then stays, and moves anything but one
@@ -122,8 +126,8 @@ class Handoff {
     driver = Driver::passing;
   }
   void stay() {
-    if (is_armed_) [[unlikely]]
-      disarm();
+    if (is_armed_ | patrol_.is_away()) [[unlikely]]
+      come_back();
   }
   void leave() {
     HEADWAY_CHECK(is_mine() && passive >= 0 && pending >= passive);
@@ -229,11 +233,15 @@ class Handoff {
     return message_thread_.load(std::memory_order_relaxed) == __builtin_thread_pointer();
   }
   void give_way();
+  void come_back();
   void disarm();
   void drain();
   void let_go();
   void take_reminder();
   void leave_slowly();
+  bool leave_to_patrol();
+  void set_patrol_timer(bool on);
+  void look_after();
   bool arm_and_unlock();
   bool unlock_armed();
   void attend_slowly();
@@ -255,6 +263,7 @@ class Handoff {
   bool take_as_thread();
   bool sleeper_may_be_held_up();
   void work_as_thread();
+  void work_as_owner();
   static void* thread_main(void* self);
 
   EngineLock lock_;
@@ -282,9 +291,11 @@ class Handoff {
   int timer_ = -1;
   bool reminding_ = false;
   uint64_t remind_at_ = 0;  // ns
-  int sockets_ = -1;        // the transport's epoll
-  int inner_ = -1;          // bell and sockets, level-triggered: an application thread sleeps on it
-  int outer_ = -1;          // inner_, one shot: the message thread sleeps on it
+  Patrol patrol_;
+  int patrol_timer_ = -1;  // in the outer epoll: runs while the thread is on patrol
+  int sockets_ = -1;       // the transport's epoll
+  int inner_ = -1;         // bell and sockets, level-triggered: an application thread sleeps on it
+  int outer_ = -1;         // inner_, one shot: the message thread sleeps on it
   pthread_t thread_{};
   std::atomic<const void*> message_thread_{nullptr};  // its control block
   Shield shield_;

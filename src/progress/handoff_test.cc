@@ -78,6 +78,18 @@ TEST(Handoff, NoMailIsLostWhileTheRankLeaves) {
   EXPECT_GT(rounds, 20u);  // on a crowded machine a round takes several time slices
 }
 
+// After one or two short absences nobody rings: the thread looks by the clock, or is armed again.
+TEST(Handoff, NoMailAndNoSocketEventIsLostWhileTheThreadIsOnPatrol) {
+  for (const uint32_t after : {1, 2}) {
+    Rank rank(true, after);
+    race(rank, 2000, rank.taken_mail, [&](uint64_t n) { rank.mail(n); });
+    EXPECT_GT(rank.handoff.counters.patrols, 0u);
+    Rank other(true, after);
+    race(other, 2000, other.taken_bytes, [&](uint64_t) { other.byte(); });
+    EXPECT_GT(other.handoff.counters.patrols, 0u);
+  }
+}
+
 // The one shot of the sockets may have been taken when the rank leaves.
 TEST(Handoff, NoSocketEventIsLostWhileTheRankLeaves) {
   Rank rank(true);

@@ -33,9 +33,9 @@ inline void spin_some(std::mt19937_64& random, unsigned most) {
 // A rank whose work is a mailbox in memory and a socket.
 class Rank final : public Work {
  public:
-  explicit Rank(bool with_thread) {
+  explicit Rank(bool with_thread, uint32_t patrol_after = 0) {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets_), 0);
-    EXPECT_EQ(handoff.start(this, &armed, sockets_[0], with_thread), Outcome::ok);
+    EXPECT_EQ(handoff.start(this, &armed, sockets_[0], with_thread, patrol_after), Outcome::ok);
   }
   ~Rank() {
     handoff.stop();

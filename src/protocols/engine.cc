@@ -42,7 +42,8 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
   self->caps = transports::same_host;
   if (settings.strict) reach.tell_overlaps(rank);
   release_.start(settings, rank);
-  if (const Outcome started = handoff.start(this, &own_armed_, -1, settings.progress != 0);
+  if (const Outcome started = handoff.start(this, &own_armed_, -1, settings.progress != 0,
+                                            uint32_t(settings.patrol_after));
       started != Outcome::ok) {
     return started;
   }

@@ -82,6 +82,7 @@ constexpr Reader readers[] = {
     {"thread_useful", progress_counter<&progress::Counters::thread_useful>},
     {"thread_busy", progress_counter<&progress::Counters::thread_busy>},
     {"arms", progress_counter<&progress::Counters::arms>},
+    {"patrols", progress_counter<&progress::Counters::patrols>},
     {"self_rings", progress_counter<&progress::Counters::self_rings>},
     {"sleeps", progress_counter<&progress::Counters::sleeps>},
     {"late_wakes", progress_counter<&progress::Counters::late_wakes>},

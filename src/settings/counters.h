@@ -33,6 +33,10 @@ inline constexpr CounterInfo counter_table[] = {
      "wakes of the message thread that found a thread of the program at work"},
     {"arms", Category::progress, CounterKind::events, Audience::developer,
      "a thread left MPI with something pending and armed the doorbell"},
+    {"patrols", Category::progress, CounterKind::events, Audience::developer,
+     "a thread left MPI with something pending, as often before for a moment only, and from then "
+     "on "
+     "the message thread looked after it by the clock instead of a doorbell"},
     {"self_rings", Category::progress, CounterKind::events, Audience::developer,
      "a thread left MPI while data kept coming and woke the message thread at once"},
     {"sleeps", Category::progress, CounterKind::events, Audience::tuner,

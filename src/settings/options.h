@@ -24,6 +24,7 @@ struct Settings {
   uint64_t progress = 1;
   uint64_t spin_us = 50;
   uint64_t yield_us = 1000;
+  uint64_t patrol_after = 1000;
   // transports
   uint64_t shm = 1;
   uint64_t one_copy = 1;
@@ -85,6 +86,12 @@ inline constexpr OptionInfo option_table[] = {
      "unless set, not at all where ranks share cores and every message comes over TCP. 0, with "
      "SPIN=0, for waits that take no time of a processor",
      &Settings::yield_us, nullptr},
+    {"PATROL", Category::progress, Audience::tuner, OptionKind::count, "1000", "",
+     "after how many stays outside MPI of less than 20us each, one after the other and with "
+     "something "
+     "pending, nobody rings for this rank any more: its message thread looks once a millisecond "
+     "whether it is still away (at most 1000000); 0: never",
+     &Settings::patrol_after, nullptr, 1'000'000},
     {"SHM", Category::transports, Audience::user, OptionKind::boolean, "on", "",
      "use shared memory between ranks of one host; off sends everything over TCP", &Settings::shm,
      nullptr},

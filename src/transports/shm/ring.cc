@@ -1,5 +1,7 @@
 #include "transports/shm/ring.h"
 
+#include "base/clock.h"
+
 namespace headway::shm {
 namespace {
 
@@ -8,14 +10,6 @@ constexpr uint32_t sample_every = 32;
 // In 1/16 ticks a line. A line costs 1.3 ns near and 3.6 ns far (measured), a tick is about 0.4 ns.
 constexpr uint64_t far_line_cost = 16 * 6;
 constexpr uint64_t sample_limit = 16 * 200;
-
-uint64_t ticks() {
-#if defined(__x86_64__)
-  return __builtin_ia32_rdtsc();
-#else
-  return 0;
-#endif
-}
 
 }  // namespace
 
@@ -48,10 +42,10 @@ void Producer::copy_body(char* to, const Feed& feed, bool streamed) {
     stream_fence();
     return;
   }
-  const uint64_t start = sample ? ticks() : 0;
+  const uint64_t start = sample ? base::ticks() : 0;
   memcpy(to, feed.flat, feed.length);
   if (!sample) return;
-  const uint64_t cost = (ticks() - start) * 16 / (feed.length / 64);
+  const uint64_t cost = (base::ticks() - start) * 16 / (feed.length / 64);
   if (cost > sample_limit) return;  // interrupted
   line_cost_ = line_cost_ == 0 ? cost : (3 * line_cost_ + cost) / 4;
   far_ = line_cost_ > far_line_cost;

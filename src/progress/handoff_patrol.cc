@@ -1,0 +1,51 @@
+// The handoff while the message thread is on patrol (patrol.h).
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "progress/handoff.h"
+
+namespace headway::progress {
+
+// False: it is to be armed. Where pages are closed it always is: whoever touches one waits.
+bool Handoff::leave_to_patrol() {
+  patrol_.leaves();
+  if (!patrol_.is_due() || is_armed_ || !quiet_ || poller_) [[unlikely]]
+    return false;
+  if (!patrol_.is_on()) {
+    patrol_.begin();
+    set_patrol_timer(true);
+    ++counters.patrols;
+  }
+  if (patrol_.is_look_due()) (void)work_->advance();
+  const bool call = called_;
+  called_ = false;
+  Shield::lower(unlock());
+  if (call) bell_.ring();
+  return true;
+}
+
+void Handoff::set_patrol_timer(bool on) {
+  itimerspec when{};
+  when.it_value.tv_nsec = when.it_interval.tv_nsec = on ? long(Patrol::tick_us) * 1000 : 0;
+  timerfd_settime(patrol_timer_, 0, &when, nullptr);
+}
+
+// A tick of the patrol: the rank that is away for long has the thread work for it, and arms itself
+// from then on.
+void Handoff::look_after() {
+  uint64_t times;
+  (void)!read(patrol_timer_, &times, sizeof times);
+  if (!take_as_thread()) return;  // it is inside MPI
+  const bool overdue = patrol_.is_on() && patrol_.is_overdue();
+  if (overdue || !patrol_.is_on() || patrol_.is_idle()) {
+    patrol_.end();
+    set_patrol_timer(false);
+  }
+  if (overdue && !sleepers_) {
+    work_as_owner();
+  } else {
+    unlock();
+  }
+}
+
+}  // namespace headway::progress

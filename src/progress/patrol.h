@@ -1,0 +1,89 @@
+// Patrol: tells whether a rank that leaves MPI with work pending will be back at once. One that was
+// never away for long, many times in a row, is not guarded by the doorbell: to arm it costs a tenth
+// of a microsecond each time, and who rings it wakes a thread that finds nothing to do, on the core
+// of a rank that is back. Instead the message thread looks now and then whether the rank is still
+// away, and takes over if it is. Thread: holder of the engine. Owner: the handoff.
+// Invariant: the first absence that is long ends it.
+#pragma once
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace headway::progress {
+
+class Patrol {
+ public:
+  // How long a rank that is on its way from one call to the next stays away at most. Copies that
+  // lie begun wait as long for it (Engine::hand_on).
+  static constexpr uint64_t short_ns = 20'000;
+  static constexpr uint32_t tick_us = 1000;
+  static constexpr uint32_t look_every = 8;
+
+  // After `enough` short absences; 0: never.
+  void start(uint32_t enough) {
+    enough_ = enough;
+    began_ns_ = base::now_ns();
+    began_ = base::ticks();
+  }
+  // It leaves MPI with work pending.
+  void leaves() {
+    away_ = true;
+    left_ = base::ticks();
+  }
+  bool is_away() const { return away_; }
+  // It is back.
+  void comes() {
+    away_ = false;
+    if (base::ticks() - left_ <= limit()) {
+      run_ += run_ < enough_;
+    } else {
+      is_on_ = false;
+      run_ = 0;
+    }
+  }
+  bool is_due() const { return run_ == enough_ && enough_ != 0; }
+
+  // Now and then the rank looks at what has come before it leaves: a program may start operations
+  // for long, and wait for none.
+  bool is_look_due() { return ++leaves_ % look_every == 0; }
+
+  bool is_on() const { return is_on_; }
+  void begin() {
+    is_on_ = true;
+    looked_ = 0;
+  }
+  void end() { is_on_ = false; }
+  // The message thread has found the engine free: true if the rank is away for long.
+  bool is_overdue() {
+    if (!away_ || base::ticks() - left_ <= limit()) return false;
+    run_ = 0;
+    return true;
+  }
+  // True if it has not left MPI once since the last look.
+  bool is_idle() {
+    const bool idle = looked_ == left_;
+    looked_ = left_;
+    return idle;
+  }
+
+ private:
+  uint64_t limit() {
+    if (limit_ == 0) [[unlikely]] {
+      const uint64_t ns = base::now_ns() - began_ns_;
+      limit_ = uint64_t(double(base::ticks() - began_) / double(ns + 1) * double(short_ns)) + 1;
+    }
+    return limit_;
+  }
+
+  bool away_ = false;
+  bool is_on_ = false;
+  uint32_t run_ = 0;  // short absences, one after the other
+  uint32_t enough_ = 0;
+  uint32_t leaves_ = 0;
+  uint64_t left_ = 0;    // ticks
+  uint64_t looked_ = 0;  // `left_` at the last look
+  uint64_t limit_ = 0;   // of a short absence, ticks; 0: not known yet
+  uint64_t began_ns_ = 0, began_ = 0;
+};
+
+}  // namespace headway::progress

@@ -1,0 +1,96 @@
+// The patrol: a rank that is always back at once leaves its doorbell alone, and is looked after all
+// the same.
+#include <gtest/gtest.h>
+
+#include "progress/handoff_test_rank.h"
+
+namespace headway::progress {
+namespace {
+
+constexpr uint32_t after = 50;
+
+void sleep_us(uint64_t us) {
+  const uint64_t end = base::now_ns() + us * 1000;
+  while (base::now_ns() < end) usleep(100);
+}
+
+// Leaves so often that the thread goes on patrol, and stays outside.
+void leave_often(Rank& rank) {
+  // A stranger on the core makes an absence long; then it begins anew.
+  for (uint32_t i = 0; i < 100 * after && rank.handoff.counters.patrols == 0; ++i) {
+    rank.handoff.enter();
+    rank.handoff.pending = 1;
+    rank.handoff.leave();
+  }
+  ASSERT_EQ(rank.handoff.counters.patrols, 1u);
+}
+
+TEST(Patrol, NobodyRingsForARankThatIsAlwaysBackAtOnce) {
+  Rank rank(true, after);
+  leave_often(rank);
+  EXPECT_EQ(rank.armed.load(), 0u);
+  EXPECT_LE(rank.handoff.counters.arms, 100 * after);
+}
+
+TEST(Patrol, ARankThatStaysAwayIsWorkedForAndGuardedAgain) {
+  Rank rank(true, after);
+  leave_often(rank);
+  rank.mail(1);
+  EXPECT_TRUE(reaches(rank.taken_mail, 1));
+  const uint64_t start = base::now_ns();
+  while (rank.armed.load() == 0 && base::now_ns() - start < limit_ns) usleep(100);
+  EXPECT_NE(rank.armed.load(), 0u);
+  rank.mail(2);
+  EXPECT_TRUE(reaches(rank.taken_mail, 2));
+}
+
+TEST(Patrol, OneLongAbsenceEndsIt) {
+  Rank rank(true, after);
+  leave_often(rank);
+  sleep_us(5000);
+  rank.handoff.enter();
+  rank.handoff.leave();
+  EXPECT_NE(rank.armed.load(), 0u);
+}
+
+TEST(Patrol, NeverIfNotAllowed) {
+  Rank rank(true, 0);
+  for (uint32_t i = 0; i < 100 * after; ++i) {
+    rank.handoff.enter();
+    rank.handoff.pending = 1;
+    rank.handoff.leave();
+  }
+  EXPECT_EQ(rank.handoff.counters.patrols, 0u);
+  EXPECT_NE(rank.armed.load(), 0u);
+}
+
+// The clock must not wake a process that has nothing to do, for ever.
+TEST(Patrol, ItsClockStopsWhereNothingIsPending) {
+  Rank rank(true, after);
+  leave_often(rank);
+  rank.handoff.enter();
+  rank.handoff.pending = 0;
+  rank.handoff.leave();
+  uint64_t before = 0, now = 1;
+  for (int tries = 0; tries < 100 && before != now; ++tries) {
+    before = rank.handoff.thread_ns();
+    sleep_us(20'000);
+    now = rank.handoff.thread_ns();
+  }
+  EXPECT_EQ(before, now);
+}
+
+// A program may start operations for long and wait for none: what comes is seen meanwhile.
+TEST(Patrol, ARankThatNeverWaitsLooksNowAndThen) {
+  Rank rank(true, after);
+  leave_often(rank);
+  rank.mail(1);
+  for (uint32_t i = 0; i < Patrol::look_every; ++i) {
+    rank.handoff.enter();
+    rank.handoff.leave();
+  }
+  EXPECT_EQ(rank.taken_mail.load(), 1u);
+}
+
+}  // namespace
+}  // namespace headway::progress
