@@ -415,8 +415,9 @@ void Engine::finish_eager(Request* receive, Arrived* message) {
 }
 
 // Chooses how a message that was announced comes over: by whoever has time to copy. Two ranks that
-// wait stream through the segment; one that waits alone copies alone; if neither waits, this side's
-// message thread copies a little later. The choice is looked at again while the message moves.
+// wait stream through the segment, but where each has a message to copy, it copies its own; one
+// that waits alone copies alone; if neither waits, this side's message thread copies a little
+// later. The choice is looked at again while the message moves.
 void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
                             bool sender_waits, Store* store) {
   const uint64_t room = receive->memory.bytes();
@@ -452,7 +453,8 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
     }
     if (receiver_waits && receive->total >= rated_from) receive->asked_at = base::now_ns();
     sender_waits = sender_waits || node.is_waiting(peer.number);
-    if (!sender_waits || !(receiver_waits || receive->memory.is_flat())) {
+    const bool own_each = receiver_waits && one_copy_.is_both_ways(*receive);
+    if (!sender_waits || own_each || !(receiver_waits || receive->memory.is_flat())) {
       receive->away_since = 0;
       one_copy_.start_pull(receive);
       return;

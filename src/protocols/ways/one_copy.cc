@@ -15,6 +15,7 @@ constexpr uint64_t turn_bytes = 1 << 20;     // then another transfer has its tu
 constexpr uint64_t first_piece = 16 << 10, released_piece = 64 << 10, first_ones = 64 << 10;
 constexpr uint64_t share_from = 64 << 10;  // shorter rests are not worth the bookkeeping
 constexpr size_t most_vectors = 64;
+constexpr int most_looks = 8;  // at sends, for one to a given rank
 
 bool is_push(const Request* request) { return request->kind == RequestKind::send; }
 
@@ -99,8 +100,33 @@ bool OneCopy::may_copy(Request* request) {
   }
   if (!engine_.node.is_waiting(request->peer->number)) return stays_away(request);
   if (request->shared) return true;
+  if (!is_push(request) && is_worth_pulling_on(request)) {
+    request->alone = false;  // its user does not go on: of what is closed, more must not have come
+    return true;
+  }
   request->away_since = 0;
   stream_instead(request);
+  return false;
+}
+
+// Where both wait: its own core has nothing else to copy, or the other one has, or helps.
+bool OneCopy::is_worth_pulling_on(Request* pull) {
+  if (pull->moved && pull->total - pull->moved < share_from) return true;
+  if (is_both_ways(*pull)) return true;
+  if (pull->moved) share(pull);
+  return pull->shared;
+}
+
+bool OneCopy::is_both_ways(const Request& receive) const {
+  if (receive.total < share_from) {
+    return engine_.in_stage(Stage::requested) + engine_.in_stage(Stage::streaming) != 0;
+  }
+  if (!receive.peer->streams.empty()) return true;
+  int looks = 0;
+  for (const Request* send = helpable_.first(); send && looks < most_looks; ++looks) {
+    if (is_push(send) && send->peer == receive.peer) return true;
+    send = send->list_next;
+  }
   return false;
 }
 
@@ -140,6 +166,7 @@ void OneCopy::finish_push(Request* request) {
 // computes.
 bool OneCopy::copy_on(Request* request) {
   HEADWAY_CHECK(request->stage() == copying_stage(request));
+  HEADWAY_CHECK(!(request->region && request->shared));  // the other rank would write to its pages
   shm::Piece piece;
   if (!next_piece(request, piece)) return false;
   const bool push = is_push(request);
@@ -239,7 +266,7 @@ Outcome OneCopy::copy(Request* request, uint64_t remote, const shm::Piece& piece
 void OneCopy::share(Request* request) {
   request->shared = request->drained = false;
   if (!request->memory.is_flat() || request->total - request->moved < share_from ||
-      edges_of(*request)) {
+      edges_of(*request) || (!is_push(request) && is_both_ways(*request))) {
     return;  // what is shared out lies in one
   }
   Request*& owner = sharer(request);

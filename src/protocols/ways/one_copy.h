@@ -37,6 +37,8 @@ class OneCopy {
   bool copy_some();
   // The other rank does not wait, and not only because it is between two calls.
   bool stays_away(Request* request);
+  // A message of this rank's own is on its way to the other one, too, which has that to copy.
+  bool is_both_ways(const Request& receive) const;
   // A page of it is awaited: it is copied before others.
   void hurry(Request* pull) {
     pulls_.remove(pull);
@@ -75,6 +77,7 @@ class OneCopy {
   bool is_withdrawn(Request* receive);
   void land_claimed(Request* receive);
   bool may_copy(Request* request);
+  bool is_worth_pulling_on(Request* pull);
   void stream_instead(Request* request);
   void begin_copy(Request* request, Stage stage, base::List<Request>& list);
   void share(Request* request);

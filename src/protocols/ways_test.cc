@@ -1,0 +1,99 @@
+// Which way a message takes between two ranks of a node: two engines in one segment, both of which
+// wait in MPI.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "protocols/engine.h"
+
+namespace headway::protocols {
+namespace {
+
+class Ways : public testing::Test {
+ protected:
+  static constexpr uint64_t bytes = 300'000;
+
+  void SetUp() override {
+    settings::Settings settings;
+    settings.early_release = settings.progress = settings.prefetch = 0;
+    const uint32_t ranks[] = {0, 1};
+    for (uint32_t i = 0; i < 2; ++i) {
+      engines_[i] = std::make_unique<Engine>();
+      Engine& engine = *engines_[i];
+      ASSERT_EQ(engine.prepare(settings, i, 2, [](Outcome, uint32_t, const char*) {}), Outcome::ok);
+      ASSERT_EQ(i == 0 ? engine.node.create(2, key_, sizeof key_) : engine.node.attach(key_, 2),
+                Outcome::ok);
+      engine.node.join(i, engine.handoff.bell());
+      ASSERT_EQ(engine.use_node(ranks, 2), Outcome::ok);
+      engine.handoff.enter();
+      engine.handoff.driver = progress::Driver::waiting;
+      engine.node.own().waiting.store(1);
+      sent_[i].assign(bytes, char('a' + i));
+      received_[i].assign(bytes, '.');
+    }
+  }
+  void TearDown() override {
+    for (auto& engine : engines_) {
+      engine->handoff.leave();
+      engine->handoff.stop();
+      engine->node.detach();
+    }
+  }
+  Request* take(uint32_t rank, RequestKind kind, std::vector<char>& buffer) {
+    Request* request = engines_[rank]->take_request();
+    request->kind = kind;
+    request->mode = Mode::standard;
+    request->held_by_user = true;
+    request->memory = UserMemory(buffer.data(), buffer.size());
+    request->key = {2, int(kind == RequestKind::send ? rank : 1 - rank), 7};
+    request->peer = engines_[rank]->peer(1 - rank);
+    return request;
+  }
+  // Each of `senders` has a message for the other rank; all are received.
+  void exchange(std::vector<uint32_t> senders) {
+    std::vector<Request*> all;
+    for (const uint32_t rank : senders) {
+      all.push_back(take(1 - rank, RequestKind::receive, received_[1 - rank]));
+      engines_[1 - rank]->start_receive(all.back());
+    }
+    for (const uint32_t rank : senders) {
+      all.push_back(take(rank, RequestKind::send, sent_[rank]));
+      engines_[rank]->start_send(all.back());
+    }
+    const auto over = [&] {
+      for (const Request* request : all) {
+        if (request->done.load() != whole) return false;
+      }
+      return true;
+    };
+    for (int round = 0; round < 100'000 && !over(); ++round) {
+      for (auto& engine : engines_) engine->advance();
+    }
+    ASSERT_TRUE(over());
+    for (const uint32_t rank : senders) EXPECT_EQ(received_[1 - rank], sent_[rank]);
+  }
+
+  char key_[64];
+  std::unique_ptr<Engine> engines_[2];
+  std::vector<char> sent_[2], received_[2];
+};
+
+TEST_F(Ways, TwoThatWaitForOneMessageStreamIt) {
+  exchange({0});
+  EXPECT_EQ(engines_[0]->counters.streams, 1u);
+  EXPECT_EQ(engines_[1]->counters.pulls, 0u);
+}
+
+// Each core has a message to copy: a stream would copy both twice. Rank 0 looks first, while both
+// messages are on their way; what rank 1 does when its own has gone is its choice.
+TEST_F(Ways, InAnExchangeEachCopiesItsOwn) {
+  exchange({0, 1});
+  EXPECT_EQ(engines_[0]->counters.pulls, 1u);
+  EXPECT_EQ(engines_[1]->counters.pulls, 1u);
+  EXPECT_EQ(engines_[1]->counters.streams, 0u);
+  EXPECT_EQ(engines_[1]->counters.helped, 0u);
+}
+
+}  // namespace
+}  // namespace headway::protocols
