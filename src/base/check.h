@@ -14,5 +14,5 @@ namespace headway::base {
 #define HEADWAY_CHECK(what) \
   ((what) ? static_cast<void>(0) : ::headway::base::check_failed(#what, __FILE__, __LINE__))
 #else
-#define HEADWAY_CHECK(what) static_cast<void>(sizeof(!(what)))
+#define HEADWAY_CHECK(what) static_cast<void>(sizeof((what) ? 1 : 0))
 #endif

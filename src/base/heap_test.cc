@@ -152,7 +152,7 @@ TEST(Heap, WhatNoMachineHasIsNullAndNotCounted) {
 struct Thing {
   uint32_t pool_index = 0;
   uint32_t generation = 0;
-  Thing* pool_next = nullptr;
+  Thing* list_next = nullptr;
   bool taken = false;
   uint64_t value = 0;
 };

@@ -14,7 +14,8 @@
 
 namespace headway::base {
 
-// T needs the members `uint32_t pool_index; uint32_t generation; T* pool_next; bool taken`.
+// T needs the members `uint32_t pool_index; uint32_t generation; T* list_next; bool taken`. The
+// third one links those that are free; it is null in one that is taken.
 template <class T>
 class Pool {
  public:
@@ -29,7 +30,8 @@ class Pool {
       object = free_;
     }
     HEADWAY_CHECK(!object->taken);
-    free_ = object->pool_next;
+    free_ = object->list_next;
+    object->list_next = nullptr;
     object->taken = true;
     ++object->generation;
     ++in_use_;
@@ -37,9 +39,9 @@ class Pool {
   }
 
   void give(T* object) {
-    HEADWAY_CHECK(object->taken && at(object->pool_index) == object);
+    HEADWAY_CHECK(object->taken && !object->list_next && at(object->pool_index) == object);
     object->taken = false;
-    object->pool_next = free_;
+    object->list_next = free_;
     free_ = object;
     --in_use_;
   }
@@ -74,7 +76,7 @@ class Pool {
     for (uint32_t i = slab_size; i-- > 0;) {
       T* object = new (&slab[i]) T{};
       object->pool_index = count * slab_size + i;
-      object->pool_next = free_;
+      object->list_next = free_;
       free_ = object;
     }
     slabs_[count] = slab;

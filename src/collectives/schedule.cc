@@ -136,10 +136,10 @@ Request* Schedule::make_request() {
   request->key = {};
   request->communicator = comm_;
   request->owner = this;
-  request->on_release = released;
+  request->on_give = destroy_of;
   request->status_source = matching::any;
   request->status_tag = -2;  // MPI_ANY_TAG is told as this by read_status
-  request->status_bytes = request->sent_bytes = 0;
+  request->sent_bytes = 0;
   request_ = request;
   for (Step& step : steps_) step.schedule = this;
   return request;
@@ -420,7 +420,7 @@ void Schedule::user_function_done(progress::UserCall* call) {
   schedule.work();
 }
 
-void Schedule::released(Request* request) { static_cast<Schedule*>(request->owner)->destroy(); }
+void Schedule::destroy_of(Request* request) { static_cast<Schedule*>(request->owner)->destroy(); }
 
 // --- as an operation ---
 

@@ -150,7 +150,7 @@ class Schedule {
   static void message_done(Request* request);
   static void run_user_function(progress::UserCall* call);
   static void user_function_done(progress::UserCall* call);
-  static void released(Request* request);
+  static void destroy_of(Request* request);
 
   protocols::Engine* engine_ = nullptr;
   objects::Comm* comm_ = nullptr;

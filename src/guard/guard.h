@@ -31,7 +31,6 @@ enum class Page : uint8_t {
 struct Region {
   uint32_t pool_index = 0;
   uint32_t generation = 0;
-  Region* pool_next = nullptr;
   bool taken = false;
   Region* list_next = nullptr;
   Region* list_prev = nullptr;

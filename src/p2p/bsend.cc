@@ -17,6 +17,7 @@ using protocols::Engine;
 struct Block {
   Block* list_next = nullptr;
   Block* list_prev = nullptr;
+  Engine* engine;
   SendBuffer* buffer;
   char* memory;
   uint64_t size;
@@ -96,10 +97,10 @@ void await_empty(waiting::Waiter& waiter, SendBuffer& buffer) {
 void block_sent(Request* request) {
   auto* block = static_cast<Block*>(request->owner);
   SendBuffer& buffer = *block->buffer;
+  Engine* engine = block->engine;
   buffer.blocks.remove(block);
   if (!buffer.memory) base::heap_free(block->memory, block->size);
   base::heap_free(block, sizeof *block);
-  auto* engine = static_cast<Engine*>(request->extra);
   engine->give_request(request);
   if (!buffer.blocks.empty()) return;
   while (Request* flush = buffer.flushes.pop_front()) engine->complete(flush, Outcome::ok);
@@ -129,7 +130,7 @@ Outcome send_copy(waiting::Waiter& waiter, const UserMemory& memory, const Addre
   }
   request->held_by_user = false;
   request->owner = block;
-  request->extra = &engine;
+  block->engine = &engine;
   request->notify = block_sent;
   engine.start_send(request);
   return Outcome::ok;
@@ -179,7 +180,7 @@ Request* start_flush(waiting::Waiter& waiter, void** place) {
     request->held_by_user = true;
     request->status_source = matching::any;
     request->status_tag = any_tag_of_user;
-    request->status_bytes = request->sent_bytes = 0;
+    request->sent_bytes = 0;
     request->peer = nullptr;
     engine.begin(*request);
     engine.set_stage(*request, protocols::Stage::running);

@@ -24,8 +24,7 @@ Peer* peer_of(Engine& engine, const Address& address) {
 
 // What a request keeps alive for its user: the communicator, and a datatype with gaps.
 void let_go(Request* request) {
-  if (request->type) static_cast<const datatypes::Type*>(request->type)->release();
-  request->type = nullptr;
+  if (const datatypes::Type* type = request->memory.type()) type->release();
   if (request->communicator) {
     objects::release(static_cast<objects::Comm*>(request->communicator));
   }
@@ -35,11 +34,8 @@ void let_go(Request* request) {
 void keep(Request* request, const Address& address) {
   request->communicator = address.comm;
   address.comm->retain();
-  if (const datatypes::Type* type = request->memory.type()) {
-    type->retain();
-    request->type = type;
-  }
-  request->on_release = let_go;
+  if (const datatypes::Type* type = request->memory.type()) type->retain();
+  request->on_give = let_go;
 }
 
 Request* at_place(const void* list, uint32_t place) {
@@ -63,7 +59,6 @@ Request* make_send(Engine& engine, const UserMemory& memory, const Address& to, 
   request->peer = &peer;
   request->status_source = to.rank;
   request->status_tag = to.tag;
-  request->status_bytes = 0;
   return request;
 }
 
@@ -93,7 +88,7 @@ Request* make_receive(Engine& engine, const UserMemory& memory, const Address& f
 void read_status(const Request& request, Status& status) {
   status.source = request.status_source;
   status.tag = request.status_tag;
-  status.bytes = request.kind == RequestKind::receive ? request.status_bytes : 0;
+  status.bytes = request.kind == RequestKind::receive ? request.status_bytes() : 0;
   status.sent_bytes = request.sent_bytes;
   status.cancelled = request.cancelled;
 }
@@ -211,7 +206,7 @@ Request* make_complete(waiting::Waiter& waiter, objects::Comm* comm, int source,
     request->peer = nullptr;
     request->status_source = source;
     request->status_tag = tag;
-    request->status_bytes = request->sent_bytes = 0;
+    request->sent_bytes = 0;
     request->done.store(1, std::memory_order_relaxed);
   }
   return request;
@@ -246,10 +241,13 @@ Outcome send_receive(waiting::Waiter& waiter, const UserMemory& out, const Addre
 
 namespace {
 
+// Goes with the whole.
 struct Pair {
   Engine* engine;
   Request* whole;
   int left;
+  void* copy;  // what is sent, if it was copied for that
+  uint64_t copy_size;
 };
 
 void half_done(Request* half) {
@@ -258,20 +256,18 @@ void half_done(Request* half) {
   if (half->kind == RequestKind::receive) {
     whole->status_source = half->status_source;
     whole->status_tag = half->status_tag;
-    whole->status_bytes = half->status_bytes;
     whole->sent_bytes = half->sent_bytes;
   }
   if (half->outcome != Outcome::ok) whole->outcome = half->outcome;
   Engine& engine = *pair->engine;
   engine.give_request(half);
-  if (--pair->left > 0) return;
-  base::heap_free(pair, sizeof *pair);
-  engine.complete(whole, Outcome::ok);
+  if (--pair->left == 0) engine.complete(whole, Outcome::ok);
 }
 
 void let_go_pair(Request* whole) {
-  base::heap_free(whole->extra, whole->extra_size);
-  whole->extra = nullptr;
+  auto* pair = static_cast<Pair*>(whole->owner);
+  base::heap_free(pair->copy, pair->copy_size);
+  base::heap_free(pair, sizeof *pair);
   let_go(whole);
 }
 
@@ -299,12 +295,11 @@ Request* start_send_receive(waiting::Waiter& waiter, const UserMemory& out, cons
   whole->memory = in;
   whole->peer = receive->peer;
   keep(whole, to);
-  whole->on_release = let_go_pair;
-  whole->extra = copy;
-  whole->extra_size = copy_size;
+  whole->on_give = let_go_pair;
+  whole->owner = pair;
   engine.begin(*whole);
   engine.set_stage(*whole, Stage::running);
-  *pair = {&engine, whole, 2};
+  *pair = {&engine, whole, 2, copy, copy_size};
   keep(receive, from);
   keep(send, to);
   receive->owner = send->owner = pair;

@@ -23,7 +23,7 @@ constinit Unfinished all;  // changed with the engine held
 // The mark by which a request is known to be counted.
 void let_go_counted(protocols::Request* request) {
   end_unfinished(request);
-  request->on_release(request);
+  request->on_give(request);
 }
 
 }  // namespace
@@ -34,23 +34,23 @@ const protocols::Request* an_unfinished(protocols::Engine& engine) {
   for (uint32_t i = 0; i < latest_known; ++i) {
     const Id& id = all.latest[(all.next + i) % latest_known];
     const protocols::Request* request = engine.find_request(id.index, id.generation);
-    if (id.generation != 0 && request && request->on_release == let_go_counted) return request;
+    if (id.generation != 0 && request && request->on_give == let_go_counted) return request;
   }
   return nullptr;
 }
 
 void begin_unfinished(protocols::Request* request, void (*let_go)(protocols::Request*)) {
-  HEADWAY_CHECK(request->on_release != let_go_counted && let_go != let_go_counted);
+  HEADWAY_CHECK(request->on_give != let_go_counted && let_go != let_go_counted);
   all.let_go = let_go;
-  request->on_release = let_go_counted;
+  request->on_give = let_go_counted;
   all.latest[all.next++ % latest_known] = {request->pool_index, request->generation};
   ++all.count;
 }
 
 void end_unfinished(protocols::Request* request) {
-  if (request->on_release != let_go_counted) return;
+  if (request->on_give != let_go_counted) return;
   HEADWAY_CHECK(all.count != 0);
-  request->on_release = all.let_go;
+  request->on_give = all.let_go;
   --all.count;
 }
 

@@ -12,7 +12,7 @@ uint32_t unfinished();
 // One of them that is still known, the oldest of these, or null.
 const protocols::Request* an_unfinished(protocols::Engine& engine);
 
-// A request is handed to its user, who is to complete it. `let_go` is what on_release does besides.
+// A request is handed to its user, who is to complete it. `let_go` is what on_give does besides.
 void begin_unfinished(protocols::Request* request, void (*let_go)(protocols::Request*));
 // Its user has completed it, or does not want to hear of it. Any request may be passed.
 void end_unfinished(protocols::Request* request);

@@ -94,14 +94,12 @@ void Engine::give_request(Request* request) {
     request->held_by_user = request->persistent = false;  // complete() gives it
     return;
   }
-  if (request->on_release) request->on_release(request);
+  if (request->on_give) request->on_give(request);
   // Its next life must not find anything of this one.
-  request->on_release = nullptr;
+  request->on_give = nullptr;
   request->notify = nullptr;
   request->owner = nullptr;
-  request->extra = nullptr;
   request->communicator = nullptr;
-  request->type = nullptr;
   request->mode = Mode::standard;
   HEADWAY_CHECK(request->stage() == Stage::idle);
   request->outcome = Outcome::ok;

@@ -143,7 +143,7 @@ class Hostile {
     request->kind = kind;
     request->mode = send && pick(4) == 0 ? Mode::synchronous : Mode::standard;
     request->held_by_user = true;
-    request->status_bytes = 0;
+    request->sent_bytes = 0;
     request->notify = nullptr;
     request->memory = UserMemory(operation->buffer.data(), bytes);
     request->traffic = {uint8_t(pick(8) ? 0 : pick(20)), 0};
@@ -192,7 +192,7 @@ class Hostile {
       if (send) {
         ASSERT_EQ(one.buffer, one.before) << "a send's buffer was written";
       } else {
-        ASSERT_LE(one.request->status_bytes, room);
+        ASSERT_LE(one.request->status_bytes(), room);
       }
       engine_.give_request(one.request);
       std::swap(operations_[i], operations_.back());

@@ -250,7 +250,7 @@ inline Request* PagedWorld::post(int rank, const matching::Key& key, Place* plac
   if (!is_collective(key) && one_in(4) && engine.receive_arrived(key, memory, bytes, source, tag)) {
     request->status_source = source;
     request->status_tag = tag;
-    request->sent_bytes = request->status_bytes = bytes;
+    request->sent_bytes = bytes;
     request->outcome = Outcome::ok;
     request->cancelled = false;
     request->done.store(Done::whole);

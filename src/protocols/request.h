@@ -78,8 +78,11 @@ struct Request : matching::Hook {
   // pool
   uint32_t pool_index = 0;
   uint32_t generation = 0;
-  Request* pool_next = nullptr;
-  bool taken = false;
+
+  RequestKind kind = RequestKind::null;
+  Mode mode = Mode::standard;
+  Outcome outcome = Outcome::ok;
+  std::atomic<uint8_t> done{0};  // a Done
 
  private:
   friend class Engine;  // set_stage() counts how many are in each
@@ -89,38 +92,42 @@ struct Request : matching::Hook {
  public:
   Stage stage() const { return stage_; }
 
-  RequestKind kind = RequestKind::null;
-  Mode mode = Mode::standard;
-  Outcome outcome = Outcome::ok;
-  bool held_by_user = false;  // a handle exists
-  bool persistent = false;
-  bool started = false;  // persistent: between start and completion seen by the user
-  bool cancelled = false;
-  bool cancelling = false;
-  bool expected = false;  // receive: stands in the list of streams that come over TCP
-  bool blocking = false;  // send: its rank waits for it and for nothing else
-  bool passive = false;   // send: all that is left to come is an acknowledgement
-  bool helpable = false;  // stands in the list of those whose copy the other rank may have begun
-  bool shared = false;    // pulling, pushing: shared out between both ranks
-  bool drained = false;   // shared: all is taken, the helper may still copy
-  bool alone = false;     // pulling: nobody else copies it, and its edges come first
-  bool told = false;      // receive: who dozes has been told that it may be released
-  bool fresh = false;     // pulling alone: its user has not been asked yet whether it goes on
-  bool claimed = false;   // receive: its sender took it by the advert
-  bool copied = false;    // send: some of it was copied straight into the receiver's buffer
-  bool stays = false;     // receive: it could not be released, so its user waits for all of it
-  bool in_runs = false;   // receive: of a type made of few large runs, which can be closed
-  bool unseen = false;    // receive: its user was released before it was matched
-  bool awaited = false;   // receive: its user waits for it in MPI
-  bool withheld = false;  // streaming, landing: all but its edges waits for a grant
-  uint32_t wait = 0;      // the last call that wanted to go on without it (Release::begin_call)
+  // Bits that others write lie in other bytes: its user looks at these without the engine.
+  bool taken : 1 = false;  // out of the pool
+  bool : 0;
+  bool held_by_user : 1 = false;  // a handle exists
+  bool persistent : 1 = false;
+  bool started : 1 = false;  // persistent: between start and completion seen by the user
+  bool : 0;
+  bool cancelled : 1 = false;
+  bool : 0;
+  // These are the engine's alone.
+  bool cancelling : 1 = false;
+  bool expected : 1 = false;  // receive: stands in the list of streams that come over TCP
+  bool blocking : 1 = false;  // send: its rank waits for it and for nothing else
+  bool passive : 1 = false;   // send: all that is left to come is an acknowledgement
+  bool helpable : 1 =
+      false;                 // stands in the list of those whose copy the other rank may have begun
+  bool shared : 1 = false;   // pulling, pushing: shared out between both ranks
+  bool drained : 1 = false;  // shared: all is taken, the helper may still copy
+  bool alone : 1 = false;    // pulling: nobody else copies it, and its edges come first
+  bool told : 1 = false;     // receive: who dozes has been told that it may be released
+  bool fresh : 1 = false;    // pulling alone: its user has not been asked yet whether it goes on
+  bool claimed : 1 = false;  // receive: its sender took it by the advert
+  bool copied : 1 = false;   // send: some of it was copied straight into the receiver's buffer
+  bool stays : 1 = false;    // receive: it could not be released, so its user waits for all of it
+  bool in_runs : 1 = false;  // receive: of a type made of few large runs, which can be closed
+  bool unseen : 1 = false;   // receive: its user was released before it was matched
+  bool awaited : 1 = false;  // receive: its user waits for it in MPI
+  bool withheld : 1 = false;  // streaming, landing: all but its edges waits for a grant
+  bool aside : 1 = false;     // send: `memory` is a copy of the library's
+
+  uint8_t mover = 0;  // send: 1 + its slot among the messages that may move
   // Receive: whether a release is worth it; asked once for each message.
   enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
-  uint8_t mover = 0;             // send: 1 + its slot among the messages that may move
-  bool aside = false;            // send: `memory` is a copy of the library's
-  std::atomic<uint8_t> done{0};  // a Done
+  uint32_t wait = 0;  // the last call that wanted to go on without it (Release::begin_call)
 
-  Request* list_next = nullptr;  // held, streaming, pulling and pushing lists
+  Request* list_next = nullptr;  // held, streaming, pulling and pushing lists; free ones
   Request* list_prev = nullptr;
 
   Peer* peer = nullptr;  // receive: null for any source until matched
@@ -158,19 +165,19 @@ struct Request : matching::Hook {
   // what the user's status gets
   int32_t status_source = 0;
   int32_t status_tag = 0;
-  uint64_t status_bytes = 0;
   uint64_t sent_bytes = 0;  // receive: the message's size, also if truncated
+  // Receive, matched: bytes that are put into its buffer.
+  uint64_t status_bytes() const {
+    return sent_bytes < memory.bytes() ? sent_bytes : memory.bytes();
+  }
 
   // called once when the request completes, with the engine held (steps of schedules)
   void (*notify)(Request*) = nullptr;
-  void* owner = nullptr;
+  void* owner = nullptr;  // theirs
 
-  // what belongs to higher rooms and goes with the request
+  // of higher rooms: what goes with the request is let go when it goes back to the pool
   void* communicator = nullptr;
-  const void* type = nullptr;
-  void (*on_release)(Request*) = nullptr;
-  void* extra = nullptr;
-  uint64_t extra_size = 0;
+  void (*on_give)(Request*) = nullptr;
 };
 
 // By which a transport names a send (Transport::push).

@@ -33,6 +33,8 @@ void Copies::drop_copy(char* copy, uint64_t bytes) {
 // From here on the user's memory is not read again.
 void Copies::leave_aside(Request* send, char* copy) {
   send->home = send->memory.flat();
+  // What its request keeps for its user.
+  if (const datatypes::Type* type = send->memory.type(); type && send->on_give) type->release();
   send->memory = UserMemory(copy, send->memory.bytes());
   send->aside = true;
   send->serial = ++engine_.counters.sent_aside;

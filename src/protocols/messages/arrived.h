@@ -12,18 +12,19 @@
 
 namespace headway::protocols {
 
+class Fetches;
 struct Peer;
 struct Store;
 
 struct Arrived : matching::Message {
   uint32_t pool_index = 0;
   uint32_t generation = 0;
-  Arrived* pool_next = nullptr;
+  Arrived* list_next = nullptr;
   bool taken = false;
 
   bool synchronous = false;
   bool handshake = false;
-  bool fetched = false;  // asked for before its receive (fetch_unexpected.cc)
+  Fetches* fetched = nullptr;  // whoever asked for it before its receive (fetch_unexpected.cc)
   Peer* peer = nullptr;
   uint64_t size = 0;
   uint64_t have = 0;

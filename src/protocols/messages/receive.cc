@@ -111,9 +111,9 @@ bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* bo
   if (Request* receive = match(header)) [[likely]] {
     describe(receive, key_of(header), header.length, peer);
     fetches_.note_origin(receive, origin_told(header), nullptr);
-    receive->memory.write(0, body, receive->status_bytes);
-    note_arrival(receive, 0, receive->status_bytes);
-    note_received(receive->status_bytes);
+    receive->memory.write(0, body, receive->status_bytes());
+    note_arrival(receive, 0, receive->status_bytes());
+    note_received(receive->status_bytes());
     if (header.flags & flag_synchronous) [[unlikely]] {
       FrameHeader answer;
       answer.kind = uint8_t(Kind::acknowledge);
@@ -162,7 +162,7 @@ bool Engine::deliver_finished(Peer& peer, const FrameHeader& header, const char*
     if (!request) return false;
     if (request->claimed) {
       describe(request, request->key, header.context, peer);
-      request->total = request->status_bytes;
+      request->total = request->status_bytes();
     }
     request->moved = request->total;
     rate(*request);
@@ -227,9 +227,9 @@ bool Engine::begin_eager(Peer& peer, const FrameHeader& header, Landing& landing
     fetches_.note_origin(receive, origin_told(header), nullptr);
     set_stage(*receive, Stage::landing);
     receive->peer = &peer;
-    receive->total = receive->status_bytes;
+    receive->total = receive->status_bytes();
     receive->partial = 0;
-    landing = receive->memory.landing(0, receive->status_bytes);
+    landing = receive->memory.landing(0, receive->status_bytes());
     landing.token = receive;
     landing.lander = &to_receive;
     return true;
@@ -276,7 +276,6 @@ void Engine::describe(Request* receive, const matching::Key& key, uint64_t size,
   receive->status_source = key.source;
   receive->status_tag = key.tag;
   receive->sent_bytes = size;
-  receive->status_bytes = size < room ? size : room;
   if (size > room) receive->outcome = Outcome::truncated;
   if (receive->region) [[unlikely]]
     release_.note_match(receive);
@@ -369,8 +368,8 @@ void Engine::start_matched_receive(Request* request, Arrived* message) {
 void Engine::accept(Request* receive, Arrived* message) {
   describe(receive, message->key, message->size, *message->peer);
   if (Request* send = message->own_send) {
-    UserMemory::copy(send->memory, receive->memory, receive->status_bytes);
-    note_received(receive->status_bytes);
+    UserMemory::copy(send->memory, receive->memory, receive->status_bytes());
+    note_received(receive->status_bytes());
     unexpected_.give(message);
     complete(receive, Outcome::ok);
     complete(send, Outcome::ok);
@@ -388,7 +387,7 @@ void Engine::accept(Request* receive, Arrived* message) {
     fetches_.note_origin(receive, message->remote, store);
     message->store = nullptr;
     unexpected_.give(message);
-    receive->total = receive->status_bytes;
+    receive->total = receive->status_bytes();
     fetches_.land_store(receive, store);
   } else if (message->have == message->size) {
     finish_eager(receive, message);
@@ -400,10 +399,10 @@ void Engine::accept(Request* receive, Arrived* message) {
 
 void Engine::finish_eager(Request* receive, Arrived* message) {
   HEADWAY_CHECK(message->have == message->size && message->data && !message->handshake);
-  if (receive->status_bytes) receive->memory.write(0, message->data, receive->status_bytes);
-  if (!message->fetched) note_received(receive->status_bytes);
+  if (receive->status_bytes()) receive->memory.write(0, message->data, receive->status_bytes());
+  if (!message->fetched) note_received(receive->status_bytes());
   fetches_.note_origin(receive, message->synchronous ? 0 : message->remote, nullptr,
-                       message->fetched);
+                       message->fetched != nullptr);
   if (message->synchronous) {
     FrameHeader answer;
     answer.kind = uint8_t(Kind::acknowledge);

@@ -213,8 +213,8 @@ void Engine::retire_send(Request* request) {
 void Engine::start_send_to_self(Request* request) {
   if (auto* receive = static_cast<Request*>(posted.match(request->key, request->traffic))) {
     describe(receive, request->key, request->total, *request->peer);
-    UserMemory::copy(request->memory, receive->memory, receive->status_bytes);
-    note_received(receive->status_bytes);
+    UserMemory::copy(request->memory, receive->memory, receive->status_bytes());
+    note_received(receive->status_bytes());
     complete(receive, Outcome::ok);
     complete(request, Outcome::ok);
     return;

@@ -72,7 +72,8 @@ Arrived* Unexpected::make(Peer& peer, const FrameHeader& header, uint64_t size, 
   }
   message->key = key_of(header);
   message->synchronous = header.flags & flag_synchronous;
-  message->handshake = message->fetched = false;
+  message->handshake = false;
+  message->fetched = nullptr;
   message->traffic = traffic_of(header);
   message->peer = &peer;
   message->size = size;
@@ -95,7 +96,7 @@ Arrived* Unexpected::make(Peer& peer, const FrameHeader& header, uint64_t size, 
 void Unexpected::give(Arrived* message) {
   HEADWAY_CHECK(!message->queued && queue_.size() < arrived_.in_use());
   bytes_ -= bytes_of(*message);
-  if (message->fetched) engine_.fetches_.drop_fetched(*message);
+  if (message->fetched) message->fetched->drop_fetched(*message);
   if (message->store) [[unlikely]]
     engine_.fetches_.drop_store(message->store);
   if (message->data && message->data != message->in_place) {

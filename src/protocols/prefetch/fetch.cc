@@ -365,7 +365,7 @@ bool Fetches::deliver_confirm(Peer& peer, const FrameHeader& header, const char*
   if (Request* receive = engine_.match(header)) {
     engine_.describe(receive, key_of(header), whole.size, peer);
     note_origin(receive, header.word, store);
-    receive->total = receive->status_bytes;
+    receive->total = receive->status_bytes();
     land_store(receive, store);
     return true;
   }

@@ -37,16 +37,17 @@ void Fetches::fetch(Arrived* message) {
   }
   message->data = data;
   message->handshake = false;
-  message->fetched = true;
+  message->fetched = this;
   engine_.unexpected_.add_bytes(size);
   stored_bytes_ += size;
   ++engine_.counters.fetched;
 
   fetch->kind = RequestKind::receive;
   fetch->memory = UserMemory(data, size);
-  fetch->owner = this;
-  fetch->extra = message;
-  fetch->notify = [](Request* done) { static_cast<Fetches*>(done->owner)->end_fetch(done); };
+  fetch->owner = message;
+  fetch->notify = [](Request* done) {
+    static_cast<Arrived*>(done->owner)->fetched->end_fetch(done);
+  };
   engine_.begin_receive(fetch);
   fetch->stays = true;
   Peer& peer = *message->peer;
@@ -59,7 +60,7 @@ void Fetches::fetch(Arrived* message) {
 }
 
 void Fetches::end_fetch(Request* fetch) {
-  auto* message = static_cast<Arrived*>(fetch->extra);
+  auto* message = static_cast<Arrived*>(fetch->owner);
   engine_.give_request(fetch);
   message->have = message->size;
   if (Request* receive = message->claimed) engine_.finish_eager(receive, message);

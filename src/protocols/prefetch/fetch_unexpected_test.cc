@@ -65,7 +65,7 @@ TEST_F(Fetching, AMessageLeavesItsSenderWithoutAReceive) {
   EXPECT_GE(receiver().unexpected().bytes(), size);
   Request* received = receive(in);
   EXPECT_TRUE(received->done);  // nothing is left to wait for
-  EXPECT_EQ(received->status_bytes, size);
+  EXPECT_EQ(received->status_bytes(), size);
   EXPECT_EQ(received->status_tag, 1);
   end(sent, received);
   EXPECT_EQ(out, in);

@@ -123,9 +123,8 @@ class Predictions {
 struct Store {
   uint32_t pool_index = 0;
   uint32_t generation = 0;
-  Store* pool_next = nullptr;
   bool taken = false;
-  Store* list_next = nullptr;  // of the peer's, while it stands for the next message
+  Store* list_next = nullptr;  // of the peer's, while it stands for the next message; of the pool's
   Store* list_prev = nullptr;
 
   // Of whose receive.

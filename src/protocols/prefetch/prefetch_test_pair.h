@@ -188,7 +188,7 @@ class Prefetching : public TwoEngines {
         if (!receive) receive = post(in);
         end(request, receive);
         if (HasFatalFailure()) return;
-        ASSERT_EQ(receive->status_bytes, bytes);
+        ASSERT_EQ(receive->status_bytes(), bytes);
         ASSERT_EQ(0, memcmp(out.data(), in.data(), bytes)) << "round " << round;
         ASSERT_EQ(0, memcmp(held.data() + bytes, in.data() + bytes, in.size() - bytes))
             << "round " << round;

@@ -364,8 +364,8 @@ bool Release::foresee(Request* receive) {
     attach(members[i], region);
     members[i]->mixed_at = 0;
     const bool is_short = members[i]->stage() == Stage::landing &&
-                          members[i]->status_bytes < members[i]->memory.bytes();
-    if (is_short) keep_rest(members[i], members[i]->status_bytes);
+                          members[i]->status_bytes() < members[i]->memory.bytes();
+    if (is_short) keep_rest(members[i], members[i]->status_bytes());
   }
   arrived(region, size_t(end - range.base), size_t(range.end() - end));
   guard_.mixed(region);
@@ -377,7 +377,7 @@ bool Release::has_come(const Request& receive, guard::Range range) {
   if (receive.kind != RequestKind::receive || receive.stage() != Stage::landing ||
       !receive.expected || receive.stays || !receive.memory.is_flat() ||
       receive.total < release_from || receive.outcome != Outcome::ok ||
-      receive.status_bytes != receive.memory.bytes() ||
+      receive.status_bytes() != receive.memory.bytes() ||
       to_boundary(receive.memory.flat()) != receive.head ||
       streamed(receive) + receive.partial < edges_of(receive)) {
     return false;
@@ -436,7 +436,7 @@ void Release::note_match(Request* receive) {
   }
   // Of a shorter message: what lies beyond it stays as it is.
   const uint64_t room = receive->memory.bytes();
-  if (receive->status_bytes < room) keep_rest(receive, receive->status_bytes);
+  if (receive->status_bytes() < room) keep_rest(receive, receive->status_bytes());
 }
 
 void Release::keep_rest(Request* receive, uint64_t from) {
@@ -484,9 +484,9 @@ void Release::end_release(Request* receive) {
   if (receive->cancelled) {
     keep_rest(receive, 0);
   } else if (receive->noted == 0) {
-    open_pages(receive, 0, receive->status_bytes);
+    open_pages(receive, 0, receive->status_bytes());
   }
-  HEADWAY_CHECK(receive->cancelled || receive->noted == receive->status_bytes);
+  HEADWAY_CHECK(receive->cancelled || receive->noted == receive->status_bytes());
   receive->region = nullptr;
   receive->memory.shift(receive->home - receive->memory.base());
   if (const datatypes::Type* type = receive->memory.type()) type->release();
