@@ -31,14 +31,14 @@ LIMITS: dict[str, tuple[int, int]] = {
     "engine.h: lines": (315, 220),
     "engine.h: files that include it": (25, 12),
     "protocols: functions of the largest class": (105, 80),
-    "Request: members": (72, 30),
+    "Request: members": (53, 30),
     "Request: bools": (0, 0),
     "Peer: members": (30, 18),
     "stages: places that write one": (1, 1),
     "Via::": (0, 0),
     "files that name release": (17, 9),
     "files that name prefetch": (8, 10),
-    "files that name copies aside": (14, 5),
+    "files that name copies aside": (10, 5),
     "files that name grants": (3, 5),
     "files that name one-copy": (6, 5),
     "engine.handoff outside protocols": (19, 20),
@@ -48,7 +48,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     '"MPI_ in api': (173, 220),
     "comm size and rank in collectives": (0, 0),
 }  # fmt: skip
-LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (200, 40)}
+LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (204, 40)}
 
 
 def code_of(text: str) -> str:

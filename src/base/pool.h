@@ -1,5 +1,6 @@
 // Pool<T>: fixed-size objects with small numbers. An object keeps its number and its memory for
 // the life of the process; each take raises its generation, so that a stale id is seen.
+// Beside each object there may be room for more, in the same block of memory.
 // Thread: holder of the engine; at() and find() any, for objects that the caller owns, also while
 // another thread makes the pool grow. Owner: the engine. Invariant: find(id) is null unless the
 // object is taken and its generation is the id's.
@@ -59,10 +60,26 @@ class Pool {
     return object && object->taken && object->generation == generation ? object : nullptr;
   }
 
+  // Room for so many bytes beside each object, which are there when it is, and are not touched.
+  // Before the first take(). Returns what beside() wants.
+  size_t reserve(size_t bytes) {
+    HEADWAY_CHECK(!slabs_);
+    const size_t at = slab_bytes_;
+    slab_bytes_ += slab_size * whole_words(bytes);
+    return at;
+  }
+  static void* beside(const T& object, size_t reserved, size_t bytes) {
+    const uint32_t place = object.pool_index & (slab_size - 1);
+    char* slab = reinterpret_cast<char*>(const_cast<T*>(&object) - place);
+    return slab + reserved + place * whole_words(bytes);
+  }
+
   uint32_t in_use() const { return in_use_; }
   uint32_t capacity() const { return slab_count_.load(std::memory_order_relaxed) * slab_size; }
 
  private:
+  static constexpr size_t whole_words(size_t bytes) { return (bytes + 7) / 8 * 8; }
+
   [[gnu::noinline]] bool grow() {
     if (!slabs_) {
       slabs_ = static_cast<T**>(heap_allocate(max_slabs * sizeof(T*)));
@@ -70,7 +87,7 @@ class Pool {
     }
     const uint32_t count = slab_count_.load(std::memory_order_relaxed);
     if (count == max_slabs) return false;
-    T* slab = static_cast<T*>(heap_allocate(slab_size * sizeof(T)));
+    T* slab = static_cast<T*>(heap_allocate(slab_bytes_));
     if (!slab) return false;
     // Lowest number first out, so that small programs stay within few cache lines.
     for (uint32_t i = slab_size; i-- > 0;) {
@@ -85,6 +102,7 @@ class Pool {
   }
 
   T** slabs_ = nullptr;
+  size_t slab_bytes_ = slab_size * sizeof(T);
   std::atomic<uint32_t> slab_count_{0};
   T* free_ = nullptr;
   uint32_t in_use_ = 0;

@@ -198,15 +198,15 @@ TEST(OrderDeathTest, OnlyPagesOfTheMessageAreAskedFor) {
 }
 
 TEST(PiecesDeathTest, WhatMovesIsWhatComesNext) {
-  Request request;
-  request.total = 1000;
-  request.head = 10;
-  EXPECT_DEATH(note_moved(request, 10, 20), "does not hold");  // the edge first
-  note_moved(request, 0, 10);
-  EXPECT_DEATH(note_moved(request, 10, 991), "does not hold");
-  EXPECT_DEATH(note_moved(request, 30, 20), "does not hold");
-  note_moved(request, 10, 990);
-  EXPECT_EQ(request.moved, request.total);
+  Transfer transfer;
+  transfer.total = 1000;
+  transfer.head = 10;
+  EXPECT_DEATH(note_moved(transfer, 10, 20), "does not hold");  // the edge first
+  note_moved(transfer, 0, 10);
+  EXPECT_DEATH(note_moved(transfer, 10, 991), "does not hold");
+  EXPECT_DEATH(note_moved(transfer, 30, 20), "does not hold");
+  note_moved(transfer, 10, 990);
+  EXPECT_EQ(transfer.moved, transfer.total);
 }
 
 TEST(UserMemoryDeathTest, HasSoManyBytes) {

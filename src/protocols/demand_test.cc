@@ -45,7 +45,8 @@ class Demand : public TwoEngines {
   }
   // From now on the receiver takes frames in any order.
   void expect_any_order() {
-    receive_->order = Order::make(receive_->total / page, receive_->begun / page);
+    Transfer& coming = receiver().transfer(*receive_);
+    coming.order = Order::make(coming.total / page, coming.begun / page);
   }
   FrameHeader demand(uint64_t offset, bool backwards) const {
     FrameHeader header;
@@ -63,6 +64,8 @@ class Demand : public TwoEngines {
     header.length = length;
     return header;
   }
+
+  Transfer& going() const { return sender().transfer(*send_); }
 
   std::vector<char> out_, in_;
   Request *send_ = nullptr, *receive_ = nullptr;
@@ -89,12 +92,12 @@ TEST_F(Demand, AnyPageAtAnyTime) {
 TEST_F(Demand, ThePageComesNext) {
   begin(5000 * page);
   expect_any_order();
-  const uint64_t gone = send_->moved / page;
+  const uint64_t gone = going().moved / page;
   ASSERT_LT(gone, 4990u) << "all has left before it can be asked for";
   ASSERT_TRUE(sender().frame(1, demand(4990 * page, false), nullptr));
-  ASSERT_NE(send_->order, nullptr);
-  EXPECT_EQ(send_->order->next().first, 4990u);
-  EXPECT_EQ(send_->order->next().pages, 1u);
+  ASSERT_NE(going().order, nullptr);
+  EXPECT_EQ(going().order->next().first, 4990u);
+  EXPECT_EQ(going().order->next().pages, 1u);
   end();
 }
 
@@ -106,12 +109,12 @@ TEST_F(Demand, AndThoseBeforeIt) {
   EXPECT_GT(sender().peer(1)->impatient, 0u);
   // A page that has gone is on its way: nothing changes for it.
   ASSERT_TRUE(sender().frame(1, demand(0, false), nullptr));
-  EXPECT_EQ(send_->order->next().first, 4990u);
-  for (int round = 0; round < 1'000'000 && !send_->order->is_taken(4990); ++round) both();
-  ASSERT_TRUE(send_->order->is_taken(4990));
-  EXPECT_FALSE(send_->order->is_taken(4991));
-  EXPECT_LT(send_->order->next().first, 4990u);
-  EXPECT_GT(send_->order->next().first, 4000u);
+  EXPECT_EQ(going().order->next().first, 4990u);
+  for (int round = 0; round < 1'000'000 && !going().order->is_taken(4990); ++round) both();
+  ASSERT_TRUE(going().order->is_taken(4990));
+  EXPECT_FALSE(going().order->is_taken(4991));
+  EXPECT_LT(going().order->next().first, 4990u);
+  EXPECT_GT(going().order->next().first, 4000u);
   end();
 }
 
@@ -143,7 +146,7 @@ TEST_F(Demand, NotBeforeItStreams) {
   sender().start_send(send_);
   ASSERT_NE(int(send_->stage()), int(Stage::streaming));
   EXPECT_TRUE(sender().frame(1, demand(100 * page, false), nullptr));
-  EXPECT_EQ(send_->order, nullptr);
+  EXPECT_FALSE(send_->has(Mark::transfer));
   EXPECT_EQ(sender().counters.heeded, 0u);
   receiver().start_receive(receive_);
   end();
@@ -171,10 +174,11 @@ TEST_F(Demand, WhatTheMessageDoesNotHaveIsRefused) {
 TEST_F(Demand, WhatHasNotBeenAskedForIsRefused) {
   begin(4000 * page);
   const std::string body(4000 * page + 1, 'x');
-  for (int round = 0; round < 1'000'000 && receive_->begun < page; ++round) receiver().advance();
+  for (int round = 0; round < 1'000'000 && receiver().transfer(*receive_).begun < page; ++round)
+    receiver().advance();
   // It comes in order, until it is asked for in another one; never twice, never beyond the end.
   EXPECT_FALSE(receiver().frame(0, data(3900 * page, page), body.data()));
-  const uint64_t next = receive_->begun;
+  const uint64_t next = receiver().transfer(*receive_).begun;
   EXPECT_FALSE(receiver().frame(0, data(next, 0), body.data()));
   EXPECT_FALSE(receiver().frame(0, data(next, uint32_t(4000 * page - next + 1)), body.data()));
   expect_any_order();

@@ -101,11 +101,11 @@ void Engine::give_request(Request* request) {
   request->owner = nullptr;
   request->communicator = nullptr;
   request->mode = Mode::standard;
-  HEADWAY_CHECK(request->stage() == Stage::idle);
+  HEADWAY_CHECK(request->stage() == Stage::idle && !request->marks);
   request->outcome = Outcome::ok;
   request->persistent = request->started = false;
   request->cancelled = request->cancelling = false;
-  request->held_by_user = request->blocking = request->copied = false;
+  request->held_by_user = request->blocking = false;
   request->traffic = {};
   request->site = 0;
   request->kind = RequestKind::null;
@@ -119,18 +119,21 @@ void Engine::complete(Request* request, Outcome outcome) {
   if (request->stage() != Stage::idle) set_stage(*request, Stage::idle);
   release_.note_end();
   request->awaited = false;
-  if (request->expected | request->withheld) [[unlikely]]
+  Transfer* const transfer = requests_.transfers.find(*request);
+  if (transfer && (transfer->expected | transfer->withheld)) [[unlikely]]
     streams_.end_stream(request);
   if (request->helpable | request->shared | request->claimed) [[unlikely]]
     one_copy_.end_one_copy(request);
   if (request->region) [[unlikely]]
     release_.end_release(request);
-  if (request->mover | request->aside) [[unlikely]]
+  if (request->mover || (request->kind == RequestKind::send && request->is_redirected()))
+      [[unlikely]]
     copies_.end_aside(request);
-  if (request->order) [[unlikely]]
-    end_order(*request);
+  if (transfer && transfer->order) [[unlikely]]
+    end_order(*transfer);
   if (request->confirm) [[unlikely]]
     presends_.end_confirm(request);
+  request->marks = 0;
   --handoff.pending;
   handoff.passive -= request->passive;
   HEADWAY_CHECK(handoff.passive >= 0 && handoff.pending >= handoff.passive - request->passive);
@@ -142,11 +145,6 @@ void Engine::complete(Request* request, Outcome outcome) {
   } else if (!request->held_by_user) {
     give_request(request);
   }
-}
-
-Request* Engine::by_wire_id(uint32_t id) {
-  Request* request = requests_.at(id & ((1u << id_index_bits) - 1));
-  return request && request->taken && id_of(request) == id ? request : nullptr;
 }
 
 void Engine::fail(Outcome why, Peer& peer, const char* story) {
@@ -261,7 +259,7 @@ void Engine::hand_on() {
   if (!one_copy_.has_runnable()) return;
   // Of a message whose user was released nobody else copies.
   const Request* first = one_copy_.pulls().first();
-  if (first && first->region) {
+  if (first && first->is_redirected()) {
     handoff.call_thread();
   } else {
     handoff.remind(copy_after_us);
@@ -345,11 +343,14 @@ void Engine::sent(uint32_t, uint64_t cookie) {
   if (presends_.note_left(cookie)) return;
   Request* request = requests_.find(uint32_t(cookie), uint32_t(cookie >> 32));
   if (!request) return;
-  --request->in_flight;
   if (request->stage() == Stage::leaving) {
     retire_send(request);
-  } else if (request->stage() == Stage::streaming && request->moved == request->total &&
-             request->in_flight == 0) {
+    return;
+  }
+  Transfer& transfer = this->transfer(*request);
+  HEADWAY_CHECK(transfer.in_flight != 0);
+  if (--transfer.in_flight == 0 && request->stage() == Stage::streaming &&
+      transfer.moved == transfer.total) {
     complete(request, Outcome::ok);
   }
 }

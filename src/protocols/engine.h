@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "base/counter.h"
 #include "base/list.h"
-#include "base/pool.h"
 #include "base/vec.h"
 #include "matching/matcher.h"
 #include "progress/handoff.h"
@@ -22,7 +21,7 @@
 #include "protocols/prefetch/presend.h"
 #include "protocols/reach.h"
 #include "protocols/release/release.h"
-#include "protocols/request.h"
+#include "protocols/transfer.h"
 #include "protocols/ways/one_copy.h"
 #include "protocols/ways/order.h"
 #include "protocols/ways/pieces.h"
@@ -66,6 +65,8 @@ class Engine final : public progress::Work, public transports::Receiver {
   Request* find_request(uint32_t index, uint32_t generation) {
     return requests_.find(index, generation);
   }
+  // Of one whose bytes are on their way, or about to be.
+  Transfer& transfer(const Request& request) const { return requests_.transfers[request]; }
 
   // --- sending ---
   // Now and then before a send from outside the engine: whoever does nothing but send over a socket
@@ -96,7 +97,7 @@ class Engine final : public progress::Work, public transports::Receiver {
 
   // A request is under way from begin() to complete(); both are the only ways.
   void begin(Request& request) {
-    HEADWAY_CHECK(request.taken && request.stage() == Stage::idle);
+    HEADWAY_CHECK(request.taken && request.stage() == Stage::idle && !request.marks);
     ++handoff.pending;
     request.done.store(Done::no, std::memory_order_relaxed);
     request.outcome = Outcome::ok;
@@ -248,7 +249,6 @@ class Engine final : public progress::Work, public transports::Receiver {
   bool take_frame(Peer& peer, const shm::Cell& cell);
   bool reap_others();
   void fail(Outcome why, Peer& peer, const char* story);
-  Request* by_wire_id(uint32_t id);
 
   // send.cc
   Push push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
@@ -293,7 +293,7 @@ class Engine final : public progress::Work, public transports::Receiver {
   std::atomic<uint32_t> own_armed_{0};  // stands in until the segment is there
 
   matching::Promises promises_;
-  base::Pool<Request> requests_;
+  Requests requests_;
   base::Vec<Peer*> busy_;  // peers with something to flush
   shm::Rings rings_{node};
   transports::Transport* others_[most_transports] = {};  // beside it

@@ -49,8 +49,8 @@ class TwoEngines : public ::testing::Test {
     EXPECT_EQ(story(), "");
   }
 
-  Engine& sender() { return *engines_[0]; }
-  Engine& receiver() { return *engines_[1]; }
+  Engine& sender() const { return *engines_[0]; }
+  Engine& receiver() const { return *engines_[1]; }
 
   Request* take(uint32_t rank, RequestKind kind, std::vector<char>& buffer, int tag) {
     Request* request = engines_[rank]->take_request();

@@ -15,7 +15,6 @@ constexpr uint64_t both_edges = 2 * 4096;  // a message's, at most
 struct Message {
   std::vector<char> out, in;
   Request *send = nullptr, *receive = nullptr;
-  uint64_t come() const { return receive->done ? in.size() : receive->moved + receive->partial; }
 };
 
 class Grants : public TwoEngines {
@@ -28,6 +27,22 @@ class Grants : public TwoEngines {
     start(settings);
     if (HasFatalFailure()) return;
     if (!receiver().release().may_release()) GTEST_SKIP() << "no pages can be closed here";
+  }
+
+  static Transfer transfer(Engine& engine, const Request* request) {
+    return request->has(Mark::transfer) ? engine.transfer(*request) : Transfer{};
+  }
+  uint64_t come(const Message& message) const {
+    const Transfer come = transfer(receiver(), message.receive);
+    return message.receive->done ? message.in.size() : come.moved + come.partial;
+  }
+  uint64_t sent(const Message& message) const { return transfer(sender(), message.send).moved; }
+  // For its grant, on either side.
+  bool waits(const Message& message) const {
+    return transfer(receiver(), message.receive).withheld;
+  }
+  bool send_waits(const Message& message) const {
+    return transfer(sender(), message.send).withheld;
   }
 
   // Posts them in order, sends them the other way round.
@@ -49,7 +64,7 @@ class Grants : public TwoEngines {
   }
   bool all_landing() const {
     for (const Message& message : messages_) {
-      if (message.come() == 0) return false;
+      if (come(message) == 0) return false;
     }
     return true;
   }
@@ -66,9 +81,9 @@ class Grants : public TwoEngines {
   std::string state() const {
     std::string text;
     for (const Message& message : messages_) {
-      text += "sent " + std::to_string(message.send->moved) + ", come " +
-              std::to_string(message.come()) + (message.send->withheld ? ", withheld" : "") +
-              (message.receive->withheld ? ", to be granted" : "") + "\n";
+      text += "sent " + std::to_string(sent(message)) + ", come " + std::to_string(come(message)) +
+              (send_waits(message) ? ", withheld" : "") +
+              (waits(message) ? ", to be granted" : "") + "\n";
     }
     return text;
   }
@@ -93,10 +108,10 @@ TEST_F(Grants, OneAfterTheOtherInTheOrderOfTheirReceives) {
   ASSERT_TRUE(run_until([&] {
     size_t now = 0, over = 0;
     for (size_t i = 0; i < messages_.size(); ++i) {
-      const uint64_t come = messages_[i].come();
-      over += come == size;
-      now += come > both_edges && come + (16 << 10) < size;
-      if (come <= both_edges || seen[i]) continue;
+      const uint64_t there = come(messages_[i]);
+      over += there == size;
+      now += there > both_edges && there + (16 << 10) < size;
+      if (there <= both_edges || seen[i]) continue;
       seen[i] = true;
       order.push_back(i);
     }
@@ -113,12 +128,11 @@ TEST_F(Grants, WhoIsWaitedForComesAtOnce) {
   begin(5);
   ASSERT_TRUE(run_until([&] { return all_landing(); }));
   Message& last = messages_[2];
-  ASSERT_TRUE(last.receive->withheld);
+  ASSERT_TRUE(waits(last));
   receiver().note_wait(last.receive);
-  EXPECT_FALSE(last.receive->withheld);
-  EXPECT_TRUE(
-      messages_[1].receive->withheld);  // later one of the first may be over, and tell a rate
-  ASSERT_TRUE(run_until([&] { return last.come() > both_edges; }));
+  EXPECT_FALSE(waits(last));
+  EXPECT_TRUE(waits(messages_[1]));  // later one of the first may be over, and tell a rate
+  ASSERT_TRUE(run_until([&] { return come(last) > both_edges; }));
   end();
 }
 
@@ -126,7 +140,7 @@ TEST_F(Grants, WhoLooksMayLookAtAny) {
   begin(5);
   ASSERT_TRUE(run_until([&] { return all_landing(); }));
   receiver().note_look();
-  for (const Message& message : messages_) EXPECT_FALSE(message.receive->withheld);
+  for (const Message& message : messages_) EXPECT_FALSE(waits(message));
   end();
 }
 
@@ -154,7 +168,7 @@ TEST_F(Grants, WhatWasNotWithheldIsNotGranted) {
   ASSERT_TRUE(run_until([&] { return all_landing(); }));
   const Message *withheld = nullptr, *streams = nullptr;
   for (const Message& message : messages_) {
-    (message.receive->withheld ? withheld : streams) = &message;
+    (waits(message) ? withheld : streams) = &message;
   }
   ASSERT_TRUE(withheld && streams);
   FrameHeader long_one = grant(*withheld);
@@ -168,9 +182,9 @@ TEST_F(Grants, WhatWasNotWithheldIsNotGranted) {
   // A demand does not open it either.
   FrameHeader demand = grant(*withheld);
   demand.kind = uint8_t(Kind::demand);
-  demand.context = withheld->send->head;
+  demand.context = sender().transfer(*withheld->send).head;
   EXPECT_TRUE(sender().frame(1, demand, nullptr));
-  EXPECT_TRUE(withheld->send->withheld);
+  EXPECT_TRUE(send_waits(*withheld));
   sender().counters.garbage = 0;
   end();
 }

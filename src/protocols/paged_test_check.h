@@ -81,8 +81,8 @@ inline void PagedWorld::give_up(int rank) {
   for (const Receive* receive : receiving_) {
     Request* request = receive->request;
     const bool waits = receive->rank == rank && !receive->released && request;
-    if (waits && request->stage() == Stage::posted && !request->region && may_begin(rank) &&
-        !is_collective(receive->key)) {
+    if (waits && request->stage() == Stage::posted && !request->is_redirected() &&
+        may_begin(rank) && !is_collective(receive->key)) {
       engine(rank).cancel(request);
     }
   }
@@ -118,7 +118,7 @@ inline bool PagedWorld::drain() {
 inline bool PagedWorld::is_quiet() {
   const auto waits = [](const Receive* receive) {
     return !receive->released && receive->request && receive->request->stage() == Stage::posted &&
-           !receive->request->region;
+           !receive->request->is_redirected();
   };
   const auto is_at_rest = [](const auto& engine) { return engine->only_receives_left(); };
   return sending_.empty() && awaited_.empty() && wires_.are_empty() &&
@@ -142,9 +142,12 @@ inline std::string PagedWorld::state() {
   const auto tell = [&](const char* what, int rank, const Request* request) {
     text += std::string(what) + " of rank " + std::to_string(rank);
     if (request) {
+      const bool moves = request->has(Mark::transfer);
+      const Transfer transfer = moves ? engine(rank).transfer(*request) : Transfer{};
       text += ", stage " + std::to_string(int(request->stage())) + ", moved " +
-              std::to_string(request->moved) + " of " + std::to_string(request->total) +
-              (request->region ? ", closed" : "") + (request->withheld ? ", withheld" : "");
+              std::to_string(transfer.moved) + " of " + std::to_string(transfer.total) +
+              (request->is_redirected() ? ", closed" : "") +
+              (transfer.withheld ? ", withheld" : "");
     }
   };
   for (const Message* message : sending_) {

@@ -51,7 +51,7 @@ inline void PagedWorld::go_on() {
   if (--patience_ > 0) return;
   patience_ = longest_patience;
   // Another call takes its place, unless some of it is closed.
-  const auto stays = [](const Receive* receive) { return receive->request->region != nullptr; };
+  const auto stays = [](const Receive* receive) { return receive->request->is_redirected(); };
   std::erase_if(awaited_, [&](const Receive* receive) { return !stays(receive); });
   for (const Receive* receive : awaited_) serve(*receive);
 }
@@ -284,7 +284,7 @@ inline void PagedWorld::cancel() {
   if (one_in(2) && !receiving_.empty()) {
     const Receive& receive = *receiving_[pick(receiving_.size())];
     Request* request = receive.request;
-    if (!request || request->done || request->region || is_collective(receive.key)) return;
+    if (!request || request->done || request->is_redirected() || is_collective(receive.key)) return;
     if (!may_begin(receive.rank)) return;
     engine(receive.rank).cancel(request);
   } else if (!sending_.empty()) {
@@ -318,7 +318,7 @@ inline bool PagedWorld::serve(const Receive& receive) {
 inline void PagedWorld::serve_unmatched() {
   for (const Receive* receive : receiving_) {
     if (receive->request && receive->request->stage() == Stage::posted &&
-        (receive->released || receive->request->region)) {
+        (receive->released || receive->request->is_redirected())) {
       serve(*receive);
       return;
     }

@@ -68,7 +68,7 @@ class Reach {
       case RequestKind::send:
       case RequestKind::receive:
         // Running: two messages as one, which stand here themselves.
-        return request.stage() != Stage::running && !request.region && !request.aside;
+        return request.stage() != Stage::running && !request.is_redirected();
       default: return false;
     }
   }

@@ -38,8 +38,7 @@ class Operations {
     Request* request = pool.take();
     request->kind = kind;
     TestStages::set(*request, Stage::idle);
-    request->region = nullptr;
-    request->aside = false;
+    request->marks = 0;
     request->done.store(Done::no);
     request->memory = UserMemory(at(from), bytes);
     start(request);
@@ -77,7 +76,7 @@ TEST(Reach, IsTheSameAsAList) {
     Operations all;
     std::set<Request*> active, idle;
     const auto touches_home = [](const Request* request) {
-      return request->stage() != Stage::idle && !request->region && !request->aside;
+      return request->stage() != Stage::idle && !request->is_redirected();
     };
     for (int step = 0; step < 4000; ++step) {
       const uint64_t what = any(10);
@@ -106,14 +105,12 @@ TEST(Reach, IsTheSameAsAList) {
             Operations::end(request);
             idle.insert(request);
             break;
-          case 2: request->region = reinterpret_cast<guard::Region*>(request); break;
-          default: request->aside = true;
+          default: request->set(Mark::redirected);
         }
       } else if (what < 8 && !idle.empty()) {
         Request* request = *idle.begin();
         idle.erase(idle.begin());
-        request->region = nullptr;
-        request->aside = false;
+        request->marks = 0;
         request->memory = UserMemory(at(home + any(200'000)), any(30'000));
         all.start(request);
         active.insert(request);

@@ -17,7 +17,6 @@ namespace headway::protocols {
 
 struct Peer;
 struct Arrived;
-class Order;
 struct Confirm;
 }  // namespace headway::protocols
 
@@ -74,7 +73,20 @@ enum Done : uint8_t {
   released  // its user goes on: the rest lies in closed pages, and the engine still works on it
 };
 
+// Until it is complete: which rows beside a request are its own, and what else is rare. None of
+// them: it moves in one frame, and nobody has to know when it is over.
+enum class Mark : uint8_t {
+  transfer = 1,  // a Transfer
+  // `memory` is not the user's: closed pages' view, or a copy of what is sent. `home` is.
+  redirected = 2
+};
+
 struct Request : matching::Hook {
+  bool has(Mark mark) const { return marks & uint8_t(mark); }
+  void set(Mark mark) { marks |= uint8_t(mark); }
+  void clear(Mark mark) { marks &= uint8_t(~uint8_t(mark)); }
+  bool is_redirected() const { return has(Mark::redirected); }
+
   // pool
   uint32_t pool_index = 0;
   uint32_t generation = 0;
@@ -103,25 +115,20 @@ struct Request : matching::Hook {
   bool : 0;
   // These are the engine's alone.
   bool cancelling : 1 = false;
-  bool expected : 1 = false;  // receive: stands in the list of streams that come over TCP
   bool blocking : 1 = false;  // send: its rank waits for it and for nothing else
   bool passive : 1 = false;   // send: all that is left to come is an acknowledgement
   bool helpable : 1 =
       false;                 // stands in the list of those whose copy the other rank may have begun
   bool shared : 1 = false;   // pulling, pushing: shared out between both ranks
   bool drained : 1 = false;  // shared: all is taken, the helper may still copy
-  bool alone : 1 = false;    // pulling: nobody else copies it, and its edges come first
   bool told : 1 = false;     // receive: who dozes has been told that it may be released
   bool fresh : 1 = false;    // pulling alone: its user has not been asked yet whether it goes on
   bool claimed : 1 = false;  // receive: its sender took it by the advert
-  bool copied : 1 = false;   // send: some of it was copied straight into the receiver's buffer
-  bool stays : 1 = false;    // receive: it could not be released, so its user waits for all of it
   bool in_runs : 1 = false;  // receive: of a type made of few large runs, which can be closed
   bool unseen : 1 = false;   // receive: its user was released before it was matched
   bool awaited : 1 = false;  // receive: its user waits for it in MPI
-  bool withheld : 1 = false;  // streaming, landing: all but its edges waits for a grant
-  bool aside : 1 = false;     // send: `memory` is a copy of the library's
 
+  uint8_t marks = 0;  // of Mark
   uint8_t mover = 0;  // send: 1 + its slot among the messages that may move
   // Receive: whether a release is worth it; asked once for each message.
   enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
@@ -138,29 +145,15 @@ struct Request : matching::Hook {
   int64_t region_start = 0;  // offset of its first byte in the message
   char* home = nullptr;      // the user's buffer
   // The user's buffer, also of a send that was copied aside.
-  char* buffer() const { return region || aside ? home : memory.base(); }
-  uintptr_t site = 0;      // where its user waits for it, as far as is known
-  uint32_t profit = 0;     // what is learned by it (Profit)
-  uint64_t asked_at = 0;   // ns; of a stream over TCP that is long enough to tell the rate
-  uint64_t mixed_at = 0;   // receive: others worked in its pages when the engine counted so much
-  uint64_t noted = 0;      // bytes that have been put into the view
-  uint64_t total = 0;      // bytes that will move
-  uint64_t moved = 0;      // bytes pushed out, or arrived
-  uint64_t covered = 0;    // of those moved: what had come before the send
-  uint64_t partial = 0;    // receive: bytes of the frame that is coming in
-  uint64_t begun = 0;      // receive over TCP: bytes of frames that have come or are coming in
-  uint64_t begun_at = 0;   // where the last of these frames lies in the message
-  Order* order = nullptr;  // since a page was asked for out of turn, or if some came before
-  uint32_t origin = 0;     // send: the buffer that it comes from (Origins); 0: none
+  char* buffer() const { return is_redirected() ? home : memory.base(); }
+  uintptr_t site = 0;     // where its user waits for it, as far as is known
+  uint32_t profit = 0;    // what is learned by it (Profit)
+  uint64_t mixed_at = 0;  // receive: others worked in its pages when the engine counted so much
+  uint64_t noted = 0;     // bytes that have been put into the view
+  uint32_t origin = 0;    // send: the buffer that it comes from (Origins); 0: none
   Confirm* confirm = nullptr;  // send: what of it came before, if it was asked for
-  uint64_t asked = 0;      // receive: the page between its edges that was asked for last, from 1
-  uint32_t in_flight = 0;  // frames that the transport holds
-  uint32_t remote = 0;     // the other side's id
-  uint32_t head = 0;       // streamed first: bytes at the beginning
-  uint32_t tail = 0;       // and at the end of the message
-  uint64_t remote_address = 0;
-  uint64_t serial = 0;      // aside, receive: its number among all of these
-  uint64_t away_since = 0;  // pulling, pushing: since when the other rank is seen outside MPI
+  uint64_t serial = 0;         // aside, receive: its number among all of these
+  uint64_t away_since = 0;     // pulling, pushing: since when the other rank is seen outside MPI
 
   // what the user's status gets
   int32_t status_source = 0;

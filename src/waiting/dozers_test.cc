@@ -252,11 +252,12 @@ TEST_P(Dozers, AreToldOfAReceiveWhoseEdgesHaveCome) {
   begin_to_doze([&] { return engine_.release().is_ready(receive); });
   if (HasFatalFailure()) return;
   announce();
-  EXPECT_EQ(receive->head, page - 100);
-  EXPECT_EQ(receive->tail, 100u);
-  come(receive, 0, receive->head);
+  const protocols::Transfer& transfer = engine_.transfer(*receive);
+  EXPECT_EQ(transfer.head, page - 100);
+  EXPECT_EQ(transfer.tail, 100u);
+  come(receive, 0, transfer.head);
   EXPECT_FALSE(engine_.release().is_ready(receive));
-  come(receive, bytes - receive->tail, receive->tail);
+  come(receive, bytes - transfer.tail, transfer.tail);
   await_end();
   end(receive);
 }

@@ -173,7 +173,7 @@ void Many::let_one_go() {
   const bool has_left = !each_left([&](Request* request) {
     if (request->kind == RequestKind::send) return !(may_leave(*request) && leave(request));
     if (request->kind != RequestKind::receive || request->stage() != Stage::landing) return true;
-    const uint64_t expected = protocols::expected_us(*request);
+    const uint64_t expected = protocols::expected_us(*request->peer, engine_.transfer(*request));
     if (first && expected >= soonest) return true;
     first = request;
     soonest = expected;

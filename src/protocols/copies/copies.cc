@@ -36,7 +36,7 @@ void Copies::leave_aside(Request* send, char* copy) {
   // What its request keeps for its user.
   if (const datatypes::Type* type = send->memory.type(); type && send->on_give) type->release();
   send->memory = UserMemory(copy, send->memory.bytes());
-  send->aside = true;
+  send->set(Mark::redirected);
   send->serial = ++engine_.counters.sent_aside;
   send->blocking = false;
 }
@@ -96,10 +96,10 @@ void Copies::moves_no_more(Request* send) {
 
 void Copies::end_aside(Request* send) {
   moves_no_more(send);
-  if (!send->aside) return;
+  if (!send->is_redirected()) return;
   drop_copy(send->memory.flat(), send->memory.bytes());
   send->memory = send->persistent ? UserMemory(send->home, send->memory.bytes()) : UserMemory();
-  send->aside = false;
+  send->clear(Mark::redirected);
 }
 
 }  // namespace headway::protocols

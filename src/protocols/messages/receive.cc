@@ -32,17 +32,6 @@ bool read_request(const FrameHeader& header, const char* body, RequestSend& requ
 constexpr uint32_t longest_request =
     sizeof(RequestSend) + sizeof(Confirmed) + most_confirmed_words * sizeof(uint64_t);
 
-// The receiver of a synchronous send has matched it. That can be heard before the transport tells
-// that the bytes have left: then that is all that is still to come, as of a stream's last piece.
-void end_synchronous(Engine& engine, Request* send) {
-  if (send->stage() == Stage::requested) {
-    engine.complete(send, Outcome::ok);
-  } else if (send->stage() == Stage::leaving && send->mode == Mode::synchronous) {
-    send->moved = send->total;
-    engine.set_stage(*send, Stage::streaming);
-  }
-}
-
 }  // namespace
 
 // --- frames ---
@@ -160,15 +149,15 @@ bool Engine::deliver_finished(Peer& peer, const FrameHeader& header, const char*
   if (header.flags & flag_to_receive) {
     request = one_copy_.landing(header.word, peer);
     if (!request) return false;
+    Transfer& transfer = this->transfer(*request);
     if (request->claimed) {
       describe(request, request->key, header.context, peer);
-      request->total = request->status_bytes();
+      transfer.total = request->status_bytes();
     }
-    request->moved = request->total;
-    rate(*request);
-    note_received(request->total);
+    rate(peer, transfer);
+    note_received(transfer.total);
   } else {
-    request = by_wire_id(header.word);
+    request = requests_.by_wire_id(header.word);
     if (!request || request->peer != &peer || request->kind != RequestKind::send ||
         request->stage() != Stage::requested) {
       return false;
@@ -178,10 +167,18 @@ bool Engine::deliver_finished(Peer& peer, const FrameHeader& header, const char*
   return true;
 }
 
+// The receiver of a synchronous send has matched it. That can be heard before the transport tells
+// that the bytes have left: then that is all that is still to come, as of a stream's last piece.
 bool Engine::deliver_acknowledge(Peer& peer, const FrameHeader& header, const char*) {
-  Request* request = by_wire_id(header.word);
-  if (request && request->kind == RequestKind::send && request->peer == &peer) {
-    end_synchronous(*this, request);
+  Request* send = requests_.by_wire_id(header.word);
+  if (!send || send->kind != RequestKind::send || send->peer != &peer) return true;
+  if (send->stage() == Stage::requested) {
+    complete(send, Outcome::ok);
+  } else if (send->stage() == Stage::leaving && send->mode == Mode::synchronous) {
+    Transfer& transfer = requests_.transfers.begin(*send);
+    transfer.total = transfer.moved = send->memory.bytes();
+    transfer.in_flight = 1;
+    set_stage(*send, Stage::streaming);
   }
   return true;
 }
@@ -226,9 +223,7 @@ bool Engine::begin_eager(Peer& peer, const FrameHeader& header, Landing& landing
     describe(receive, key_of(header), header.length, peer);
     fetches_.note_origin(receive, origin_told(header), nullptr);
     set_stage(*receive, Stage::landing);
-    receive->peer = &peer;
-    receive->total = receive->status_bytes();
-    receive->partial = 0;
+    requests_.transfers.begin(*receive).total = receive->status_bytes();
     landing = receive->memory.landing(0, receive->status_bytes());
     landing.token = receive;
     landing.lander = &to_receive;
@@ -244,9 +239,10 @@ bool Engine::begin_eager(Peer& peer, const FrameHeader& header, Landing& landing
 void Engine::eager_landed(const FrameHeader&, const Landing& landing, uint64_t arrived) {
   auto* receive = static_cast<Request*>(landing.token);
   // Of an eager message that is too long, the rest is thrown away.
-  const uint64_t before = receive->partial;
-  receive->partial = arrived < landing.length ? arrived : landing.length;
-  note_arrival(receive, before, receive->partial - before);
+  Transfer& transfer = this->transfer(*receive);
+  const uint64_t before = transfer.partial;
+  transfer.partial = arrived < landing.length ? arrived : landing.length;
+  note_arrival(receive, before, transfer.partial - before);
   streams_.grant_next();
 }
 
@@ -258,7 +254,7 @@ void Engine::end_eager(uint32_t from, const FrameHeader& header, const Landing& 
     answer.word = header.word;
     control(peers_[from], answer, nullptr);
   }
-  note_received(receive->total);
+  note_received(receive->status_bytes());
   complete(receive, Outcome::ok);
 }
 
@@ -277,17 +273,16 @@ void Engine::describe(Request* receive, const matching::Key& key, uint64_t size,
   receive->status_tag = key.tag;
   receive->sent_bytes = size;
   if (size > room) receive->outcome = Outcome::truncated;
-  if (receive->region) [[unlikely]]
+  if (receive->is_redirected()) [[unlikely]]
     release_.note_match(receive);
 }
 
 void Engine::begin_receive(Request* request) {
   begin(*request);
-  request->moved = 0;
-  request->cancelled = request->cancelling = request->stays = false;
+  request->cancelled = request->cancelling = false;
   request->mixed_at = 0;
   request->worth = Request::Worth::unasked;
-  request->alone = request->told = false;
+  request->told = false;
   request->serial = ++receives_begun_;
   if (reach.is_kept()) [[unlikely]]
     reach.note(*request);
@@ -387,7 +382,6 @@ void Engine::accept(Request* receive, Arrived* message) {
     fetches_.note_origin(receive, message->remote, store);
     message->store = nullptr;
     unexpected_.give(message);
-    receive->total = receive->status_bytes();
     fetches_.land_store(receive, store);
   } else if (message->have == message->size) {
     finish_eager(receive, message);
@@ -419,16 +413,15 @@ void Engine::finish_eager(Request* receive, Arrived* message) {
 // later. The choice is looked at again while the message moves.
 void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
                             bool sender_waits, Store* store) {
-  const uint64_t room = receive->memory.bytes();
-  receive->total = asked.size < room ? asked.size : room;
-  receive->moved = receive->partial = 0;
-  receive->remote = send;
-  receive->remote_address = asked.address;
+  Transfer& transfer = requests_.transfers.of(*receive);
+  transfer.total = receive->status_bytes();
+  transfer.remote = send;
+  transfer.remote_address = asked.address;
   if (asked.generation && peer.can(transports::copies)) {
-    receive->remote_address = peer.in.movers().take(asked.slot, asked.generation, asked.address);
+    transfer.remote_address = peer.in.movers().take(asked.slot, asked.generation, asked.address);
   }
-  const bool all_came = store && fetches_.holds_all(*store, receive->total);
-  if (receive->total == 0 || all_came) {
+  const bool all_came = store && fetches_.holds_all(*store, transfer.total);
+  if (transfer.total == 0 || all_came) {
     FrameHeader header;
     header.kind = uint8_t(Kind::finished);
     header.word = send;
@@ -444,13 +437,13 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   Way way = Way::stream;
   if (peer.can(transports::copies) && one_copy_.may_pull() && asked.address != 0) {
     const bool receiver_waits = handoff.driver == progress::Driver::waiting;
-    if (receive->region ||
+    if (receive->is_redirected() ||
         (receiver_waits && receive->memory.is_flat() && release_.is_long_enough(*receive) &&
-         release_.is_profitable(receive, receive->total))) [[unlikely]] {
+         release_.is_profitable(receive, transfer.total))) [[unlikely]] {
       one_copy_.pull_alone(receive);
       return;
     }
-    if (receiver_waits && receive->total >= rated_from) receive->asked_at = base::now_ns();
+    if (receiver_waits && transfer.total >= rated_from) transfer.asked_at = base::now_ns();
     sender_waits = sender_waits || node.is_waiting(peer.number);
     const bool own_each = receiver_waits && one_copy_.is_both_ways(*receive);
     if (!sender_waits || own_each || !(receiver_waits || receive->memory.is_flat())) {
@@ -465,29 +458,30 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
 
 void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   set_stage(*receive, Stage::landing);
-  receive->partial = 0;
-  receive->begun = receive->asked = 0;
+  Transfer& transfer = this->transfer(*receive);
+  transfer.partial = transfer.begun = transfer.asked = 0;
   if (receive->peer->can(transports::in_place)) {
-    receive->asked_at = receive->total >= rated_from ? base::now_ns() : 0;
+    transfer.asked_at = transfer.total >= rated_from ? base::now_ns() : 0;
     streams_.begin_stream(receive);
   }
-  const uint64_t start = receive->moved;
+  const uint64_t start = transfer.moved;
   release_.find_edges(receive, way);
   if (store) {
-    if (receive->in_runs) receive->stays = true;
-    if (!edges_of(*receive)) fetches_.choose_pages(receive, store->grid);
+    if (receive->in_runs) transfer.stays = true;
+    if (!edges_of(transfer)) fetches_.choose_pages(receive, store->grid);
     fetches_.land_some(receive, store);
-    receive->asked_at = 0;
+    transfer.asked_at = 0;
   }
-  ClearSend body{start, receive->total, 0, id_of(receive), way, receive->head, receive->tail};
+  ClearSend body{start, transfer.total, 0, id_of(receive), way, transfer.head, transfer.tail};
   // Closed pages open as their bytes come: so these must all come in frames.
-  if (receive->peer->can(transports::copies) && receive->memory.is_flat() && !receive->region) {
+  if (receive->peer->can(transports::copies) && receive->memory.is_flat() &&
+      !receive->is_redirected()) {
     body.address = reinterpret_cast<uint64_t>(receive->memory.flat());
   }
   FrameHeader header;
   header.kind = uint8_t(Kind::clear_send);
   header.flags = streams_.withhold(receive) ? flag_yes : 0;
-  header.word = receive->remote;
+  header.word = transfer.remote;
   header.length = sizeof body;
   control(*receive->peer, header, &body);
   if (way == Way::push) one_copy_.expect_help(receive);
@@ -549,7 +543,7 @@ bool Engine::deliver_cancel(Peer& peer, const FrameHeader& header, const char*) 
 }
 
 bool Engine::deliver_cancel_answer(Peer& peer, const FrameHeader& header, const char*) {
-  Request* request = by_wire_id(header.word);
+  Request* request = requests_.by_wire_id(header.word);
   if (!request || !request->cancelling) return true;  // it completed in the meantime
   if (request->peer != &peer) return false;
   request->cancelling = false;

@@ -102,15 +102,12 @@ bool Engine::wants_handshake(const Peer& peer, const Request* request) const {
 
 void Engine::start_send(Request* request) {
   begin(*request);
-  request->total = request->memory.bytes();
-  request->moved = 0;
-  request->in_flight = 0;
   request->cancelled = request->cancelling = false;
   request->origin = 0;
   if (reach.is_kept()) [[unlikely]]
     reach.note(*request);
   Peer& peer = *request->peer;
-  note_sent(request->total);
+  note_sent(request->memory.bytes());
   if (presends_.is_on() && peer.can(transports::early)) presends_.note_send(request);
   if (!peer.transport) {
     start_send_to_self(request);
@@ -142,14 +139,14 @@ Push Engine::push_envelope(Request* request) {
     pushed = presends_.push_confirm(request, header);
   } else if (handshake) {
     const bool may_pull = request->memory.is_flat() && peer.can(transports::copies);
-    RequestSend body{request->total,
+    RequestSend body{request->memory.bytes(),
                      may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0,
                      0,
                      0,
                      request->origin,
                      0};
-    if (may_pull && !request->notify && !request->aside && request->mode == Mode::standard &&
-        copies_.may_send_ahead()) {
+    if (may_pull && !request->notify && !request->is_redirected() &&
+        request->mode == Mode::standard && copies_.may_send_ahead()) {
       copies_.may_move(request, body);
     }
     if (request->blocking || handoff.driver == progress::Driver::waiting) {
@@ -173,11 +170,12 @@ Push Engine::push_envelope(Request* request) {
       header.flags = flag_synchronous;
       header.word = id_of(request);
     }
-    header.length = uint32_t(request->total);
-    if (peer.out.attached() && request->total <= shm::inline_max && request->memory.is_flat()) {
+    const uint64_t bytes = request->memory.bytes();
+    header.length = uint32_t(bytes);
+    if (peer.out.attached() && bytes <= shm::inline_max && request->memory.is_flat()) {
       pushed = rings_.push_small(peer.number, peer.out, header, request->memory.flat());
     } else {
-      const Feed feed = request->memory.feed(0, request->total);
+      const Feed feed = request->memory.feed(0, bytes);
       pushed = push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request), Urgency::envelope);
     }
     if (pushed != Push::full) ++counters.eager_sent;
@@ -190,7 +188,6 @@ Push Engine::push_envelope(Request* request) {
     one_copy_.expect_help(request);
   } else if (pushed == Push::started) {
     set_stage(*request, Stage::leaving);
-    ++request->in_flight;
   } else {
     retire_send(request);
   }
@@ -199,7 +196,6 @@ Push Engine::push_envelope(Request* request) {
 
 // The bytes of an eager message have left.
 void Engine::retire_send(Request* request) {
-  request->moved = request->total;
   if (request->mode == Mode::synchronous) {
     set_stage(*request, Stage::requested);
     // A step of a schedule is followed by others.
@@ -212,23 +208,24 @@ void Engine::retire_send(Request* request) {
 
 void Engine::start_send_to_self(Request* request) {
   if (auto* receive = static_cast<Request*>(posted.match(request->key, request->traffic))) {
-    describe(receive, request->key, request->total, *request->peer);
+    describe(receive, request->key, request->memory.bytes(), *request->peer);
     UserMemory::copy(request->memory, receive->memory, receive->status_bytes());
     note_received(receive->status_bytes());
     complete(receive, Outcome::ok);
     complete(request, Outcome::ok);
     return;
   }
-  const bool copied = request->mode != Mode::synchronous && request->total <= self_copy_max;
+  const uint64_t bytes = request->memory.bytes();
+  const bool copied = request->mode != Mode::synchronous && bytes <= self_copy_max;
   FrameHeader header = envelope_of(*request, Kind::eager);
-  Arrived* message = unexpected_.make(*request->peer, header, request->total, copied);
+  Arrived* message = unexpected_.make(*request->peer, header, bytes, copied);
   if (!message) {
     complete(request, Outcome::no_memory);
     return;
   }
   message->have = message->size;
   if (copied) {
-    request->memory.read(0, message->data, request->total);
+    request->memory.read(0, message->data, bytes);
     complete(request, Outcome::ok);
   } else {
     message->own_send = request;
@@ -239,25 +236,25 @@ void Engine::start_send_to_self(Request* request) {
 bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const char* body) {
   ClearSend clear;
   memcpy(&clear, body, sizeof clear);
-  Request* request = by_wire_id(header.word);
+  Request* request = requests_.by_wire_id(header.word);
   if (!request || request->kind != RequestKind::send || request->stage() != Stage::requested ||
-      request->peer != &peer || clear.start > clear.length || clear.length > request->total ||
-      uint64_t(clear.head) + clear.tail > clear.length ||
+      request->peer != &peer || clear.start > clear.length ||
+      clear.length > request->memory.bytes() || uint64_t(clear.head) + clear.tail > clear.length ||
       !presends_.fits_confirmed(*request, clear)) {
     ++counters.garbage;
     return true;
   }
   one_copy_.stop_helping(request);
   request->cancelling = false;
-  request->remote = clear.receive;
-  request->moved = clear.start;
-  request->total = clear.length;
-  request->head = clear.head;
-  request->tail = clear.tail;
-  request->copied = false;
-  request->remote_address = clear.address;
+  Transfer& transfer = requests_.transfers.begin(*request);
+  transfer.remote = clear.receive;
+  transfer.moved = clear.start;
+  transfer.total = clear.length;
+  transfer.head = clear.head;
+  transfer.tail = clear.tail;
+  transfer.remote_address = clear.address;
   request->away_since = 0;
-  request->withheld = header.flags & flag_yes;
+  transfer.withheld = header.flags & flag_yes;
   if (request->confirm && request->confirm->has_any() && !presends_.leave_out_confirmed(request))
     return true;
   if (clear.way == Way::push && one_copy_.can_push(request)) {
@@ -267,9 +264,9 @@ bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const cha
   set_stage(*request, Stage::streaming);
   ++counters.streams;
   // The edges overtake what is under way: without them the receiver cannot go on.
-  if (edges_of(*request)) {
+  if (edges_of(transfer)) {
     peer.streams.push_front(request);
-  } else if (!request->withheld) {
+  } else if (!transfer.withheld) {
     peer.streams.push_back(request);
   }
   if (peer.impatient && --peer.impatient == 0) peer.transport->hurry(peer.number, false);

@@ -60,7 +60,7 @@ void Presends::coarsen(Confirm& confirm) {
 // True if the message is told of by a confirm frame: all of it went before, or little is missing.
 bool Presends::confirms_all(const Request& send) {
   if (!send.confirm || !send.confirm->has_any() || send.confirm->moved) return false;
-  return send.total - send.confirm->bytes <= send.peer->eager_max;
+  return send.memory.bytes() - send.confirm->bytes <= send.peer->eager_max;
 }
 
 // Those pages of such a message that did not go before, or not as they are now. They go where the
@@ -95,7 +95,7 @@ Push Presends::push_rest(const Request& send) {
 // The envelope of a message that a request has made room for.
 Push Presends::push_confirm(Request* send, FrameHeader& header) {
   if (push_rest(*send) == Push::full) return Push::full;
-  const ConfirmWhole body{send->total, send->confirm->bytes};
+  const ConfirmWhole body{send->memory.bytes(), send->confirm->bytes};
   header.kind = uint8_t(Kind::confirm);
   header.flags = flag_asked;
   header.word = send->origin;
@@ -112,7 +112,7 @@ bool Presends::fits_confirmed(const Request& send, const ClearSend& clear) {
 
 // False: there is no memory, and the process ends.
 bool Presends::leave_out_confirmed(Request* send) {
-  if (cover(*send, send->confirm->grid, send->confirm->pages())) return true;
+  if (cover(engine_.transfer(*send), send->confirm->grid, send->confirm->pages())) return true;
   engine_.fail(Outcome::no_memory, *send->peer, "no memory to leave out what was sent early");
   return false;
 }

@@ -365,7 +365,6 @@ bool Fetches::deliver_confirm(Peer& peer, const FrameHeader& header, const char*
   if (Request* receive = engine_.match(header)) {
     engine_.describe(receive, key_of(header), whole.size, peer);
     note_origin(receive, header.word, store);
-    receive->total = receive->status_bytes();
     land_store(receive, store);
     return true;
   }
@@ -405,10 +404,10 @@ void Fetches::land_early(Request* receive, const Store& store, uint64_t from, ui
 }
 
 void Fetches::land_store(Request* receive, Store* store) {
-  if (receive->total) land_early(receive, *store, 0, receive->total);
-  receive->moved = receive->total;
+  const uint64_t bytes = receive->status_bytes();
+  if (bytes) land_early(receive, *store, 0, bytes);
   drop_store(store);
-  engine_.note_received(receive->total);
+  engine_.note_received(bytes);
   engine_.complete(receive, Outcome::ok);
 }
 
@@ -417,25 +416,27 @@ bool Fetches::holds_all(const Store& store, uint64_t total) {
 }
 
 void Fetches::land_some(Request* receive, Store* store) {
-  if (!cover(*receive, store->grid, store->sure)) {
+  Transfer& transfer = engine_.transfer(*receive);
+  if (!cover(transfer, store->grid, store->sure)) {
     engine_.fail(Outcome::no_memory, *receive->peer, "no memory for what came before its send");
     return;
   }
-  const Order& order = *receive->order;
+  const Order& order = *transfer.order;
   for (uint64_t page = 0; page < order.pages(); ++page) {
     if (order.is_taken(page)) {
-      land_early(receive, *store, receive->head + page * page_bytes, page_bytes);
+      land_early(receive, *store, transfer.head + page * page_bytes, page_bytes);
     }
   }
   drop_store(store);
 }
 
 void Fetches::choose_pages(Request* receive, const Grid& grid) {
-  if (!receive->region && !engine_.release_.is_long_enough(*receive)) {
-    receive->stays = true;
-    receive->head = uint32_t(grid.first < receive->total ? grid.first : receive->total);
+  Transfer& transfer = engine_.transfer(*receive);
+  if (!receive->is_redirected() && !engine_.release_.is_long_enough(*receive)) {
+    transfer.stays = true;
+    transfer.head = uint32_t(grid.first < transfer.total ? grid.first : transfer.total);
   }
-  receive->tail = uint32_t((receive->total - receive->head) % guard::page_bytes);
+  transfer.tail = uint32_t((transfer.total - transfer.head) % guard::page_bytes);
 }
 
 }  // namespace headway::protocols

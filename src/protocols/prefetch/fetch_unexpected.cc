@@ -49,7 +49,7 @@ void Fetches::fetch(Arrived* message) {
     static_cast<Arrived*>(done->owner)->fetched->end_fetch(done);
   };
   engine_.begin_receive(fetch);
-  fetch->stays = true;
+  engine_.requests_.transfers.begin(*fetch).stays = true;
   Peer& peer = *message->peer;
   engine_.describe(fetch, message->key, size, peer);
   const uint32_t send = message->remote;

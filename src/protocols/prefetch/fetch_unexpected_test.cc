@@ -47,7 +47,7 @@ class Fetching : public TwoEngines {
   // Its end, whatever `outcome` it has.
   void end(Request* send, Request* receive, Outcome outcome = Outcome::ok) {
     ASSERT_TRUE(run_until([&] { return send->done && receive->done; }))
-        << "sent " << send->moved << " of " << send->total;
+        << "stages " << int(send->stage()) << " and " << int(receive->stage());
     EXPECT_EQ(receive->outcome, outcome);
     sender().give_request(send);
     receiver().give_request(receive);

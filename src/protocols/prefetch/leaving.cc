@@ -31,7 +31,7 @@ void Presends::expect_answer(Peer& peer, const Request& send) {
   const uint64_t period = origin ? origin->period_ns : 0;
   peer.leaving.answer_until =
       base::now_ns() + std::clamp(period / answer_part, least_answer_ns, stuck_ns);
-  note_leaving(peer, send.total);
+  note_leaving(peer, send.memory.bytes());
 }
 
 // Messages that have been sent are on their way out of this host, or will be as soon as their

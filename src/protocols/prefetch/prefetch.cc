@@ -143,20 +143,20 @@ void Origins::place(Origin& origin, const char* address, uint64_t size) {
   if (origin.grid.first > size) origin.grid.first = uint32_t(size);
 }
 
-bool cover(Request& request, const Grid& grid, const uint64_t* pages) {
-  if (!request.order && !begin_order(request, 0)) return false;
-  const uint64_t most = request.order->pages(), head = request.head;
+bool cover(Transfer& transfer, const Grid& grid, const uint64_t* pages) {
+  if (!transfer.order && !begin_order(transfer, 0)) return false;
+  const uint64_t most = transfer.order->pages(), head = transfer.head;
   PageSet::for_each_run(pages, grid.pages(), [&](uint64_t begin, uint64_t end) {
     const uint64_t from = grid.begin(begin), to = grid.begin(end);
     const uint64_t first = from <= head ? 0 : (from - head + page_bytes - 1) / page_bytes;
     uint64_t last = to <= head ? 0 : (to - head) / page_bytes;
     if (last > most) last = most;
     if (first >= last) return;
-    request.order->leave_out(first, last - first);
-    request.covered += (last - first) * page_bytes;
+    transfer.order->leave_out(first, last - first);
+    transfer.covered += (last - first) * page_bytes;
   });
-  request.moved += request.covered;
-  HEADWAY_CHECK(request.moved <= request.total);
+  transfer.moved += transfer.covered;
+  HEADWAY_CHECK(transfer.moved <= transfer.total);
   return true;
 }
 

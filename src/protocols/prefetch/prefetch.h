@@ -19,6 +19,7 @@ namespace headway::protocols {
 
 struct Peer;
 struct Request;
+struct Transfer;
 
 // Of a message that came before its send: whole pages of the sender, some of which the send has
 // confirmed. A page 0 before the first boundary is short, as the last one may be.
@@ -256,6 +257,6 @@ struct Confirm {
 
 // These pages of the message, of the sender's grid, have come: they are left out of what still
 // moves. Both sides come to the same pages. False without memory.
-[[nodiscard]] bool cover(Request& request, const Grid& grid, const uint64_t* pages);
+[[nodiscard]] bool cover(Transfer& transfer, const Grid& grid, const uint64_t* pages);
 
 }  // namespace headway::protocols

@@ -76,7 +76,7 @@ class Prefetching : public TwoEngines {
   }
   void end(Request* send, Request* receive) {
     ASSERT_TRUE(run_until([&] { return send->done && receive->done; }))
-        << "sent " << send->moved << " of " << send->total << ", come " << receive->moved;
+        << "stages " << int(send->stage()) << " and " << int(receive->stage());
     EXPECT_EQ(receive->outcome, Outcome::ok);
     sender().give_request(send);
     receiver().give_request(receive);

@@ -136,7 +136,7 @@ bool Release::is_alone_in(Request* receive, guard::Range range, const Request* w
   if (engine_.reach.is_free(range, receive, whole)) [[likely]]
     return true;
   ++engine_.counters.shared;
-  receive->stays = true;
+  engine_.transfer(*receive).stays = true;
   return false;
 }
 
@@ -167,17 +167,19 @@ void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
 }
 
 void Release::find_edges(Request* receive, Way way) {
+  Transfer& transfer = engine_.transfer(*receive);
   receive->in_runs = false;
-  if (receive->moved) return;  // some of it has been pulled, in the order of then
-  receive->head = receive->tail = 0;
-  const bool may_follow = receive->peer->can(transports::in_place) || receive->alone;
-  if (way != Way::stream || !may_follow || !may_release_ || receive->stays ||
-      receive->total < release_from || !(receive->memory.is_flat() || is_made_of_runs(*receive))) {
+  if (transfer.moved) return;  // some of it has been pulled, in the order of then
+  transfer.head = transfer.tail = 0;
+  const bool may_follow = receive->peer->can(transports::in_place) || transfer.alone;
+  if (way != Way::stream || !may_follow || !may_release_ || transfer.stays ||
+      transfer.total < release_from ||
+      !(receive->memory.is_flat() || is_made_of_runs(receive->memory, transfer.total))) {
     return;
   }
-  if (!receive->region &&
-      (expected_us(*receive) < release_us_ || !is_profitable(receive, receive->total))) {
-    receive->stays = true;
+  if (!receive->is_redirected() && (expected_us(*receive->peer, transfer) < release_us_ ||
+                                    !is_profitable(receive, transfer.total))) {
+    transfer.stays = true;
     return;
   }
   if (!receive->memory.is_flat()) {
@@ -185,8 +187,8 @@ void Release::find_edges(Request* receive, Way way) {
     return;
   }
   const char* base = receive->buffer();
-  receive->head = to_boundary(base);
-  receive->tail = uint32_t((reinterpret_cast<uintptr_t>(base) + receive->total) % page_bytes);
+  transfer.head = to_boundary(base);
+  transfer.tail = uint32_t((reinterpret_cast<uintptr_t>(base) + transfer.total) % page_bytes);
 }
 
 void Release::let_user_go(Request* request) {
@@ -206,38 +208,41 @@ void Release::let_user_go(Request* request) {
 // --- at the match ---
 
 bool Release::is_worth_closing(const Request& receive) const {
+  const bool lands = receive.stage() == Stage::landing;
+  if (!lands && receive.stage() != Stage::pulling) return false;
+  const Transfer& transfer = engine_.transfer(receive);
   // An eager message on its way is short, and brings no edges first.
-  const bool edges_first = receive.stage() == Stage::landing
-                               ? receive.expected
-                               : receive.stage() == Stage::pulling && receive.alone;
+  const bool edges_first = lands ? transfer.expected : transfer.alone;
   if (!edges_first || receive.cancelling) return false;
   // Bytes in the order of the stream: the edges must be there, and the middle not nearly.
-  const uint64_t come = receive.moved + receive.partial;
-  return come - receive.covered >= edges_of(receive) && receive.total - come >= page_bytes &&
+  const uint64_t come = transfer.moved + transfer.partial;
+  return come - transfer.covered >= edges_of(transfer) && transfer.total - come >= page_bytes &&
          is_long_enough(receive);
 }
 
 bool Release::is_long_enough(const Request& receive) const {
-  if (!may_release_ || receive.stays || !(receive.memory.is_flat() || receive.in_runs) ||
-      receive.outcome != Outcome::ok || receive.total < release_from) {
+  const Transfer& transfer = engine_.transfer(receive);
+  if (!may_release_ || transfer.stays || !(receive.memory.is_flat() || receive.in_runs) ||
+      receive.outcome != Outcome::ok || transfer.total < release_from) {
     return false;
   }
   if (release_us_ == 0) return true;
-  const uint64_t us = expected_us(receive);
-  return us >= release_us_ && us * 1000 >= 2 * page_cost_ns_ * (receive.total / page_bytes);
+  const uint64_t us = expected_us(*receive.peer, transfer);
+  return us >= release_us_ && us * 1000 >= 2 * page_cost_ns_ * (transfer.total / page_bytes);
 }
 
 bool Release::close_now(Request* receive, const Request* whole) {
-  const uint64_t come = receive->moved + receive->partial;
-  const uint64_t next = come - receive->tail, end = receive->total - receive->tail;
+  Transfer& transfer = engine_.transfer(*receive);
+  const uint64_t come = transfer.moved + transfer.partial;
+  const uint64_t next = come - transfer.tail, end = transfer.total - transfer.tail;
   char* base = receive->memory.flat();
   if (!receive->awaited) engine_.note_wait(receive);
-  if (!is_profitable(receive, receive->total)) {
-    receive->stays = true;
+  if (!is_profitable(receive, transfer.total)) {
+    transfer.stays = true;
     return false;
   }
   if (receive->in_runs) return close_runs(receive, whole);
-  if (receive->order) return close_left(receive, whole);
+  if (transfer.order) return close_left(receive, whole);
   // The page that is filled at this moment is closed with the others; what it has is kept aside.
   const size_t kept = (reinterpret_cast<uintptr_t>(base) + next) % page_bytes;
   char aside[page_bytes];
@@ -248,7 +253,7 @@ bool Release::close_now(Request* receive, const Request* whole) {
   guard::Region* region = close(receive, range, false);
   if (!region) {
     memcpy(first, aside, kept);
-    receive->stays = true;
+    transfer.stays = true;
     return false;
   }
   if (kept) {
@@ -263,9 +268,10 @@ bool Release::close_now(Request* receive, const Request* whole) {
 // The same of a message some of which came before its send, in pages that lie anywhere: from the
 // first to the last one that has not.
 bool Release::close_left(Request* receive, const Request* whole) {
-  const Order& order = *receive->order;
-  const uint64_t coming = receive->begun - streamed(*receive);  // the frame that is on its way
-  const uint64_t from = coming ? (receive->begun_at - receive->head) / page_bytes : 0;
+  Transfer& transfer = engine_.transfer(*receive);
+  const Order& order = *transfer.order;
+  const uint64_t coming = transfer.begun - streamed(transfer);  // the frame that is on its way
+  const uint64_t from = coming ? (transfer.begun_at - transfer.head) / page_bytes : 0;
   const uint64_t to = from + coming / page_bytes;
   const auto is_there = [&](uint64_t page) {
     return order.is_taken(page) && (page < from || page >= to);
@@ -274,20 +280,20 @@ bool Release::close_left(Request* receive, const Request* whole) {
   while (first < end && is_there(first)) ++first;
   while (end > first && is_there(end - 1)) --end;
   for (uint64_t page = first; page < end; ++page) there += is_there(page);
-  const guard::Range range{receive->memory.flat() + receive->head + first * page_bytes,
+  const guard::Range range{receive->memory.flat() + transfer.head + first * page_bytes,
                            end - first};
   if (!is_alone_in(receive, range, whole)) return false;
   guard::Region* region = there <= range.pages / 2 ? close(receive, range, true) : nullptr;
   if (!region) {
-    receive->stays = true;
+    transfer.stays = true;
     return false;
   }
   attach(receive, region);
-  receive->noted = receive->moved + receive->partial;
+  receive->noted = transfer.moved + transfer.partial;
   for (uint64_t page = first; page < end; ++page) {
     if (is_there(page)) arrived(region, (page - first) * page_bytes, page_bytes);
   }
-  if (coming) arrived(region, (from - first) * page_bytes, receive->partial);
+  if (coming) arrived(region, (from - first) * page_bytes, transfer.partial);
   return true;
 }
 
@@ -301,7 +307,8 @@ void Release::note_cost(guard::Range range, uint64_t closing_ns) {
 
 // From here on all that comes is put into the view.
 void Release::attach(Request* receive, guard::Region* region) {
-  HEADWAY_CHECK(!receive->region && receive->memory.is_flat());
+  HEADWAY_CHECK(!receive->is_redirected() && receive->memory.is_flat());
+  receive->set(Mark::redirected);
   receive->home = receive->memory.flat();
   receive->region = region;
   receive->region_start = region->range.base - receive->home;
@@ -316,12 +323,16 @@ void Release::attach(Request* receive, guard::Region* region) {
 // --- before the match, or before the edges ---
 
 bool Release::is_foreseeable(const Request* receive) const {
-  const bool posted = receive->stage() == Stage::posted && !receive->key.is_wild();
-  // Matched, and its sender has others to serve before it sends the edges.
-  const bool announced = receive->stage() == Stage::landing && receive->expected &&
-                         !receive->stays && receive->moved + receive->partial == 0 &&
-                         receive->outcome == Outcome::ok && expected_us(*receive) >= release_us_;
-  return receive->kind == RequestKind::receive && (posted || announced) &&
+  // Posted; or matched, and its sender has others to serve before it sends the edges.
+  const auto is_announced = [this](const Request& matched) {
+    const Transfer& transfer = engine_.transfer(matched);
+    return transfer.expected && !transfer.stays && transfer.moved + transfer.partial == 0 &&
+           matched.outcome == Outcome::ok && expected_us(*matched.peer, transfer) >= release_us_;
+  };
+  const bool may = receive->stage() == Stage::posted    ? !receive->key.is_wild()
+                   : receive->stage() == Stage::landing ? is_announced(*receive)
+                                                        : false;
+  return receive->kind == RequestKind::receive && may &&
          receive->done.load(std::memory_order_relaxed) == Done::no &&
          receive->mixed_at != changes_ && receive->memory.is_flat() &&
          receive->memory.bytes() >= release_from && receive->peer && receive->peer->transport &&
@@ -338,7 +349,7 @@ bool Release::is_alone() {
 }
 
 bool Release::foresee(Request* receive) {
-  if (receive->region) return true;
+  if (receive->is_redirected()) return true;
   // Since its wait looked, closing others may have told that pages cost more than this one's are
   // worth. Then its edges are there, and nobody would tell of them again.
   if (!is_foreseeable(receive)) return false;
@@ -360,7 +371,7 @@ bool Release::foresee(Request* receive) {
     end = from + members[i]->memory.bytes();
     // Of one without a match these are its last message's.
     HEADWAY_CHECK(members[i]->stage() == Stage::posted ||
-                  members[i]->moved + members[i]->partial == 0);
+                  engine_.transfer(*members[i]).moved + engine_.transfer(*members[i]).partial == 0);
     attach(members[i], region);
     members[i]->mixed_at = 0;
     const bool is_short = members[i]->stage() == Stage::landing &&
@@ -373,17 +384,18 @@ bool Release::foresee(Request* receive) {
 }
 
 // What is still to come of it lies in other pages than these.
-bool Release::has_come(const Request& receive, guard::Range range) {
-  if (receive.kind != RequestKind::receive || receive.stage() != Stage::landing ||
-      !receive.expected || receive.stays || !receive.memory.is_flat() ||
-      receive.total < release_from || receive.outcome != Outcome::ok ||
+bool Release::has_come(const Request& receive, guard::Range range) const {
+  if (receive.kind != RequestKind::receive || receive.stage() != Stage::landing) return false;
+  const Transfer& transfer = engine_.transfer(receive);
+  if (!transfer.expected || transfer.stays || !receive.memory.is_flat() ||
+      transfer.total < release_from || receive.outcome != Outcome::ok ||
       receive.status_bytes() != receive.memory.bytes() ||
-      to_boundary(receive.memory.flat()) != receive.head ||
-      streamed(receive) + receive.partial < edges_of(receive)) {
+      to_boundary(receive.memory.flat()) != transfer.head ||
+      streamed(transfer) + transfer.partial < edges_of(transfer)) {
     return false;
   }
-  const char* from = receive.memory.flat() + receive.head;
-  const char* to = receive.memory.flat() + receive.total - receive.tail;
+  const char* from = receive.memory.flat() + transfer.head;
+  const char* to = receive.memory.flat() + transfer.total - transfer.tail;
   return to <= range.base || range.end() <= from;
 }
 
@@ -488,6 +500,7 @@ void Release::end_release(Request* receive) {
   }
   HEADWAY_CHECK(receive->cancelled || receive->noted == receive->status_bytes());
   receive->region = nullptr;
+  receive->clear(Mark::redirected);
   receive->memory.shift(receive->home - receive->memory.base());
   if (const datatypes::Type* type = receive->memory.type()) type->release();
 }

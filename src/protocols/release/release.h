@@ -37,13 +37,13 @@ class Release final : public guard::Pages {
   // --- at the match ---
   // A receive is matched, and so much of it is still to come that its user had better not wait.
   bool is_ready(const Request* receive) const {
-    return may_release_ &&
-           (receive->region ? receive->stage() != Stage::posted : is_worth_closing(*receive));
+    return may_release_ && (receive->is_redirected() ? receive->stage() != Stage::posted
+                                                     : is_worth_closing(*receive));
   }
   // What has not arrived of a ready receive is closed to the program. False: wait for it. `whole`:
   // the schedule of which it is a step, and which does nothing but receive any more.
   bool close_rest(Request* receive, const Request* whole = nullptr) {
-    return receive->region || close_now(receive, whole);
+    return receive->is_redirected() || close_now(receive, whole);
   }
   // The user may go on from what has been closed. Source, tag and count are in the request.
   void let_user_go(Request* request);
@@ -81,8 +81,8 @@ class Release final : public guard::Pages {
   void note_match(Request* receive);
   // Bytes [offset, offset + n) of its message are in their place.
   void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
-    if (may_foresee_ && !receive->region) ++changes_;
-    if (receive->region) [[unlikely]]
+    if (may_foresee_ && !receive->is_redirected()) ++changes_;
+    if (receive->is_redirected()) [[unlikely]]
       open_pages(receive, offset, n);
   }
   // A request completes: that may make room for a release before the match.
@@ -131,14 +131,14 @@ class Release final : public guard::Pages {
   void attach(Request* receive, guard::Region* region);
   void keep_rest(Request* receive, uint64_t from);
   bool gather_neighbours(Request** members, size_t& count, guard::Range& range);
-  static bool has_come(const Request& receive, guard::Range range);
+  bool has_come(const Request& receive, guard::Range range) const;
   bool is_worth_closing(const Request& receive) const;
   void note_cost(guard::Range range, uint64_t closing_ns);
   bool close_now(Request* receive, const Request* whole);
   bool close_left(Request* receive, const Request* whole);
 
   // runs.cc
-  static bool is_made_of_runs(const Request& receive);
+  static bool is_made_of_runs(const UserMemory& memory, uint64_t total);
   bool close_runs(Request* receive, const Request* whole);
   void open_runs(Request* receive, uint64_t offset, uint64_t n);
 

@@ -16,11 +16,10 @@ constexpr uint64_t most_gaps = 4;  // closed and opened again: as many bytes as 
 
 }  // namespace
 
-bool Release::is_made_of_runs(const Request& receive) {
-  const UserMemory& memory = receive.memory;
+bool Release::is_made_of_runs(const UserMemory& memory, uint64_t total) {
   if (memory.most_runs() > most_runs) return false;
   const UserMemory::Extent extent = memory.extent();
-  if (uint64_t(extent.to - extent.from) > (most_gaps + 1) * receive.total) return false;
+  if (uint64_t(extent.to - extent.from) > (most_gaps + 1) * total) return false;
   // In the order of their addresses, and none over another.
   const char* end = extent.from;
   bool are_large = true;
@@ -39,20 +38,22 @@ bool Release::close_runs(Request* receive, const Request* whole) {
   if (!is_alone_in(receive, range, whole)) return false;
   // Another thread's stack may lie between the runs.
   guard::Region* region = base::has_one_thread() ? close(receive, range, true) : nullptr;
+  Transfer& transfer = engine_.transfer(*receive);
   if (!region) {
-    receive->stays = true;
+    transfer.stays = true;
     return false;
   }
-  HEADWAY_CHECK(!receive->region && receive->in_runs);
-  const uint64_t come = receive->moved + receive->partial;
+  HEADWAY_CHECK(!receive->is_redirected() && receive->in_runs);
+  const uint64_t come = transfer.moved + transfer.partial;
   const char* end = range.base;  // of what is told
-  receive->memory.for_each_run(come, receive->total - come, [&](char* at, size_t n) {
+  receive->memory.for_each_run(come, transfer.total - come, [&](char* at, size_t n) {
     arrived(region, size_t(end - range.base), size_t(at - end));
     end = at + n;
     return true;
   });
   arrived(region, size_t(end - range.base), size_t(range.end() - end));
   guard_.mixed(region);
+  receive->set(Mark::redirected);
   receive->home = receive->memory.base();
   receive->region = region;
   receive->noted = come;

@@ -22,7 +22,7 @@ void Streams::ask_for_awaited() {
   if (!page) return;
   const auto is_of = [&](const base::List<Request>& list) {
     for (Request* receive = list.first(); receive; receive = receive->list_next) {
-      if (receive->region && ask_for(receive, page)) return true;
+      if (receive->is_redirected() && ask_for(receive, page)) return true;
     }
     return false;
   };
@@ -34,30 +34,31 @@ bool Streams::ask_for(Request* receive, const char* page) {
   if (!receive->memory.is_flat()) return false;  // nothing is known of its pages
   const auto offset =
       int64_t(reinterpret_cast<uintptr_t>(page) - reinterpret_cast<uintptr_t>(receive->home));
-  const uint64_t edges = edges_of(*receive);
-  const uint64_t pages = (receive->total - edges) / page_bytes;
-  if (offset < int64_t(receive->head) || offset >= int64_t(receive->total - receive->tail)) {
+  Transfer& transfer = engine_.transfer(*receive);
+  const uint64_t edges = edges_of(transfer);
+  const uint64_t pages = (transfer.total - edges) / page_bytes;
+  if (offset < int64_t(transfer.head) || offset >= int64_t(transfer.total - transfer.tail)) {
     return false;
   }
-  const uint64_t number = (uint64_t(offset) - receive->head) / page_bytes;
-  if (receive->head + number * page_bytes != uint64_t(offset)) return false;
-  if (receive->withheld) grant(receive);
-  if (receive->asked == number + 1) return true;
+  const uint64_t number = (uint64_t(offset) - transfer.head) / page_bytes;
+  if (transfer.head + number * page_bytes != uint64_t(offset)) return false;
+  if (transfer.withheld) grant(receive);
+  if (transfer.asked == number + 1) return true;
   const bool pulled = receive->stage() == Stage::pulling;
-  const uint64_t begun = pulled ? receive->moved : receive->begun;
-  const uint64_t in_time = arrival_rate(*receive) / page_bytes * soon_us / 1'000'000;
+  const uint64_t begun = pulled ? transfer.moved : transfer.begun;
+  const uint64_t in_time = arrival_rate(*receive->peer) / page_bytes * soon_us / 1'000'000;
   const uint64_t soon = pulled || in_time < least_soon ? least_soon : in_time;
-  if (receive->order) {
-    if (receive->order->comes_soon(number, soon)) return true;
+  if (transfer.order) {
+    if (transfer.order->comes_soon(number, soon)) return true;
   } else {
     const uint64_t next = begun > edges ? (begun - edges) / page_bytes : 0;
-    if (number < next + soon || !begin_order(*receive, begun)) return true;
+    if (number < next + soon || !begin_order(transfer, begun)) return true;
   }
-  const uint64_t before = receive->asked;
-  receive->asked = number + 1;
+  const uint64_t before = transfer.asked;
+  transfer.asked = number + 1;
   const bool backwards =
       number + 1 == pages || (before > number && before - number <= close_before);
-  receive->order->ask(number, backwards);
+  transfer.order->ask(number, backwards);
   ++engine_.counters.demands;
   if (pulled) {
     engine_.one_copy_.hurry(receive);
@@ -66,48 +67,50 @@ bool Streams::ask_for(Request* receive, const char* page) {
   FrameHeader header;
   header.kind = uint8_t(Kind::demand);
   header.flags = backwards ? flag_yes : 0;
-  header.word = receive->remote;
-  header.context = receive->head + number * page_bytes;
+  header.word = transfer.remote;
+  header.context = transfer.head + number * page_bytes;
   engine_.control(*receive->peer, header, nullptr);
   return true;
 }
 
-bool Streams::may_come(Request* receive, const FrameHeader& header) {
-  if (!receive->expected) return false;
-  if (receive->order && receive->begun >= edges_of(*receive)) {
-    const uint64_t from = header.context - receive->head;
-    if (header.context < receive->head || from % page_bytes || header.length % page_bytes ||
-        !receive->order->take(from / page_bytes, header.length / page_bytes)) {
+bool Streams::may_come(Transfer& transfer, const FrameHeader& header) {
+  if (!transfer.expected) return false;
+  if (transfer.order && transfer.begun >= edges_of(transfer)) {
+    const uint64_t from = header.context - transfer.head;
+    if (header.context < transfer.head || from % page_bytes || header.length % page_bytes ||
+        !transfer.order->take(from / page_bytes, header.length / page_bytes)) {
       return false;
     }
   } else {
-    const auto [offset, rest] = stretch(*receive, receive->begun);
+    const auto [offset, rest] = stretch(transfer, transfer.begun);
     if (header.context != offset || header.length > rest || header.length == 0) return false;
   }
-  receive->begun_at = header.context;
-  receive->begun += header.length;
+  transfer.begun_at = header.context;
+  transfer.begun += header.length;
   return true;
 }
 
 // What is asked for too late, or has gone, is on its way. But a page that the message does not have
 // is nothing that an engine asks for.
 bool Streams::deliver_demand(Peer& peer, const FrameHeader& header, const char*) {
-  Request* send = engine_.by_wire_id(header.word);
+  Request* send = engine_.requests_.by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
-      send->stage() != Stage::streaming || send->moved == send->total) {
+      send->stage() != Stage::streaming) {
     return true;
   }
-  const uint64_t between = send->total - edges_of(*send);
-  const uint64_t at = header.context - send->head;
-  if (header.context < send->head || at >= between || at % page_bytes || between % page_bytes) {
+  Transfer& transfer = engine_.transfer(*send);
+  if (transfer.moved == transfer.total) return true;
+  const uint64_t between = transfer.total - edges_of(transfer);
+  const uint64_t at = header.context - transfer.head;
+  if (header.context < transfer.head || at >= between || at % page_bytes || between % page_bytes) {
     return false;
   }
-  if (send->withheld) return true;
-  if (!send->order && !begin_order(*send, send->moved)) return true;
+  if (transfer.withheld) return true;
+  if (!transfer.order && !begin_order(transfer, transfer.moved)) return true;
   peer.impatient = impatient_streams;
   peer.transport->hurry(peer.number, true);
-  if (send->order->is_taken(at / page_bytes)) return true;
-  send->order->ask(at / page_bytes, header.flags & flag_yes);
+  if (transfer.order->is_taken(at / page_bytes)) return true;
+  transfer.order->ask(at / page_bytes, header.flags & flag_yes);
   if (!takes_turns(*send)) {  // else it may stand in the line of copies
     peer.streams.remove(send);
     peer.streams.push_front(send);

@@ -27,7 +27,8 @@ void Streams::expect_streams() {
   ++expect_round_;
   for (Request* receive = landings_.first(); receive && engine_.in_stage(Stage::requested) == 0;
        receive = receive->list_next) {
-    if (receive->withheld && streamed(*receive) + receive->partial >= edges_of(*receive)) {
+    const Transfer& transfer = engine_.transfer(*receive);
+    if (transfer.withheld && streamed(transfer) + transfer.partial >= edges_of(transfer)) {
       bare = true;
       continue;
     }
@@ -37,20 +38,21 @@ void Streams::expect_streams() {
     peer.expect_round = expect_round_;
     // What has landed of a frame will not come again: a mark above the rest would never be met. Nor
     // will what may lie in the transport's buffer: part of a short frame.
-    const uint64_t frame = receive->total - receive->moved;
-    const uint64_t rest = frame - receive->partial;
-    const bool begun = streamed(*receive) + receive->partial > 0;
+    const uint64_t frame = transfer.total - transfer.moved;
+    const uint64_t rest = frame - transfer.partial;
+    const bool begun = streamed(transfer) + transfer.partial > 0;
     if ((!begun && engine_.schedules) || frame <= transports::always_whole) {
       bare = true;
       continue;
     }
-    const uint64_t most = receive->region ? batch_of(*receive) : expect_most;
+    const uint64_t most = receive->is_redirected() ? batch_of(*receive) : expect_most;
     if (most < guard::page_bytes) {
       bare = true;  // whatever comes may be the page that is awaited
       continue;
     }
     const uint64_t half = rest / 2 < most ? rest / 2 : most;
-    peer.transport->expect(peer.number, frame <= peer.chunk && !receive->region ? rest : half);
+    peer.transport->expect(peer.number,
+                           frame <= peer.chunk && !receive->is_redirected() ? rest : half);
     expects_ = true;
   }
   if (bare) overlooks_ = expects_;
@@ -63,11 +65,11 @@ void Streams::expect_streams() {
 // On a slow link nothing is held back to fill a batch: who touches what has come waits for nobody.
 uint64_t Streams::batch_of(const Request& receive) const {
   if (engine_.settings_.release_batch) return engine_.settings_.release_batch * guard::page_bytes;
-  const bool is_short = receive.total <= 256 << 10;
+  const bool is_short = engine_.transfer(receive).total <= 256 << 10;
   const uint64_t batch = (is_short ? 4 : 16) * guard::page_bytes;
   const bool is_awaited = engine_.release_.is_awaited();
   if (is_short && is_awaited) return 0;
-  const uint64_t rate = arrival_rate(receive);
+  const uint64_t rate = arrival_rate(*receive.peer);
   uint64_t soon = rate * (is_awaited ? batch_us : held_us) / 1'000'000;
   if (!is_awaited && soon < guard::page_bytes) soon = guard::page_bytes;
   return soon < batch ? soon : batch;

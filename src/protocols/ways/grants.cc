@@ -20,20 +20,21 @@ enum Need : int { none, closed, awaited };
 
 Need need_of(const Request& receive) {
   if (receive.awaited) return Need::awaited;
-  return receive.region ? Need::closed : Need::none;
+  return receive.is_redirected() ? Need::closed : Need::none;
 }
 
 }  // namespace
 
 bool Streams::withhold(Request* receive) {
-  receive->withheld = false;
-  if (!receive->expected || receive->notify || receive->stays || receive->covered ||
-      !engine_.release_.is_long_enough(*receive) || edges_of(*receive) >= receive->total) {
+  Transfer& transfer = engine_.transfer(*receive);
+  transfer.withheld = false;
+  if (!transfer.expected || receive->notify || transfer.stays || transfer.covered ||
+      !engine_.release_.is_long_enough(*receive) || edges_of(transfer) >= transfer.total) {
     return false;
   }
-  receive->withheld = true;
+  transfer.withheld = true;
   const bool waits = next_granted() != receive;
-  receive->withheld = waits;
+  transfer.withheld = waits;
   withheld_ += waits;
   engine_.counters.withheld += waits;
   return waits;
@@ -43,7 +44,7 @@ bool Streams::withhold(Request* receive) {
 Request* Streams::next_granted() const {
   Request* next = nullptr;
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    if (!receive->withheld) continue;
+    if (!engine_.transfer(*receive).withheld) continue;
     if (!next || need_of(*receive) > need_of(*next) ||
         (need_of(*receive) == need_of(*next) && receive->serial < next->serial)) {
       next = receive;
@@ -52,12 +53,13 @@ Request* Streams::next_granted() const {
   if (!next) return nullptr;
   uint32_t before = 0;
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    if (receive->withheld || receive->stays || receive->notify ||
+    const Transfer& transfer = engine_.transfer(*receive);
+    if (transfer.withheld || transfer.stays || receive->notify ||
         need_of(*receive) < need_of(*next)) {
       continue;
     }
-    const uint64_t left = receive->total - receive->moved - receive->partial;
-    const uint64_t little = arrival_rate(*receive) * nearly_over_us / 1'000'000;
+    const uint64_t left = transfer.total - transfer.moved - transfer.partial;
+    const uint64_t little = arrival_rate(*receive->peer) * nearly_over_us / 1'000'000;
     before += left > (little > nearly_over_least ? little : nearly_over_least);
   }
   return before < at_once ? next : nullptr;
@@ -66,7 +68,7 @@ Request* Streams::next_granted() const {
 uint32_t Streams::count_withheld() const {
   uint32_t count = 0;
   for (const Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    count += receive->withheld;
+    count += engine_.transfer(*receive).withheld;
   }
   return count;
 }
@@ -77,31 +79,34 @@ void Streams::grant_turns() {
 }
 
 void Streams::grant(Request* receive) {
-  HEADWAY_CHECK(receive->expected && receive->withheld && withheld_ != 0);
-  receive->withheld = false;
+  Transfer& transfer = engine_.transfer(*receive);
+  HEADWAY_CHECK(transfer.expected && transfer.withheld && withheld_ != 0);
+  transfer.withheld = false;
   --withheld_;
-  if (receive->asked_at) receive->asked_at = base::now_ns();
+  if (transfer.asked_at) transfer.asked_at = base::now_ns();
   FrameHeader header;
   header.kind = uint8_t(Kind::grant);
-  header.word = receive->remote;
+  header.word = transfer.remote;
   engine_.control(*receive->peer, header, nullptr);
 }
 
 void Streams::grant_open() {
   HEADWAY_CHECK(count_withheld() == withheld_);
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    if (receive->withheld && !receive->region) grant(receive);
+    if (engine_.transfer(*receive).withheld && !receive->is_redirected()) grant(receive);
   }
 }
 
 bool Streams::deliver_grant(Peer& peer, const FrameHeader& header, const char*) {
-  Request* send = engine_.by_wire_id(header.word);
+  Request* send = engine_.requests_.by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
-      send->stage() != Stage::streaming || !send->withheld) {
+      send->stage() != Stage::streaming) {
     return false;
   }
-  send->withheld = false;
-  if (!has_sent_edges(*send)) return true;  // it stands in the line for those
+  Transfer& transfer = engine_.transfer(*send);
+  if (!transfer.withheld) return false;
+  transfer.withheld = false;
+  if (!has_sent_edges(transfer)) return true;  // it stands in the line for those
   peer.streams.push_back(send);
   engine_.mark_busy(peer);
   stream_some(peer);

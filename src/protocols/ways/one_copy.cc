@@ -36,8 +36,8 @@ Request*& sharer(Request* starter) {
 }  // namespace
 
 bool OneCopy::can_push(const Request* request) const {
-  return request->remote_address != 0 && may_pull_ && request->peer->can(transports::copies) &&
-         request->memory.is_flat();
+  return engine_.transfer(*request).remote_address != 0 && may_pull_ &&
+         request->peer->can(transports::copies) && request->memory.is_flat();
 }
 
 void OneCopy::begin_copy(Request* request, Stage stage, base::List<Request>& list) {
@@ -52,23 +52,25 @@ void OneCopy::start_push(Request* request) {
 }
 
 void OneCopy::start_pull(Request* request) {
-  request->alone = request->fresh = false;
-  request->head = request->tail = 0;
+  Transfer& transfer = engine_.transfer(*request);
+  request->fresh = transfer.alone = false;
+  transfer.head = transfer.tail = 0;
   begin_copy(request, Stage::pulling, pulls_);
   ++engine_.counters.pulls;
 }
 
 void OneCopy::pull_alone(Request* receive) {
   engine_.set_stage(*receive, Stage::pulling);
-  receive->alone = receive->fresh = true;
+  Transfer& transfer = engine_.transfer(*receive);
+  receive->fresh = transfer.alone = true;
   receive->shared = receive->drained = false;
-  receive->away_since = receive->asked_at = receive->asked = 0;
-  receive->partial = 0;
+  receive->away_since = transfer.asked_at = transfer.asked = 0;
+  transfer.partial = 0;
   engine_.release_.find_edges(receive, Way::stream);
   if (engine_.handoff.has_dozers()) engine_.tell_dozers(receive);  // without edges it is ready
   pulls_.push_back(receive);
   ++engine_.counters.pulls;
-  while (receive->stage() == Stage::pulling && receive->moved < edges_of(*receive)) {
+  while (receive->stage() == Stage::pulling && transfer.moved < edges_of(transfer)) {
     (void)copy_on(receive);
   }
 }
@@ -93,7 +95,7 @@ bool OneCopy::copy_some() {
 // True if this side should copy now. The other side, if it is back, helps with a transfer that is
 // shared; any other one becomes a stream.
 bool OneCopy::may_copy(Request* request) {
-  if (engine_.handoff.driver == progress::Driver::thread || request->region) return true;
+  if (engine_.handoff.driver == progress::Driver::thread || request->is_redirected()) return true;
   if (request->fresh) {
     request->fresh = false;  // first its user may be released
     return false;
@@ -101,7 +103,8 @@ bool OneCopy::may_copy(Request* request) {
   if (!engine_.node.is_waiting(request->peer->number)) return stays_away(request);
   if (request->shared) return true;
   if (!is_push(request) && is_worth_pulling_on(request)) {
-    request->alone = false;  // its user does not go on: of what is closed, more must not have come
+    engine_.transfer(*request).alone =
+        false;  // its user does not go on: of what is closed, more must not have come
     return true;
   }
   request->away_since = 0;
@@ -111,14 +114,15 @@ bool OneCopy::may_copy(Request* request) {
 
 // Where both wait: its own core has nothing else to copy, or the other one has, or helps.
 bool OneCopy::is_worth_pulling_on(Request* pull) {
-  if (pull->moved && pull->total - pull->moved < share_from) return true;
+  const Transfer& transfer = engine_.transfer(*pull);
+  if (transfer.moved && transfer.total - transfer.moved < share_from) return true;
   if (is_both_ways(*pull)) return true;
-  if (pull->moved) share(pull);
+  if (transfer.moved) share(pull);
   return pull->shared;
 }
 
 bool OneCopy::is_both_ways(const Request& receive) const {
-  if (receive.total < share_from) {
+  if (engine_.transfer(receive).total < share_from) {
     return engine_.in_stage(Stage::requested) + engine_.in_stage(Stage::streaming) != 0;
   }
   if (!receive.peer->streams.empty()) return true;
@@ -154,7 +158,7 @@ void OneCopy::finish_push(Request* request) {
   FrameHeader header;
   header.kind = uint8_t(Kind::finished);
   header.flags = flag_to_receive;
-  header.word = request->remote;
+  header.word = engine_.transfer(*request).remote;
   header.context = request->memory.bytes();
   engine_.control(*request->peer, header, nullptr, transports::Urgency::done);
   engine_.complete(request, Outcome::ok);
@@ -167,6 +171,7 @@ void OneCopy::finish_push(Request* request) {
 bool OneCopy::copy_on(Request* request) {
   HEADWAY_CHECK(request->stage() == copying_stage(request));
   HEADWAY_CHECK(!(request->region && request->shared));  // the other rank would write to its pages
+  Transfer& transfer = engine_.transfer(*request);
   shm::Piece piece;
   if (!next_piece(request, piece)) return false;
   const bool push = is_push(request);
@@ -174,18 +179,18 @@ bool OneCopy::copy_on(Request* request) {
   list.remove(request);
   if (piece.length) {
     uint64_t done = 0;
-    HEADWAY_CHECK(piece.offset <= request->total && piece.length <= request->total - piece.offset);
-    const Outcome outcome = copy(request, request->remote_address, piece, push, done);
+    HEADWAY_CHECK(piece.offset <= transfer.total && piece.length <= transfer.total - piece.offset);
+    const Outcome outcome = copy(request, transfer.remote_address, piece, push, done);
     HEADWAY_CHECK(done <= piece.length);
-    request->copied |= done > 0;
+    transfer.copied |= done > 0;
     if (request->shared) {
-      request->moved = piece.offset + done;
+      transfer.moved = piece.offset + done;
     } else {
-      note_moved(*request, piece.offset, done);
+      note_moved(transfer, piece.offset, done);
     }
     if (!push) engine_.note_arrival(request, piece.offset, done);
     if (outcome != Outcome::ok) {
-      if (request->order) {
+      if (transfer.order) {
         engine_.fail(outcome, *request->peer,
                      "the memory of a sender on this node can no longer be read");
         return true;
@@ -198,11 +203,11 @@ bool OneCopy::copy_on(Request* request) {
       return true;
     }
   } else {
-    request->moved = request->total;
+    transfer.moved = transfer.total;
   }
-  if (request->shared ? piece.length && !request->drained : request->moved < request->total) {
+  if (request->shared ? piece.length && !request->drained : transfer.moved < transfer.total) {
     // One message after the other, but a long one lets others pass now and then.
-    if (request->moved % turn_bytes && !request->alone) {
+    if (transfer.moved % turn_bytes && !transfer.alone) {
       list.push_front(request);
     } else {
       list.push_back(request);
@@ -216,10 +221,10 @@ bool OneCopy::copy_on(Request* request) {
   }
   FrameHeader header;
   header.kind = uint8_t(Kind::finished);
-  header.word = request->remote;
+  header.word = transfer.remote;
   engine_.control(*request->peer, header, nullptr, transports::Urgency::done);
-  rate(*request);
-  engine_.note_received(request->total);
+  rate(*request->peer, transfer);
+  engine_.note_received(transfer.total);
   engine_.complete(request, Outcome::ok);
   return true;
 }
@@ -227,10 +232,11 @@ bool OneCopy::copy_on(Request* request) {
 // False: all is taken, but the helper still copies. An empty piece: nothing is left to do.
 bool OneCopy::next_piece(Request* request, shm::Piece& piece) {
   if (!request->shared) {
-    const auto [offset, rest] = stretch(*request, request->moved);
+    const Transfer& transfer = engine_.transfer(*request);
+    const auto [offset, rest] = stretch(transfer, transfer.moved);
     uint64_t most = piece_bytes;
-    if (request->alone && !is_push(request)) {
-      most = request->moved < edges_of(*request) + first_ones ? first_piece : released_piece;
+    if (transfer.alone && !is_push(request)) {
+      most = transfer.moved < edges_of(transfer) + first_ones ? first_piece : released_piece;
     }
     piece = {offset, rest < most ? rest : most};
     return true;
@@ -265,13 +271,14 @@ Outcome OneCopy::copy(Request* request, uint64_t remote, const shm::Piece& piece
 // From now on the other rank may help, if it comes to wait.
 void OneCopy::share(Request* request) {
   request->shared = request->drained = false;
-  if (!request->memory.is_flat() || request->total - request->moved < share_from ||
-      edges_of(*request) || (!is_push(request) && is_both_ways(*request))) {
+  const Transfer& transfer = engine_.transfer(*request);
+  if (!request->memory.is_flat() || transfer.total - transfer.moved < share_from ||
+      edges_of(transfer) || (!is_push(request) && is_both_ways(*request))) {
     return;  // what is shared out lies in one
   }
   Request*& owner = sharer(request);
   if (owner) return;
-  if (!split_of(request).open(request->remote, request->moved, request->total,
+  if (!split_of(request).open(transfer.remote, transfer.moved, transfer.total,
                               reinterpret_cast<uint64_t>(request->memory.flat()))) {
     return;
   }
@@ -386,12 +393,11 @@ void OneCopy::land_claimed(Request* receive) {
   HEADWAY_CHECK(receive->peer->advertised == receive && !receive->queued);
   engine_.set_stage(*receive, Stage::landing);
   receive->claimed = true;
-  receive->total = receive->memory.bytes();
-  receive->partial = 0;
+  engine_.requests_.transfers.begin(*receive).total = receive->memory.bytes();
 }
 
 Request* OneCopy::landing(uint32_t id, Peer& peer) {
-  Request* receive = engine_.by_wire_id(id);
+  Request* receive = engine_.requests_.by_wire_id(id);
   if (!receive || receive->kind != RequestKind::receive || receive->peer != &peer) return nullptr;
   if (receive->stage() == Stage::posted) (void)take_back(receive);
   return receive->stage() == Stage::landing ? receive : nullptr;
@@ -400,7 +406,7 @@ Request* OneCopy::landing(uint32_t id, Peer& peer) {
 bool OneCopy::claim(Request* send) {
   Peer& peer = *send->peer;
   if (!peer.can(transports::copies) || !may_pull_ || !send->memory.is_flat() ||
-      send->total <= shm::advertise_from || engine_.node.is_waiting(peer.number)) {
+      send->memory.bytes() <= shm::advertise_from || engine_.node.is_waiting(peer.number)) {
     return false;
   }
   const matching::Key& key = send->key;
@@ -409,12 +415,13 @@ bool OneCopy::claim(Request* send) {
     return false;
   }
   ++engine_.counters.claims;
-  if (send->total > posted.bytes) send->total = posted.bytes;
-  send->remote = posted.receive;
-  send->remote_address = posted.address;
-  send->head = send->tail = 0;
-  send->copied = true;   // the end of it is to be told whichever way it goes
-  send->away_since = 1;  // long ago: nothing is to be waited for
+  Transfer& transfer = engine_.requests_.transfers.begin(*send);
+  const uint64_t bytes = send->memory.bytes();
+  transfer.total = bytes < posted.bytes ? bytes : posted.bytes;
+  transfer.remote = posted.receive;
+  transfer.remote_address = posted.address;
+  transfer.copied = true;  // the end of it is to be told whichever way it goes
+  send->away_since = 1;    // long ago: nothing is to be waited for
   start_push(send);
   return true;
 }

@@ -7,28 +7,33 @@
 
 #include "protocols/peer.h"
 #include "protocols/request.h"
+#include "protocols/transfer.h"
 
 namespace headway::protocols {
 
 struct Stretch {
   uint64_t offset, length;
 };
-inline uint64_t edges_of(const Request& request) { return uint64_t(request.head) + request.tail; }
+inline uint64_t edges_of(const Transfer& transfer) {
+  return uint64_t(transfer.head) + transfer.tail;
+}
 // That went over the wire since the clear-to-send.
-inline uint64_t streamed(const Request& request) { return request.moved - request.covered; }
-inline bool has_sent_edges(const Request& request) {
-  return streamed(request) >= edges_of(request);
+inline uint64_t streamed(const Transfer& transfer) { return transfer.moved - transfer.covered; }
+inline bool has_sent_edges(const Transfer& transfer) {
+  return streamed(transfer) >= edges_of(transfer);
 }
 // Copies go out over the network one after the other.
-inline bool takes_turns(const Request& send) { return send.aside && !send.peer->on_this_host(); }
+inline bool takes_turns(const Request& send) {
+  return send.is_redirected() && !send.peer->on_this_host();
+}
 
 // The next bytes of a message that lies in one, after `at` bytes: its edges first.
-Stretch stretch(const Request& request, uint64_t at);
+Stretch stretch(const Transfer& transfer, uint64_t at);
 // These bytes have gone; they are those that stretch() told of, or the first of them.
-void note_moved(Request& request, uint64_t offset, uint64_t n);
+void note_moved(Transfer& transfer, uint64_t offset, uint64_t n);
 // From now on its pages go as they are asked for. `moved`: bytes of it that have gone in order.
 // False without memory.
-[[nodiscard]] bool begin_order(Request& request, uint64_t moved);
-void end_order(Request& request);
+[[nodiscard]] bool begin_order(Transfer& transfer, uint64_t moved);
+void end_order(Transfer& transfer);
 
 }  // namespace headway::protocols

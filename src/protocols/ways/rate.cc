@@ -13,23 +13,22 @@ constexpr uint64_t fastest_rate = 400'000'000;
 }  // namespace
 
 // How fast messages come from that peer, with what they wait for on their way.
-void rate(Request& receive) {
-  if (!receive.asked_at) return;
-  const uint64_t took = base::now_ns() - receive.asked_at;
-  receive.asked_at = 0;
-  const uint64_t now = receive.total * 1'000'000'000 / (took ? took : 1);
-  uint64_t& known = receive.peer->arrival_rate;
+void rate(Peer& peer, Transfer& transfer) {
+  if (!transfer.asked_at) return;
+  const uint64_t took = base::now_ns() - transfer.asked_at;
+  transfer.asked_at = 0;
+  const uint64_t now = transfer.total * 1'000'000'000 / (took ? took : 1);
+  uint64_t& known = peer.arrival_rate;
   known = known ? (3 * known + now) / 4 : now;
 }
 
-uint64_t arrival_rate(const Request& receive) {
-  const Peer& peer = *receive.peer;
+uint64_t arrival_rate(const Peer& peer) {
   return peer.arrival_rate ? peer.arrival_rate : peer.transport->rate(peer.number);
 }
 
-uint64_t expected_us(const Request& receive) {
-  const uint64_t rate = arrival_rate(receive);
-  return rate ? (receive.total - receive.moved - receive.partial) * 1'000'000 / rate : 0;
+uint64_t expected_us(const Peer& peer, const Transfer& transfer) {
+  const uint64_t rate = arrival_rate(peer);
+  return rate ? (transfer.total - transfer.moved - transfer.partial) * 1'000'000 / rate : 0;
 }
 
 bool is_slow(const Peer& peer, uint64_t bytes) {

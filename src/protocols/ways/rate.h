@@ -4,17 +4,17 @@
 #include <cstdint>
 
 #include "protocols/peer.h"
-#include "protocols/request.h"
+#include "protocols/transfer.h"
 
 namespace headway::protocols {
 
-// A receive whose `asked_at` is set has all its bytes: what this tells of its peer.
-void rate(Request& receive);
+// A message of that peer has come whole: if its `asked_at` is set, what this tells of the peer.
+void rate(Peer& peer, Transfer& transfer);
 // Bytes a second.
-uint64_t arrival_rate(const Request& receive);
+uint64_t arrival_rate(const Peer& peer);
 // Microseconds until the rest of a matched receive will have come. 0 of a link that nothing is
 // known of: its first message is waited for, and tells.
-uint64_t expected_us(const Request& receive);
+uint64_t expected_us(const Peer& peer, const Transfer& transfer);
 // Over that peer's link so many bytes take much longer than their copy.
 bool is_slow(const Peer& peer, uint64_t bytes);
 

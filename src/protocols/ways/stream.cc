@@ -30,20 +30,22 @@ void Streams::add_frames(Frames& frames) {
 }
 
 void Streams::begin_stream(Request* receive) {
-  HEADWAY_CHECK(!receive->withheld);
-  receive->expected = true;
+  Transfer& transfer = engine_.transfer(*receive);
+  HEADWAY_CHECK(!transfer.withheld && !transfer.expected);
+  transfer.expected = true;
   landings_.push_back(receive);
 }
 
 void Streams::end_stream(Request* request) {
-  if (request->expected) {
-    request->expected = false;
+  Transfer& transfer = engine_.transfer(*request);
+  if (transfer.expected) {
+    transfer.expected = false;
     landings_.remove(request);
-    HEADWAY_CHECK(withheld_ >= request->withheld);
-    withheld_ -= request->withheld;
+    HEADWAY_CHECK(withheld_ >= transfer.withheld);
+    withheld_ -= transfer.withheld;
     HEADWAY_CHECK(withheld_ <= landings_.size());
   }
-  request->withheld = false;
+  transfer.withheld = false;
   grant_next();
 }
 
@@ -52,18 +54,19 @@ bool Streams::stream_some(Peer& peer) {
   while (peer.controls.empty()) {
     Request* request = peer.streams.first();
     if (!request) break;
-    if (takes_turns(*request) && request != aside_now_ && has_sent_edges(*request)) {
+    Transfer& transfer = engine_.transfer(*request);
+    if (takes_turns(*request) && request != aside_now_ && has_sent_edges(transfer)) {
       peer.streams.remove(request);
       queue_aside(request);
       continue;
     }
-    const auto [offset, rest] = stretch(*request, streamed(*request));
+    const auto [offset, rest] = stretch(transfer, streamed(transfer));
     // Copies go in short pieces, so that one that was sent earlier can overtake.
     const uint64_t most = takes_turns(*request) ? aside_piece : peer.chunk;
     uint64_t length = rest < most ? rest : most;
     if (peer.impatient && length > impatient_chunk) length = impatient_chunk;
     // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
-    if (peer.on_this_host() && request->total <= peer.chunk && length > peer.chunk / 2) {
+    if (peer.on_this_host() && transfer.total <= peer.chunk && length > peer.chunk / 2) {
       length = peer.chunk / 2;
     }
     if (engine_.one_copy_.can_push(request) && engine_.node.is_waiting(peer.number)) {
@@ -81,7 +84,7 @@ bool Streams::stream_some(Peer& peer) {
     }
     FrameHeader header;
     header.kind = uint8_t(Kind::data);
-    header.word = request->remote;
+    header.word = transfer.remote;
     header.context = offset;
     header.length = uint32_t(length);
     const Feed feed = request->memory.feed(offset, length);
@@ -89,24 +92,24 @@ bool Streams::stream_some(Peer& peer) {
                                            transports::Urgency::data);
     if (pushed == Push::full) break;
     moved = true;
-    note_moved(*request, offset, length);
-    HEADWAY_CHECK(request->moved <= request->total);
-    if (pushed == Push::started) ++request->in_flight;
-    if (request->moved < request->total) {
+    note_moved(transfer, offset, length);
+    HEADWAY_CHECK(transfer.moved <= transfer.total);
+    if (pushed == Push::started) ++transfer.in_flight;
+    if (transfer.moved < transfer.total) {
       // One message after the other keeps caches warm; a long one lets others pass now and then,
       // and goes behind them when its edges have left.
-      const bool edges_left = streamed(*request) == edges_of(*request);
-      if (edges_left || request->moved % stream_turn == 0) {
+      const bool edges_left = streamed(transfer) == edges_of(transfer);
+      if (edges_left || transfer.moved % stream_turn == 0) {
         peer.streams.remove(request);
-        if (!(edges_left && request->withheld)) peer.streams.push_back(request);
+        if (!(edges_left && transfer.withheld)) peer.streams.push_back(request);
       }
       continue;
     }
     peer.streams.remove(request);
     if (request == aside_now_) next_aside();
-    if (request->copied) {
+    if (transfer.copied) {
       engine_.one_copy_.finish_push(request);  // the receiver could not count what was copied
-    } else if (request->in_flight == 0) {
+    } else if (transfer.in_flight == 0) {
       engine_.complete(request, Outcome::ok);
     }
   }
@@ -117,19 +120,20 @@ bool Streams::stream_some(Peer& peer) {
 
 bool Streams::deliver_data(Peer& peer, const FrameHeader& header, const char* body) {
   Request* receive = engine_.one_copy_.landing(header.word, peer);
-  if (!receive || header.context > receive->total ||
-      header.length > receive->total - header.context ||
-      header.length > receive->total - receive->moved ||
-      (peer.can(transports::in_place) && !may_come(receive, header))) {
+  if (!receive) return false;
+  Transfer& transfer = engine_.transfer(*receive);
+  if (header.context > transfer.total || header.length > transfer.total - header.context ||
+      header.length > transfer.total - transfer.moved ||
+      (peer.can(transports::in_place) && !may_come(transfer, header))) {
     return false;
   }
   receive->memory.write(header.context, body, header.length);
-  receive->moved += header.length;
+  transfer.moved += header.length;
   engine_.note_arrival(receive, header.context, header.length);
   grant_next();
-  if (receive->moved == receive->total && !receive->claimed) {
-    rate(*receive);
-    engine_.note_received(receive->total);
+  if (transfer.moved == transfer.total && !receive->claimed) {
+    rate(peer, transfer);
+    engine_.note_received(transfer.total);
     engine_.complete(receive, Outcome::ok);
   }
   return true;
@@ -138,10 +142,14 @@ bool Streams::deliver_data(Peer& peer, const FrameHeader& header, const char* bo
 bool Streams::begin_data(Peer& peer, const FrameHeader& header, Landing& landing) {
   static constexpr Lander lander{.landed = by<&Streams::data_landed>,
                                  .end = by<&Streams::end_data>};
-  Request* receive = engine_.by_wire_id(header.word);
+  Request* receive = engine_.requests_.by_wire_id(header.word);
   if (!receive || receive->kind != RequestKind::receive || receive->stage() != Stage::landing ||
-      receive->peer != &peer || header.context > receive->total ||
-      header.length > receive->total - header.context || !may_come(receive, header)) {
+      receive->peer != &peer) {
+    return false;
+  }
+  Transfer& transfer = engine_.transfer(*receive);
+  if (header.context > transfer.total || header.length > transfer.total - header.context ||
+      !may_come(transfer, header)) {
     return false;
   }
   landing = receive->memory.landing(header.context, header.length);
@@ -152,20 +160,22 @@ bool Streams::begin_data(Peer& peer, const FrameHeader& header, Landing& landing
 
 void Streams::data_landed(const FrameHeader& header, const Landing& landing, uint64_t arrived) {
   auto* receive = static_cast<Request*>(landing.token);
-  const uint64_t before = receive->partial;
-  receive->partial = arrived < landing.length ? arrived : landing.length;
-  engine_.note_arrival(receive, header.context + before, receive->partial - before);
+  Transfer& transfer = engine_.transfer(*receive);
+  const uint64_t before = transfer.partial;
+  transfer.partial = arrived < landing.length ? arrived : landing.length;
+  engine_.note_arrival(receive, header.context + before, transfer.partial - before);
   grant_next();
 }
 
 void Streams::end_data(uint32_t, const FrameHeader& header, const Landing& landing) {
   auto* receive = static_cast<Request*>(landing.token);
-  receive->moved += header.length;
-  receive->partial = 0;
-  HEADWAY_CHECK(receive->moved <= receive->total);
-  if (receive->moved < receive->total) return;
-  rate(*receive);
-  engine_.note_received(receive->total);
+  Transfer& transfer = engine_.transfer(*receive);
+  transfer.moved += header.length;
+  transfer.partial = 0;
+  HEADWAY_CHECK(transfer.moved <= transfer.total);
+  if (transfer.moved < transfer.total) return;
+  rate(*receive->peer, transfer);
+  engine_.note_received(transfer.total);
   engine_.complete(receive, Outcome::ok);
 }
 

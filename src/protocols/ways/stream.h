@@ -10,6 +10,7 @@
 #include "protocols/frames.h"
 #include "protocols/peer.h"
 #include "protocols/request.h"
+#include "protocols/transfer.h"
 
 namespace headway::protocols {
 
@@ -28,7 +29,7 @@ class Streams {
   // It is complete; or a send is whose rest was not granted.
   void end_stream(Request* request);
   // A frame of data begins to come in. False: not these bytes, or not now.
-  bool may_come(Request* receive, const FrameHeader& header);
+  static bool may_come(Transfer& transfer, const FrameHeader& header);
 
   // Before its clear-to-send: whether the rest of the message waits for a grant.
   bool withhold(Request* receive);
