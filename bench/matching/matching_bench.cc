@@ -29,7 +29,7 @@ constexpr const char* names[designs] = {"headway",  "list",     "source", "pnp",
 
 // As large as a request of the library, so that hooks lie as far apart as there.
 struct alignas(64) Entry : Message {
-  char rest[416 - sizeof(Message)];
+  char rest[192 - sizeof(Message)];
 };
 
 struct Options {

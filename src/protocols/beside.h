@@ -23,10 +23,10 @@ class Beside {
   explicit Beside(base::Pool<Request>& requests) : at_(requests.reserve(sizeof(Row))) {}
 
   // A row for that request, as new.
-  Row& begin(Request& request) const {
+  Row& begin(Request& request, const Row& row = Row{}) const {
     HEADWAY_CHECK(request.taken && !request.has(mark));
     request.set(mark);
-    return *new (place(request)) Row{};
+    return *new (place(request)) Row(row);
   }
   Row& operator[](const Request& request) const {
     HEADWAY_CHECK(request.has(mark));

@@ -101,13 +101,13 @@ void Engine::give_request(Request* request) {
   request->owner = nullptr;
   request->communicator = nullptr;
   request->mode = Mode::standard;
-  HEADWAY_CHECK(request->stage() == Stage::idle && !request->marks);
+  HEADWAY_CHECK(request->stage() == Stage::idle && !request->is_redirected());
+  request->marks = 0;
   request->outcome = Outcome::ok;
   request->persistent = request->started = false;
   request->cancelled = request->cancelling = false;
   request->held_by_user = request->blocking = false;
   request->traffic = {};
-  request->site = 0;
   request->kind = RequestKind::null;
   requests_.give(request);
 }
@@ -119,25 +119,10 @@ void Engine::complete(Request* request, Outcome outcome) {
   if (request->stage() != Stage::idle) set_stage(*request, Stage::idle);
   release_.note_end();
   request->awaited = false;
-  Transfer* const transfer = requests_.transfers.find(*request);
-  if (transfer && (transfer->expected | transfer->withheld)) [[unlikely]]
-    streams_.end_stream(request);
-  if (request->helpable | request->shared | request->claimed) [[unlikely]]
-    one_copy_.end_one_copy(request);
-  if (request->region) [[unlikely]]
-    release_.end_release(request);
-  if (request->mover || (request->kind == RequestKind::send && request->is_redirected()))
-      [[unlikely]]
-    copies_.end_aside(request);
-  if (transfer && transfer->order) [[unlikely]]
-    end_order(*transfer);
-  if (request->confirm) [[unlikely]]
-    presends_.end_confirm(request);
-  request->marks = 0;
+  if (request->marks) [[unlikely]]
+    end_marked(request);
   --handoff.pending;
-  handoff.passive -= request->passive;
-  HEADWAY_CHECK(handoff.passive >= 0 && handoff.pending >= handoff.passive - request->passive);
-  request->passive = false;
+  HEADWAY_CHECK(handoff.passive >= 0 && handoff.pending >= handoff.passive);
   request->done.store(Done::whole, std::memory_order_release);  // pairs with waiting
   handoff.completed();
   if (request->notify) {
@@ -145,6 +130,19 @@ void Engine::complete(Request* request, Outcome outcome) {
   } else if (!request->held_by_user) {
     give_request(request);
   }
+}
+
+// The order is part of it: grants come before pages, and a region's view before what lies in it.
+void Engine::end_marked(Request* request) {
+  Transfer* const transfer = requests_.transfers.find(*request);
+  if (transfer && (transfer->expected | transfer->withheld)) streams_.end_stream(request);
+  if (request->has(Mark::direct)) one_copy_.end_one_copy(request);
+  if (request->has(Mark::release)) release_.end_release(request);
+  if (request->has(Mark::copies)) copies_.end_copy(request);
+  if (transfer && transfer->order) end_order(*transfer);
+  if (request->has(Mark::presend)) presends_.end_confirm(request);
+  handoff.passive -= request->has(Mark::passive);
+  request->marks = 0;
 }
 
 void Engine::fail(Outcome why, Peer& peer, const char* story) {
@@ -213,13 +211,6 @@ bool Engine::reap_others() {
     if (is_due || others_[i]->descriptor() < 0) moved |= others_[i]->reap(reap_budget);
   }
   return moved;
-}
-
-void Engine::tell_dozers(Request* receive) {
-  const bool ready =
-      receive->done.load(std::memory_order_relaxed) == Done::no && release_.is_ready(receive);
-  if (ready && !receive->told) handoff.completed();
-  receive->told = ready;
 }
 
 bool Engine::advance() {
@@ -347,10 +338,11 @@ void Engine::sent(uint32_t, uint64_t cookie) {
     retire_send(request);
     return;
   }
-  Transfer& transfer = this->transfer(*request);
-  HEADWAY_CHECK(transfer.in_flight != 0);
-  if (--transfer.in_flight == 0 && request->stage() == Stage::streaming &&
-      transfer.moved == transfer.total) {
+  Transfer* transfer = requests_.transfers.find(*request);
+  if (!transfer) return;  // the last of it went another way
+  HEADWAY_CHECK(transfer->in_flight != 0);
+  if (--transfer->in_flight == 0 && request->stage() == Stage::streaming &&
+      transfer->moved == transfer->total) {
     complete(request, Outcome::ok);
   }
 }

@@ -97,7 +97,7 @@ class Engine final : public progress::Work, public transports::Receiver {
 
   // A request is under way from begin() to complete(); both are the only ways.
   void begin(Request& request) {
-    HEADWAY_CHECK(request.taken && request.stage() == Stage::idle && !request.marks);
+    HEADWAY_CHECK(request.taken && request.stage() == Stage::idle && !request.has(Mark::transfer));
     ++handoff.pending;
     request.done.store(Done::no, std::memory_order_relaxed);
     request.outcome = Outcome::ok;
@@ -221,10 +221,8 @@ class Engine final : public progress::Work, public transports::Receiver {
   void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
     release_.note_arrival(receive, offset, n);
     if (handoff.has_dozers()) [[unlikely]]
-      tell_dozers(receive);
+      release_.tell_dozers(receive);
   }
-  // Whoever dozes until its receive may be released is told once, since that wakes all of them.
-  void tell_dozers(Request* receive);
   // Its user has gone on without it.
   void note_gone(Request* receive) { fetches_.prefetch(receive); }
   void note_received(uint64_t bytes) {
@@ -249,6 +247,7 @@ class Engine final : public progress::Work, public transports::Receiver {
   bool take_frame(Peer& peer, const shm::Cell& cell);
   bool reap_others();
   void fail(Outcome why, Peer& peer, const char* story);
+  void end_marked(Request* request);
 
   // send.cc
   Push push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
@@ -303,12 +302,12 @@ class Engine final : public progress::Work, public transports::Receiver {
   uint32_t reap_round_ = 0;
   uint32_t in_a_row_ = 0;  // receive_now() beside other receives
 
-  Copies copies_{*this};
-  OneCopy one_copy_{*this};
+  Copies copies_{*this, requests_};
+  OneCopy one_copy_{*this, requests_};
   Streams streams_{*this};
-  Release release_{*this};
+  Release release_{*this, requests_};
   Fetches fetches_{*this};
-  Presends presends_{*this};
+  Presends presends_{*this, requests_};
   Unexpected unexpected_{*this};
 };
 

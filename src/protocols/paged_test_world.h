@@ -291,7 +291,7 @@ inline bool PagedWorld::can_close() {
   engine(0).start_receive(receive);
   bool closed = false;
   for (int i = 0; i < 20'000 && !closed; ++i) {
-    receive->mixed_at = 0;  // may be asked again
+    release().note_end();  // it may be asked again
     closed = release().foresee(receive);
     if (!closed) usleep(50);
   }

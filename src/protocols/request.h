@@ -1,7 +1,8 @@
 // Request: one operation in flight: a send, a receive, a schedule. Thread: holder of the engine;
-// only `done` is read without it. Owner: the engine's pool; it lives while its user holds a handle
-// or the engine works on it. Invariant: when `done` is `whole` the engine does not touch it again,
-// and from `released` on it leaves alone what a status is made of.
+// its user reads `done` and his own bits without it, and then what a status is made of. Owner: the
+// engine's pool; it lives while its user holds a handle or the engine works on it. Invariant: when
+// `done` is `whole` the engine does not touch it again, and from `released` on it leaves alone what
+// a status is made of.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -17,14 +18,6 @@ namespace headway::protocols {
 
 struct Peer;
 struct Arrived;
-struct Confirm;
-}  // namespace headway::protocols
-
-namespace headway::guard {
-struct Region;
-}
-
-namespace headway::protocols {
 
 enum class RequestKind : uint8_t { send, receive, schedule, generalized, null };
 enum class Mode : uint8_t { standard, synchronous, buffered, ready };
@@ -77,8 +70,13 @@ enum Done : uint8_t {
 // them: it moves in one frame, and nobody has to know when it is over.
 enum class Mark : uint8_t {
   transfer = 1,  // a Transfer
+  release = 2,   // what Release keeps
+  direct = 4,    // what OneCopy does
+  copies = 8,    // and Copies
+  presend = 16,  // and Presends
+  passive = 64,  // send: all that is left to come is an acknowledgement
   // `memory` is not the user's: closed pages' view, or a copy of what is sent. `home` is.
-  redirected = 2
+  redirected = 128
 };
 
 struct Request : matching::Hook {
@@ -91,10 +89,21 @@ struct Request : matching::Hook {
   uint32_t pool_index = 0;
   uint32_t generation = 0;
 
+  // Bits side by side share a byte, and its user looks at some without the engine: those are apart
+  // from the engine's own, which are written while they may be looked at.
+  bool taken : 1 = false;  // out of the pool
   RequestKind kind = RequestKind::null;
+  bool held_by_user : 1 = false;  // a handle exists
+  bool persistent : 1 = false;
+  bool started : 1 = false;  // persistent: between start and completion seen by the user
   Mode mode = Mode::standard;
+  bool cancelled : 1 = false;
   Outcome outcome = Outcome::ok;
   std::atomic<uint8_t> done{0};  // a Done
+  bool cancelling : 1 = false;
+  bool blocking : 1 = false;  // send: its rank waits for it and for nothing else
+  bool awaited : 1 = false;   // receive: its user waits for it in MPI
+  uint8_t marks = 0;          // of Mark
 
  private:
   friend class Engine;  // set_stage() counts how many are in each
@@ -104,56 +113,15 @@ struct Request : matching::Hook {
  public:
   Stage stage() const { return stage_; }
 
-  // Bits that others write lie in other bytes: its user looks at these without the engine.
-  bool taken : 1 = false;  // out of the pool
-  bool : 0;
-  bool held_by_user : 1 = false;  // a handle exists
-  bool persistent : 1 = false;
-  bool started : 1 = false;  // persistent: between start and completion seen by the user
-  bool : 0;
-  bool cancelled : 1 = false;
-  bool : 0;
-  // These are the engine's alone.
-  bool cancelling : 1 = false;
-  bool blocking : 1 = false;  // send: its rank waits for it and for nothing else
-  bool passive : 1 = false;   // send: all that is left to come is an acknowledgement
-  bool helpable : 1 =
-      false;                 // stands in the list of those whose copy the other rank may have begun
-  bool shared : 1 = false;   // pulling, pushing: shared out between both ranks
-  bool drained : 1 = false;  // shared: all is taken, the helper may still copy
-  bool told : 1 = false;     // receive: who dozes has been told that it may be released
-  bool fresh : 1 = false;    // pulling alone: its user has not been asked yet whether it goes on
-  bool claimed : 1 = false;  // receive: its sender took it by the advert
-  bool in_runs : 1 = false;  // receive: of a type made of few large runs, which can be closed
-  bool unseen : 1 = false;   // receive: its user was released before it was matched
-  bool awaited : 1 = false;  // receive: its user waits for it in MPI
-
-  uint8_t marks = 0;  // of Mark
-  uint8_t mover = 0;  // send: 1 + its slot among the messages that may move
-  // Receive: whether a release is worth it; asked once for each message.
-  enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
-  uint32_t wait = 0;  // the last call that wanted to go on without it (Release::begin_call)
-
   Request* list_next = nullptr;  // held, streaming, pulling and pushing lists; free ones
   Request* list_prev = nullptr;
 
   Peer* peer = nullptr;  // receive: null for any source until matched
   UserMemory memory;
-  // A receive whose pages are closed: what is still to come goes through this, and `memory` is the
-  // region's view.
-  guard::Region* region = nullptr;
-  int64_t region_start = 0;  // offset of its first byte in the message
-  char* home = nullptr;      // the user's buffer
-  // The user's buffer, also of a send that was copied aside.
+  char* home = nullptr;  // of one that is redirected: its user's buffer
+  // Its user's buffer.
   char* buffer() const { return is_redirected() ? home : memory.base(); }
-  uintptr_t site = 0;     // where its user waits for it, as far as is known
-  uint32_t profit = 0;    // what is learned by it (Profit)
-  uint64_t mixed_at = 0;  // receive: others worked in its pages when the engine counted so much
-  uint64_t noted = 0;     // bytes that have been put into the view
-  uint32_t origin = 0;    // send: the buffer that it comes from (Origins); 0: none
-  Confirm* confirm = nullptr;  // send: what of it came before, if it was asked for
-  uint64_t serial = 0;         // aside, receive: its number among all of these
-  uint64_t away_since = 0;     // pulling, pushing: since when the other rank is seen outside MPI
+  uint64_t serial = 0;  // receive, copied send: its number among all of these
 
   // what the user's status gets
   int32_t status_source = 0;
@@ -172,6 +140,7 @@ struct Request : matching::Hook {
   void* communicator = nullptr;
   void (*on_give)(Request*) = nullptr;
 };
+static_assert(sizeof(Request) <= 192, "what only some need has a place beside it (Beside)");
 
 // By which a transport names a send (Transport::push).
 inline uint64_t cookie_of(const Request& request) {

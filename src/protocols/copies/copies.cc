@@ -32,9 +32,8 @@ void Copies::drop_copy(char* copy, uint64_t bytes) {
 
 // From here on the user's memory is not read again.
 void Copies::leave_aside(Request* send, char* copy) {
+  rows_.of(*send).own = send->memory;
   send->home = send->memory.flat();
-  // What its request keeps for its user.
-  if (const datatypes::Type* type = send->memory.type(); type && send->on_give) type->release();
   send->memory = UserMemory(copy, send->memory.bytes());
   send->set(Mark::redirected);
   send->serial = ++engine_.counters.sent_aside;
@@ -58,15 +57,17 @@ bool Copies::may_move_aside(const Request& send) const {
     return true;
   }
   // Else the receiver may read the user's memory at any time.
-  return send.mover && send.peer->out.movers().is_open(send.mover - 1u);
+  const Row* row = rows_.find(send);
+  return row && row->slot && send.peer->out.movers().is_open(row->slot - 1);
 }
 
 bool Copies::move_aside(Request* send) {
   if (!may_move_aside(*send)) return false;
   char* copy = make_copy(*send);
   if (!copy) return false;
-  if (send->mover &&
-      !send->peer->out.movers().move(send->mover - 1u, reinterpret_cast<uint64_t>(copy))) {
+  const Row* row = rows_.find(*send);
+  if (row && row->slot &&
+      !send->peer->out.movers().move(row->slot - 1, reinterpret_cast<uint64_t>(copy))) {
     drop_copy(copy, send->memory.bytes());  // it begins to take it
     return false;
   }
@@ -80,7 +81,7 @@ void Copies::may_move(Request* send, RequestSend& body) {
     Request*& holder = send->peer->movers[slot];
     if (holder) continue;
     holder = send;
-    send->mover = uint8_t(slot + 1);
+    rows_.of(*send).slot = slot + 1;
     body.slot = slot;
     body.generation = send->peer->out.movers().open(slot);
     return;
@@ -88,17 +89,18 @@ void Copies::may_move(Request* send, RequestSend& body) {
 }
 
 void Copies::moves_no_more(Request* send) {
-  if (!send->mover) return;
-  HEADWAY_CHECK(send->peer->movers[send->mover - 1] == send);
-  send->peer->movers[send->mover - 1] = nullptr;
-  send->mover = 0;
+  Row* row = rows_.find(*send);
+  if (!row || !row->slot) return;
+  HEADWAY_CHECK(send->peer->movers[row->slot - 1] == send);
+  send->peer->movers[row->slot - 1] = nullptr;
+  row->slot = 0;
 }
 
-void Copies::end_aside(Request* send) {
+void Copies::end_copy(Request* send) {
   moves_no_more(send);
   if (!send->is_redirected()) return;
   drop_copy(send->memory.flat(), send->memory.bytes());
-  send->memory = send->persistent ? UserMemory(send->home, send->memory.bytes()) : UserMemory();
+  send->memory = rows_[*send].own;
   send->clear(Mark::redirected);
 }
 

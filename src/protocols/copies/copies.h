@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/counter.h"
+#include "protocols/beside.h"
 #include "protocols/peer.h"
 #include "protocols/request.h"
 #include "protocols/wire.h"
@@ -16,7 +17,7 @@ class Engine;
 
 class Copies {
  public:
-  explicit Copies(Engine& engine) : engine_(engine) {}
+  Copies(Engine& engine, base::Pool<Request>& requests) : engine_(engine), rows_(requests) {}
   // `most`: bytes that copies may take at a time (HEADWAY_SEND_AHEAD); 0: none are made.
   void prepare(uint64_t most) { most_ = most; }
 
@@ -36,15 +37,22 @@ class Copies {
   // It could not be announced, or is over.
   void moves_no_more(Request* send);
   // It is complete: its copy, if it has one, is let go.
-  void end_aside(Request* send);
+  void end_copy(Request* send);
 
  private:
+  // Beside a send.
+  struct Row {
+    UserMemory own;     // of one whose message is copied: its user's
+    uint32_t slot = 0;  // 1 + its place among the messages that may move; 0: none
+  };
+
   bool fits_aside(const Request& send) const;
   char* make_copy(const Request& send);
   void drop_copy(char* copy, uint64_t bytes);
   void leave_aside(Request* send, char* copy);
 
   Engine& engine_;
+  Beside<Row, Mark::copies> rows_;
   uint64_t most_ = 0;
   base::Counter aside_bytes_;
 };

@@ -150,7 +150,7 @@ bool Engine::deliver_finished(Peer& peer, const FrameHeader& header, const char*
     request = one_copy_.landing(header.word, peer);
     if (!request) return false;
     Transfer& transfer = this->transfer(*request);
-    if (request->claimed) {
+    if (one_copy_.is_claimed(*request)) {
       describe(request, request->key, header.context, peer);
       transfer.total = request->status_bytes();
     }
@@ -280,9 +280,6 @@ void Engine::describe(Request* receive, const matching::Key& key, uint64_t size,
 void Engine::begin_receive(Request* request) {
   begin(*request);
   request->cancelled = request->cancelling = false;
-  request->mixed_at = 0;
-  request->worth = Request::Worth::unasked;
-  request->told = false;
   request->serial = ++receives_begun_;
   if (reach.is_kept()) [[unlikely]]
     reach.note(*request);
@@ -447,7 +444,6 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
     sender_waits = sender_waits || node.is_waiting(peer.number);
     const bool own_each = receiver_waits && one_copy_.is_both_ways(*receive);
     if (!sender_waits || own_each || !(receiver_waits || receive->memory.is_flat())) {
-      receive->away_since = 0;
       one_copy_.start_pull(receive);
       return;
     }
@@ -465,9 +461,8 @@ void Engine::clear_to_send(Request* receive, Way way, Store* store) {
     streams_.begin_stream(receive);
   }
   const uint64_t start = transfer.moved;
-  release_.find_edges(receive, way);
+  release_.find_edges(receive, way, store != nullptr);
   if (store) {
-    if (receive->in_runs) transfer.stays = true;
     if (!edges_of(transfer)) fetches_.choose_pages(receive, store->grid);
     fetches_.land_some(receive, store);
     transfer.asked_at = 0;
@@ -485,7 +480,7 @@ void Engine::clear_to_send(Request* receive, Way way, Store* store) {
   header.length = sizeof body;
   control(*receive->peer, header, &body);
   if (way == Way::push) one_copy_.expect_help(receive);
-  if (handoff.has_dozers()) tell_dozers(receive);  // without edges it is ready
+  if (handoff.has_dozers()) release_.tell_dozers(receive);  // without edges it is ready
 }
 
 // --- cancel ---
@@ -499,7 +494,7 @@ void Engine::cancel(Request* request) {
       break;
     case Stage::held:
       request->peer->held.remove(request);
-      if (request->confirm) presends_.refuse(*request->peer, request->origin, false);
+      presends_.take_back(*request);
       break;
     case Stage::requested:
       if (!request->peer->transport) {

@@ -103,7 +103,6 @@ bool Engine::wants_handshake(const Peer& peer, const Request* request) const {
 void Engine::start_send(Request* request) {
   begin(*request);
   request->cancelled = request->cancelling = false;
-  request->origin = 0;
   if (reach.is_kept()) [[unlikely]]
     reach.note(*request);
   Peer& peer = *request->peer;
@@ -129,11 +128,11 @@ Push Engine::push_envelope(Request* request) {
   const bool synchronous = request->mode == Mode::synchronous;
   const bool whole = !synchronous && presends_.confirms_all(*request);
   const bool handshake =
-      !whole && (wants_handshake(peer, request) || (synchronous && request->confirm));
+      !whole && (wants_handshake(peer, request) || (synchronous && presends_.was_asked(*request)));
   const bool was_held = request->stage() == Stage::held;
   FrameHeader header = envelope_of(*request, handshake ? Kind::request_send : Kind::eager);
   header.sequence = peer.sequence;
-  if (request->confirm) header.flags = flag_asked;
+  if (presends_.was_asked(*request)) header.flags = flag_asked;
   Push pushed;
   if (whole) {
     pushed = presends_.push_confirm(request, header);
@@ -143,7 +142,7 @@ Push Engine::push_envelope(Request* request) {
                      may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0,
                      0,
                      0,
-                     request->origin,
+                     presends_.origin_of(*request),
                      0};
     if (may_pull && !request->notify && !request->is_redirected() &&
         request->mode == Mode::standard && copies_.may_send_ahead()) {
@@ -165,7 +164,7 @@ Push Engine::push_envelope(Request* request) {
       if (!peer.on_this_host()) presends_.note_announced(peer, *request);
     }
   } else {
-    header.word = request->origin;
+    header.word = presends_.origin_of(*request);
     if (synchronous) {
       header.flags = flag_synchronous;
       header.word = id_of(request);
@@ -199,8 +198,9 @@ void Engine::retire_send(Request* request) {
   if (request->mode == Mode::synchronous) {
     set_stage(*request, Stage::requested);
     // A step of a schedule is followed by others.
-    request->passive = !request->notify;
-    handoff.passive += request->passive;
+    if (request->notify) return;
+    request->set(Mark::passive);
+    ++handoff.passive;
   } else {
     complete(request, Outcome::ok);
   }
@@ -253,10 +253,8 @@ bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const cha
   transfer.head = clear.head;
   transfer.tail = clear.tail;
   transfer.remote_address = clear.address;
-  request->away_since = 0;
   transfer.withheld = header.flags & flag_yes;
-  if (request->confirm && request->confirm->has_any() && !presends_.leave_out_confirmed(request))
-    return true;
+  if (!presends_.leave_out_confirmed(request)) return true;
   if (clear.way == Way::push && one_copy_.can_push(request)) {
     one_copy_.start_push(request);
     return true;

@@ -22,8 +22,10 @@ Confirm* Presends::make_confirm(const Origin& origin, const Grid& grid, int64_t 
 }
 
 void Presends::end_confirm(Request* send) {
-  base::heap_free(send->confirm, Confirm::bytes_of(send->confirm->grid));
-  send->confirm = nullptr;
+  Confirm* confirm = confirm_of(*send);
+  if (!confirm) return;
+  base::heap_free(confirm, Confirm::bytes_of(confirm->grid));
+  rows_[*send].confirm = nullptr;
 }
 
 // Page `page` of what was asked for is as it was. Of a message that has moved only whole pages are
@@ -58,15 +60,15 @@ void Presends::coarsen(Confirm& confirm) {
 }
 
 // True if the message is told of by a confirm frame: all of it went before, or little is missing.
-bool Presends::confirms_all(const Request& send) {
-  if (!send.confirm || !send.confirm->has_any() || send.confirm->moved) return false;
-  return send.memory.bytes() - send.confirm->bytes <= send.peer->eager_max;
+bool Presends::confirms_all(const Request& send) const {
+  const Confirm* confirm = told_of(send);
+  return confirm && !confirm->moved && send.memory.bytes() - confirm->bytes <= send.peer->eager_max;
 }
 
 // Those pages of such a message that did not go before, or not as they are now. They go where the
 // request made room.
 Push Presends::push_rest(const Request& send) {
-  Confirm& confirm = *send.confirm;
+  Confirm& confirm = *confirm_of(send);
   const Grid& grid = confirm.grid;
   const uint64_t pages = grid.pages();
   while (confirm.next < pages) {
@@ -76,7 +78,7 @@ Push Presends::push_rest(const Request& send) {
     const uint64_t from = grid.begin(begin), to = grid.begin(end);
     FrameHeader header;
     header.kind = uint8_t(Kind::presend);
-    header.word = send.origin;
+    header.word = origin_of(send);
     header.source = int32_t(grid.first);
     header.context = from;
     header.length = uint32_t(to - from);
@@ -95,32 +97,33 @@ Push Presends::push_rest(const Request& send) {
 // The envelope of a message that a request has made room for.
 Push Presends::push_confirm(Request* send, FrameHeader& header) {
   if (push_rest(*send) == Push::full) return Push::full;
-  const ConfirmWhole body{send->memory.bytes(), send->confirm->bytes};
+  const ConfirmWhole body{send->memory.bytes(), confirm_of(*send)->bytes};
   header.kind = uint8_t(Kind::confirm);
   header.flags = flag_asked;
-  header.word = send->origin;
+  header.word = origin_of(*send);
   header.length = sizeof body;
   return engine_.push_frame(*send->peer, header, &body, sizeof body, nullptr, 0,
                             transports::Urgency::control);
 }
 
 // Of a message that was confirmed in part, what is left comes from its beginning, in whole pages.
-bool Presends::fits_confirmed(const Request& send, const ClearSend& clear) {
-  if (!send.confirm || !send.confirm->has_any()) return true;
+bool Presends::fits_confirmed(const Request& send, const ClearSend& clear) const {
+  if (!told_of(send)) return true;
   return clear.start == 0 && (clear.length - clear.head - clear.tail) % guard::page_bytes == 0;
 }
 
 // False: there is no memory, and the process ends.
 bool Presends::leave_out_confirmed(Request* send) {
-  if (cover(engine_.transfer(*send), send->confirm->grid, send->confirm->pages())) return true;
+  const Confirm* confirm = told_of(*send);
+  if (!confirm || cover(engine_.transfer(*send), confirm->grid, confirm->pages())) return true;
   engine_.fail(Outcome::no_memory, *send->peer, "no memory to leave out what was sent early");
   return false;
 }
 
 // What a request to send tells besides of what has gone before. Returns its bytes.
-uint32_t Presends::tell_confirmed(const Request& send, char* out) {
-  if (!send.confirm || !send.confirm->has_any()) return 0;
-  const Confirm& confirm = *send.confirm;
+uint32_t Presends::tell_confirmed(const Request& send, char* out) const {
+  if (!told_of(send)) return 0;
+  const Confirm& confirm = *told_of(send);
   const uint64_t pages = confirm.grid.pages(), words = PageSet::words(confirmed_bits(pages));
   const Confirmed head{confirm.grid.first, grain_of(pages), confirm.shift};
   memcpy(out, &head, sizeof head);

@@ -27,7 +27,8 @@ void Presends::note_leaving(Peer& peer, uint64_t bytes) {
 
 // Its receiver is about to ask for it, unless it is busy.
 void Presends::expect_answer(Peer& peer, const Request& send) {
-  const Origin* origin = send.origin ? origins_.find(send.origin, peer.process) : nullptr;
+  const uint32_t number = origin_of(send);
+  const Origin* origin = number ? origins_.find(number, peer.process) : nullptr;
   const uint64_t period = origin ? origin->period_ns : 0;
   peer.leaving.answer_until =
       base::now_ns() + std::clamp(period / answer_part, least_answer_ns, stuck_ns);

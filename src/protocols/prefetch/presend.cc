@@ -91,7 +91,7 @@ void Presends::add_frames(Frames& frames) {
 
 // Of a message that is about to be sent. Null: it is never sent early. One that is followed may
 // still lie where its last message did.
-Origin* Presends::origin_of(Peer& peer, matching::Traffic traffic, const char* address,
+Origin* Presends::origin_at(Peer& peer, matching::Traffic traffic, const char* address,
                             uint64_t bytes) {
   // Without an address: packed from a type with gaps, and copied aside.
   if (!address || bytes < engine_.settings_.prefetch_threshold || bytes > most_prefetched)
@@ -120,7 +120,7 @@ void Presends::note_period(Origin& origin) {
 
 bool Presends::note_sent_now(Peer& peer, FrameHeader& envelope, const char* address,
                              uint64_t bytes) {
-  Origin* origin = origin_of(peer, traffic_of(envelope), address, bytes);
+  Origin* origin = origin_at(peer, traffic_of(envelope), address, bytes);
   if (!origin) return true;
   if (origin->watched || origin->wanted) return false;
   envelope.word = origins_.id_of(*origin);
@@ -132,11 +132,11 @@ void Presends::note_send(Request* send) {
   const char* address = send->buffer();
   const uint64_t bytes = send->memory.bytes();
   if (!send->memory.is_flat() || send->mode == Mode::buffered) return;
-  Origin* origin = origin_of(*send->peer, send->traffic, address, bytes);
+  Origin* origin = origin_at(*send->peer, send->traffic, address, bytes);
   if (!origin) return;
-  send->origin = origins_.id_of(*origin);
+  Row& row = rows_.begin(*send, {.origin = origins_.id_of(*origin)});
   note_period(*origin);
-  if (origin->watched) send->confirm = confirm_origin(*origin, address, bytes);
+  if (origin->watched) row.confirm = confirm_origin(*origin, address, bytes);
   if (origin->address != address || origin->size != bytes) {
     if (origin->watched) {
       move_origin(*origin, address, bytes);

@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/vec.h"
 #include "guard/versions.h"
+#include "protocols/beside.h"
 #include "protocols/frames.h"
 #include "protocols/peer.h"
 #include "protocols/prefetch/prefetch.h"
@@ -20,7 +21,7 @@ class Engine;
 
 class Presends {
  public:
-  explicit Presends(Engine& engine) : engine_(engine) {}
+  Presends(Engine& engine, base::Pool<Request>& requests) : engine_(engine), rows_(requests) {}
   // HEADWAY_PREFETCH. Off, too, where writes into what is sent cannot be seen: that is told to
   // whoever has asked for it.
   void start();
@@ -39,17 +40,29 @@ class Presends {
   // The same of one that leaves without a request; `envelope` is told where it comes from. False:
   // it is to have one, since its buffer is followed.
   bool note_sent_now(Peer& peer, FrameHeader& envelope, const char* address, uint64_t bytes);
+  // The buffer that it comes from, by its number; 0: it has none.
+  uint32_t origin_of(const Request& send) const {
+    const Row* row = rows_.find(send);
+    return row ? row->origin : 0;
+  }
+  // It was asked for before.
+  bool was_asked(const Request& send) const { return confirm_of(send) != nullptr; }
   // Its message is to be received whole from what came early: then push_confirm() sends its
   // envelope.
-  static bool confirms_all(const Request& send);
+  bool confirms_all(const Request& send) const;
   Push push_confirm(Request* send, FrameHeader& header);
   // Else what came early is told behind its RequestSend, in the bytes that this gives.
-  static uint32_t tell_confirmed(const Request& send, char* out);
+  uint32_t tell_confirmed(const Request& send, char* out) const;
   // Its receiver has asked for the rest; false: that makes no sense beside what was confirmed.
-  static bool fits_confirmed(const Request& send, const ClearSend& clear);
+  bool fits_confirmed(const Request& send, const ClearSend& clear) const;
   // The rest goes without it. False without memory, which ends the job.
   bool leave_out_confirmed(Request* send);
-  static void end_confirm(Request* send);
+  // It is complete.
+  void end_confirm(Request* send);
+  // It is cancelled before its envelope has left.
+  void take_back(const Request& send) {
+    if (was_asked(send)) refuse(*send.peer, origin_of(send), false);
+  }
   // The peer has asked for what will not be sent early now, or never will be.
   void refuse(Peer& peer, uint32_t origin, bool for_good);
 
@@ -77,7 +90,22 @@ class Presends {
   const guard::Versions::Counters& tracked() const { return versions_.counters; }
 
  private:
-  Origin* origin_of(Peer& peer, matching::Traffic traffic, const char* address, uint64_t bytes);
+  // Beside a send from a buffer that is known.
+  struct Row {
+    uint32_t origin = 0;         // its number (Origins)
+    Confirm* confirm = nullptr;  // what of the message came before, if it was asked for
+  };
+  Confirm* confirm_of(const Request& send) const {
+    const Row* row = rows_.find(send);
+    return row ? row->confirm : nullptr;
+  }
+  // What of it came before, if any did.
+  Confirm* told_of(const Request& send) const {
+    Confirm* confirm = confirm_of(send);
+    return confirm && confirm->has_any() ? confirm : nullptr;
+  }
+
+  Origin* origin_at(Peer& peer, matching::Traffic traffic, const char* address, uint64_t bytes);
   static void note_period(Origin& origin);
   [[nodiscard]] static bool take_records(Origin& origin);
   static void give_records(Origin& origin);
@@ -112,6 +140,7 @@ class Presends {
   bool others_leave(uint64_t now);
 
   Engine& engine_;
+  Beside<Row, Mark::presend> rows_;
   bool may_prefetch_ = false;
   bool prefetches_again_ = false;  // after a rest
   bool presending_ = false;        // early_piece_ is on its way

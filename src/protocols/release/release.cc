@@ -79,24 +79,30 @@ void Release::stop() {
   choice_.stop();
 }
 
+bool Release::may_have_pages(const Request& request) {
+  return request.kind == RequestKind::receive && request.memory.bytes() >= release_from;
+}
+
 void Release::learn_site(Request* receive) {
-  if (receive->kind != RequestKind::receive) return;
-  if (receive->site != base::call_site && receive->worth == Request::Worth::yes) {
-    receive->worth = Request::Worth::unasked;  // it stood for another place
+  if (!may_have_pages(*receive)) return;
+  Row& row = rows_.of(*receive);
+  if (row.site != base::call_site && row.worth == Row::Worth::yes) {
+    row.worth = Row::Worth::unasked;  // it stood for another place
   }
-  receive->site = base::call_site;
-  profit_.note_wait(receive->buffer(), receive->site);
+  row.site = base::call_site;
+  profit_.note_wait(receive->buffer(), row.site);
 }
 
 bool Release::is_profitable(Request* receive, uint64_t bytes) {
   if (!learns_) return true;
-  if (receive->worth == Request::Worth::unasked) {
+  Row& row = rows_.of(*receive);
+  if (row.worth == Row::Worth::unasked) {
     const char* buffer = receive->buffer();
-    if (!receive->site) receive->site = profit_.last_wait(buffer);
-    const bool yes = profit_.is_worth(receive->site, buffer, bytes, receive->profit);
-    receive->worth = yes ? Request::Worth::yes : Request::Worth::no;
+    if (!row.site) row.site = profit_.last_wait(buffer);
+    const bool yes = profit_.is_worth(row.site, buffer, bytes, row.profit);
+    row.worth = yes ? Row::Worth::yes : Row::Worth::no;
   }
-  return receive->worth == Request::Worth::yes;
+  return row.worth == Row::Worth::yes;
 }
 
 // From here on the program's system calls wait for closed pages.
@@ -121,8 +127,9 @@ guard::Region* Release::close(Request* receive, guard::Range range, bool keep) {
   HEADWAY_CHECK(base::calls_armed.load(std::memory_order_relaxed) == base::armed);
   const uint64_t closing_ns = base::now_ns() - began;
   note_cost(range, closing_ns);
-  region->owner = {.token = receive->profit,
-                   .settles = learns_ && profit_.settles(receive->profit),
+  const uint32_t profit = rows_.of(*receive).profit;
+  region->owner = {.token = profit,
+                   .settles = learns_ && profit_.settles(profit),
                    .closing_ns = closing_ns,
                    .traps = traps().traps.load(std::memory_order_relaxed),
                    .thread_ns = learns_ ? engine_.handoff.thread_ns() : 0};
@@ -166,9 +173,9 @@ void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
   end_traps();
 }
 
-void Release::find_edges(Request* receive, Way way) {
+void Release::find_edges(Request* receive, Way way, bool some_came) {
   Transfer& transfer = engine_.transfer(*receive);
-  receive->in_runs = false;
+  if (Row* row = rows_.find(*receive)) row->in_runs = false;
   if (transfer.moved) return;  // some of it has been pulled, in the order of then
   transfer.head = transfer.tail = 0;
   const bool may_follow = receive->peer->can(transports::in_place) || transfer.alone;
@@ -183,7 +190,8 @@ void Release::find_edges(Request* receive, Way way) {
     return;
   }
   if (!receive->memory.is_flat()) {
-    receive->in_runs = true;
+    rows_.of(*receive).in_runs = true;
+    transfer.stays = some_came;  // of each run, perhaps
     return;
   }
   const char* base = receive->buffer();
@@ -192,10 +200,11 @@ void Release::find_edges(Request* receive, Way way) {
 }
 
 void Release::let_user_go(Request* request) {
-  HEADWAY_CHECK(request->kind != RequestKind::receive || request->region);
+  HEADWAY_CHECK(request->kind != RequestKind::receive || request->is_redirected());
   if (request->stage() == Stage::posted) {
-    HEADWAY_CHECK(!request->unseen);
-    request->unseen = true;
+    Row& row = rows_[*request];
+    HEADWAY_CHECK(!row.unseen);
+    row.unseen = true;
     unseen_.fetch_add(1, std::memory_order_release);
     ++engine_.counters.foreseen;
   }
@@ -222,7 +231,7 @@ bool Release::is_worth_closing(const Request& receive) const {
 
 bool Release::is_long_enough(const Request& receive) const {
   const Transfer& transfer = engine_.transfer(receive);
-  if (!may_release_ || transfer.stays || !(receive.memory.is_flat() || receive.in_runs) ||
+  if (!may_release_ || transfer.stays || !(receive.memory.is_flat() || is_in_runs(receive)) ||
       receive.outcome != Outcome::ok || transfer.total < release_from) {
     return false;
   }
@@ -241,27 +250,26 @@ bool Release::close_now(Request* receive, const Request* whole) {
     transfer.stays = true;
     return false;
   }
-  if (receive->in_runs) return close_runs(receive, whole);
+  if (is_in_runs(*receive)) return close_runs(receive, whole);
   if (transfer.order) return close_left(receive, whole);
   // The page that is filled at this moment is closed with the others; what it has is kept aside.
   const size_t kept = (reinterpret_cast<uintptr_t>(base) + next) % page_bytes;
-  char aside[page_bytes];
+  char there[page_bytes];
   char* first = base + next - kept;
   const guard::Range range{first, size_t(base + end - first) / page_bytes};
   if (!is_alone_in(receive, range, whole)) return false;
-  memcpy(aside, first, kept);
+  memcpy(there, first, kept);
   guard::Region* region = close(receive, range, false);
   if (!region) {
-    memcpy(first, aside, kept);
+    memcpy(first, there, kept);
     transfer.stays = true;
     return false;
   }
   if (kept) {
-    memcpy(region->view, aside, kept);
+    memcpy(region->view, there, kept);
     arrived(region, 0, kept);
   }
-  attach(receive, region);
-  receive->noted = come;
+  attach(receive, region).noted = come;
   return true;
 }
 
@@ -288,8 +296,7 @@ bool Release::close_left(Request* receive, const Request* whole) {
     transfer.stays = true;
     return false;
   }
-  attach(receive, region);
-  receive->noted = transfer.moved + transfer.partial;
+  attach(receive, region).noted = transfer.moved + transfer.partial;
   for (uint64_t page = first; page < end; ++page) {
     if (is_there(page)) arrived(region, (page - first) * page_bytes, page_bytes);
   }
@@ -306,18 +313,19 @@ void Release::note_cost(guard::Range range, uint64_t closing_ns) {
 }
 
 // From here on all that comes is put into the view.
-void Release::attach(Request* receive, guard::Region* region) {
+Release::Row& Release::attach(Request* receive, guard::Region* region) {
   HEADWAY_CHECK(!receive->is_redirected() && receive->memory.is_flat());
   receive->set(Mark::redirected);
   receive->home = receive->memory.flat();
-  receive->region = region;
-  receive->region_start = region->range.base - receive->home;
-  receive->noted = 0;
-  receive->memory = UserMemory(region->view - receive->region_start, receive->memory.bytes());
+  Row& row = rows_.of(*receive);
+  row.region = region;
+  row.noted = 0;
+  receive->memory = UserMemory(region->view - start_of(*region, *receive), receive->memory.bytes());
   if (receive->stage() == Stage::landing) {
     receive->peer->transport->redirect(receive->peer->number, receive,
                                        receive->memory.flat() - receive->home);
   }
+  return row;
 }
 
 // --- before the match, or before the edges ---
@@ -333,10 +341,9 @@ bool Release::is_foreseeable(const Request* receive) const {
                    : receive->stage() == Stage::landing ? is_announced(*receive)
                                                         : false;
   return receive->kind == RequestKind::receive && may &&
-         receive->done.load(std::memory_order_relaxed) == Done::no &&
-         receive->mixed_at != changes_ && receive->memory.is_flat() &&
-         receive->memory.bytes() >= release_from && receive->peer && receive->peer->transport &&
-         !receive->cancelling && !receive->cancelled;
+         receive->done.load(std::memory_order_relaxed) == Done::no && !is_mixed(*receive) &&
+         receive->memory.is_flat() && receive->memory.bytes() >= release_from && receive->peer &&
+         receive->peer->transport && !receive->cancelling && !receive->cancelled;
 }
 
 bool Release::is_alone() {
@@ -356,7 +363,8 @@ bool Release::foresee(Request* receive) {
   Request* members[most_members] = {receive};
   size_t count = 1;
   guard::Range range{};
-  receive->mixed_at = changes_;  // not again before one of its neighbours may have changed
+  rows_.of(*receive).mixed_at =
+      changes_;  // not again before one of its neighbours may have changed
   if (!is_profitable(receive, receive->memory.bytes())) return false;
   if (!gather_neighbours(members, count, range)) return false;
   for (size_t i = 0; i < count; ++i) {
@@ -372,8 +380,7 @@ bool Release::foresee(Request* receive) {
     // Of one without a match these are its last message's.
     HEADWAY_CHECK(members[i]->stage() == Stage::posted ||
                   engine_.transfer(*members[i]).moved + engine_.transfer(*members[i]).partial == 0);
-    attach(members[i], region);
-    members[i]->mixed_at = 0;
+    attach(members[i], region).mixed_at = 0;
     const bool is_short = members[i]->stage() == Stage::landing &&
                           members[i]->status_bytes() < members[i]->memory.bytes();
     if (is_short) keep_rest(members[i], members[i]->status_bytes());
@@ -417,7 +424,7 @@ bool Release::gather_neighbours(Request** members, size_t& count, guard::Range& 
         if (members[i] == other) return true;
       }
       if (has_come(*other, range)) return true;
-      if (!is_foreseeable(other) || other->wait != wait_ || count == most_members) return false;
+      if (!is_foreseeable(other) || !is_waited_for(*other) || count == most_members) return false;
       size_t place = count++;
       for (; place > 0 && members[place - 1]->memory.flat() > other->memory.flat(); --place) {
         members[place] = members[place - 1];
@@ -435,9 +442,9 @@ bool Release::gather_neighbours(Request** members, size_t& count, guard::Range& 
 }
 
 void Release::note_match(Request* receive) {
-  if (receive->unseen) {
+  if (Row& row = rows_[*receive]; row.unseen) {
     HEADWAY_CHECK(unseen() != 0);
-    receive->unseen = false;
+    row.unseen = false;
     unseen_.fetch_sub(1, std::memory_order_release);
     engine_.handoff.completed();  // somebody may doze until none is left
     if (receive->outcome == Outcome::truncated) {
@@ -452,7 +459,8 @@ void Release::note_match(Request* receive) {
 }
 
 void Release::keep_rest(Request* receive, uint64_t from) {
-  arrived(receive->region, size_t(int64_t(from) - receive->region_start),
+  guard::Region* region = rows_[*receive].region;
+  arrived(region, size_t(int64_t(from) - start_of(*region, *receive)),
           receive->memory.bytes() - from);
 }
 
@@ -484,22 +492,33 @@ void Release::await_all() {
 
 void Release::open_pages(Request* receive, uint64_t offset, uint64_t n) {
   if (!n) return;
-  receive->noted += n;
+  Row& row = rows_[*receive];
+  row.noted += n;
   if (!receive->memory.is_flat()) {
     open_runs(receive, offset, n);
     return;
   }
-  arrived(receive->region, size_t(int64_t(offset) - receive->region_start), n);
+  arrived(row.region, size_t(int64_t(offset) - start_of(*row.region, *receive)), n);
+}
+
+void Release::tell_dozers(Request* receive) {
+  const bool ready = receive->done.load(std::memory_order_relaxed) == Done::no && is_ready(receive);
+  Row* row = ready ? &rows_.of(*receive) : rows_.find(*receive);
+  if (!row) return;
+  if (ready && !row->told) engine_.handoff.completed();
+  row->told = ready;
 }
 
 void Release::end_release(Request* receive) {
+  if (!receive->is_redirected()) return;
+  Row& row = rows_[*receive];
   if (receive->cancelled) {
     keep_rest(receive, 0);
-  } else if (receive->noted == 0) {
+  } else if (row.noted == 0) {
     open_pages(receive, 0, receive->status_bytes());
   }
-  HEADWAY_CHECK(receive->cancelled || receive->noted == receive->status_bytes());
-  receive->region = nullptr;
+  HEADWAY_CHECK(receive->cancelled || row.noted == receive->status_bytes());
+  row.region = nullptr;
   receive->clear(Mark::redirected);
   receive->memory.shift(receive->home - receive->memory.base());
   if (const datatypes::Type* type = receive->memory.type()) type->release();

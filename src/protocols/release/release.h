@@ -10,6 +10,7 @@
 #include "guard/choice.h"
 #include "guard/dispatch.h"
 #include "guard/guard.h"
+#include "protocols/beside.h"
 #include "protocols/peer.h"
 #include "protocols/release/profit.h"
 #include "protocols/request.h"
@@ -21,7 +22,7 @@ class Engine;
 
 class Release final : public guard::Pages {
  public:
-  explicit Release(Engine& engine) : engine_(engine) {}
+  Release(Engine& engine, base::Pool<Request>& requests) : engine_(engine), rows_(requests) {}
 
   // --- may it? ---
   // Off where nothing can be closed, where system calls cannot be trapped, and without a message
@@ -59,7 +60,9 @@ class Release final : public guard::Pages {
   // Before that, what the same call waits for: a receive that it does not wait for may depend on
   // what the program does next, and must not keep a page closed.
   void begin_call() { ++wait_; }
-  void waits_for(Request* receive) { receive->wait = wait_; }
+  void waits_for(Request* receive) {
+    if (may_have_pages(*receive)) rows_.of(*receive).wait = wait_;
+  }
   // Released receives that have no message yet. While there are any, nothing may leave this process
   // that was not begun before (section 2.5 of the paper). Any thread.
   uint32_t unseen() const { return unseen_.load(std::memory_order_acquire); }
@@ -75,8 +78,8 @@ class Release final : public guard::Pages {
   // What is still to come takes long, and twice as long as closing and opening its pages.
   bool is_long_enough(const Request& receive) const;
   // Before a message is asked for: where its edges are, if a release may follow. They cost a frame
-  // each.
-  void find_edges(Request* receive, Way way);
+  // each. `some_came`: some of it did so before its send.
+  void find_edges(Request* receive, Way way, bool some_came = false);
   // A receive that has been closed before is matched now.
   void note_match(Request* receive);
   // Bytes [offset, offset + n) of its message are in their place.
@@ -85,6 +88,8 @@ class Release final : public guard::Pages {
     if (receive->is_redirected()) [[unlikely]]
       open_pages(receive, offset, n);
   }
+  // Whoever dozes until its receive may be released is told once, since that wakes all of them.
+  void tell_dozers(Request* receive);
   // A request completes: that may make room for a release before the match.
   void note_end() { ++changes_; }
   // The receive is over: copied in one piece, perhaps, or cancelled. Its pages open.
@@ -121,6 +126,39 @@ class Release final : public guard::Pages {
   bool settles() override { return settles_.load(std::memory_order_relaxed); }
 
  private:
+  // Beside a receive.
+  struct Row {
+    guard::Region* region = nullptr;  // closed: what is still to come goes through this
+    uintptr_t site = 0;               // where its user waits for it, as far as is known
+    uint64_t mixed_at = 0;            // others worked in its pages at so many `changes_`
+    uint64_t noted = 0;               // bytes that have been put into the region's view
+    uint32_t profit = 0;              // what is learned by it (Profit)
+    uint32_t wait = 0;                // the last call that wanted to go on without it
+    // Whether a release is worth it; asked once for each message.
+    enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
+    bool in_runs : 1 = false;  // of a type made of few large runs, which can be closed
+    bool unseen : 1 = false;   // its user was released before it was matched
+    bool told : 1 = false;     // who dozes has been told that it may be released
+  };
+  // Long enough for pages of its own.
+  static bool may_have_pages(const Request& request);
+  // From the beginning of its message.
+  static int64_t start_of(const guard::Region& region, const Request& receive) {
+    return region.range.base - receive.home;
+  }
+
+  bool is_in_runs(const Request& receive) const {
+    const Row* row = rows_.find(receive);
+    return row && row->in_runs;
+  }
+  bool is_mixed(const Request& receive) const {
+    const Row* row = rows_.find(receive);
+    return row && row->mixed_at == changes_;
+  }
+  bool is_waited_for(const Request& receive) const {
+    const Row* row = rows_.find(receive);
+    return row && row->wait == wait_;
+  }
   void learn_site(Request* receive);
   bool may_close();
   guard::Region* close(Request* receive, guard::Range range, bool keep);
@@ -128,7 +166,7 @@ class Release final : public guard::Pages {
   void end_traps();
   void arrived(guard::Region* region, size_t offset, uint64_t n);
   void open_pages(Request* receive, uint64_t offset, uint64_t n);
-  void attach(Request* receive, guard::Region* region);
+  Row& attach(Request* receive, guard::Region* region);
   void keep_rest(Request* receive, uint64_t from);
   bool gather_neighbours(Request** members, size_t& count, guard::Range& range);
   bool has_come(const Request& receive, guard::Range range) const;
@@ -143,6 +181,7 @@ class Release final : public guard::Pages {
   void open_runs(Request* receive, uint64_t offset, uint64_t n);
 
   Engine& engine_;
+  Beside<Row, Mark::release> rows_;
   bool may_release_ = false;
   bool may_foresee_ = false;
   std::atomic<uint32_t> unseen_{0};

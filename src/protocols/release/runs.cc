@@ -43,7 +43,7 @@ bool Release::close_runs(Request* receive, const Request* whole) {
     transfer.stays = true;
     return false;
   }
-  HEADWAY_CHECK(!receive->is_redirected() && receive->in_runs);
+  HEADWAY_CHECK(!receive->is_redirected() && is_in_runs(*receive));
   const uint64_t come = transfer.moved + transfer.partial;
   const char* end = range.base;  // of what is told
   receive->memory.for_each_run(come, transfer.total - come, [&](char* at, size_t n) {
@@ -55,8 +55,9 @@ bool Release::close_runs(Request* receive, const Request* whole) {
   guard_.mixed(region);
   receive->set(Mark::redirected);
   receive->home = receive->memory.base();
-  receive->region = region;
-  receive->noted = come;
+  Row& row = rows_.of(*receive);
+  row.region = region;
+  row.noted = come;
   receive->memory.shift(region->view - range.base);
   // Its user may free it before the last byte has come.
   receive->memory.type()->retain();
@@ -65,7 +66,7 @@ bool Release::close_runs(Request* receive, const Request* whole) {
 
 // The memory is the region's view; its last byte ends the region.
 void Release::open_runs(Request* receive, uint64_t offset, uint64_t n) {
-  guard::Region* region = receive->region;
+  guard::Region* region = rows_[*receive].region;
   const char* view = region->view;
   receive->memory.for_each_run(offset, n, [&](char* at, size_t length) {
     arrived(region, size_t(at - view), length);

@@ -8,33 +8,33 @@ namespace headway::protocols {
 
 // The receiver has asked for it and has its edges. Its turn comes after those that were sent
 // before.
-void Streams::queue_aside(Request* send) {
-  Request* later = asides_cleared_.first();
+void Streams::queue_copy(Request* send) {
+  Request* later = copies_cleared_.first();
   while (later && later->serial < send->serial) later = later->list_next;
   if (!later) {
-    asides_cleared_.push_back(send);
-  } else if (later == asides_cleared_.first()) {
-    asides_cleared_.push_front(send);
+    copies_cleared_.push_back(send);
+  } else if (later == copies_cleared_.first()) {
+    copies_cleared_.push_front(send);
   } else {
-    asides_cleared_.insert_before(later, send);
+    copies_cleared_.insert_before(later, send);
   }
-  if (aside_now_ && aside_now_->serial < send->serial) return;
-  if (Request* later_one = aside_now_) {  // it was asked for sooner
-    aside_now_ = nullptr;
+  if (copy_now_ && copy_now_->serial < send->serial) return;
+  if (Request* later_one = copy_now_) {  // it was asked for sooner
+    copy_now_ = nullptr;
     later_one->peer->streams.remove(later_one);
-    queue_aside(later_one);  // and begins the first one
+    queue_copy(later_one);  // and begins the first one
     return;
   }
-  next_aside();
+  next_copy();
 }
 
-void Streams::next_aside() {
-  aside_now_ = asides_cleared_.pop_front();
-  HEADWAY_CHECK(!aside_now_ || asides_cleared_.empty() ||
-                aside_now_->serial < asides_cleared_.first()->serial);
-  if (!aside_now_) return;
-  aside_now_->peer->streams.push_back(aside_now_);
-  engine_.mark_busy(*aside_now_->peer);
+void Streams::next_copy() {
+  copy_now_ = copies_cleared_.pop_front();
+  HEADWAY_CHECK(!copy_now_ || copies_cleared_.empty() ||
+                copy_now_->serial < copies_cleared_.first()->serial);
+  if (!copy_now_) return;
+  copy_now_->peer->streams.push_back(copy_now_);
+  engine_.mark_busy(*copy_now_->peer);
 }
 
 }  // namespace headway::protocols

@@ -53,7 +53,9 @@ void OneCopy::start_push(Request* request) {
 
 void OneCopy::start_pull(Request* request) {
   Transfer& transfer = engine_.transfer(*request);
-  request->fresh = transfer.alone = false;
+  Row& row = rows_.of(*request);
+  row.away_since = 0;
+  row.fresh = transfer.alone = false;
   transfer.head = transfer.tail = 0;
   begin_copy(request, Stage::pulling, pulls_);
   ++engine_.counters.pulls;
@@ -62,12 +64,14 @@ void OneCopy::start_pull(Request* request) {
 void OneCopy::pull_alone(Request* receive) {
   engine_.set_stage(*receive, Stage::pulling);
   Transfer& transfer = engine_.transfer(*receive);
-  receive->fresh = transfer.alone = true;
-  receive->shared = receive->drained = false;
-  receive->away_since = transfer.asked_at = transfer.asked = 0;
+  Row& row = rows_.of(*receive);
+  row.fresh = transfer.alone = true;
+  row.shared = row.drained = false;
+  row.away_since = transfer.asked_at = transfer.asked = 0;
   transfer.partial = 0;
   engine_.release_.find_edges(receive, Way::stream);
-  if (engine_.handoff.has_dozers()) engine_.tell_dozers(receive);  // without edges it is ready
+  if (engine_.handoff.has_dozers())
+    engine_.release_.tell_dozers(receive);  // without edges it is ready
   pulls_.push_back(receive);
   ++engine_.counters.pulls;
   while (receive->stage() == Stage::pulling && transfer.moved < edges_of(transfer)) {
@@ -96,18 +100,19 @@ bool OneCopy::copy_some() {
 // shared; any other one becomes a stream.
 bool OneCopy::may_copy(Request* request) {
   if (engine_.handoff.driver == progress::Driver::thread || request->is_redirected()) return true;
-  if (request->fresh) {
-    request->fresh = false;  // first its user may be released
+  Row& row = rows_[*request];
+  if (row.fresh) {
+    row.fresh = false;  // first its user may be released
     return false;
   }
   if (!engine_.node.is_waiting(request->peer->number)) return stays_away(request);
-  if (request->shared) return true;
+  if (row.shared) return true;
   if (!is_push(request) && is_worth_pulling_on(request)) {
-    engine_.transfer(*request).alone =
-        false;  // its user does not go on: of what is closed, more must not have come
+    // Its user does not go on: of what is closed, more must not have come.
+    engine_.transfer(*request).alone = false;
     return true;
   }
-  request->away_since = 0;
+  row.away_since = 0;
   stream_instead(request);
   return false;
 }
@@ -118,7 +123,7 @@ bool OneCopy::is_worth_pulling_on(Request* pull) {
   if (transfer.moved && transfer.total - transfer.moved < share_from) return true;
   if (is_both_ways(*pull)) return true;
   if (transfer.moved) share(pull);
-  return pull->shared;
+  return rows_[*pull].shared;
 }
 
 bool OneCopy::is_both_ways(const Request& receive) const {
@@ -136,8 +141,9 @@ bool OneCopy::is_both_ways(const Request& receive) const {
 
 bool OneCopy::stays_away(Request* request) {
   const uint64_t now = base::now_ns();
-  if (request->away_since == 0) request->away_since = now;
-  return now - request->away_since > away_after_ns;
+  Row& row = rows_.of(*request);
+  if (row.away_since == 0) row.away_since = now;
+  return now - row.away_since > away_after_ns;
 }
 
 void OneCopy::stream_instead(Request* request) {
@@ -170,8 +176,10 @@ void OneCopy::finish_push(Request* request) {
 // computes.
 bool OneCopy::copy_on(Request* request) {
   HEADWAY_CHECK(request->stage() == copying_stage(request));
-  HEADWAY_CHECK(!(request->region && request->shared));  // the other rank would write to its pages
   Transfer& transfer = engine_.transfer(*request);
+  const Row& row = rows_[*request];
+  // Else the other rank would write to its pages.
+  HEADWAY_CHECK(is_push(request) || !(request->is_redirected() && row.shared));
   shm::Piece piece;
   if (!next_piece(request, piece)) return false;
   const bool push = is_push(request);
@@ -183,7 +191,7 @@ bool OneCopy::copy_on(Request* request) {
     const Outcome outcome = copy(request, transfer.remote_address, piece, push, done);
     HEADWAY_CHECK(done <= piece.length);
     transfer.copied |= done > 0;
-    if (request->shared) {
+    if (row.shared) {
       transfer.moved = piece.offset + done;
     } else {
       note_moved(transfer, piece.offset, done);
@@ -205,7 +213,7 @@ bool OneCopy::copy_on(Request* request) {
   } else {
     transfer.moved = transfer.total;
   }
-  if (request->shared ? piece.length && !request->drained : transfer.moved < transfer.total) {
+  if (row.shared ? piece.length && !row.drained : transfer.moved < transfer.total) {
     // One message after the other, but a long one lets others pass now and then.
     if (transfer.moved % turn_bytes && !transfer.alone) {
       list.push_front(request);
@@ -231,7 +239,8 @@ bool OneCopy::copy_on(Request* request) {
 
 // False: all is taken, but the helper still copies. An empty piece: nothing is left to do.
 bool OneCopy::next_piece(Request* request, shm::Piece& piece) {
-  if (!request->shared) {
+  Row& row = rows_[*request];
+  if (!row.shared) {
     const Transfer& transfer = engine_.transfer(*request);
     const auto [offset, rest] = stretch(transfer, transfer.moved);
     uint64_t most = piece_bytes;
@@ -242,10 +251,10 @@ bool OneCopy::next_piece(Request* request, shm::Piece& piece) {
     return true;
   }
   shm::Split split = split_of(request);
-  if (!request->drained) {
+  if (!row.drained) {
     piece = split.take_front();
     if (piece.length) return true;
-    request->drained = true;
+    row.drained = true;
   }
   return split.is_over(piece);
 }
@@ -270,7 +279,8 @@ Outcome OneCopy::copy(Request* request, uint64_t remote, const shm::Piece& piece
 
 // From now on the other rank may help, if it comes to wait.
 void OneCopy::share(Request* request) {
-  request->shared = request->drained = false;
+  Row& row = rows_.of(*request);
+  row.shared = row.drained = false;
   const Transfer& transfer = engine_.transfer(*request);
   if (!request->memory.is_flat() || transfer.total - transfer.moved < share_from ||
       edges_of(transfer) || (!is_push(request) && is_both_ways(*request))) {
@@ -283,47 +293,52 @@ void OneCopy::share(Request* request) {
     return;
   }
   owner = request;
-  request->shared = true;
+  row.shared = true;
   // A rank that sleeps in MPI has time to help; one that computes is left alone.
   engine_.node.wake(request->peer->number, shm::event_done);
 }
 
 void OneCopy::unshare(Request* request) {
-  if (!request->shared) return;
+  Row* row = rows_.find(*request);
+  if (!row || !row->shared) return;
   HEADWAY_CHECK(sharer(request) == request);
   split_of(request).close();
   sharer(request) = nullptr;
-  request->shared = false;
+  row->shared = false;
 }
 
 void OneCopy::expect_help(Request* request) {
-  if (!may_pull_ || !request->peer->can(transports::copies) || request->helpable ||
-      !request->memory.is_flat() || request->memory.bytes() < share_from) {
+  if (!may_pull_ || !request->peer->can(transports::copies) || !request->memory.is_flat() ||
+      request->memory.bytes() < share_from) {
     return;
   }
-  request->helpable = true;
+  Row& row = rows_.of(*request);
+  if (row.helpable) return;
+  row.helpable = true;
   helpable_.push_back(request);
 }
 
 void OneCopy::stop_helping(Request* request) {
-  if (!request->helpable) return;
-  request->helpable = false;
+  Row* row = rows_.find(*request);
+  if (!row || !row->helpable) return;
+  row->helpable = false;
   helpable_.remove(request);
 }
 
 void OneCopy::end_one_copy(Request* request) {
   stop_helping(request);
   unshare(request);
-  if (!request->claimed) return;
+  Row& row = rows_[*request];
+  if (!row.claimed) return;
   HEADWAY_CHECK(request->peer->advertised == request);
-  request->claimed = false;
+  row.claimed = false;
   request->peer->in.advert().clear();
   request->peer->advertised = nullptr;
 }
 
 bool OneCopy::help_some() {
   Request* request = helpable_.first();
-  HEADWAY_CHECK(request->helpable && request->stage() != Stage::idle);
+  HEADWAY_CHECK(rows_[*request].helpable && request->stage() != Stage::idle);
   const Peer& peer = *request->peer;
   const bool push = is_push(request);
   shm::Split split = push ? peer.out.pulled() : peer.in.pushed();
@@ -392,7 +407,7 @@ bool OneCopy::take_back(Request* receive) {
 void OneCopy::land_claimed(Request* receive) {
   HEADWAY_CHECK(receive->peer->advertised == receive && !receive->queued);
   engine_.set_stage(*receive, Stage::landing);
-  receive->claimed = true;
+  rows_.of(*receive).claimed = true;
   engine_.requests_.transfers.begin(*receive).total = receive->memory.bytes();
 }
 
@@ -420,8 +435,8 @@ bool OneCopy::claim(Request* send) {
   transfer.total = bytes < posted.bytes ? bytes : posted.bytes;
   transfer.remote = posted.receive;
   transfer.remote_address = posted.address;
-  transfer.copied = true;  // the end of it is to be told whichever way it goes
-  send->away_since = 1;    // long ago: nothing is to be waited for
+  transfer.copied = true;          // the end of it is to be told whichever way it goes
+  rows_.of(*send).away_since = 1;  // long ago: nothing is to be waited for
   start_push(send);
   return true;
 }

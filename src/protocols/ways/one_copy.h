@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/list.h"
+#include "protocols/beside.h"
 #include "protocols/peer.h"
 #include "protocols/request.h"
 #include "transports/shm/split.h"
@@ -16,7 +17,7 @@ class Engine;
 
 class OneCopy {
  public:
-  explicit OneCopy(Engine& engine) : engine_(engine) {}
+  OneCopy(Engine& engine, base::Pool<Request>& requests) : engine_(engine), rows_(requests) {}
   // HEADWAY_ONE_COPY. Off, too, once the system has refused a copy.
   void allow(bool may_pull) { may_pull_ = may_pull; }
   bool may_pull() const { return may_pull_; }
@@ -37,6 +38,9 @@ class OneCopy {
   bool copy_some();
   // The other rank does not wait, and not only because it is between two calls.
   bool stays_away(Request* request);
+  void came_back(Request* request) {
+    if (Row* row = rows_.find(*request)) row->away_since = 0;
+  }
   // A message of this rank's own is on its way to the other one, too, which has that to copy.
   bool is_both_ways(const Request& receive) const;
   // A page of it is awaited: it is copied before others.
@@ -63,6 +67,11 @@ class OneCopy {
   bool withdraw(Request* receive);
   // The same for one in the queue, where it stays unless its sender was faster.
   bool take_back(Request* posted);
+  // Its sender took it by the advert, and tells when all of it is there.
+  bool is_claimed(const Request& receive) const {
+    const Row* row = rows_.find(receive);
+    return row && row->claimed;
+  }
   // The receive that a frame of `peer` names, once it is landing; null: there is none.
   Request* landing(uint32_t id, Peer& peer);
   // A rank that is about to block in this send takes a receive that its peer has posted.
@@ -74,6 +83,16 @@ class OneCopy {
   bool has_runnable() const { return !pulls_.empty() || !pushes_.empty(); }
 
  private:
+  // Beside what may be copied, on either side.
+  struct Row {
+    uint64_t away_since = 0;    // pulling, pushing: since when the other rank is seen outside MPI
+    bool helpable : 1 = false;  // stands in the list: the other rank may have begun to copy
+    bool shared : 1 = false;    // pulling, pushing: shared out between both ranks
+    bool drained : 1 = false;   // shared: all is taken, the helper may still copy
+    bool fresh : 1 = false;     // pulling alone: its user has not been asked whether it goes on
+    bool claimed : 1 = false;   // receive: its sender took it by the advert
+  };
+
   bool is_withdrawn(Request* receive);
   void land_claimed(Request* receive);
   bool may_copy(Request* request);
@@ -88,6 +107,7 @@ class OneCopy {
   bool copy_on(Request* request);
 
   Engine& engine_;
+  Beside<Row, Mark::direct> rows_;
   base::List<Request> pulls_;
   base::List<Request> pushes_;
   base::List<Request> helpable_;  // the other rank may have begun to copy

@@ -8,7 +8,7 @@ namespace headway::protocols {
 namespace {
 
 constexpr uint64_t stream_turn = 1 << 20;
-constexpr uint64_t aside_piece = 16 << 10;
+constexpr uint64_t copy_piece = 16 << 10;
 // To a peer that asks for pages out of turn, which have to wait for a frame that has begun.
 constexpr uint64_t impatient_chunk = 16 << 10;
 static_assert(impatient_chunk >= Order::most_burst * guard::page_bytes);
@@ -55,14 +55,14 @@ bool Streams::stream_some(Peer& peer) {
     Request* request = peer.streams.first();
     if (!request) break;
     Transfer& transfer = engine_.transfer(*request);
-    if (takes_turns(*request) && request != aside_now_ && has_sent_edges(transfer)) {
+    if (takes_turns(*request) && request != copy_now_ && has_sent_edges(transfer)) {
       peer.streams.remove(request);
-      queue_aside(request);
+      queue_copy(request);
       continue;
     }
     const auto [offset, rest] = stretch(transfer, streamed(transfer));
     // Copies go in short pieces, so that one that was sent earlier can overtake.
-    const uint64_t most = takes_turns(*request) ? aside_piece : peer.chunk;
+    const uint64_t most = takes_turns(*request) ? copy_piece : peer.chunk;
     uint64_t length = rest < most ? rest : most;
     if (peer.impatient && length > impatient_chunk) length = impatient_chunk;
     // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
@@ -70,7 +70,7 @@ bool Streams::stream_some(Peer& peer) {
       length = peer.chunk / 2;
     }
     if (engine_.one_copy_.can_push(request) && engine_.node.is_waiting(peer.number)) {
-      request->away_since = 0;
+      engine_.one_copy_.came_back(request);
     } else if (engine_.one_copy_.can_push(request) &&
                !peer.out.has_room(uint32_t(length), shm::reserved_cells)) {
       // The receiver has left and its ring is full: copy on without waking its thread.
@@ -106,7 +106,7 @@ bool Streams::stream_some(Peer& peer) {
       continue;
     }
     peer.streams.remove(request);
-    if (request == aside_now_) next_aside();
+    if (request == copy_now_) next_copy();
     if (transfer.copied) {
       engine_.one_copy_.finish_push(request);  // the receiver could not count what was copied
     } else if (transfer.in_flight == 0) {
@@ -131,7 +131,7 @@ bool Streams::deliver_data(Peer& peer, const FrameHeader& header, const char* bo
   transfer.moved += header.length;
   engine_.note_arrival(receive, header.context, header.length);
   grant_next();
-  if (transfer.moved == transfer.total && !receive->claimed) {
+  if (transfer.moved == transfer.total && !engine_.one_copy_.is_claimed(*receive)) {
     rate(peer, transfer);
     engine_.note_received(transfer.total);
     engine_.complete(receive, Outcome::ok);

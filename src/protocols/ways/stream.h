@@ -77,8 +77,8 @@ class Streams {
   void expect_streams();
   uint64_t batch_of(const Request& receive) const;
   // ways/line.cc
-  void queue_aside(Request* send);
-  void next_aside();
+  void queue_copy(Request* send);
+  void next_copy();
 
   Engine& engine_;
   base::List<Request> landings_;  // streams that come in place
@@ -86,8 +86,8 @@ class Streams {
   uint32_t expect_round_ = 0;
   bool expects_ = false;                // expect_streams() has set marks
   bool overlooks_ = false;              // and what lies below them is to be seen again
-  Request* aside_now_ = nullptr;        // the copy that streams
-  base::List<Request> asides_cleared_;  // in the order of their sends, behind that one
+  Request* copy_now_ = nullptr;         // the copy that streams
+  base::List<Request> copies_cleared_;  // in the order of their sends, behind that one
 };
 
 }  // namespace headway::protocols
