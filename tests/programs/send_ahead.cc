@@ -143,6 +143,52 @@ void persistent_again() {
   if (check::rank == 0) MPI(MPI_Request_free(&request));
 }
 
+// The same of data with gaps, whose type the program frees as soon as its send has begun.
+void with_gaps() {
+  constexpr int blocks = 150, block = 1000, stride = 1500;
+  std::vector<uint8_t> data(blocks * stride), in(blocks * block);
+  for (int round = 0; round < 4; ++round) {
+    const bool again = round % 2 == 1;  // started a second time
+    const uint64_t key = check::key_of(round, 22);
+    for (int start = 0; start <= int{again}; ++start) {
+      static MPI_Request request;
+      MPI(MPI_Barrier(MPI_COMM_WORLD));
+      const double began = MPI_Wtime();
+      if (check::rank == 0) {
+        if (start == 0) {
+          MPI_Datatype type;
+          MPI(MPI_Type_vector(blocks, block, stride, MPI_BYTE, &type));
+          MPI(MPI_Type_commit(&type));
+          check::fill(data.data(), static_cast<int>(data.size()), key);
+          if (again) {
+            MPI(MPI_Send_init(data.data(), 1, type, 1, tag, MPI_COMM_WORLD, &request));
+          } else {
+            MPI(MPI_Isend(data.data(), 1, type, 1, tag, MPI_COMM_WORLD, &request));
+          }
+          MPI(MPI_Type_free(&type));
+        }
+        if (again) {
+          check::fill(data.data(), static_cast<int>(data.size()), key + start);
+          MPI(MPI_Start(&request));
+        }
+        MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        if (sends_ahead()) CHECK(MPI_Wtime() - began < late_ms * 0.5e-3);
+        std::fill(data.begin(), data.end(), uint8_t{0x77});
+        if (again && start == 1) MPI(MPI_Request_free(&request));
+      }
+      if (check::rank == 1) {
+        pause_ms(late_ms);
+        MPI(MPI_Recv(in.data(), blocks * block, MPI_BYTE, 0, tag, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE));
+        check::fill(data.data(), static_cast<int>(data.size()), key + start);
+        for (int i = 0; i < blocks; ++i) {
+          CHECK(memcmp(in.data() + i * block, data.data() + i * stride, block) == 0);
+        }
+      }
+    }
+  }
+}
+
 // A send and a receive in one wait, with the other rank late or not.
 void beside_receives() {
   std::vector<uint8_t> out(120'000), in(90'000);
@@ -236,6 +282,7 @@ int main(int argc, char** argv) {
                      {{"late_receiver", late_receiver},
                       {"returns_early", returns_early},
                       {"persistent_again", persistent_again},
+                      {"with_gaps", with_gaps},
                       {"beside_receives", beside_receives},
                       {"head_to_head", head_to_head},
                       {"random_times", random_times}});

@@ -7,11 +7,9 @@
 
 namespace headway::protocols {
 
-// Only standard sends: a synchronous one tells that its receive has begun. A persistent one is sent
-// again from where it lay, which is known of data without gaps.
+// Only standard sends: a synchronous one tells that its receive has begun.
 bool Copies::fits_aside(const Request& send) const {
   return send.mode == Mode::standard && send.peer->transport &&
-         !(send.persistent && !send.memory.is_flat()) &&
          send.memory.bytes() <= most_ - aside_bytes_;
 }
 
