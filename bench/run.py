@@ -40,14 +40,14 @@ class Cluster:
     NAME = "bench"
 
     def __init__(self, build: Path, report_file: Path) -> None:
-        self.tool = build / "bin" / "cluster"
+        self.tool = build / "bin" / "headway"
         self.report_file = report_file
         self.is_up = False
         self.lost = 0  # packets, of all runs
         self.check: dict = {}  # what `cluster check` found: messages take the wire's time
 
     def call(self, verb: str, *words: str) -> Outcome:
-        return execute([str(self.tool), verb, "--name", self.NAME, *words], dict(os.environ), 90)
+        return execute([str(self.tool), "cluster", verb, "--name", self.NAME, *words], dict(os.environ), 90)
 
     def up(self) -> str:
         """Returns why there is no cluster, or an empty text."""
@@ -77,7 +77,7 @@ class Cluster:
         where = ["-n", str(ranks), "--ranks-per-host", "1", "--mpi", contestant.library]
         report_to = ["--quiet", "--report", str(self.report_file)]
         return [
-            str(self.tool), "run", "--name", self.NAME, *where, *report_to, "--", str(program),
+            str(self.tool), "cluster", "run", "--name", self.NAME, *where, *report_to, "--", str(program),
             *arguments,
         ]
 

@@ -71,7 +71,7 @@ def compile_program(setup: Setup, name: str) -> str:
 
 
 def missing(setup: Setup, programs: tuple[str, ...]) -> str:
-    for program in ("bin/mpiexec", "bin/cluster", *(f"apps/{p}" for p in programs)):
+    for program in ("bin/mpiexec", "bin/headway", *(f"apps/{p}" for p in programs)):
         if not (setup.build / program).exists():
             return f"there is no {setup.build / program}: run make first"
     return ""

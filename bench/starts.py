@@ -69,11 +69,11 @@ class Cluster:
 
     def __init__(self, setup: Setup, name: str) -> None:
         self.setup, self.name = setup, name
-        self.tool = setup.build / "bin" / "cluster"
+        self.tool = setup.build / "bin" / "headway"
         self.now: Hosts | None = None
 
     def call(self, *words: str) -> Outcome:
-        return execute([str(self.tool), *words], self.environment(), 120)
+        return execute([str(self.tool), "cluster", *words], self.environment(), 120)
 
     def environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("HEADWAY_") or k == "HEADWAY_CACHE"}
@@ -124,7 +124,7 @@ class Runner:
                  limit: float) -> list[str]:
         if hosts is None:
             return [str(self.setup.build / "bin" / "mpiexec"), "-n", str(ranks), str(program)]
-        words = [str(self.cluster.tool), "run", "--name", self.name, "-n", str(ranks)]
+        words = [str(self.cluster.tool), "cluster", "run", "--name", self.name, "-n", str(ranks)]
         words += ["--ranks-per-host", str(per_host), "--timeout", f"{limit:g}"]
         return words + ["--quiet", "--report", str(self.report), "--", str(program)]
 

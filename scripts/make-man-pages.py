@@ -167,7 +167,7 @@ def cluster_parser():
     folder = ROOT / "tools" / "cluster"
     sys.path.insert(0, str(folder))
     sys.dont_write_bytecode = True
-    os.environ.update(CLUSTER_NAME=f"headway-cluster{SUFFIX}", CLUSTER_VERSION="@PROJECT_VERSION@")
+    os.environ.update(CLUSTER_NAME=f"headway{SUFFIX} cluster", CLUSTER_VERSION="@PROJECT_VERSION@")
     spec = importlib.util.spec_from_file_location("arguments", folder / "arguments.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -197,7 +197,7 @@ def cluster_page():
     verbs = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     helps = {a.dest: a.help for a in verbs._choices_actions}
     body = [heading("headway-cluster", 1, "User Commands"),
-            section("NAME", f"{name} \\- simulated cluster on one machine\n"),
+            section("NAME", f"headway-cluster{SUFFIX} \\- simulated cluster on one machine\n"),
             section("SYNOPSIS", f".B {name}\n\\fIVERB\\fR [\\fIOPTIONS\\fR]\n"),
             section("DESCRIPTION", roff(
                 "Makes hosts of network namespaces, joined by links of a true rate, and runs MPI "
@@ -216,6 +216,23 @@ def cluster_page():
 
 
 # ---------------------------------------------------------------------------------------- headway
+
+
+def tools_page():
+    """headway(1): what `headway` alone prints."""
+    sys.path.insert(0, str(ROOT / "tools" / "headway"))
+    from headway import commands  # pylint: disable=import-outside-toplevel
+    rows = "".join(entry(name.replace("headway", f"headway{SUFFIX}", 1), "", text)
+                   for name, text in (*commands.LINES, commands.LAST))
+    return "".join([
+        heading("headway", 1, "User Commands"),
+        section("NAME", f"headway{SUFFIX} \\- tools beside the MPI library Headway\n"),
+        section("SYNOPSIS", f".B headway{SUFFIX}\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"),
+        section("COMMANDS", rows),
+        section("ENVIRONMENT", entry(
+            "HEADWAY_PYTHON", "", "The Python to use. Without it: the project's own, where that exists, else python3.")),
+        section("EXIT STATUS", "2 for a line that is wrong; else see the pages of the commands.\n"),
+        section("SEE ALSO", f".BR headway\\-cluster{SUFFIX} (1),\n.BR mpiexec{SUFFIX} (1),\n.BR headway (7)\n")])
 
 
 def library_page(options_doc, cxx):
@@ -257,6 +274,7 @@ def main():
         "mpiexec.1": mpiexec_page(options.build),
         "mpicc.1": wrapper_page(options.build, "mpicc", [], "C"),
         "mpicxx.1": wrapper_page(options.build, "mpicxx", ["mpic++"], "C++"),
+        "headway.1": tools_page(),
         "headway-cluster.1": cluster_page(),
         "headway.7": library_page(load_options_doc(), options.cxx),
     }

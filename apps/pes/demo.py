@@ -193,12 +193,12 @@ def run_set(cases, mpi, program, n, iterations, folder, reference, extra=()) -> 
 
 def make_cluster(build: pathlib.Path) -> str:
     """Makes two hosts; returns why that cannot be, or an empty string."""
-    tool = build / "bin" / "cluster"
+    tool = build / "bin" / "headway"
     if not tool.exists():
         return f"there is no {tool}"
-    call([tool, "down", "--name", CLUSTER], good=(0, 1, 2, 77))  # of a demo that was killed
+    call([tool, "cluster", "down", "--name", CLUSTER], good=(0, 1, 2, 77))  # of a demo that was killed
     try:
-        call([tool, "up", "--name", CLUSTER, "--hosts", 2, "--rate", "100mbit"])
+        call([tool, "cluster", "up", "--name", CLUSTER, "--hosts", 2, "--rate", "100mbit"])
     except Failure as failure:
         return str(failure).splitlines()[-1].removeprefix("cluster: ").rstrip(".")
     return ""
@@ -206,9 +206,9 @@ def make_cluster(build: pathlib.Path) -> str:
 
 def run_cluster(build, mpi, program, folder) -> list:
     """Two hosts on 100 Mbit/s; the cluster goes away again whatever happens."""
-    tool = build / "bin" / "cluster"
+    tool = build / "bin" / "headway"
     cases = [Case(2, "paper"), Case(2, "overlap")]
-    run_words = [tool, "run", "--name", CLUSTER]
+    run_words = [tool, "cluster", "run", "--name", CLUSTER]
     if mpi.peer:
         run_words += ["--mpi", mpi.peer]
     else:
@@ -220,7 +220,7 @@ def run_cluster(build, mpi, program, folder) -> list:
         run_set(cases, there, program, *WIRE_SIZE, folder, folder / "cluster-reference",
                 WIRE_PACE)
     finally:
-        call([tool, "down", "--name", CLUSTER])
+        call([tool, "cluster", "down", "--name", CLUSTER])
     for case in cases:
         case.place = "2 hosts, 100 Mbit/s"
     return cases

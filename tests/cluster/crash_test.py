@@ -16,7 +16,7 @@ SEED = int(os.environ.get("CLUSTER_SEED", time.time_ns() % 1_000_000))
 
 
 def start():
-    return subprocess.Popen([support.CLUSTER, "up", "--name", NAME, "--hosts", str(HOSTS),
+    return subprocess.Popen([*support.CLUSTER, "up", "--name", NAME, "--hosts", str(HOSTS),
                              "--rate", "100mbit", "--hosts-per-switch", "8"],
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -88,7 +88,7 @@ class Crash(ClusterTest):
 
     def test_a_crash_of_down_is_no_end(self):
         cluster("up", "--hosts", 12, "--rate", "100mbit")
-        process = subprocess.Popen([support.CLUSTER, "down", "--name", NAME],
+        process = subprocess.Popen([*support.CLUSTER, "down", "--name", NAME],
                                    stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
         while len(glob.glob(f"{FOLDER}/h*.net")) > 8 and time.monotonic() < deadline:

@@ -85,7 +85,7 @@ class Life(ClusterTest):
     def test_down_ends_what_runs_on_the_hosts(self):
         cluster("up", "--hosts", 2, "--rate", "100mbit")
         deaf = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
-        process = subprocess.Popen([support.CLUSTER, "exec", "--name", NAME, "h1"] + deaf)
+        process = subprocess.Popen([*support.CLUSTER, "exec", "--name", NAME, "h1"] + deaf)
         bystander = subprocess.Popen(["sleep", "60"])
         try:
             time.sleep(0.5)

@@ -74,7 +74,7 @@ class Shape(unittest.TestCase):
 
 class CommandLine(unittest.TestCase):
     def code(self, *words):
-        done = subprocess.run([CLUSTER, *words], capture_output=True, text=True, timeout=30,
+        done = subprocess.run([*CLUSTER, *words], capture_output=True, text=True, timeout=30,
                               check=False)
         self.assertNotIn("Traceback", done.stderr)
         self.assertTrue(done.stderr.strip())
@@ -90,7 +90,7 @@ class CommandLine(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to become somebody else")
     def test_an_ordinary_user_is_told_what_is_missing(self):
-        done = subprocess.run([CLUSTER, "up", "--hosts", "2", "--rate", "1gbit"],
+        done = subprocess.run([*CLUSTER, "up", "--hosts", "2", "--rate", "1gbit"],
                               capture_output=True, text=True, timeout=30, check=False,
                               user=65534, group=65534, extra_groups=[])
         self.assertEqual(done.returncode, 77, done.stderr)

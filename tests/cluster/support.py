@@ -7,7 +7,8 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("CLUSTER_BUILD", os.path.join(ROOT, "build"))
-CLUSTER = os.path.join(BUILD, "bin", "cluster")
+HEADWAY = os.path.join(BUILD, "bin", "headway")
+CLUSTER = [HEADWAY, "cluster"]
 sys.path[:0] = [os.path.join(ROOT, "tools", "cluster"), os.path.join(ROOT, "tests")]
 os.environ["CLUSTER_BIN"] = os.path.join(BUILD, "bin")
 
@@ -20,7 +21,7 @@ NAME = f"test{os.getpid()}"
 def cluster(*words, name=NAME, check=True, timeout=120, **more):
     """Runs one verb on this test's own cluster."""
     words = [words[0], "--name", name, *map(str, words[1:])] if name else list(map(str, words))
-    done = subprocess.run([CLUSTER, *words], capture_output=True, text=True, timeout=timeout,
+    done = subprocess.run([*CLUSTER, *words], capture_output=True, text=True, timeout=timeout,
                           check=False, **more)
     if check and done.returncode != 0:
         raise AssertionError(f"cluster {' '.join(words)}: exit code {done.returncode}\n"
@@ -89,7 +90,7 @@ def main():
     if missing:
         print(f"skipped: {missing}")
         sys.exit(77)
-    if not os.access(CLUSTER, os.X_OK):
-        print(f"there is no {CLUSTER}: build first")
+    if not os.access(HEADWAY, os.X_OK):
+        print(f"there is no {HEADWAY}: build first")
         sys.exit(1)
     unittest.main(verbosity=2)

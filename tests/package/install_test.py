@@ -10,18 +10,21 @@ import sys
 import support
 from support import Case, environment, install, run
 
-COMMANDS = ("headway-cluster", "mpic++", "mpicc", "mpicxx", "mpiexec", "mpirun")
+COMMANDS = ("headway", "mpic++", "mpicc", "mpicxx", "mpiexec", "mpirun")
 
 FILES = {
     *(f"bin/{name}" for name in COMMANDS),
     "include/mpi.h",
     "lib/libmpi_abi.so", "lib/libmpi_abi.so.1", "lib/pkgconfig/headway.pc",
     "libexec/headway/cluster-enter", "libexec/headway/cluster-probe",
-    *(f"share/man/man1/{name}.1" for name in COMMANDS), "share/man/man7/headway.7",
+    *(f"share/man/man1/{name}.1" for name in (*COMMANDS, "headway-cluster")), "share/man/man7/headway.7",
     "share/doc/headway/LICENSE", "share/doc/headway/README.md",
     "share/headway/tsan.supp",
     *(f"share/headway/cluster/{path.name}"
       for path in (support.ROOT / "tools" / "cluster").glob("*.py")),
+    *(f"share/headway/python/{path.relative_to(support.ROOT / 'tools' / 'headway')}"
+      for path in (support.ROOT / "tools" / "headway" / "headway").rglob("*")
+      if path.suffix in (".py", ".c", ".h")),
 }
 
 
@@ -89,7 +92,7 @@ class Installation(Case):
             self.assertIn(option, page)
 
     def test_the_cluster_command_finds_its_parts(self):
-        done = run(self.prefix / "bin" / "headway-cluster", "status", code=None)
+        done = run(self.prefix / "bin" / "headway", "cluster", "status", code=None)
         self.assertIn(done.returncode, (0, 77), done)
         self.assertFalse(list(self.prefix.rglob("__pycache__")), "it leaves nothing behind")
 
@@ -159,7 +162,7 @@ class Private(Case):
             self.assertEqual(len(done.stdout.split("Headway")), 3, done)
             done = run(moved / "bin/mpiexec.headway", "--info")
             self.assertIn(f"library        {folder}/libmpi_abi.so.1", done.stdout)
-            run(moved / "bin/headway-cluster.headway", "--version")
+            run(moved / "bin/headway.headway", "cluster", "--version")
 
     def test_layout(self):
         build = self.configure()

@@ -103,7 +103,7 @@ class Cluster:
     """Simulated hosts, which go with it."""
 
     def __init__(self, bench, hosts):
-        self.words = [str(bench.mpi.build / "bin" / "cluster")]
+        self.words = [str(bench.mpi.build / "bin" / "headway"), "cluster"]
         self.name = f"places{os.getpid()}"
         self.hosts = hosts
 

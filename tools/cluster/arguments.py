@@ -69,7 +69,7 @@ def add_others(verbs):
 
 
 def make_parser():
-    name = os.environ.get("CLUSTER_NAME", "cluster")  # as the command in front of us is called
+    name = os.environ.get("CLUSTER_NAME", "headway cluster")  # as the command in front of us is called
     parser = argparse.ArgumentParser(
         prog=name, description="A truthful simulated cluster on this machine:"
         " docs/cluster.md. Exit code 77: not possible here, and why.")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""cluster: a truthful simulated cluster on this machine (docs/cluster.md).
+"""headway cluster: a truthful simulated cluster on this machine (docs/cluster.md).
 
 Needs Python's standard library and iproute2 alone; rich makes its tables prettier.
 """

@@ -1,0 +1,32 @@
+"""What the tests of the tools share: the command, and the package on Python's path."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("HEADWAY_BUILD", ROOT / "build"))
+HEADWAY = BUILD / "bin" / "headway"
+sys.path.insert(0, str(ROOT / "tools" / "headway"))
+# No option of the caller's shell may reach a test, nor may the build's folder of it.
+os.environ.pop("HEADWAY_BUILD", None)
+
+
+def headway(*words, code=0, timeout=60, **more):
+    """Runs the command; checks its exit code unless that is None."""
+    done = subprocess.run([HEADWAY, *map(str, words)], capture_output=True, text=True, timeout=timeout,
+                          check=False, stdin=subprocess.DEVNULL, **more)
+    if code is not None and done.returncode != code:
+        raise AssertionError(f"headway {' '.join(map(str, words))}: exit code {done.returncode}, expected {code}\n"
+                             f"{done.stdout}{done.stderr}")
+    return done
+
+
+def need_packages(*names):
+    """Ends with 77 (skipped) where one of the project's Python packages is missing."""
+    for name in names or ("typer", "rich", "numpy", "matplotlib"):
+        if importlib.util.find_spec(name) is None:
+            print(f"skipped: {sys.executable} has no {name}; `make python` installs it")
+            sys.exit(77)
