@@ -8,30 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import shared  # noqa: F401
+from headway.measure.hosts import Hosts
+
 MBIT = 1e6
 WIRE_SHARE = 1448 / 1500  # of a frame, payload
 CLOCK = {"vplus": 733.0, "v2": 2400.0}  # MHz
 LABELS = {"pes": "PES", "m3": "M3", "nbody": "N-Body", "ft": "FT", "is": "IS"}
 COLOURS = {"pes": "#1763c6", "nbody": "#e07b00", "m3": "#3c8d40", "ft": "#8e44ad", "is": "#c0392b"}
-
-
-@dataclass(frozen=True)
-class Hosts:
-    """A simulated cluster."""
-
-    hosts: int
-    mbit: float
-    dilation: float = 1
-    per_switch: int = 0  # 0: one switch
-    uplink_mbit: float = 0
-
-    def words(self) -> list[str]:
-        words = ["--hosts", str(self.hosts), "--rate", f"{self.mbit:g}mbit"]
-        words += ["--dilation", f"{self.dilation:g}"]
-        if self.per_switch and self.hosts > self.per_switch:
-            words += ["--hosts-per-switch", str(self.per_switch)]
-            words += ["--uplink-rate", f"{self.uplink_mbit:g}mbit"]
-        return words
 
 
 def paper_cluster(cluster: str, hosts: int, dilation: float) -> Hosts:

@@ -13,11 +13,9 @@ import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 
 from clusters import Model  # noqa: E402
-from starts import OTHERS_HARM, Store  # noqa: E402
-
-
-def verdict_of(invalid: list[str]) -> str:
-    return f"INVALID: {'; '.join(invalid)}" if invalid else "valid"
+from headway.measure.statistics import interval  # noqa: E402
+from headway.measure.store import Store  # noqa: E402
+from headway.measure.validity import reasons_of, verdict_of  # noqa: E402
 
 
 @dataclass
@@ -48,31 +46,6 @@ class Figure:
     @property
     def verdict(self) -> str:
         return verdict_of(self.invalid) if self.same else "DIFFERENT RESULTS"
-
-
-def interval(pairs: list[tuple[list[float], list[float]]], middle) -> tuple[float, float]:
-    """95 % interval of the median over pairs of middle(off) / middle(on): every run is drawn again
-    from its own samples."""
-    random = np.random.default_rng(1)
-    ratios = []
-    for off, on in pairs:
-        a, b = np.array(off), np.array(on)
-        ratios.append(middle(random.choice(a, (1000, a.size)), 1) / middle(random.choice(b, (1000, b.size)), 1))
-    low, high = np.percentile(np.median(np.array(ratios), 0), (2.5, 97.5))
-    return float(low), float(high)
-
-
-def reasons_of(runs: list[dict]) -> list[str]:
-    """Why runs do not count, by the cluster's own word."""
-    reasons: list[str] = []
-    for run in runs:
-        for reason in run["verdict"].get("reasons", []):
-            short = reason.split(" (")[0]
-            if run["verdict"].get("others", 0) >= OTHERS_HARM and "saturated" in short:
-                short = "others used this machine"
-            if short not in reasons:
-                reasons.append(short)
-    return reasons
 
 
 def agree(runs: list[dict]) -> bool:

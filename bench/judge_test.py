@@ -1,5 +1,6 @@
 """The judgement of the benchmarks on figures made up for it: no MPI runs here."""
 
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -12,8 +13,12 @@ except ImportError:
     print("skipped: numpy is missing (make python)")
     sys.exit(77)
 
+import shared  # noqa: E402,F401
 import plan  # noqa: E402
-from results import Key, Results, Sample, parse_lines, placement_of, short  # noqa: E402
+from headway.measure.programs import FOLDER, parse_lines, source_of  # noqa: E402
+from headway.measure.statistics import short  # noqa: E402
+from headway.measure.validity import placement_of  # noqa: E402
+from results import Key, Results, Sample  # noqa: E402
 from targets import NAMES, judge_all  # noqa: E402
 
 LABELS = {"headway": "Headway", "mpich": "MPICH", "openmpi": "Open MPI", "headway-off": "off"}
@@ -144,11 +149,19 @@ class Parts(unittest.TestCase):
         with self.assertRaises(ValueError):
             plan.select(jobs, ["nonsense"])
 
+    def test_every_command_can_be_started(self):
+        """Each says what it measures; none of its modules misses another."""
+        here = Path(__file__).resolve().parent
+        for command in ("run.py", "early_release.py", "prefetch.py", "matching/run.py"):
+            done = subprocess.run([sys.executable, here / command, "--list"], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+            self.assertGreater(len(done.stdout.splitlines()), 5)
+
     def test_every_job_names_a_program(self):
         here = Path(__file__).resolve().parent
         for quick in (False, True):
             for job in plan.all_jobs(quick):
-                self.assertTrue((here / f"{job.program}.c").exists(), job.name)
+                self.assertTrue(source_of(job.program, [here, FOLDER]).exists(), job.name)
 
 
 class Targets(unittest.TestCase):

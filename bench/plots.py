@@ -6,11 +6,14 @@ from pathlib import Path
 
 import matplotlib
 
+import shared  # noqa: F401
+
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa: E402
 
-from results import Key, Results, human_size  # noqa: E402
+from headway.measure.statistics import human_size  # noqa: E402
+from results import Key, Results  # noqa: E402
 from targets import Verdict, describe  # noqa: E402
 
 COLOURS = {

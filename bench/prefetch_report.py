@@ -16,8 +16,8 @@ from plots import STYLE, size_axis
 from prefetch_bounds import best_seconds
 from prefetch_plan import ASKED, ASKED_HIDDEN, KINDS, NOTHING_LOST, Case, Paper, Sender, paper_row
 from prefetch_runs import COUNTERS
-from results import human_size
-from starts import Store
+from headway.measure.statistics import human_size
+from headway.measure.store import Store
 
 
 # ---- judgement --------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from clusters import Hosts
 from prefetch_plan import LONG, Case, Sender
-from starts import Runner, Setup, Store
+from headway.measure.store import Store
+from starts import Runner, Setup
 
 # Each side: PREFETCH, EARLY_RELEASE.
 SIDES = {"off": ("off", "off"), "on": ("auto", "off"), "release": ("off", "auto"), "both": ("auto", "auto")}

@@ -22,7 +22,8 @@ import prefetch_report  # noqa: E402
 from gains import figure_of, sampled_figure  # noqa: E402
 from prefetch_bounds import best_seconds  # noqa: E402
 from prefetch_runs import COUNTERS, PrefetchRunner  # noqa: E402
-from starts import Setup, Store  # noqa: E402
+from headway.measure.store import Store  # noqa: E402
+from starts import Setup  # noqa: E402
 
 ABOUT = {"date": "", "cpu": "", "cores": 2, "kernel": "", "commit": "", "on": "auto", "quick": False}
 
@@ -47,7 +48,7 @@ class Stored(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        self.store = Store(self.folder / "runs.jsonl", resume=False)
+        self.store = Store(self.folder / "runs.sqlite", resume=False)
         self.cases = prefetch_plan.physical_cases(False) + prefetch_plan.matched_cases(False)
         self.senders = prefetch_plan.senders(False)
 

@@ -14,8 +14,8 @@ from gains import (
 )
 from plots import STYLE, size_axis
 from release_plan import ASKED, RANKS_PER_HOST, Case, Stream
-from results import human_size
-from starts import Store
+from headway.measure.statistics import human_size
+from headway.measure.store import Store
 
 # What the paper says of the shares at which it measured: the model's, 16 to 64 ranks.
 PAPER_SHARES = (0.04, 0.81)

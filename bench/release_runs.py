@@ -6,9 +6,9 @@ import json
 import os
 
 from clusters import Hosts
-from contestants import execute
+from headway.measure.processes import Failure, execute
 from release_plan import RANKS_PER_HOST, Case, Stream
-from starts import PATIENCE, Failure, Runner
+from starts import PATIENCE, Runner
 
 
 class ReleaseRunner(Runner):

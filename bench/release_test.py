@@ -18,8 +18,9 @@ import clusters  # noqa: E402
 import release_plan  # noqa: E402
 import release_report  # noqa: E402
 from release_runs import ReleaseRunner  # noqa: E402
-from session import wanted  # noqa: E402
-from starts import Setup, Store  # noqa: E402
+from headway.measure.plan import wanted  # noqa: E402
+from headway.measure.store import Store  # noqa: E402
+from starts import Setup  # noqa: E402
 
 VALID = {"valid": True, "reasons": []}
 
@@ -36,7 +37,7 @@ class Figures(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        self.store = Store(self.folder / "runs.jsonl", resume=False)
+        self.store = Store(self.folder / "runs.sqlite", resume=False)
         self.case = next(c for c in release_plan.sweep_cases(False) if c.name == "sweep/nbody/16/50")
 
     def put(self, mode: str, turn: int, entry: dict) -> None:
@@ -85,8 +86,6 @@ class Figures(unittest.TestCase):
 
     def test_a_run_goes_on_where_it_stopped(self):
         self.put_all()
-        with open(self.store.path, "a", encoding="utf-8") as file:
-            file.write('{"key": "cut sho')
         again = Store(self.store.path, resume=True)
         self.assertEqual(set(again.lines), set(self.store.lines))
         runner = ReleaseRunner(Setup(self.folder, self.folder, "matched", [], 12), again)

@@ -6,7 +6,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from results import Key, Results, human_size
+import shared  # noqa: F401
+from headway.measure.statistics import human_size
+from results import Key, Results
 from targets import BESIDE, LOOPS, Verdict, describe
 
 TITLES = {

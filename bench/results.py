@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Iterable, NamedTuple
 
-import numpy as np
+import shared  # noqa: F401
+from headway.measure import validity
+from headway.measure.statistics import Stats, make_stats
 
-NEAR_BELOW, FAR_ABOVE = 100.0, 150.0  # ns, one way, of a cache line
-PLACEMENTS = ("near", "far")
 # Shares (overlap, progress) and memory do not scale with the cost of a cache line: all of their
 # rounds stand together. Everything else is compared within one placement.
 POOLED = ("overlap_", "progress_", "private_memory_", "stretch_", "slowdown_", "start_")
 # Of these, what a change between near and far in the middle of a round cannot spoil.
 UNPLACED = ("private_memory_", "start_")
-
-
-def placement_of(probes: Iterable[float]) -> str:
-    """near or far if every probe says so, else mixed; unknown without a probe."""
-    values = list(probes)
-    if not values or min(values) <= 0:
-        return "unknown"
-    if max(values) < NEAR_BELOW:
-        return "near"
-    if min(values) > FAR_ABOVE:
-        return "far"
-    return "mixed"
 
 
 class Key(NamedTuple):
@@ -56,51 +43,9 @@ class Sample:
     extra: dict = field(default_factory=dict)
 
 
-class Stats(NamedTuple):
-    median: float
-    q25: float
-    q75: float
-    count: int
-    largest: float
-    unit: str
-
-    def text(self) -> str:
-        return f"{short(self.median)} [{short(self.q25)}, {short(self.q75)}]"
-
-
-def short(value: float) -> str:
-    """Three significant digits without an exponent."""
-    if value == 0:
-        return "0"
-    digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:,.{min(digits, 4)}f}"
-
-
-def human_size(size: int) -> str:
-    for unit, power in (("MB", 20), ("KB", 10)):
-        if size >= 1 << power and size % (1 << power) == 0:
-            return f"{size >> power} {unit}"
-    return f"{size} B"
-
-
-def parse_lines(text: str) -> list[dict]:
-    """Result lines of a program; launchers may put a tag before them."""
-    found = []
-    for line in text.splitlines():
-        at = line.find("@@{")
-        if at < 0:
-            continue
-        try:
-            found.append(json.loads(line[at + 2 :]))
-        except json.JSONDecodeError:
-            continue
-    return found
-
-
 def steady(sample: Sample) -> bool:
-    """An overlap search whose l0 moved by more than 15 % saw two machines, not one."""
-    before, after = sample.extra.get("l0_us"), sample.extra.get("l0_after_us")
-    return not before or not after or abs(after / before - 1) <= 0.15
+    """Of an overlap search."""
+    return validity.steady(sample.extra.get("l0_us"), sample.extra.get("l0_after_us"))
 
 
 class Results:
@@ -156,12 +101,6 @@ class Results:
         if not there:
             return None
         return (max if more_is_better else min)(there, key=lambda pair: pair[1].median)
-
-
-def make_stats(values: list[float], unit: str) -> Stats:
-    array = np.asarray(values, dtype=float)
-    q25, median, q75 = np.percentile(array, (25, 50, 75))
-    return Stats(float(median), float(q25), float(q75), len(array), float(array.max()), unit)
 
 
 def more_is_better(measure: str) -> bool:

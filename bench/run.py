@@ -9,84 +9,65 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import re
-import subprocess
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import plan
 import plots
 import report
-from contestants import Contestant, Outcome, all_contestants, compile_programs, execute
-from results import Results, Sample, parse_lines, placement_of
+from contestants import PROGRAMS, Contestant, all_contestants
+from headway.measure.bar import Steps, console
+from headway.measure.hosts import Cluster, Hosts
+from headway.measure.machine import about_machine
+from headway.measure.plan import rotated
+from headway.measure.processes import Failure, Outcome, execute
+from headway.measure.programs import FOLDER, compile_programs, parse_lines
+from headway.measure.validity import placement_of
+from results import Results, Sample
 from targets import Verdict, describe, judge_all
 
 SOURCES = Path(__file__).resolve().parent
 GIVE_UP_AFTER = 2  # failed starts of one contestant in one job
-# In a log there is no width to ask for; the table wants some.
-console = Console() if Console().is_terminal else Console(width=150)
 
 
-class Cluster:
+TWO_HOSTS = Hosts(2, 1000)
+
+
+class Wire(Cluster):
     """The two simulated hosts, up while TCP jobs run."""
 
-    NAME = "bench"
-
     def __init__(self, build: Path, report_file: Path) -> None:
-        self.tool = build / "bin" / "headway"
-        self.report_file = report_file
-        self.is_up = False
+        super().__init__(build / "bin" / "headway", "bench", report_file)
         self.lost = 0  # packets, of all runs
-        self.check: dict = {}  # what `cluster check` found: messages take the wire's time
-
-    def call(self, verb: str, *words: str) -> Outcome:
-        return execute([str(self.tool), "cluster", verb, "--name", self.NAME, *words], dict(os.environ), 90)
+        self.check: dict = {}  # what `headway cluster check` found: messages take the wire's time
 
     def up(self) -> str:
         """Returns why there is no cluster, or an empty text."""
-        if not self.tool.exists():
-            return f"{self.tool} does not exist"
-        self.call("down")  # what a killed run may have left
-        done = self.call("up", "--hosts", "2", "--rate", "1gbit")
-        self.is_up = not done.failure
-        if self.is_up:
-            for _ in range(2):  # another program's burst of work must not decide
-                checked = self.call("check", "--quick")
-                self.check = {"true": not checked.failure, "output": checked.out.strip()}
-                if self.check["true"]:
-                    break
-        return done.failure
+        try:
+            self.use(TWO_HOSTS)
+        except Failure as failure:
+            return str(failure)
+        good, output = self.is_true()
+        self.check = {"true": good, "output": output}
+        return ""
 
     def count_losses(self) -> None:
         """Adds what the last run's report says; spinning ranks make its idle share meaningless."""
-        try:
-            seen = json.loads(self.report_file.read_text())
-        except (OSError, ValueError):
-            return
+        seen = self.verdict()
         resent = seen.get("retransmits", 0) - seen.get("needless_retransmits", 0)
         self.lost += seen.get("backlog_drops", 0) + seen.get("shaper_drops", 0) + max(0, resent)
 
     def command(self, contestant: Contestant, ranks: int, program: Path, arguments: list[str]) -> list[str]:
-        where = ["-n", str(ranks), "--ranks-per-host", "1", "--mpi", contestant.library]
-        report_to = ["--quiet", "--report", str(self.report_file)]
-        return [
-            str(self.tool), "cluster", "run", "--name", self.NAME, *where, *report_to, "--", str(program),
-            *arguments,
-        ]
+        return [*self.run_words(ranks, 1, "--mpi", contestant.library), str(program), *arguments]
 
-    def down(self) -> None:
-        if self.is_up:
-            done = self.call("down")
-            self.is_up = False
-            if done.failure:
-                console.print(f"[yellow]cluster down: {done.failure}[/]")
+    def end(self) -> None:
+        problem = self.down()
+        if problem:
+            console.print(f"[yellow]cluster down: {problem}[/]")
 
 
 class Runner:
@@ -94,7 +75,7 @@ class Runner:
         self.build, self.out, self.quick = build, out, quick
         self.results = Results()
         self.notes: list[str] = []
-        self.cluster = Cluster(build, out / "cluster-run.json")
+        self.cluster = Wire(build, out / "cluster-run.json")
         self.page = out / "probe.page"
         self.usable: dict[str, Contestant] = {}
         self.seconds: dict[str, float] = {}  # of each job
@@ -118,7 +99,7 @@ class Runner:
             if not problem:
                 library = contestant.library
                 if library not in compiled:
-                    compiled[library] = compile_programs(contestant, SOURCES, self.programs(contestant))
+                    compiled[library] = compile_programs(contestant, PROGRAMS, [SOURCES, FOLDER], self.programs(contestant))
                 problem = compiled[library]
             if problem:
                 self.note(f"{contestant.label} is left out: {problem}")
@@ -193,8 +174,7 @@ class Runner:
         failed: dict[str, int] = {}
         present = [self.usable[n] for n in job.contestants if n in self.usable]
         for turn in range(job.rounds):
-            shift = turn % max(1, len(present))
-            for contestant in present[shift:] + present[:shift]:
+            for contestant in rotated(present, turn):
                 limit = job.round_limits.get(contestant.name, job.rounds)
                 if turn < limit and failed.get(contestant.name, 0) < GIVE_UP_AFTER:
                     step(f"{job.title}: {contestant.label}", 0)
@@ -213,62 +193,24 @@ class Runner:
                 jobs = [j for j in jobs if j.transport != "tcp"]
             elif not self.cluster.check["true"]:
                 self.note("the simulated wire is not true just now (cluster check), TCP figures are doubtful")
-        columns = (
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        )
+        steps = Steps(sum(j.rounds for j in jobs), wide=58)
         try:
-            with Progress(*columns, console=console) as bar:
-                task = bar.add_task("", total=sum(j.rounds for j in jobs))
-
-                def step(text: str, done: int) -> None:
-                    bar.update(task, description=f"{text:<58.58}", advance=done)
-
+            with steps.bar:
                 for job in jobs:
                     began = time.monotonic()
+                    advance = steps.of(job.title)
+
+                    def step(text: str, done: int) -> None:
+                        steps.say(text)
+                        advance(done)
+
                     self.run_job(job, step)
                     self.seconds[job.name] = round(time.monotonic() - began, 1)
         finally:
             if self.cluster.lost:
                 self.note(f"{self.cluster.lost} packets were lost or sent again in TCP runs")
-            self.cluster.down()
+            self.cluster.end()
             self.page.unlink(missing_ok=True)
-
-
-# ---- about the machine ------------------------------------------------------------------------
-def first_line(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return "unknown"
-    return (done.stdout.strip().splitlines() or ["unknown"])[0]
-
-
-def version_of(contestant: Contestant) -> str:
-    done = execute([str(contestant.launcher), "--version"], contestant.full_environment(), 20)
-    found = re.search(r"\d+\.\d+(\.\d+)?", done.out)
-    return found.group(0) if found else "unknown"
-
-
-def about_machine(quick: bool, usable: dict[str, Contestant]) -> dict:
-    models = [
-        line.split(":", 1)[1].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
-    commit = first_line(["git", "-C", str(SOURCES), "describe", "--always", "--dirty"])
-    about = {
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "cpu": models[0] if models else platform.processor(),
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-        "commit": commit,
-        "quick": quick,
-        "load_before": os.getloadavg()[0],
-    }
-    for name, contestant in usable.items():
-        if contestant.library != "headway":
-            about[name] = version_of(contestant)
-    return about
 
 
 # ---- what is shown at the end -----------------------------------------------------------------
@@ -350,7 +292,7 @@ def main(
     if not runner.usable:
         console.print("[red]nobody to measure[/]: make all, scripts/peers.sh")
         raise typer.Exit(1)
-    about = about_machine(quick, runner.usable) | {"began": time.time()}
+    about = about_machine(quick, runner.usable, SOURCES) | {"began": time.time()}
     if about["load_before"] > 1:
         runner.note(f"the machine is busy (load {about['load_before']:.1f}): figures will be noisy")
     try:

@@ -3,7 +3,6 @@ cases, the progress bar, and a run that notes what gave no result and goes on.""
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import sys
@@ -12,17 +11,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from contestants import execute
+import shared  # noqa: F401
 from gains import Figure, Sampled
-from run import about_machine
-from starts import Failure, Runner, Setup, Store
+from headway.measure import contestants, machine, programs
+from headway.measure.bar import Steps, console
+from headway.measure.plan import chosen, wanted  # noqa: F401
+from headway.measure.processes import Failure
+from headway.measure.store import Store
+from starts import Runner, Setup
 
 SOURCES = Path(__file__).resolve().parent
-console = Console() if Console().is_terminal else Console(width=150)
 
 Build = Annotated[Path, typer.Option(help="build folder of Headway MPI")]
 Out = Annotated[Path | None, typer.Option(help="where results go; default BUILD/bench-NAME")]
@@ -36,23 +36,6 @@ Again = Annotated[bool, typer.Option(help="measure nothing, only write the repor
 List = Annotated[bool, typer.Option("--list", help="list the cases and stop")]
 
 
-def wanted(name: str, only: list[str]) -> bool:
-    """`only` names a beginning of path parts; * stands for any one."""
-    if not only:
-        return True
-    parts = name.split("/")
-    for pattern in only:
-        asked = pattern.split("/")
-        if len(asked) <= len(parts) and all(a in ("*", p) for a, p in zip(asked, parts)):
-            return True
-    return False
-
-
-def chosen(cases: list, only: str) -> list:
-    patterns = [p.strip("/") for p in only.split(",") if p]
-    return [c for c in cases if wanted(c.name, patterns)]
-
-
 def show_names(cases: list) -> None:
     console.print("\n".join(c.name for c in cases))
 
@@ -64,10 +47,8 @@ def refuse_none(found: list, only: str) -> None:
 
 def compile_program(setup: Setup, name: str) -> str:
     """Returns what went wrong, or an empty text."""
-    folder = setup.out / "programs"
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [str(setup.build / "bin" / "mpicc"), "-std=gnu11", "-O2", str(SOURCES / f"{name}.c")]
-    return execute([*command, "-o", str(folder / name)], dict(os.environ), 120).failure
+    ours = contestants.headway(setup.build / "bin")
+    return programs.compile_programs(ours, [name], [SOURCES], setup.out / "programs")
 
 
 def missing(setup: Setup, programs: tuple[str, ...]) -> str:
@@ -75,19 +56,6 @@ def missing(setup: Setup, programs: tuple[str, ...]) -> str:
         if not (setup.build / program).exists():
             return f"there is no {setup.build / program}: run make first"
     return ""
-
-
-class Steps:
-    """The progress bar. Starts that are in the store already count at once."""
-
-    def __init__(self, total: int) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self.bar = Progress(*columns, console=console)
-        self.task = self.bar.add_task("", total=total)
-
-    def of(self, name: str):
-        self.bar.update(self.task, description=f"{name:<32.32}")
-        return lambda n: self.bar.update(self.task, advance=n)
 
 
 class Session:
@@ -99,10 +67,10 @@ class Session:
         folder = (out or build / f"bench-{name}").resolve()
         folder.mkdir(parents=True, exist_ok=True)
         self.setup = Setup(build, folder, on, shlex.split(before), seconds or (4 if quick else 12))
-        self.store = Store(folder / "runs.jsonl", keep)
+        self.store = Store(folder / "runs.sqlite", keep)
         self.notes: list[str] = []
         self.began = time.time()
-        self.about = about_machine(quick, {}) | {"on": on}
+        self.about = machine.about_machine(quick, {}, SOURCES) | {"on": on}
 
     def check(self, programs: tuple[str, ...], compiled: str) -> None:
         """Ends with a message if something is not there."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable
 
-from results import Key, Results, Stats, human_size, more_is_better, short
+import shared  # noqa: F401
+from headway.measure.statistics import Stats, human_size, short
+from results import Key, Results, more_is_better
 
 K, M = 1024, 1024 * 1024
 OURS = "headway"

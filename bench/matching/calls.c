@@ -1,7 +1,7 @@
 // Collective calls of real ranks, for what their matching queues count: rank 0 is late, so that
 // messages wait for it, and every second time the others are, so that receives do.
 // calls gather|allreduce|iallgather [--rounds R] [--bytes B]; the results are checked.
-#include "../common.h"
+#include "common.h"
 
 enum { burst = 8 };  // Iallgather calls under way at once
 

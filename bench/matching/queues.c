@@ -3,7 +3,7 @@
 //   unexpected  rank 1 takes N messages that lie there, the newest first: ns a receive
 //   posted      one-way time, ns, of a small message whose receive stands behind N - 1 others
 // queues [--sizes N,N,...] [--repeats R] [--page FILE]
-#include "../common.h"
+#include "common.h"
 
 enum { end_tag = 0, most_messages = 65536 };
 

@@ -15,8 +15,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-from contestants import Contestant, all_contestants, execute  # noqa: E402
-from results import placement_of  # noqa: E402
+from contestants import Contestant, all_contestants  # noqa: E402
+from headway.measure.processes import execute  # noqa: E402
+from headway.measure.programs import compile_program, parse_lines  # noqa: E402
+from headway.measure.validity import placement_of  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 CONTESTANTS = ("headway", "mpich", "openmpi")
@@ -27,7 +29,6 @@ DESIGNS = ("list", "source", "col+pnp", "headway")
 TURNS, RANKS = 5, (16, 64, 128)
 QUICK_TURNS, QUICK_RANKS = 1, (16,)
 COUNTED = ("entries", "searches", "traversed", "queues", "longest", "overhead_ns")
-MARK = "@@"
 
 
 def names(quick: bool) -> list[str]:
@@ -46,18 +47,10 @@ class Programs:
 
     def get(self, contestant: Contestant, name: str) -> Path:
         program = self.folder / contestant.library / name
-        if not program.exists():
-            program.parent.mkdir(parents=True, exist_ok=True)
-            done = execute([str(contestant.compiler), "-std=gnu11", "-O2", "-pthread", str(HERE / f"{name}.c"), "-o",
-                            str(program)], contestant.full_environment(), 120)
-            if done.failure:
-                raise RuntimeError(f"{name}.c does not compile: {done.failure}")
+        problem = compile_program(contestant, [HERE / f"{name}.c"], program, ["-pthread"])
+        if problem:
+            raise RuntimeError(problem)
         return program
-
-
-def lines_of(output: str) -> list[dict]:
-    """A launcher may put something before the mark."""
-    return [json.loads(line.split(MARK, 1)[1]) for line in output.splitlines() if MARK in line]
 
 
 def run_program(contestant: Contestant, programs: Programs, kind: str, out: Path) -> list[dict]:
@@ -68,7 +61,7 @@ def run_program(contestant: Contestant, programs: Programs, kind: str, out: Path
     done = execute(command, contestant.full_environment(), 300)
     if done.failure:
         raise RuntimeError(done.failure)
-    return lines_of(done.out)
+    return parse_lines(done.out)
 
 
 def run_call(contestant: Contestant, programs: Programs, call: str, ranks: int, design: str) -> list[dict]:
@@ -81,7 +74,7 @@ def run_call(contestant: Contestant, programs: Programs, call: str, ranks: int, 
         counters = [json.loads(Path(folder, f"{rank}.json").read_text()) for rank in range(ranks)]
     out = []
     for queue in ("unexpected", "posted"):
-        row: dict = {"queue": queue, "us": lines_of(done.out)[0]["samples"][0]}
+        row: dict = {"queue": queue, "us": parse_lines(done.out)[0]["samples"][0]}
         for what in COUNTED:
             kinds = [f"{queue}_{what}"]
             if what == "queues":

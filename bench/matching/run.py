@@ -31,6 +31,8 @@ import check  # noqa: E402
 import paper  # noqa: E402
 import real  # noqa: E402
 import report  # noqa: E402
+from headway.measure.machine import processor  # noqa: E402
+from headway.measure.store import Store as KeptRuns  # noqa: E402
 
 LENGTHS = "1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768,65536"
 RANKS = (2, 16, 128, 1024, 8192, 65536)
@@ -84,23 +86,16 @@ def jobs(quick: bool) -> list[Job]:
     return out
 
 
-class Store:
-    """One line for each job that is done."""
+class Store(KeptRuns):
+    """A key is a job; under it stand the lines that its program printed."""
 
     def __init__(self, path: Path, keep: bool) -> None:
-        self.path = path
-        self.done: dict[str, list[dict]] = {}
-        if keep and path.exists():
-            for line in path.read_text().splitlines():
-                entry = json.loads(line)
-                self.done[entry["job"]] = entry["results"]
-        elif not keep:
-            path.unlink(missing_ok=True)
+        super().__init__(path, keep)
+        self.done = {key: entry["rows"] for key, entry in self.lines.items()}
 
-    def add(self, job: str, results: list[dict]) -> None:
-        self.done[job] = results
-        with self.path.open("a") as file:
-            file.write(json.dumps({"job": job, "results": results}) + "\n")
+    def add(self, key: str, entry: list[dict]) -> dict:
+        self.done[key] = entry
+        return super().add(key, {"rows": entry})
 
 
 def measure(program: Path, job: Job, before: list[str]) -> list[dict]:
@@ -111,11 +106,7 @@ def measure(program: Path, job: Job, before: list[str]) -> list[dict]:
 
 
 def about() -> dict:
-    model = "unknown"
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.split(":", 1)[1].strip()
-    return {"processor": model, "load_before": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d")}
+    return {"processor": processor(), "load_before": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d")}
 
 
 def main() -> int:
@@ -145,7 +136,7 @@ def main() -> int:
     out = (arguments.out or arguments.build / "bench-matching").resolve()
     out.mkdir(parents=True, exist_ok=True)
     machine = about()
-    store = Store(out / "runs.jsonl", arguments.resume or arguments.again)
+    store = Store(out / "runs.sqlite", arguments.resume or arguments.again)
     failed = 0
     for number, job in enumerate([] if arguments.again else todo, 1):
         if job.name in store.done:

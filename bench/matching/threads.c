@@ -2,7 +2,7 @@
 // one message to oneself costs. No transport is in it: post, match, complete, and the library's
 // locks. threads [--sizes 1,2] [--repeats R]: ns a message of all threads together, one result a
 // number.
-#include "../common.h"
+#include "common.h"
 
 #include <pthread.h>
 
