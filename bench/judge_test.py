@@ -59,6 +59,12 @@ class Placement(unittest.TestCase):
         self.assertEqual((overlap.median, overlap.count), (0.9, 1))
         self.assertEqual(results.discarded()["mixed placement"], 1)
 
+    def test_a_send_that_was_copied_ahead_has_no_overlap(self):
+        results = Results()
+        results.add(sample("headway", "overlap_send", 8, [], copied=1))
+        self.assertIsNone(results.get(Key("shm", "overlap_send", 8, "hot", "any"), "headway"))
+        self.assertEqual(results.discarded()["send over at once, copied ahead"], 1)
+
     def test_near_and_far_stay_apart(self):
         results = Results()
         results.add(sample("mpich", "latency", 1, [1]))

@@ -68,6 +68,7 @@ class Results:
             "l0 moved during an overlap search": sum(
                 s.placement != "mixed" and not steady(s) for s in self.samples
             ),
+            "send over at once, copied ahead": sum(s.extra.get("copied", 0) for s in self.samples),
             "all": len(self.samples),
         }
 
@@ -78,7 +79,7 @@ class Results:
         units: dict[Key, str] = {}
         for s in self.samples:
             pooled = s.measure.startswith(POOLED) or s.placement == "unknown"
-            if not steady(s) or (s.placement == "mixed" and not s.measure.startswith(UNPLACED)):
+            if not s.values or not steady(s) or (s.placement == "mixed" and not s.measure.startswith(UNPLACED)):
                 continue
             key = Key(
                 s.transport, s.measure, s.size, s.buffers, "any" if pooled else s.placement

@@ -1,16 +1,24 @@
 // Independent progress, section 7 of the overlap and progress paper.
-// After a barrier, one side puts a delay longer than l0 between its non-blocking call and its wait;
-// the latency is recorded at the receiver for both sides' tests; l0 is that latency without a
-// delay. What is left after the delay, divided by l0, is the post-delay work;
-//   progress = 1 - post-delay work.
+// After a barrier, one side puts a delay between its non-blocking call and its wait; the latency is
+// recorded at the receiver for both sides' tests; l0 is that latency without a delay. What is left
+// after the delay, divided by l0, is the post-delay work;
+//   progress = 1 - post-delay work                          (delays longer than l0)
 // send: rank 0 does Isend, delays, waits; rank 1 blocks in Recv. Left: latency - delay.
 // recv: rank 1 does Irecv, delays, waits; rank 0 blocks in Send. Left: the time of the wait. The
 //       delay loop also looks at the buffer's last byte, so that data that arrived without being
 //       completed is told apart from data that never moved.
-//   --sizes LIST  --delays 1.5,2,4 (times l0)  --step-us T  --searches N
+// A delay shorter than l0 says nothing of independent progress, but how much of it was hidden: it
+// is reported as "delayed", the latency with it.
+//   --sizes LIST  --delays 1.5,2,100us (times l0, or microseconds)  --step-us T  --searches N
+//   --sides send,recv
 #include "common.h"
 
 enum { tag_data = 5, fewest = 3, most = 400, max_delays = 8 };
+
+// A delay: times l0, or fixed.
+struct Delay {
+  double factor, us;
+};
 
 struct Setup {
   int rank, send_side;
@@ -97,22 +105,29 @@ static struct Step run_step(struct Setup* s, double delay, int reps) {
   return all;
 }
 
+static double delay_us(const struct Delay* d, double l0) {
+  return d->us > 0 ? d->us : d->factor * l0;
+}
+
 static void report(const struct Setup* s, const double* before_after, const double* l0,
-                   double factor, const struct Step* step) {
+                   const struct Delay* delay, const struct Step* step) {
+  double us = delay_us(delay, l0[0]);
+  int judged = us > l0[0];
   printf(
-      "@@{\"measure\":\"progress_%s\",\"size\":%zu,\"buffers\":\"hot\",\"unit\":\"share\","
-      "\"probe\":[%.1f,%.1f],\"samples\":[%.4f],\"extra\":{\"delay\":%.2f,\"l0_us\":%.3f,"
-      "\"l0_after_us\":%.3f,\"latency_us\":%.3f,\"left_us\":%.3f,\"arrived_share\":%.3f,\"arrived_"
-      "us\":%.3f}}\n",
-      s->send_side ? "send" : "recv", s->bytes, before_after[0], before_after[1],
-      1 - step->left / l0[0], factor, l0[0], l0[1], step->latency, step->left, step->arrived_share,
-      step->arrived_us);
+      "@@{\"measure\":\"%s_%s\",\"size\":%zu,\"buffers\":\"hot\",\"unit\":\"%s\","
+      "\"probe\":[%.1f,%.1f],\"samples\":[%.4f],\"extra\":{\"delay\":%.2f,\"delay_us\":%.3f,"
+      "\"fixed\":%d,\"l0_us\":%.3f,\"l0_after_us\":%.3f,\"latency_us\":%.3f,\"left_us\":%.3f,"
+      "\"arrived_share\":%.3f,\"arrived_us\":%.3f}}\n",
+      judged ? "progress" : "delayed", s->send_side ? "send" : "recv", s->bytes,
+      judged ? "share" : "us", before_after[0], before_after[1],
+      judged ? 1 - step->left / l0[0] : step->latency, us / l0[0], us, delay->us > 0, l0[0], l0[1],
+      step->latency, step->left, step->arrived_share, step->arrived_us);
   fflush(stdout);
 }
 
 // One size, one side: l0, then each delay. Results are the receiver's (rank 1), the probe's rank
 // 0's, so they travel to rank 0.
-static void measure(struct Setup* s, const double* factors, int n) {
+static void measure(struct Setup* s, const struct Delay* delays, int n) {
   struct Step steps[max_delays];
   double probes[2], l0[2];
   probes[0] = probe_line(s->rank);
@@ -120,8 +135,8 @@ static void measure(struct Setup* s, const double* factors, int n) {
   int reps = (int)(s->step_us / (l0[0] > 0.05 ? l0[0] : 0.05));
   reps = reps < fewest ? fewest : reps > most ? most : reps;
   l0[0] = run_step(s, 0, reps).latency;
-  for (int i = 0; i < n; i++) steps[i] = run_step(s, factors[i] * l0[0], reps);
-  l0[1] = run_step(s, 0, reps).latency;  // another machine than at the start? run.py decides
+  for (int i = 0; i < n; i++) steps[i] = run_step(s, delay_us(&delays[i], l0[0]), reps);
+  l0[1] = run_step(s, 0, reps).latency;  // another machine than at the start? validity decides
   probes[1] = probe_line(s->rank);
   if (s->rank == 1) {
     MPI_Send(l0, 2, MPI_DOUBLE, 0, 6, MPI_COMM_WORLD);
@@ -131,14 +146,31 @@ static void measure(struct Setup* s, const double* factors, int n) {
   MPI_Recv(l0, 2, MPI_DOUBLE, 1, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Recv(steps, (int)(sizeof *steps * (size_t)n), MPI_BYTE, 1, 6, MPI_COMM_WORLD,
            MPI_STATUS_IGNORE);
-  for (int i = 0; i < n; i++) report(s, probes, l0, factors[i], &steps[i]);
+  for (int i = 0; i < n; i++) report(s, probes, l0, &delays[i], &steps[i]);
+}
+
+static int read_delays(const char* text, struct Delay* delays) {
+  int n = 0;
+  for (char* end; *text && n < max_delays; n++, text = *end == ',' ? end + 1 : end) {
+    double value = strtod(text, &end);
+    if (end == text || value < 0)
+      fail("--delays wants numbers separated by commas, as 1.5 or 100us");
+    delays[n].factor = delays[n].us = 0;
+    if (strncmp(end, "us", 2) == 0) {
+      delays[n].us = value;
+      end += 2;
+    } else {
+      delays[n].factor = value;
+    }
+  }
+  return n;
 }
 
 int main(int argc, char** argv) {
   struct Setup s = {0};
   size_t sizes[max_sizes];
-  double factors[max_delays];
-  int ranks, delays = 0, n = arg_sizes(argc, argv, "1048576", sizes);
+  struct Delay delays[max_delays];
+  int ranks, n = arg_sizes(argc, argv, "1048576", sizes);
   pin_before_init();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &s.rank);
@@ -148,17 +180,14 @@ int main(int argc, char** argv) {
   probe_open(ranks, arg_text(argc, argv, "--page", NULL));
   s.step_us = arg_number(argc, argv, "--step-us", 4000);
   int searches = (int)arg_number(argc, argv, "--searches", 2);
-  const char* text = arg_text(argc, argv, "--delays", "1.5,2,4");
-  for (char* end; *text && delays < max_delays; text = *end == ',' ? end + 1 : end) {
-    factors[delays++] = strtod(text, &end);
-    if (end == text || factors[delays - 1] <= 1) fail("--delays wants numbers above 1");
-  }
+  const char* sides = arg_text(argc, argv, "--sides", "send,recv");
+  int count = read_delays(arg_text(argc, argv, "--delays", "1.5,2,4"), delays);
   for (int i = 0; i < n; i++) {
     s.bytes = sizes[i];
     s.buffer = new_buffer(s.bytes);
     for (int k = 0; k < 2 * searches; k++) {
       s.send_side = k % 2;
-      measure(&s, factors, delays);
+      if (strstr(sides, s.send_side ? "send" : "recv")) measure(&s, delays, count);
     }
     free(s.buffer);
   }

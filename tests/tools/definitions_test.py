@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""The definitions of a study on curves of which the answer is known. The search for the overlap is C:
+it is compiled into a library and driven from here."""
+
+import ctypes
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from support import need_packages
+
+need_packages()
+
+from headway.measure import programs  # noqa: E402
+from headway.study import definitions as d  # noqa: E402
+
+
+class Overlap(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_double) for name in ("l0", "c", "l", "overlap", "stop_c", "stop_l")]
+    _fields_ += [("steps", ctypes.c_int)]
+
+
+STEP = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_double, ctypes.c_int)
+
+
+class Search(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.scratch.cleanup)
+        source, library = Path(cls.scratch.name, "a.c"), Path(cls.scratch.name, "a.so")
+        source.write_text('#include "search.h"\nstruct Overlap search(OverlapStep step, double l0) '
+                          "{ return find_overlap(step, 0, l0); }\n")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", f"-I{programs.FOLDER}", source, "-o", library], check=True)
+        cls.search = ctypes.CDLL(str(library)).search
+        cls.search.restype = Overlap
+        cls.search.argtypes = [STEP, ctypes.c_double]
+
+    def found(self, curve, l0=100.0):
+        """`curve(c)` is l."""
+        return self.search(STEP(lambda _with, c, _sure: curve(c)), l0)
+
+    def test_all_is_hidden(self):
+        f = self.found(lambda c: max(100, c))
+        self.assertEqual((f.steps, f.stop_c), (10, 0))
+        self.assertAlmostEqual(f.overlap, 1)
+
+    def test_the_end_of_the_search_is_equation_4_and_not_1(self):
+        """l never exceeds 1.1 l0, but computation costs 7 %."""
+        f = self.found(lambda c: 100 + 0.07 * c)
+        self.assertEqual((f.steps, f.stop_c), (10, 0))
+        self.assertAlmostEqual(f.overlap, 0.93)
+
+    def test_a_delay_that_makes_the_transfer_faster(self):
+        self.assertAlmostEqual(self.found(lambda c: 100 - 0.2 * c).overlap, 1.2)
+
+    def test_nothing_is_hidden(self):
+        f = self.found(lambda c: 100 + c)
+        self.assertAlmostEqual(f.overlap, 0, places=6)
+        self.assertLessEqual(f.l, 110 + 1e-9)
+
+    def test_the_end_is_bisected(self):
+        """t1 + t3 = 37: exceeds from c = 73 on; tenths alone would say 70."""
+        f = self.found(lambda c: max(100, c + 37))
+        self.assertEqual(f.steps, 7)
+        self.assertTrue(72.3 < f.c <= 73 < f.stop_c < 73.7, (f.c, f.stop_c))
+        self.assertAlmostEqual(f.overlap, d.equation4(100, f.c, f.l))
+        self.assertAlmostEqual(f.overlap, 0.63, places=6)
+
+    def test_below_the_first_tenth(self):
+        f = self.found(lambda c: 100 + 2.5 * c)
+        self.assertEqual(f.steps, 0)
+        self.assertTrue(3 < f.c <= 4 < f.stop_c, (f.c, f.stop_c))
+
+    def test_one_time_slice_does_not_end_it(self):
+        hit = []
+
+        def curve(c):
+            if 45 < c < 55 and not hit:
+                hit.append(c)
+                return 500
+            return max(100, c)
+
+        self.assertAlmostEqual(self.found(curve).overlap, 1)
+        self.assertTrue(hit)
+
+
+class Bounds(unittest.TestCase):
+    def test_figure_3(self):
+        self.assertAlmostEqual(d.upper_bound(100, 5, 25), 0.7)
+        self.assertEqual(d.upper_bound(100, 40, 90), 0)
+
+    def test_who_copies_with_one_core_can_hide_all(self):
+        self.assertAlmostEqual(d.machine_bound(100, 100, 1.6), 1)
+        self.assertAlmostEqual(d.machine_bound(150, 100, 1.6), 1)
+
+    def test_who_copies_with_both_has_little_left(self):
+        """l0 = one / speedup: 0.1 / (speedup - 1), as the formula's text says."""
+        for s in (1.3, 1.65, 2.0):
+            self.assertAlmostEqual(d.machine_bound(100 / s, 100, s), min(1 / s, 0.1 / (s - 1)), places=6)
+        self.assertAlmostEqual(d.machine_bound(100, 100, 1.0), 1)
+
+    def test_the_bound_is_what_a_machine_of_that_kind_gives(self):
+        """Against a machine that is stepped through in small times."""
+        def l_of(c, one, s):
+            left, t = float(one), 0.0
+            while left > 0 or t < c:
+                left -= 0.01 * (1 if t < c else s)
+                t += 0.01
+            return t
+
+        for one, s, l0 in ((100, 1.65, 100 / 1.65), (100, 1.4, 80), (100, 1.2, 90)):
+            best = max(d.equation4(l0, c, max(l0, l_of(c, one, s)))
+                       for c in (l0 * k / 200 for k in range(201)) if l_of(c, one, s) <= 1.1 * l0 + 0.02)
+            self.assertAlmostEqual(d.machine_bound(l0, one, s), best, delta=0.01)
+
+    def test_both_compute(self):
+        self.assertAlmostEqual(d.both_bound(100, 100), 0.5)
+        self.assertAlmostEqual(d.both_bound(50, 100), 0)
+
+
+class Words(unittest.TestCase):
+    def test_progress(self):
+        self.assertEqual(d.progress_verdict(0.97), d.COMPLETED)
+        self.assertEqual(d.progress_verdict(0.3, arrived_share=1.0), d.ARRIVED)
+        self.assertEqual(d.progress_verdict(0.7, arrived_share=0.0), d.ARRIVED)  # eager: copied in the wait
+        self.assertEqual(d.progress_verdict(0.16, arrived_share=0.0), d.NEVER)  # the paper's 84 %
+        self.assertEqual(d.progress_verdict(-0.1), d.NEVER)
+
+    def test_calls(self):
+        entries = [1000, 3000, 5000]
+        self.assertEqual(d.call_kind(entries, [1020, 3020, 5021]).kind, "blocks")
+        self.assertEqual(d.call_kind(entries, [8, 9, 8]).kind, "free")
+        self.assertEqual(d.call_kind(entries, [900, 905, 903], transfer=950).kind, "wire")
+        self.assertEqual(d.call_kind(entries, [900, 1900, 2900]).kind, "wire")  # slope 0.5
+        self.assertEqual(d.call_kind([1, 2, 3, 4, 5], [11, 12, 99, 14, 15]).kind, "blocks")  # one was hit
+
+    def test_cumulative(self):
+        self.assertIs(d.is_cumulative(60_000, 20_100), True)
+        self.assertIs(d.is_cumulative(60_000, 59_500), False)
+        self.assertIsNone(d.is_cumulative(60_000, 38_000))
+        self.assertIsNone(d.is_cumulative(0, 38_000))
+
+    def test_memory(self):
+        self.assertEqual(d.memory_bytes(64 << 10, 4096), 256 << 20)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1, argv=sys.argv)
