@@ -116,6 +116,13 @@ class Bounds(unittest.TestCase):
                        for c in (l0 * k / 200 for k in range(201)) if l_of(c, one, s) <= 1.1 * l0 + 0.02)
             self.assertAlmostEqual(d.machine_bound(l0, one, s), best, delta=0.01)
 
+    def test_over_a_wire_the_own_copy_is_left(self):
+        """Against curves that are stepped through."""
+        for l0, one in ((100, 5), (100, 20), (100, 60)):
+            best = max(d.equation4(l0, c, max(l0, c + one)) for c in (l0 * k / 1000 for k in range(1001))
+                       if max(l0, c + one) <= 1.1 * l0)
+            self.assertAlmostEqual(d.wire_bound(l0, one), best, delta=0.002)
+
     def test_both_compute(self):
         self.assertAlmostEqual(d.both_bound(100, 100), 0.5)
         self.assertAlmostEqual(d.both_bound(50, 100), 0)
@@ -127,6 +134,7 @@ class Words(unittest.TestCase):
         self.assertEqual(d.progress_verdict(0.3, arrived_share=1.0), d.ARRIVED)
         self.assertEqual(d.progress_verdict(0.7, arrived_share=0.0), d.ARRIVED)  # eager: copied in the wait
         self.assertEqual(d.progress_verdict(0.16, arrived_share=0.0), d.NEVER)  # the paper's 84 %
+        self.assertEqual(d.progress_verdict(0.4, left_us=0.3), d.ARRIVED)  # what a call costs
         self.assertEqual(d.progress_verdict(-0.1), d.NEVER)
 
     def test_calls(self):

@@ -43,6 +43,13 @@ def machine_bound(l0: float, one: float, speedup: float) -> float:
     return max(0.0, equation4(l0, c, l))
 
 
+def wire_bound(l0: float, one: float) -> float:
+    """The same over a wire without a card that moves data into the program's memory: the side that computes
+    has to copy the message between the kernel and its buffer, with its own core: l >= c + one, so that
+    equation 4 gives 1 - one / l0 wherever the search ends."""
+    return min(1.0, max(0.0, 1 - one / l0))
+
+
 def both_bound(l0: float, one: float) -> float:
     """Where both sides compute all the time, the copy takes core time from them: 2 c + one of two cores,
     so l >= c + one / 2, and at most this share of l0 is hidden."""
@@ -53,13 +60,14 @@ def both_bound(l0: float, one: float) -> float:
 COMPLETED, ARRIVED, NEVER = "completed", "arrived but not completed", "never moved"
 
 
-def progress_verdict(progress: float, arrived_share: float | None = None) -> str:
+def progress_verdict(progress: float, arrived_share: float | None = None, left_us: float = 1e9) -> str:
     """Of a delay longer than l0. Completed: a tenth of the communication or less is left after it.
     Arrived: its last byte was seen in the buffer during the delay, or less than half of the work is left
-    (an eager message lies in the library's memory and is copied in the wait). Else nothing moved."""
+    (an eager message lies in the library's memory and is copied in the wait), or less than a microsecond,
+    which the call itself costs. Else nothing moved."""
     if progress >= 0.9:
         return COMPLETED
-    if (arrived_share or 0) > 0.5 or progress >= 0.5:
+    if (arrived_share or 0) > 0.5 or progress >= 0.5 or left_us < 1:
         return ARRIVED
     return NEVER
 
