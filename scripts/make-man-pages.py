@@ -232,7 +232,41 @@ def tools_page():
         section("ENVIRONMENT", entry(
             "HEADWAY_PYTHON", "", "The Python to use. Without it: the project's own, where that exists, else python3.")),
         section("EXIT STATUS", "2 for a line that is wrong; else see the pages of the commands.\n"),
-        section("SEE ALSO", f".BR headway\\-cluster{SUFFIX} (1),\n.BR mpiexec{SUFFIX} (1),\n.BR headway (7)\n")])
+        section("SEE ALSO", f".BR headway\\-study{SUFFIX} (1),\n.BR headway\\-cluster{SUFFIX} (1),\n.BR mpiexec{SUFFIX} (1),\n.BR headway (7)\n")])
+
+
+def study_page():
+    """headway-study(1), or None where the packages of studies are missing: the page stays as it is."""
+    sys.path.insert(0, str(ROOT / "tools" / "headway"))
+    try:
+        import typer  # pylint: disable=import-outside-toplevel
+        from headway.study import command  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        return None
+    top = typer.main.get_command(command.app)
+
+    def options(one):
+        made = []
+        for p in one.params:
+            names = ", ".join([*p.opts, *p.secondary_opts]) if p.param_type_name == "option" else p.metavar
+            value = "" if p.param_type_name != "option" or p.is_flag else p.metavar or p.type.name.upper()
+            made.append(entry(names, value, getattr(p, "help", None) or ""))
+        return "".join(made)
+
+    body = [heading("headway-study", 1, "User Commands"),
+            section("NAME", f"headway-study{SUFFIX} \\- what overlaps and what blocks in any MPI\n"),
+            section("SYNOPSIS", f".B headway{SUFFIX} study\n[\\fIOPTIONS\\fR]\n"),
+            section("DESCRIPTION", roff(
+                "Measures all MPIs that are found, or those named, in shared memory and between two simulated hosts; "
+                "says in words what overlaps, what makes progress and which calls wait for the other side, and what "
+                "to change in a program. Every result is kept at once: Ctrl-C loses nothing.\n")),
+            section("OPTIONS", options(top)), section("COMMANDS", "")]
+    for name, one in top.commands.items():
+        body.append(f'.SS "{name}: {one.help.strip()}"\n' + options(one))
+    body += [section("EXIT STATUS", "1 if nothing could be measured or written, 2 for a line that is wrong, 130 after "
+                                    "Ctrl\\-C.\n"),
+             section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-cluster{SUFFIX} (1)\n")]
+    return "".join(body)
 
 
 def library_page(options_doc, cxx):
@@ -275,10 +309,11 @@ def main():
         "mpicc.1": wrapper_page(options.build, "mpicc", [], "C"),
         "mpicxx.1": wrapper_page(options.build, "mpicxx", ["mpic++"], "C++"),
         "headway.1": tools_page(),
+        "headway-study.1": study_page(),
         "headway-cluster.1": cluster_page(),
         "headway.7": library_page(load_options_doc(), options.cxx),
     }
-    files = {PAGES / f"{name}.in": text for name, text in pages.items()}
+    files = {PAGES / f"{name}.in": text for name, text in pages.items() if text is not None}
     files[ROOT / "docs" / "launcher-options.md"] = others_doc(options.build)
     stale = []
     for file, text in files.items():

@@ -17,14 +17,14 @@ FILES = {
     "include/mpi.h",
     "lib/libmpi_abi.so", "lib/libmpi_abi.so.1", "lib/pkgconfig/headway.pc",
     "libexec/headway/cluster-enter", "libexec/headway/cluster-probe",
-    *(f"share/man/man1/{name}.1" for name in (*COMMANDS, "headway-cluster")), "share/man/man7/headway.7",
+    *(f"share/man/man1/{name}.1" for name in (*COMMANDS, "headway-cluster", "headway-study")), "share/man/man7/headway.7",
     "share/doc/headway/LICENSE", "share/doc/headway/README.md",
     "share/headway/tsan.supp",
     *(f"share/headway/cluster/{path.name}"
       for path in (support.ROOT / "tools" / "cluster").glob("*.py")),
     *(f"share/headway/python/{path.relative_to(support.ROOT / 'tools' / 'headway')}"
       for path in (support.ROOT / "tools" / "headway" / "headway").rglob("*")
-      if path.suffix in (".py", ".c", ".h")),
+      if path.suffix in (".py", ".c", ".h", ".js", ".css") or path.name.startswith("LICENSE")),
 }
 
 

@@ -37,7 +37,9 @@ class Command(unittest.TestCase):
 
     def test_options_of_the_cluster_are_its_own(self):
         self.assertIn("usage: headway cluster up", headway("cluster", "up", "--help").stdout)
-        self.assertIn("invalid int value", headway("cluster", "up", "--hosts", "many", "--rate", "1gbit", code=2).stderr)
+        self.assertIn(
+            "invalid int value", headway("cluster", "up", "--hosts", "many", "--rate", "1gbit", code=2).stderr
+        )
         self.assertIn("--nonsense", headway("cluster", "status", "--nonsense", code=2).stderr)
 
     def test_the_cluster_needs_no_package(self):

@@ -31,8 +31,10 @@ class Search(unittest.TestCase):
         cls.scratch = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.scratch.cleanup)
         source, library = Path(cls.scratch.name, "a.c"), Path(cls.scratch.name, "a.so")
-        source.write_text('#include "search.h"\nstruct Overlap search(OverlapStep step, double l0) '
-                          "{ return find_overlap(step, 0, l0); }\n")
+        source.write_text(
+            '#include "search.h"\nstruct Overlap search(OverlapStep step, double l0) '
+            "{ return find_overlap(step, 0, l0); }\n"
+        )
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", f"-I{programs.FOLDER}", source, "-o", library], check=True)
         cls.search = ctypes.CDLL(str(library)).search
         cls.search.restype = Overlap
@@ -104,6 +106,7 @@ class Bounds(unittest.TestCase):
 
     def test_the_bound_is_what_a_machine_of_that_kind_gives(self):
         """Against a machine that is stepped through in small times."""
+
         def l_of(c, one, s):
             left, t = float(one), 0.0
             while left > 0 or t < c:
@@ -112,15 +115,21 @@ class Bounds(unittest.TestCase):
             return t
 
         for one, s, l0 in ((100, 1.65, 100 / 1.65), (100, 1.4, 80), (100, 1.2, 90)):
-            best = max(d.equation4(l0, c, max(l0, l_of(c, one, s)))
-                       for c in (l0 * k / 200 for k in range(201)) if l_of(c, one, s) <= 1.1 * l0 + 0.02)
+            best = max(
+                d.equation4(l0, c, max(l0, l_of(c, one, s)))
+                for c in (l0 * k / 200 for k in range(201))
+                if l_of(c, one, s) <= 1.1 * l0 + 0.02
+            )
             self.assertAlmostEqual(d.machine_bound(l0, one, s), best, delta=0.01)
 
     def test_over_a_wire_the_own_copy_is_left(self):
         """Against curves that are stepped through."""
         for l0, one in ((100, 5), (100, 20), (100, 60)):
-            best = max(d.equation4(l0, c, max(l0, c + one)) for c in (l0 * k / 1000 for k in range(1001))
-                       if max(l0, c + one) <= 1.1 * l0)
+            best = max(
+                d.equation4(l0, c, max(l0, c + one))
+                for c in (l0 * k / 1000 for k in range(1001))
+                if max(l0, c + one) <= 1.1 * l0
+            )
             self.assertAlmostEqual(d.wire_bound(l0, one), best, delta=0.002)
 
     def test_both_compute(self):

@@ -65,8 +65,10 @@ class Statistics(unittest.TestCase):
 
 class Validity(unittest.TestCase):
     def test_placements(self):
-        self.assertEqual([validity.placement_of(p) for p in ([60, 70], [200, 300], [60, 200], [0, 60], [])],
-                         ["near", "far", "mixed", "unknown", "unknown"])
+        self.assertEqual(
+            [validity.placement_of(p) for p in ([60, 70], [200, 300], [60, 200], [0, 60], [])],
+            ["near", "far", "mixed", "unknown", "unknown"],
+        )
 
     def test_a_moved_l0_does_not_count(self):
         self.assertTrue(validity.steady(100, 114))
@@ -74,8 +76,11 @@ class Validity(unittest.TestCase):
         self.assertTrue(validity.steady(None, 3))
 
     def test_reasons(self):
-        runs = [{"verdict": {"valid": False, "others": 0.5, "reasons": ["processors saturated (3 % idle)"]}},
-                {"verdict": {"valid": False, "reasons": ["3 packets dropped (h0)"]}}, {"verdict": {"valid": True}}]
+        runs = [
+            {"verdict": {"valid": False, "others": 0.5, "reasons": ["processors saturated (3 % idle)"]}},
+            {"verdict": {"valid": False, "reasons": ["3 packets dropped (h0)"]}},
+            {"verdict": {"valid": True}},
+        ]
         self.assertEqual(validity.reasons_of(runs), ["others used this machine", "3 packets dropped"])
         self.assertEqual([validity.may_count(r["verdict"]) for r in runs], [False, True, True])
         self.assertEqual(validity.verdict_of(["a", "b"]), "INVALID: a; b")
@@ -115,8 +120,9 @@ class Processes(Folder):
 
     def test_failures_are_told(self):
         self.assertIn("cannot start /nowhere/x", execute(["/nowhere/x"], {}, 5).failure)
-        self.assertEqual(execute([str(self.script("x", "echo why >&2; exit 4"))], dict(os.environ), 5).failure,
-                         "exit code 4: why")
+        self.assertEqual(
+            execute([str(self.script("x", "echo why >&2; exit 4"))], dict(os.environ), 5).failure, "exit code 4: why"
+        )
 
     def test_lines_of_programs(self):
         text = 'noise\n[1] @@{"measure":"a","samples":[1]}\n@@{"cut sho\n'
@@ -182,7 +188,9 @@ class Stores(Folder):
         self.assertEqual(Store(path, resume=False).lines, {})
 
     def test_results_of_before_it_was_a_database_are_taken_over(self):
-        (self.folder / "runs.jsonl").write_text(json.dumps({"key": "k", "settings": "s", "turn": 0}) + '\n{"key": "cut')
+        (self.folder / "runs.jsonl").write_text(
+            json.dumps({"key": "k", "settings": "s", "turn": 0}) + '\n{"key": "cut'
+        )
         store = Store(self.folder / "runs.sqlite", resume=True)
         self.assertEqual(list(store.lines), ["k"])
         self.assertEqual(store.find("k", "s")["turn"], 0)
@@ -221,11 +229,17 @@ class Clusters(Folder):
             cluster.use(hosts.Hosts(2, 100))
         cluster.use(hosts.Hosts(32, 100, 2, 16, 100))
         self.assertEqual(cluster.down(), "")
-        self.assertEqual(log.read_text().splitlines(), [
-            "cluster down --name test", "cluster up --name test --hosts 2 --rate 100mbit --dilation 1",
-            "cluster down --name test", "cluster down --name test",
-            "cluster up --name test --hosts 32 --rate 100mbit --dilation 2 --hosts-per-switch 16 --uplink-rate 100mbit",
-            "cluster down --name test"])
+        self.assertEqual(
+            log.read_text().splitlines(),
+            [
+                "cluster down --name test",
+                "cluster up --name test --hosts 2 --rate 100mbit --dilation 1",
+                "cluster down --name test",
+                "cluster down --name test",
+                "cluster up --name test --hosts 32 --rate 100mbit --dilation 2 --hosts-per-switch 16 --uplink-rate 100mbit",
+                "cluster down --name test",
+            ],
+        )
 
     def test_none_can_be_made(self):
         cluster = self.cluster('[ "$2" = down ] || { echo "cluster: no namespaces here" >&2; exit 77; }')
@@ -235,8 +249,25 @@ class Clusters(Folder):
 
     def test_how_a_program_is_run(self):
         words = self.cluster("true").run_words(4, 2, "--mpi", "mpich")
-        self.assertEqual(words[1:], ["cluster", "run", "--name", "test", "-n", "4", "--ranks-per-host", "2", "--mpi",
-                                     "mpich", "--quiet", "--report", str(self.folder / "report.json"), "--"])
+        self.assertEqual(
+            words[1:],
+            [
+                "cluster",
+                "run",
+                "--name",
+                "test",
+                "-n",
+                "4",
+                "--ranks-per-host",
+                "2",
+                "--mpi",
+                "mpich",
+                "--quiet",
+                "--report",
+                str(self.folder / "report.json"),
+                "--",
+            ],
+        )
 
 
 if __name__ == "__main__":

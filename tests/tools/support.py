@@ -16,11 +16,20 @@ os.environ.pop("HEADWAY_BUILD", None)
 
 def headway(*words, code=0, timeout=60, **more):
     """Runs the command; checks its exit code unless that is None."""
-    done = subprocess.run([HEADWAY, *map(str, words)], capture_output=True, text=True, timeout=timeout,
-                          check=False, stdin=subprocess.DEVNULL, **more)
+    done = subprocess.run(
+        [HEADWAY, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        **more,
+    )
     if code is not None and done.returncode != code:
-        raise AssertionError(f"headway {' '.join(map(str, words))}: exit code {done.returncode}, expected {code}\n"
-                             f"{done.stdout}{done.stderr}")
+        raise AssertionError(
+            f"headway {' '.join(map(str, words))}: exit code {done.returncode}, expected {code}\n"
+            f"{done.stdout}{done.stderr}"
+        )
     return done
 
 

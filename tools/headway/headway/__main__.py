@@ -26,7 +26,17 @@ def cluster(words: list[str]) -> int:
     return 0
 
 
-STARTS = {"cluster": cluster}
+def study(words: list[str]) -> int:
+    missing = commands.missing_packages()
+    if missing:
+        print(f"headway study: {missing}", file=sys.stderr)
+        return 1
+    from headway.study import command
+
+    return command.main(words)
+
+
+STARTS = {"study": study, "cluster": cluster}
 
 
 def main(words: list[str]) -> int:

@@ -13,7 +13,12 @@ class Steps:
     """Starts that are in the store already count at once."""
 
     def __init__(self, total: float, where: Console = console, wide: int = 32, columns: tuple = ()) -> None:
-        columns = columns or (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        columns = columns or (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
         self.wide = wide
         self.bar = Progress(*columns, console=where)
         self.task = self.bar.add_task("", total=total)

@@ -55,17 +55,28 @@ class Contestant:
 
 def headway(bin_folder: Path, suffix: str = "", **more) -> Contestant:
     given = {"name": "headway", "label": "Headway"} | more
-    return Contestant(library="headway", compiler=bin_folder / f"mpicc{suffix}",
-                      launcher=bin_folder / f"mpiexec{suffix}", launcher_options=UNBOUND, **given)
+    return Contestant(
+        library="headway",
+        compiler=bin_folder / f"mpicc{suffix}",
+        launcher=bin_folder / f"mpiexec{suffix}",
+        launcher_options=UNBOUND,
+        **given,
+    )
 
 
 def mpich(prefix: Path, **more) -> Contestant:
     given = {"name": "mpich", "label": "MPICH"} | more
-    return Contestant(library="mpich", compiler=prefix / "bin" / "mpicc", launcher=prefix / "bin" / "mpiexec",
-                      **given)
+    return Contestant(
+        library="mpich", compiler=prefix / "bin" / "mpicc", launcher=prefix / "bin" / "mpiexec", **given
+    )
 
 
 def openmpi(prefix: Path, **more) -> Contestant:
     given = {"name": "openmpi", "label": "Open MPI", "environment": dict(AS_ROOT)} | more
-    return Contestant(library="openmpi", compiler=prefix / "bin" / "mpicc", launcher=prefix / "bin" / "mpiexec",
-                      launcher_options=(*UNBOUND, "--map-by", ":OVERSUBSCRIBE"), **given)
+    return Contestant(
+        library="openmpi",
+        compiler=prefix / "bin" / "mpicc",
+        launcher=prefix / "bin" / "mpiexec",
+        launcher_options=(*UNBOUND, "--map-by", ":OVERSUBSCRIBE"),
+        **given,
+    )

@@ -42,8 +42,17 @@ def compile_program(contestant: Contestant, sources: list[Path], program: Path, 
     if program.exists() and program.stat().st_mtime > max(i.stat().st_mtime for i in inputs):
         return ""
     program.parent.mkdir(parents=True, exist_ok=True)
-    command = [str(contestant.compiler), "-std=gnu11", "-O2", f"-I{FOLDER}", *flags, *map(str, sources),
-               "-o", str(program), "-lm"]
+    command = [
+        str(contestant.compiler),
+        "-std=gnu11",
+        "-O2",
+        f"-I{FOLDER}",
+        *flags,
+        *map(str, sources),
+        "-o",
+        str(program),
+        "-lm",
+    ]
     failure = execute(command, contestant.full_environment(), 120).failure
     return f"{sources[0].name} does not compile: {failure}" if failure else ""
 

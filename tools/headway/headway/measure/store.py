@@ -67,8 +67,10 @@ class Store:
 
     def add(self, key: str, entry: dict) -> dict:
         settings = str(entry.get("settings", ""))
-        self.write("insert or replace into runs values (?, ?, ?, ?)",
-                   (key, settings, time.strftime("%Y-%m-%d %H:%M:%S"), json.dumps(entry)))
+        self.write(
+            "insert or replace into runs values (?, ?, ?, ?)",
+            (key, settings, time.strftime("%Y-%m-%d %H:%M:%S"), json.dumps(entry)),
+        )
         self.lines[key] = {"key": key, "settings": settings} | entry
         return self.lines[key]
 
@@ -78,8 +80,11 @@ class Store:
 
     def of(self, case, side: str) -> list[dict]:
         """Finished runs of a case as it is now, in the order of their turns."""
-        found = [e for k, e in self.lines.items()
-                 if k.startswith(f"{case.name}|{side}|") and e["settings"] == case.settings()]
+        found = [
+            e
+            for k, e in self.lines.items()
+            if k.startswith(f"{case.name}|{side}|") and e["settings"] == case.settings()
+        ]
         return sorted(found, key=lambda e: e["turn"])
 
     def about(self) -> dict:

@@ -1,0 +1,552 @@
+#!/usr/bin/env python3
+"""`headway study`: what it makes of answers that were made up, bad lines, and a short study of ours from end
+to end, stopped and resumed."""
+
+import csv
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from support import BUILD, HEADWAY, ROOT, headway, need_packages
+
+need_packages()
+
+from headway.measure.contestants import headway as ours  # noqa: E402
+from headway.measure.store import Store  # noqa: E402
+from headway.study import blocking, compare, findings, mpis, page, plan, verdicts  # noqa: E402
+from headway.study.blocking import Blocking  # noqa: E402
+
+K, M = 1 << 10, 1 << 20
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="headway-study-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def script(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return path
+
+
+def kernel_row(ends, entries=(1000, 3000, 5000), watch="ws", size=64 * K, sent=(5, 5, 5), late=30000, transfer=100):
+    zero = [{"op": "s", "begin": [1, 1, 1], "end": list(sent)}, {"op": "ws", "begin": list(sent), "end": list(ends)}]
+    one = [
+        {"op": "r", "begin": [0, 0, 0], "end": [1, 1, 1]},
+        {"op": "@", "begin": [1, 1, 1], "end": list(entries)},
+        {"op": "@", "begin": list(entries), "end": [late] * 3},
+        {"op": "wr", "begin": [late] * 3, "end": [late + 9] * 3},
+    ]
+    slope = (ends[-1] - ends[0]) / (entries[-1] - entries[0])
+    return {
+        "measure": "kernel",
+        "size": size,
+        "unit": "slope",
+        "samples": [slope],
+        "extra": {
+            "count": 1,
+            "watch": watch,
+            "runs": 7,
+            "blocks": int(slope >= 0.9),
+            "transfer_us": transfer,
+            "entries": list(entries),
+            "zero": zero,
+            "one": one,
+        },
+    }
+
+
+def found_row(size, watch="ws"):
+    return {"measure": "blocks_from", "size": size, "unit": "bytes", "samples": [size], "extra": {"watch": watch}}
+
+
+class Kernel(unittest.TestCase):
+    def test_kinds(self):
+        self.assertEqual(blocking.kind_of_row(kernel_row([1010, 3010, 5010])), "blocks")
+        self.assertEqual(blocking.kind_of_row(kernel_row([9, 9, 9])), "free")
+        self.assertEqual(blocking.kind_of_row(kernel_row([900, 905, 900], transfer=950)), "wire")
+
+    def test_a_wait_behind_a_call_that_blocks_is_not_blamed(self):
+        row = kernel_row([1012, 3012, 5012], sent=[1010, 3010, 5010])
+        self.assertEqual(blocking.kind_of_row(row), "free")
+
+    def test_find(self):
+        rows = [kernel_row([9, 9, 9], size=32 * K), kernel_row([1010, 3010, 5010]), found_row(60000)]
+        answer = blocking.read_find(rows, "ws")
+        self.assertEqual((answer.size, answer.looked_to, answer.kind_below), (60000, 64 * K, "free"))
+
+    def test_releases(self):
+        self.assertEqual(blocking.read_release(kernel_row([1010, 3010, 5010]), "test", 30000), (True, 0))
+        self.assertEqual(blocking.read_release(kernel_row([30010, 30010, 30010]), "test", 30000), (False, 0))
+        gone, after = blocking.read_release(kernel_row([40001, 40001, 40001]), "timeout", 150000)
+        self.assertTrue(gone)
+        self.assertAlmostEqual(after, 40000)
+        self.assertFalse(blocking.read_release(kernel_row([150020] * 3), "timeout", 150000)[0])
+
+    def test_scripts_are_within_the_programs_limits(self):
+        for n in blocking.TESTS:
+            self.assertLessEqual(len(blocking.tests_script(1000, n).split()), 48)
+        self.assertEqual(blocking.tests_script(100, 1, 0.25), "r c25 T c75 wr")
+        self.assertEqual(blocking.scaled("s @100 ws @9000", 2), "s @200 ws @18000")
+
+
+def overlap_row(side, size, value, l0=100.0, after=None, t1=1.0, t3=50.0, copied=0):
+    extra = {
+        "l0_us": l0,
+        "l0_after_us": after or l0,
+        "c_us": 50,
+        "l_us": 100,
+        "steps": 5,
+        "slowdown": 0.0,
+        "t1_us": t1,
+        "t2_us": l0 - t1 - t3,
+        "t3_us": t3,
+        "bound": 0.5,
+        "delivered_us": l0,
+        "copied": copied,
+    }
+    return {
+        "measure": f"overlap_{side}",
+        "size": size,
+        "unit": "share",
+        "samples": [] if copied else [value],
+        "extra": extra,
+    }
+
+
+def progress_row(size, value, arrived, delay=2.0):
+    return {
+        "measure": "progress_recv",
+        "size": size,
+        "unit": "share",
+        "samples": [value],
+        "extra": {
+            "delay": delay,
+            "delay_us": 200,
+            "fixed": 0,
+            "l0_us": 100.0,
+            "l0_after_us": 100.0,
+            "latency_us": 200 + 100 * (1 - value),
+            "left_us": 100 * (1 - value),
+            "arrived_share": arrived,
+            "arrived_us": 90,
+        },
+    }
+
+
+class Made(Folder):
+    """A store that was made up: MPI a hides all and waits for nobody; b moves nothing and blocks."""
+
+    def store(self, name="a.sqlite", scale=1.0):
+        store = Store(self.folder / name, resume=False)
+        store.tell(
+            labels={"a": "A", "b": "B"},
+            versions={"a": "1.0"},
+            places=[["shm", "shared memory"]],
+            quick=True,
+            machine={"date": "today", "cpu": "none", "cores": 2, "kernel": "0"},
+        )
+
+        def put(mpi, test, rows, turn=0, failure=""):
+            store.add(
+                f"shm/{test}|{mpi}|{turn}",
+                {
+                    "settings": "",
+                    "test": test,
+                    "place": "shm",
+                    "mpi": mpi,
+                    "turn": turn,
+                    "failure": failure,
+                    "rows": rows,
+                    "verdict": {},
+                },
+            )
+
+        for turn in range(3):
+            for mpi, value in (("a", 0.95), ("b", 0.05)):
+                put(mpi, "overlap/recv", [overlap_row("recv", s, value + 0.01 * turn) for s in (64 * K, M)], turn)
+                put(
+                    mpi,
+                    "progress/recv",
+                    [progress_row(s, 0.99 if mpi == "a" else 0.02, mpi == "a") for s in (64 * K, M)],
+                    turn,
+                )
+                put(
+                    mpi,
+                    "latency",
+                    [{"measure": "latency", "size": 1, "unit": "us", "samples": [scale, scale * 1.01]}],
+                    turn,
+                )
+        put("a", "overlap/send", [overlap_row("send", M, 0, copied=1)])
+        put(
+            "machine",
+            "copy",
+            [{"measure": "copy", "size": M, "unit": "us", "samples": [100.0], "extra": {"speedup": 1.6}}],
+        )
+        for call in ("s", "ws"):
+            put("a", f"find/{call}", [kernel_row([9, 9, 9], watch=call, size=4 * M), found_row(0, call)])
+        put("b", "find/s", [kernel_row([9, 9, 9], watch="s", size=4 * M), found_row(0, "s")])
+        put("b", "find/ws", [kernel_row([9, 9, 9], size=32 * K), kernel_row([1010, 3010, 5010]), found_row(65300)])
+        put("b", "three/ws", [found_row(65100)])
+        put("b", "release/ws/test", [kernel_row([30010] * 3)])
+        put("b", "release/ws/other", [kernel_row([1010, 3010, 5010])])
+        put("b", "release/ws/timeout", [kernel_row([150010] * 3)])
+        put("b", "exchange/ws", [], failure="ended at its time limit")
+        for n, ends in ((1, [1010, 3010, 5010]), (3, [9, 9, 9]), (10, [9, 9, 9])):
+            put("b", f"pieces/{n}", [kernel_row(ends, size=84 * K // n)])
+        for n, whole in ((0, 5000), (1, 4000), (4, 3500)):
+            row = kernel_row([whole] * 3)
+            row["extra"]["one"] = [{"op": "T", "begin": [10], "end": [11]}] * n + [
+                {"op": "wr", "begin": [10], "end": [whole]}
+            ]
+            put("b", f"tests/{n}", [row])
+        return store
+
+    def test_findings(self):
+        found = findings.read(self.store())
+        a, b = found.of["a", "shm"], found.of["b", "shm"]
+        self.assertAlmostEqual(a.curves["overlap_recv"][M].median, 0.96)
+        self.assertEqual(a.verdicts["recv"], {64 * K: "completed", M: "completed"})
+        self.assertEqual(b.verdicts["recv"][M], "never moved")
+        self.assertEqual((a.switch, b.switch), (0, 65300))
+        self.assertEqual(a.copied, {M: True})
+        self.assertAlmostEqual(a.bound["recv"][M], 1.0)  # l0 is one core's copy
+        self.assertIs(b.calls["ws"].cumulative, False)
+        self.assertIs(b.calls["ws"].deadlock, True)
+        self.assertEqual(b.calls["ws"].released, {"test": False, "other": True, "timeout": False})
+
+    def test_what_its_sender_could_leave_has_gone(self):
+        store = self.store()
+        store.add(
+            "shm/progress/recv|b|9",
+            {
+                "settings": "",
+                "test": "progress/recv",
+                "place": "shm",
+                "mpi": "b",
+                "turn": 9,
+                "failure": "",
+                "rows": [progress_row(64, 0.02, False)],
+                "verdict": {},
+            },
+        )
+        self.assertEqual(findings.read(store).of["b", "shm"].verdicts["recv"][64], "arrived but not completed")
+
+    def test_table(self):
+        rows = {r.what: r for r in verdicts.table(findings.read(self.store()), "shm")}
+        self.assertEqual(rows["receive overlap, 1 MB"].cells, ["0.96 ±.01", "0.06 ±.01"])
+        self.assertEqual(rows["receive overlap, 1 MB"].bound, "1.00")
+        self.assertEqual(rows["send overlap, 1 MB"].cells[0], "copied ahead")
+        self.assertEqual(rows["a send's wait needs the receiver from"].cells, ["not up to 4 MB", "64 KB, each"])
+        self.assertEqual(rows["  what lets it go"].cells, ["-", "any wait"])
+
+    def test_words(self):
+        found = findings.read(self.store())
+        said = {m: " ".join(f"{s.seen} {s.do}" for s in verdicts.sayings(found.of[m, "shm"], "shm")) for m in "ab"}
+        self.assertIn("neither does its wait", said["a"])
+        self.assertIn("64 KB to 1 MB is complete when you call MPI again", said["a"])
+        self.assertIn("the switch lies at 64 KB", said["b"])
+        self.assertIn(
+            "An MPI_Wait for a send returns only when the receiver comes, for messages of 64 KB or more", said["b"]
+        )
+        self.assertIn("Collect the waits for sends behind those for receives (figure 13)", said["b"])
+        self.assertIn("wait for ever", said["b"])
+        self.assertIn(
+            "4 calls of MPI_Testall, evenly spread over the computation, made computation and transfer together 30% shorter",
+            said["b"],
+        )
+        self.assertIn("in 3 or 10 pieces does not", said["b"])
+        self.assertIn("with 16, 32 MB with 256, 0.5 GB with 4,096 peers", said["b"])
+
+    def test_the_page_opens_without_a_network(self):
+        path = page.write(findings.read(self.store()), self.folder)
+        text = path.read_text()
+        self.assertNotRegex(text, r"(src|href)=\"?https?:|@import|<script src")
+        made = json.loads(re.search(r"const CHARTS = (.*);\n", text)[1])
+        self.assertEqual([c["title"] for c in made], ["latency, µs", "receive overlap", "receive progress"])
+        self.assertEqual(made[1]["data"][0], [64 * K, M])
+        self.assertEqual(text.count("class=chart "), len(made))
+        self.assertIn("In your program:", text)
+        self.assertIn("<svg", text)
+        ids = re.findall(r'\bid="([^"]+)"', text)
+        self.assertEqual(len(ids), len(set(ids)), "no picture draws with another's shapes")
+        self.assertIn("| receive overlap, 1 MB | 0.96", (self.folder / "study.md").read_text())
+
+    def test_numbers_beside_each_overlap(self):
+        of = findings.read(self.store()).of["b", "shm"]
+        self.assertEqual(
+            verdicts.overlap_numbers(of, "recv")[1],
+            ["1 MB", "100", "1.00", "49.0", "50.0", "0.06 ±.01", "0.49", "1.00", "-", "never moved"],
+        )
+        self.assertEqual(verdicts.tests_numbers(of)[0], ["0", "5,000", "0%", "-"])
+        self.assertEqual(verdicts.tests_numbers(of)[2], ["4", "3,500", "30%", "1.00"])
+
+    def test_memory_and_the_systems_limit(self):
+        of = findings.read(self.store()).of["b", "shm"]
+        (said,) = verdicts.of_memory(of, "1gbit", {"tcp_wmem": 4 << 20, "wmem_max": 212992})
+        self.assertIn("a socket 4 MB to send from at most", said.seen)
+        self.assertIn("208 KB if a program asks", said.seen)
+
+    def test_eager_and_rendezvous_apart(self):
+        of = findings.read(self.store()).of["b", "shm"]
+        of.curves["overlap_recv"][1024] = findings.Value(0.9, 0.9, 0.9, 1)
+        of.extras["overlap_recv"][1024] = of.extras["overlap_recv"][M]
+        said = [s.seen for s in verdicts.of_overlap(of, "shm")]
+        self.assertTrue(said[0].startswith("Eager receives of 1 KB can be hidden"), said)
+        self.assertTrue(said[1].startswith("Rendezvous receives of 64 KB to 1 MB cannot"), said)
+
+    def test_compare(self):
+        a, b = findings.read(self.store()), findings.read(self.store("b.sqlite", scale=2.0))
+        self.assertEqual(compare.compare(a, a), [])
+        found = compare.compare(a, b)
+        self.assertEqual([(d.mpi, d.what, d.better) for d in found], [(m, "latency: 1 B", False) for m in "ab"])
+        self.assertEqual((found[0].before, found[0].after), ("1.00 µs", "2.01 µs"))
+
+    def test_export(self):
+        store = self.store()
+        count = compare.write_csv(store, self.folder / "a.csv")
+        with (self.folder / "a.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), count)
+        self.assertEqual({r["value"] for r in rows if r["measure"] == "copy"}, {"100.0"})
+        self.assertEqual(json.loads(next(r["extra"] for r in rows if r["measure"] == "copy")), {"speedup": 1.6})
+
+
+class Sizes(unittest.TestCase):
+    def test_all_powers_of_two(self):
+        self.assertEqual((plan.ALL_SIZES[0], plan.ALL_SIZES[-1], len(plan.ALL_SIZES)), (1, 4 * M, 23))
+        tasks = plan.paper_tasks(plan.SHM, False, 0)
+        for task in tasks:
+            self.assertIn(",".join(str(1 << n) for n in range(23)), task.words)
+        self.assertEqual({t.test.split("/")[0] for t in tasks}, {"latency", "bandwidth", "overlap", "progress"})
+        self.assertIn("0.6,1.5,2,4,100us", next(t for t in tasks if t.test == "progress/recv").words)
+
+    def test_thresholds_as_people_say_them(self):
+        self.assertEqual(
+            [verdicts.near(s) for s in (65300, 65536, 61440, 100, 3 << 20)],
+            ["64 KB", "64 KB", "60 KB", "100 B", "3.0 MB"],
+        )
+
+    def test_ranges(self):
+        self.assertEqual(verdicts.ranges({1: "x", 2: "x", 4: "y", 8: "x"}), [(1, 2, "x"), (4, 4, "y"), (8, 8, "x")])
+
+    def test_what_lets_go(self):
+        self.assertEqual(
+            verdicts.lets_go(Blocking("ws", 4 * M, 65536, released={"timeout": True}, timeout_us=40000)),
+            "its receive's wait, 40.0 ms",
+        )
+
+
+class Named(Folder):
+    """MPIs that only say who they are."""
+
+    def prefix(self, name, says, version=""):
+        self.script(f"{name}/bin/mpicc", 'exec cc "$@"')
+        self.script(f"{name}/bin/mpiexec", f"echo '{says}'")
+        if version:
+            self.script(f"{name}/bin/mpichversion", f"echo 'MPICH Device:      {version}'")
+        return self.folder / name
+
+    def test_kinds(self):
+        for says, kind in (
+            ("HYDRA build details:", "mpich"),
+            ("mpirun (Open MPI) 5.0.11", "openmpi"),
+            ("Intel(R) MPI Library for Linux* OS, Version 2021", "intel"),
+            ("mpiexec (Headway MPI) 0.1.0", "headway"),
+            ("something else", ""),
+        ):
+            self.assertEqual(mpis.kind_of(self.prefix("x", says)), kind, says)
+
+    def test_mpich_with_two_modules_is_two_contestants(self):
+        prefix = self.prefix("m", "HYDRA", "ch4:ucx ofi")
+        found = mpis.choose([f"mine={prefix}"])
+        self.assertEqual(
+            [(c.name, c.label, c.environment) for c in found],
+            [
+                ("mine-ofi", "mine ofi", {"MPIR_CVAR_CH4_NETMOD": "ofi"}),
+                ("mine-ucx", "mine ucx", {"MPIR_CVAR_CH4_NETMOD": "ucx"}),
+            ],
+        )
+        one = mpis.choose([f"mine={prefix},MPIR_CVAR_CH4_NETMOD=ofi,X=1"])
+        self.assertEqual(
+            [(c.name, c.environment) for c in one], [("mine", {"MPIR_CVAR_CH4_NETMOD": "ofi", "X": "1"})]
+        )
+
+    def test_bad_lines(self):
+        prefix = self.prefix("m", "HYDRA")
+        (self.folder / "file").write_text("")
+        for words, told in (
+            ((f"--mpi=a={prefix}", f"--mpi=a={prefix}"), "two MPIs are called a"),
+            (("--mpi=a=/nowhere",), "there is no /nowhere/bin/mpicc"),
+            ((f"--mpi=a={prefix},b",), "'b' is no VARIABLE=VALUE"),
+            ((f"--mpi=a={self.prefix('o', 'something else')}",), "has no mpiexec of"),
+            (("--mpi=nobody",), "no such MPI was found"),
+            (("--mpi=a b=/",), "a name is made of"),
+            (("--net=fast",), "a rate is 100mbit"),
+            (("--only=shm/nothing",), "there are"),
+            (("--resume", f"--out={self.folder}"), "there is no study in"),
+            ((f"--out={self.folder / 'file'}",), "that is a file"),
+            (("--nonsense",), "No such option: --nonsense"),
+            (("compare", "/nowhere", "/x"), "there is no study in /nowhere"),
+            (("export", "/nowhere", "x.csv"), "there is no study"),
+        ):
+            done = headway("study", *words, code=2, cwd=self.folder)
+            self.assertIn(told, re.sub(r"\s+", " ", done.stderr), words)
+            self.assertEqual(done.stdout, "", words)
+        self.assertFalse((self.folder / "headway-study").exists(), "a bad line leaves nothing behind")
+
+    def test_who_does_not_start_is_left_out(self):
+        """Of two, the study goes on with the other; of one, it says so."""
+        bad = self.folder / "bad"
+        self.script("bad/bin/mpicc", f'exec {BUILD}/bin/mpicc "$@"')
+        self.script(
+            "bad/bin/mpiexec", 'if [ "$1" = --version ]; then echo HYDRA; else echo no provider >&2; exit 9; fi'
+        )
+        words = (f"--mpi=bad={bad}", "--net=none", "--quick", "--only=shm/latency")
+        done = headway("study", *words, f"--out={self.folder / 's'}", code=1, timeout=120)
+        self.assertIn("bad is left out: it does not start: exit code 9: no provider", done.stderr)
+        self.assertIn("no MPI can be studied", done.stderr)
+        done = headway("study", *words, "--mpi=headway", f"--out={self.folder / 't'}", timeout=120)
+        self.assertIn("latency, 1 B", done.stdout)
+        self.assertNotIn("bad", done.stdout)
+
+
+class Short(Folder):
+    """Of ours, end to end."""
+
+    ONLY = "--only=shm/latency,shm/overlap/recv,shm/progress/recv,shm/bandwidth/window"
+
+    def words(self, *more):
+        return ("study", "--mpi=headway", "--net=none", "--quick", self.ONLY, f"--out={self.folder / 's'}", *more)
+
+    def test_a_study(self):
+        done = headway(*self.words(), timeout=240)
+        for what in ("latency, 1 B", "bandwidth, 1 MB", "receive overlap, 1 MB", "receive progress, 1 MB"):
+            self.assertRegex(done.stdout, rf"{what} +[\d.,]+")
+        for name in (
+            "study.html",
+            "study.md",
+            "study.sqlite",
+            "pictures/shm-overlap.png",
+            "pictures/shm-overlap.svg",
+        ):
+            self.assertTrue((self.folder / "s" / name).exists(), name)
+        data = json.loads(headway("study", "--again", "--json", f"--out={self.folder / 's'}", timeout=120).stdout)
+        curves = data["of"][0]["curves"]
+        self.assertEqual([int(s) for s in curves["latency"]], list(plan.QUICK_SIZES))
+        self.assertTrue(0 < curves["latency"]["1"][0] < 1000)
+        same = headway("study", "compare", self.folder / "s", self.folder / "s").stdout
+        self.assertTrue(same.startswith("Nothing differs"), same)
+        headway("study", "export", self.folder / "s", self.folder / "a.csv")
+        self.assertIn("overlap_recv", (self.folder / "a.csv").read_text())
+        again = headway(*self.words(), code=2)
+        self.assertIn("holds a study already: --resume goes on", again.stderr)
+
+    def test_stopped_and_resumed(self):
+        study = subprocess.Popen([HEADWAY, *self.words()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        file = self.folder / "s" / "study.sqlite"
+        deadline = time.monotonic() + 120
+
+        def kept():
+            try:
+                with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=5) as store:
+                    return dict(store.execute("select key, at from runs"))
+            except sqlite3.Error:
+                return {}
+
+        while len(kept()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        study.send_signal(signal.SIGINT)
+        _, errors = study.communicate(timeout=60)
+        self.assertEqual(study.returncode, 130, errors)
+        self.assertIn("--resume --out", errors)
+        before = kept()
+        self.assertTrue(2 <= len(before) < 5, before)
+        self.assertTrue((self.folder / "s" / "study.html").exists(), "what was gained is shown")
+        headway(*self.words("--resume"), timeout=240)
+        after = kept()
+        self.assertEqual(len(after), 5)
+        self.assertEqual({k: after[k] for k in before}, before, "nothing was measured twice")
+
+    def test_no_room_on_the_disk(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        if subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", disk], capture_output=True, check=False
+        ).returncode:
+            self.skipTest("no file system can be made here")
+        self.addCleanup(subprocess.run, ["umount", disk], check=False)
+        done = headway(
+            "study",
+            "--mpi=headway",
+            "--net=none",
+            "--quick",
+            "--only=shm/latency",
+            f"--out={disk / 's'}",
+            code=None,
+            timeout=120,
+        )
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stderr, "no room on the disk|takes no more results|No space left")
+        self.assertNotIn("Traceback", done.stderr)
+
+    def test_packages_that_are_missing(self):
+        bare = self.script("python3", f'exec {sys.executable} -S "$@"')
+        done = headway("study", code=1, env={**os.environ, "HEADWAY_PYTHON": str(bare)})
+        self.assertRegex(done.stderr, r"has no typer, rich, numpy, matplotlib\. .*pip install typer")
+
+
+@unittest.skipUnless("Everybody" in sys.argv, "a slow test: name it")
+class Everybody(Folder):
+    """All MPIs that are found, also between hosts: what must be so whatever they measure."""
+
+    def test_every_mpi_and_place(self):
+        out = self.folder / "s"
+        headway("study", "--quick", "--only=*/latency,*/overlap/recv,*/find", f"--out={out}", timeout=1200)
+        data = json.loads(headway("study", "--again", "--json", f"--out={out}", timeout=120).stdout)
+        names = [line.split()[0] for line in headway("study", "--list").stdout.splitlines()]
+        self.assertGreaterEqual(len(names), 1)
+        places = {p for p, _ in data["about"]["places"]}
+        seen = {(of["mpi"], of["place"]): of for of in data["of"]}
+        self.assertEqual(set(seen), {(m, p) for m in names for p in places}, data["about"]["notes"])
+        for who, of in seen.items():
+            latency = {int(s): v[0] for s, v in of["curves"]["latency"].items()}
+            self.assertLess(latency[1], latency[1 << 20], who)
+            self.assertTrue(all(-0.5 < v[0] < 1.5 for v in of["curves"]["overlap_recv"].values()), who)
+            self.assertEqual(set(of["calls"]), {"s", "ws"}, who)
+            for call in of["calls"].values():
+                if call["size"]:
+                    self.assertIn("test", call["released"], who)
+            self.assertTrue(of["sayings"], who)
+
+
+class Pages(unittest.TestCase):
+    def test_the_manual_page_is_of_these_options(self):
+        """docs.man runs in a Python that may have no packages, and leaves this page out then."""
+        script = ROOT / "scripts" / "make-man-pages.py"
+        done = subprocess.run(
+            [sys.executable, script, "--check", "--build", BUILD], capture_output=True, text=True, check=False
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class Ours(unittest.TestCase):
+    def test_the_command_studies_the_library_beside_it(self):
+        self.assertIn(str(BUILD.resolve()), headway("study", "--list").stdout)
+        self.assertEqual(ours(BUILD / "bin").missing(), "")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1, argv=sys.argv)

@@ -1,0 +1,370 @@
+"""The command line of `headway study`."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, ProgressColumn, TaskProgressColumn, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from headway.measure.bar import Steps
+from headway.measure.plan import patterns, wanted
+from headway.measure.processes import Failure
+from headway.measure.store import Store
+from headway.study import compare as comparing
+from headway.study import findings as finding
+from headway.study import mpis, page, verdicts
+from headway.study.mpis import BadLine
+from headway.study.plan import SHM, Place, mbit_of, net, paper_tasks
+from headway.study.run import FILE, Settings, Study
+
+BAD_LINE = 2
+FOLDER = "headway-study"
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="What overlaps, what blocks, in any MPI: measures it, says it in words, and what to do.",
+)
+
+
+class Shown:
+    """Where output goes: a table wants some width even where there is no terminal to ask."""
+
+    def __init__(self, quiet: bool = False, color: Optional[bool] = None) -> None:
+        more = {} if color is None else {"force_terminal": True} if color else {"no_color": True}
+        self.out = Console(**more) if Console().is_terminal else Console(width=150, **more)
+        self.err = (
+            Console(stderr=True, **more)
+            if Console(stderr=True).is_terminal
+            else Console(stderr=True, width=150, **more)
+        )
+        self.quiet = quiet
+
+    def say(self, text: str, style: str = "") -> None:
+        if not self.quiet:
+            self.err.print(text, style=style or None, highlight=False, soft_wrap=True, markup=False)
+
+    def complain(self, text: str) -> None:
+        self.err.print(f"headway study: {text}", style="red", highlight=False, soft_wrap=True, markup=False)
+
+
+class TimeLeft(ProgressColumn):
+    """From what was done so far; before a tenth is done, from the plan."""
+
+    max_refresh = 1.0
+
+    def render(self, task) -> Text:
+        done = task.completed / task.total if task.total else 1
+        planned = (task.total or 0) - task.completed
+        left = (task.elapsed or 0) * (1 - done) / done if done > 0.1 and task.elapsed else planned
+        return Text(f"{left / 60:.0f} min left" if left > 90 else f"{max(left, 1):.0f} s left")
+
+
+def told(problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "there is no room on the disk; what was measured until then is kept, and --resume goes on"
+    if isinstance(problem, OSError) and problem.filename:
+        return f"{problem.filename}: {problem.strerror}"
+    return str(problem)
+
+
+# ---- folders -----------------------------------------------------------------------------------
+def numbered(number: int) -> Path:
+    return Path(FOLDER if number == 1 else f"{FOLDER}-{number}")
+
+
+def folder_for(out: Optional[Path], resume: bool) -> Path:
+    """A study is never overwritten: a new one gets the next number, and --resume takes the latest."""
+    if out is None:
+        there = [n for n in range(1, 1000) if (numbered(n) / FILE).exists()]
+        if resume:
+            if not there:
+                raise BadLine(f"--resume: there is no study in {Path.cwd()}; --out names the folder of one")
+            return numbered(there[-1])
+        return numbered(there[-1] + 1 if there else 1)
+    if resume and not (out / FILE).exists():
+        raise BadLine(f"--resume: there is no study in {out}")
+    if not resume and (out / FILE).exists():
+        raise BadLine(f"{out} holds a study already: --resume goes on with it, another --out makes another")
+    if out.exists() and not out.is_dir():
+        raise BadLine(f"--out {out}: that is a file")
+    return out
+
+
+def open_study(folder: Path) -> Store:
+    file = folder if folder.is_file() else folder / FILE
+    if not file.exists():
+        raise BadLine(f"there is no study in {folder}")
+    return Store(file, resume=True)
+
+
+def places_of(rate: str) -> list[Place]:
+    if rate == "none":
+        return [SHM]
+    if not re.fullmatch(r"\d+(\.\d+)?[mg]bit", rate) or not 0.1 <= mbit_of(rate) <= 100_000:
+        raise BadLine(f"--net {rate}: a rate is 100mbit, 1gbit or alike, or none for shared memory only")
+    return [SHM, net(rate)]
+
+
+def check_only(only: str, places: list[Place]) -> None:
+    tests = sorted(
+        {t.name for p in places for t in paper_tasks(p, True, 0)}
+        | {f"{p.name}/find" for p in places}
+        | {"shm/imitation"}
+    )
+    for pattern in patterns(only):
+        if not any(wanted(t, [pattern]) for t in tests):
+            raise BadLine(f"--only {pattern}: there are {', '.join(tests)}")
+
+
+# ---- what is shown at the end ------------------------------------------------------------------
+def show(found: finding.Findings, shown: Shown) -> None:
+    for place in found.places:
+        view = Table(title=found.title(place), title_justify="left", title_style="bold", box=None, pad_edge=False)
+        for name in ("", *map(found.label, found.mpis), "bound"):
+            view.add_column(name, justify="left")
+        for row in verdicts.table(found, place):
+            view.add_row(row.what, *row.cells, row.bound)
+        shown.out.print(view)
+        for mpi in found.mpis:
+            for saying in verdicts.of_calls(found.of.get((mpi, place), finding.Of())):
+                shown.out.print(f"{found.label(mpi)}: {saying.seen}", highlight=False, markup=False)
+                if saying.do:
+                    shown.out.print(f"  In your program: {saying.do}", style="bold", highlight=False, markup=False)
+        shown.out.print()
+
+
+def as_json(found: finding.Findings) -> dict:
+    every = []
+    for (mpi, place), of in found.of.items():
+        every.append(
+            {
+                "mpi": mpi,
+                "place": place,
+                "switch": of.switch,
+                "curves": {
+                    m: {str(s): [v.median, v.low, v.high, v.count] for s, v in c.items()}
+                    for m, c in of.curves.items()
+                },
+                "progress": {side: {str(s): w for s, w in by.items()} for side, by in of.verdicts.items()},
+                "bound": {side: {str(s): b for s, b in by.items()} for side, by in of.bound.items()},
+                "calls": {c: {**vars(b), "cumulative": b.cumulative} for c, b in of.calls.items()},
+                "sayings": [vars(s) for s in verdicts.sayings(of, place)],
+            }
+        )
+    return {"about": found.about, "of": every}
+
+
+def finish(store: Store, out: Path, shown: Shown, as_data: bool) -> bool:
+    """Whether there was anything to show."""
+    found = finding.read(store)
+    if not found.of:
+        shown.complain("nothing was measured")
+        return False
+    path = page.write(found, out)
+    if as_data:
+        print(json.dumps(as_json(found), indent=1))
+    elif not shown.quiet:
+        show(found, shown)
+    shown.say(f"{path}, study.md, {FILE}   again: --resume   beside another: headway study compare A B")
+    return True
+
+
+# ---- the commands ------------------------------------------------------------------------------
+def headway_command() -> Path:
+    launcher = os.environ.get("CLUSTER_MPIEXEC")
+    tree = Path(__file__).resolve().parents[4] / "build" / "bin" / "headway"
+    if not launcher:
+        return tree
+    return Path(launcher).parent / Path(launcher).name.replace("mpiexec", "headway")
+
+
+def measure(study: Study, shown: Shown) -> None:
+    study.prepare()
+    if not study.usable:
+        raise Failure(
+            "no MPI can be studied: scripts/peers.sh installs MPICH and Open MPI; --mpi NAME=PREFIX names another"
+        )
+    study.prepare_places()
+    shown.say(", ".join(f"{c.label} {study.versions[c.name]}" for c in study.usable))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(24),
+        TaskProgressColumn(),
+        TimeLeft(),
+        TextColumn("(Ctrl-C keeps what is there)"),
+    )
+    steps = Steps(study.seconds(), shown.err, 58, columns)
+    steps.bar.disable = shown.quiet or not shown.err.is_terminal
+    with steps.bar:
+        advance = steps.of("")
+        last = ""
+
+        def step(text: str, seconds: float) -> None:
+            nonlocal last
+            if text and text != last:
+                last = text
+                steps.say(text)
+                if steps.bar.disable:
+                    shown.say(text)
+            advance(seconds)
+
+        study.run(step)
+
+
+def stop(number: int, _frame) -> None:
+    raise KeyboardInterrupt(number)
+
+
+@app.callback(invoke_without_command=True)
+def study_command(
+    context: typer.Context,
+    mpi: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            help="an MPI: NAME of one that was found, or NAME=PREFIX[,VARIABLE=VALUE]...; may be repeated. Default: all found",
+            metavar="MPI",
+        ),
+    ] = None,
+    rate: Annotated[
+        str, typer.Option("--net", help="rate of the two simulated hosts (root), or none", metavar="RATE")
+    ] = "1gbit",
+    quick: Annotated[bool, typer.Option("--quick", help="fewer sizes, one turn: under 10 minutes")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="go on with the study in --out, or the latest one")
+    ] = False,
+    out: Annotated[
+        Optional[Path], typer.Option(help=f"its folder. Default: {FOLDER}, or the next number", metavar="DIR")
+    ] = None,
+    only: Annotated[
+        str, typer.Option(help="parts of it, by commas: shm/overlap, 1gbit, */find", metavar="PARTS")
+    ] = "",
+    again: Annotated[bool, typer.Option("--again", help="measure nothing: write the page anew")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="list the MPIs that are found, and stop")] = False,
+    as_data: Annotated[bool, typer.Option("--json", help="the findings as JSON on standard output")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress, no table")] = False,
+    color: Annotated[
+        Optional[bool], typer.Option("--color/--no-color", help="colours; default: on a terminal")
+    ] = None,
+) -> None:
+    """Study the MPIs of this machine."""
+    if context.invoked_subcommand is not None:
+        return
+    shown = Shown(quiet or as_data, color)
+    places = places_of(rate)
+    check_only(only, places)
+    chosen = mpis.choose(mpi or []) if not again else []
+    if listing:
+        for c in chosen:
+            shown.out.print(f"{c.name:<14} {c.label:<16} {c.compiler.parent.parent}", highlight=False)
+        return
+    folder = folder_for(out, resume or again)
+    signal.signal(signal.SIGTERM, stop)
+    settings = Settings(folder.resolve(), places, quick, only, headway_command())
+    store = Store(folder / FILE, resume or again)
+    code = 0
+    if not again:
+        study = Study(settings, chosen, store, lambda text: shown.say(text, "yellow"))
+        try:
+            measure(study, shown)
+        except KeyboardInterrupt:
+            study.note(
+                f"stopped at {time.strftime('%H:%M')}: this is what was measured until then; "
+                f"headway study --resume --out {folder} goes on"
+            )
+            code = 130
+        except (Failure, OSError) as failure:
+            study.note(told(failure))
+            code = 1
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # what follows is short and must end
+            study.end_quietly()
+    if not finish(store, folder, shown, as_data):
+        code = code or 1
+    raise typer.Exit(code)
+
+
+@app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(help="a study's folder", metavar="A")],
+    after: Annotated[Path, typer.Argument(help="another one", metavar="B")],
+    as_data: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+) -> None:
+    """What differs between two studies."""
+    shown = Shown()
+    a, b = finding.read(open_study(before)), finding.read(open_study(after))
+    found = comparing.compare(a, b)
+    if as_data:
+        print(json.dumps([vars(d) for d in found], indent=1))
+        return
+    for text, lines in (
+        (f"only in {before}", comparing.only_in(a, b)),
+        (f"only in {after}", comparing.only_in(b, a)),
+    ):
+        if lines:
+            shown.out.print(f"{text}: {'; '.join(lines)}", highlight=False)
+    if not found:
+        shown.out.print(
+            "Nothing differs by a tenth or more beyond its interval."
+            if a.of.keys() & b.of.keys()
+            else "The two have no MPI and place in common."
+        )
+        return
+    view = Table(box=None, pad_edge=False)
+    for name in ("", "", "what", str(before), str(after)):
+        view.add_column(name)
+    for d in found:
+        view.add_row(
+            a.label(d.mpi), a.title(d.place), d.what, d.before, d.after, style="green" if d.better else "red"
+        )
+    shown.out.print(view)
+
+
+@app.command()
+def export(
+    study: Annotated[Path, typer.Argument(help="a study's folder", metavar="STUDY")],
+    to: Annotated[Path, typer.Argument(help="a file whose name ends in .csv or .parquet", metavar="FILE")],
+) -> None:
+    """Write every sample of a study as CSV or Parquet."""
+    shown = Shown()
+    store = open_study(study)
+    if to.suffix == ".csv":
+        count = comparing.write_csv(store, to)
+    elif to.suffix == ".parquet":
+        try:
+            count = comparing.write_parquet(store, to)
+        except ImportError:
+            raise BadLine(
+                f"{to}: Parquet needs the package pyarrow ({sys.executable} -m pip install pyarrow); CSV needs none"
+            ) from None
+    else:
+        raise BadLine(f"{to}: the name must end in .csv or .parquet")
+    shown.out.print(f"{to}: {count} samples", highlight=False)
+
+
+def main(words: list[str]) -> int:
+    try:
+        app(args=words, prog_name="headway study", standalone_mode=True)
+    except BadLine as problem:
+        Shown().complain(str(problem))
+        return BAD_LINE
+    except (Failure, OSError) as problem:
+        Shown().complain(told(problem))
+        return 1
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0

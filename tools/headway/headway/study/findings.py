@@ -1,0 +1,254 @@
+"""What all samples of a study say: curves, bounds, verdicts of progress, how calls behave. Reads a store,
+changes nothing; what is shown and what is compared is all from here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headway.measure.statistics import interval_of_median
+from headway.measure.store import Store
+from headway.measure.validity import reasons_of, steady
+from headway.study import blocking, definitions
+from headway.study.blocking import Blocking
+
+JUDGED_DELAY = (1.4, 4.5)  # times l0: delays that tell of independent progress
+
+
+@dataclass(frozen=True)
+class Value:
+    """A median with its interval."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+    @property
+    def half(self) -> float:
+        return (self.high - self.low) / 2
+
+    @staticmethod
+    def of(values: list[float]) -> "Value":
+        middle = float(np.median(values))
+        low, high = interval_of_median(values) if len(values) > 2 else (min(values), max(values))
+        return Value(middle, low, high, len(values))
+
+
+@dataclass
+class Of:
+    """One MPI at one place."""
+
+    curves: dict[str, dict[int, Value]] = field(default_factory=dict)  # by measure, by size
+    extras: dict[str, dict[int, dict[str, float]]] = field(default_factory=dict)  # medians
+    copied: dict[int, bool] = field(default_factory=dict)  # sends that were copied ahead
+    verdicts: dict[str, dict[int, str]] = field(default_factory=dict)  # recv, send: progress
+    delayed: dict[str, dict[int, dict[str, Value]]] = field(default_factory=dict)  # latency by delay
+    bound: dict[str, dict[int, float]] = field(default_factory=dict)  # recv, send: the machine's
+    both: dict[int, float] = field(default_factory=dict)  # the machine's where both sides compute
+    calls: dict[str, Blocking] = field(default_factory=dict)  # s, ws
+    pieces: dict[int, dict] = field(default_factory=dict)
+    tests: dict[str, dict] = field(default_factory=dict)
+    figures: dict[int, dict] = field(default_factory=dict)
+
+    @property
+    def switch(self) -> int:
+        """The size from which a send needs its receiver: where eager ends. 0 if none was seen."""
+        sizes = [c.size for c in self.calls.values() if c.size]
+        return min(sizes) if sizes else 0
+
+
+@dataclass
+class Findings:
+    about: dict
+    mpis: list[str]
+    places: list[str]
+    of: dict[tuple[str, str], Of]  # by MPI, by place
+    imitated: dict[str, dict[int, dict]]  # by imitation, by figure
+    copies: dict[int, tuple[float, float]]  # size: us of one core, speedup of two
+    invalid: dict[tuple[str, str], list[str]]  # why runs do not count
+    dropped: int  # searches whose l0 moved
+
+    def label(self, mpi: str) -> str:
+        return self.about.get("labels", {}).get(mpi, mpi)
+
+    def title(self, place: str) -> str:
+        return dict(self.about.get("places", [])).get(place, place)
+
+
+def gather(store: Store) -> tuple[dict, dict, int]:
+    """Samples by (mpi, place), measure and size; entries of the kernel by (mpi, place) and test."""
+    samples: dict = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    kernel: dict = defaultdict(dict)
+    dropped = 0
+    for entry in store.lines.values():
+        who = (entry["mpi"], entry["place"])
+        if any(r["measure"] in ("kernel", "blocks_from") for r in entry["rows"]) or entry["test"].startswith(
+            "exchange"
+        ):
+            kernel[who][entry["test"]] = entry
+            continue
+        for row in entry["rows"]:
+            extra = row.get("extra", {})
+            if not steady(extra.get("l0_us"), extra.get("l0_after_us")) and extra.get("l0_us", 0) > 5:
+                dropped += 1
+                if extra["l0_after_us"] / extra["l0_us"] > 3 or extra["l0_us"] / max(extra["l0_after_us"], 0.01) > 3:
+                    continue
+            samples[who][row["measure"]][row["size"]].append(row | {"turn": entry["turn"]})
+    return samples, kernel, dropped
+
+
+def medians_of_extras(rows: list[dict]) -> dict[str, float]:
+    names = set().union(*(r.get("extra", {}) for r in rows))
+    return {n: float(np.median([r["extra"][n] for r in rows if n in r.get("extra", {})])) for n in names}
+
+
+def read_curves(found: Of, measures: dict) -> None:
+    for measure, by_size in measures.items():
+        if measure.startswith(("progress_", "delayed_")):
+            continue
+        for size, rows in sorted(by_size.items()):
+            values = [v for r in rows for v in r["samples"]]
+            if measure == "overlap_send" and sum(r["extra"]["copied"] for r in rows) > len(rows) / 2:
+                found.copied[size] = True
+            elif values:
+                found.curves.setdefault(measure, {})[size] = Value.of(values)
+            if rows[0].get("extra"):
+                found.extras.setdefault(measure, {})[size] = medians_of_extras(rows)
+
+
+def read_progress(found: Of, measures: dict) -> None:
+    for side in ("recv", "send"):
+        sizes = {**measures.get(f"progress_{side}", {}), **measures.get(f"delayed_{side}", {})}
+        for size in sorted(sizes):
+            rows = measures.get(f"progress_{side}", {}).get(size, []) + measures.get(f"delayed_{side}", {}).get(
+                size, []
+            )
+            judged = [
+                r
+                for r in rows
+                if r["measure"].startswith("progress")
+                and not r["extra"]["fixed"]
+                and JUDGED_DELAY[0] <= r["extra"]["delay"] <= JUDGED_DELAY[1]
+            ]
+            if judged:
+                # One value a turn: its delays are no independent measurements.
+                turns: dict[int, list[float]] = defaultdict(list)
+                for r in judged:
+                    turns[r["turn"]] += r["samples"]
+                value = Value.of([float(np.median(v)) for v in turns.values()])
+                found.curves.setdefault(f"progress_{side}", {})[size] = value
+                arrived = float(np.median([r["extra"]["arrived_share"] for r in judged]))
+                found.verdicts.setdefault(side, {})[size] = definitions.progress_verdict(
+                    value.median,
+                    arrived if side == "recv" else None,
+                    float(np.median([r["extra"]["left_us"] for r in judged])),
+                )
+            by_delay: dict[str, list[float]] = defaultdict(list)
+            for r in rows:
+                e = r["extra"]
+                by_delay["100 µs" if e["fixed"] else f"{e['delay']:g} l0"].append(e["latency_us"])
+                by_delay["none"].append(e["l0_us"])
+            found.delayed.setdefault(side, {})[size] = {d: Value.of(v) for d, v in by_delay.items()}
+
+
+def read_blocking(found: Of, kernel: dict) -> None:
+    for test, entry in kernel.items():
+        parts = test.split("/")
+        if parts[0] == "find" and not entry["failure"]:
+            found.calls[parts[1]] = blocking.read_find(entry["rows"], parts[1])
+    for test, entry in kernel.items():
+        kind, *rest = test.split("/")
+        rows = entry["rows"]
+        call = found.calls.get(rest[0]) if rest else None
+        if kind.startswith("exchange") and call:
+            if kind == "exchange":
+                call.deadlock = bool(entry["failure"])
+            continue
+        if entry["failure"] or not rows:
+            continue
+        if kind in ("three", "release"):
+            if call:
+                blocking.read_detail(call, test, rows)
+        elif kind == "pieces":
+            begin = blocking.events(rows[-1], 0, "s")[0]["begin"][0]
+            _, ends = blocking.returns(rows[-1], "ws")
+            found.pieces[int(rest[0])] = {
+                "size": rows[-1]["size"],
+                "kind": blocking.kind_of_row(rows[-1]),
+                "sender_us": ends[0] - begin,
+                "slope": rows[-1]["samples"][0],
+            }
+        elif kind == "tests":
+            found.tests[rest[0]] = {
+                "whole_us": blocking.whole_time(rows[-1]),
+                "costs_us": blocking.test_costs(rows[-1]),
+                "size": rows[-1]["size"],
+            }
+        elif kind == "figure":
+            found.figures[int(rest[0])] = rows[-1]
+
+
+def correct_small(found: Of) -> None:
+    """A message that its sender could leave without the receiver has gone: what is left of a receive below
+    the switch is the copy out of the library's memory, however long that takes beside a short latency."""
+    for size, word in found.verdicts.get("recv", {}).items():
+        if word == definitions.NEVER and size < found.switch:
+            found.verdicts["recv"][size] = definitions.ARRIVED
+
+
+def read_bounds(found: Of, place: str, copies: dict[int, tuple[float, float]]) -> None:
+    for side in ("recv", "send"):
+        for size, extra in found.extras.get(f"overlap_{side}", {}).items():
+            if size in copies and extra.get("l0_us"):
+                one, speedup = copies[size]
+                if place == "shm":
+                    found.both[size] = definitions.both_bound(extra["l0_us"], one)
+                found.bound.setdefault(side, {})[size] = (
+                    definitions.machine_bound(extra["l0_us"], one, speedup)
+                    if place == "shm"
+                    else definitions.wire_bound(extra["l0_us"], one)
+                )
+
+
+def read(store: Store) -> Findings:
+    about = store.about()
+    samples, kernel, dropped = gather(store)
+    copies = {
+        size: (float(np.median(rows[0]["samples"])), rows[0]["extra"]["speedup"])
+        for size, rows in samples.get(("machine", "shm"), {}).get("copy", {}).items()
+    }
+    of: dict[tuple[str, str], Of] = {}
+    imitated: dict[str, dict[int, dict]] = defaultdict(dict)
+    for who in sorted({*samples, *kernel} - {("machine", "shm")}):
+        found = of[who] = Of()
+        read_curves(found, samples.get(who, {}))
+        read_progress(found, samples.get(who, {}))
+        tests = kernel.get(who, {})
+        for test in [t for t in tests if t.startswith("imitation/")]:
+            _, name, figure = test.split("/")
+            if tests[test]["rows"]:
+                imitated[name][int(figure)] = tests[test]["rows"][-1]
+        read_blocking(found, {t: e for t, e in tests.items() if not t.startswith("imitation/")})
+        correct_small(found)
+        read_bounds(found, who[1], copies)
+    invalid: dict[tuple[str, str], list[dict]] = defaultdict(list)
+    for entry in store.lines.values():
+        if entry.get("verdict"):
+            invalid[entry["mpi"], entry["place"]].append(entry)
+    labels = about.get("labels", {})
+    order = [m for m in labels if any(w[0] == m for w in of)] + sorted({w[0] for w in of} - set(labels))
+    places = [p for p, _ in about.get("places", []) if any(w[1] == p for w in of)]
+    places += sorted({w[1] for w in of} - set(places))
+    return Findings(
+        about,
+        order,
+        places,
+        of,
+        dict(imitated),
+        copies,
+        {who: reasons_of(entries) for who, entries in invalid.items()},
+        dropped,
+    )

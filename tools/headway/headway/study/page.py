@@ -1,0 +1,243 @@
+"""The page of a study: one HTML file that opens without a network, and the same in Markdown.
+
+Its curves can be pointed at: uPlot (MIT, in vendor/) lies inside the page.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+from headway.study import plots
+from headway.study.findings import Findings, Of
+from headway.study.verdicts import (
+    OVERLAP_HEAD,
+    TESTS_HEAD,
+    Row,
+    Saying,
+    overlap_numbers,
+    sayings,
+    table,
+    tests_numbers,
+)
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 74rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #ddd; }
+td:first-child, th:first-child { text-align: left; } .do { margin: .1rem 0 .9rem 1.2rem; padding-left: .7rem; border-left: 3px solid #1763c6; }
+.seen { margin: .2rem 0; } h2 { margin-top: 2.4rem; } svg { max-width: 100%; height: auto; } .note { color: #8a4b00; }
+.charts { display: flex; flex-wrap: wrap; gap: 1rem; }
+"""
+
+
+VENDOR = Path(__file__).resolve().parent / "vendor"
+CHARTS = (
+    ("latency", "latency, µs", True),
+    ("window", "bandwidth, MB/s", False),
+    ("bidir-sends", "both ways, sends first, MB/s", False),
+    ("overlap_recv", "receive overlap", False),
+    ("overlap_send", "send overlap", False),
+    ("progress_recv", "receive progress", False),
+    ("progress_send", "send progress", False),
+)
+# A chart for each element that names one: sizes by powers of two, values under the pointer in the legend.
+DRAW = """
+const human = v => v >= 1 << 20 ? v / (1 << 20) + ' MB' : v >= 1024 ? v / 1024 + ' KB' : v + ' B';
+const value = v => v == null ? '-' : +v.toPrecision(3) + '';
+for (const at of document.querySelectorAll('.chart')) {
+  const c = CHARTS[+at.dataset.chart];
+  new uPlot({
+    title: c.title, width: 540, height: 280,
+    scales: {x: {time: false, distr: 3, log: 2}, y: c.log ? {distr: 3} : {}},
+    axes: [{values: (u, ticks) => ticks.map(v => v == null ? '' : human(v))}, {values: (u, ticks) => ticks.map(value)}],
+    series: [{label: 'size', value: (u, v) => v == null ? '-' : human(v)},
+             ...c.series.map(s => ({label: s.label, stroke: s.colour, width: 2, spanGaps: true, points: {show: true, size: 5},
+                                    value: (u, v) => value(v)}))],
+  }, c.data, at);
+}
+"""
+
+
+def charts(findings: Findings, place: str) -> list[dict]:
+    """What the script draws: a column of sizes and one for each MPI, with gaps where there is no value."""
+    found = []
+    for measure, title, log in CHARTS:
+        curves = [
+            (i, m, findings.of[m, place].curves.get(measure, {}))
+            for i, m in enumerate(findings.mpis)
+            if (m, place) in findings.of
+        ]
+        curves = [c for c in curves if c[2]]
+        sizes = sorted({s for _, _, curve in curves for s in curve})
+        if sizes:
+            columns = [[curve[s].median if s in curve else None for s in sizes] for _, _, curve in curves]
+            found.append(
+                {
+                    "title": title,
+                    "log": log,
+                    "data": [sizes, *columns],
+                    "series": [
+                        {"label": findings.label(m), "colour": plots.COLOURS[i % len(plots.COLOURS)]}
+                        for i, m, _ in curves
+                    ],
+                }
+            )
+    return found
+
+
+def script_of(every: list[dict]) -> str:
+    """Nothing that was measured may end the script."""
+    data = json.dumps(every).replace("</", "<\\/")
+    return f"<script>{(VENDOR / 'uPlot.iife.min.js').read_text()}\nconst CHARTS = {data};{DRAW}</script>"
+
+
+def intro(findings: Findings) -> list[str]:
+    about = findings.about.get("machine", {})
+    names = ", ".join(
+        f"{findings.label(m)} {findings.about.get('versions', {}).get(m, '')}".strip() for m in findings.mpis
+    )
+    lines = [
+        f"{names}. {about.get('date', '')}, {about.get('cpu', '')}, {about.get('cores', '')} cores, Linux "
+        f"{about.get('kernel', '')}{', quick form' if findings.about.get('quick') else ''}."
+    ]
+    lines += findings.about.get("notes", [])
+    for (mpi, place), reasons in findings.invalid.items():
+        if reasons:
+            lines.append(
+                f"{findings.label(mpi)}, {findings.title(place)}: some runs do not count fully: {'; '.join(reasons)}."
+            )
+    return lines
+
+
+def how(findings: Findings) -> list[str]:
+    return [
+        "Overlap: how much computation between a call and its wait is hidden, as a share of the communication's own time "
+        "(1: all of it). Progress: what is done when the wait begins. The bound is what this machine allows at best.",
+        "A call needs the receiver if its return moves with the receiver's entry into MPI (slope at least 0.9 over three "
+        "entries, 20 runs or more). Each: every message by itself; together: all that the receiver has not taken.",
+        f"{findings.dropped} searches saw the machine change by more than 15 % between their ends.",
+    ]
+
+
+def sections(findings: Findings) -> list[tuple[str, list[Row], list[tuple[str, list[Saying]]]]]:
+    found = []
+    for place in findings.places:
+        said = [
+            (findings.label(m), sayings(findings.of.get((m, place), Of()), place, findings.about.get("limits")))
+            for m in findings.mpis
+        ]
+        found.append((place, table(findings, place), [(name, s) for name, s in said if s]))
+    return found
+
+
+def numbers(of: Of) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Title, head and rows of what one MPI's figures are at one place."""
+    every = [
+        ("Receive overlap", OVERLAP_HEAD, overlap_numbers(of, "recv")),
+        ("Send overlap", OVERLAP_HEAD, overlap_numbers(of, "send")),
+        ("Tests in the receiver's computation", TESTS_HEAD, tests_numbers(of)),
+    ]
+    return [e for e in every if e[2]]
+
+
+def inline(picture: Path) -> str:
+    text = picture.read_text()
+    return text[text.index("<svg") :]
+
+
+def unique(svg: str, mark: str) -> str:
+    """Names inside a picture are its own, or one picture on the page would draw with another's shapes."""
+    return svg.replace('id="', f'id="{mark}').replace("url(#", f"url(#{mark}").replace('href="#', f'href="#{mark}')
+
+
+def write_html(findings: Findings, out: Path, pictures: dict[str, list[Path]]) -> Path:
+    e = html.escape
+    parts = [
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>headway study</title><style>"
+        f"{(VENDOR / 'uPlot.min.css').read_text()}{STYLE}</style>",
+        "<h1>What overlaps, what blocks</h1>",
+        f"<p>{e(intro(findings)[0])}</p>",
+    ]
+    parts += [f"<p class=note>{e(line)}</p>" for line in intro(findings)[1:]]
+    shown = 0
+    drawn: list[dict] = []
+    for place, rows, said in sections(findings):
+        parts.append(f"<h2>{e(findings.title(place))}</h2>")
+        head = "".join(f"<th>{e(findings.label(m))}" for m in findings.mpis)
+        parts.append(f"<table><tr><th>{head}<th>bound")
+        parts += [f"<tr><td>{e(r.what)}{''.join(f'<td>{e(c)}' for c in r.cells)}<td>{e(r.bound)}" for r in rows]
+        parts.append("</table>")
+        for name, sayings_of in said:
+            parts.append(f"<h3>{e(name)}</h3>")
+            for s in sayings_of:
+                parts.append(
+                    f"<p class=seen>{e(s.seen)}</p>" + (f"<p class=do>In your program: {e(s.do)}</p>" if s.do else "")
+                )
+        for picture in pictures.get(place, []):
+            shown += 1
+            parts.append(unique(inline(picture), f"p{shown}"))
+        here = charts(findings, place)
+        parts.append(
+            "<details open><summary>Curves to point at</summary><div class=charts>"
+            + "".join(f'<div class=chart data-chart="{len(drawn) + i}"></div>' for i in range(len(here)))
+            + "</div></details>"
+        )
+        drawn += here
+        for mpi in findings.mpis:
+            for title, head, rows in numbers(findings.of.get((mpi, place), Of())):
+                cells = "".join("<tr>" + "".join(f"<td>{e(c)}" for c in row) for row in rows)
+                parts.append(
+                    f"<details><summary>{e(title)}, {e(findings.label(mpi))}: all numbers</summary><table><tr>"
+                    + "".join(f"<th>{e(h)}" for h in head)
+                    + cells
+                    + "</table></details>"
+                )
+    if pictures.get("imitated"):
+        parts.append("<h2>The paper's figures under the behaviours it found</h2>")
+        for picture in pictures["imitated"]:
+            shown += 1
+            parts.append(unique(inline(picture), f"p{shown}"))
+    parts.append("<h2>How to read this</h2>" + "".join(f"<p>{e(line)}</p>" for line in how(findings)))
+    parts.append(script_of(drawn))
+    path = out / "study.html"
+    path.write_text("\n".join(parts))
+    return path
+
+
+def markdown(findings: Findings, pictures: dict[str, list[Path]], out: Path) -> str:
+    lines = ["# What overlaps, what blocks", "", *sum(([line, ""] for line in intro(findings)), [])]
+    for place, rows, said in sections(findings):
+        lines += [
+            f"## {findings.title(place)}",
+            "",
+            "| | " + " | ".join(map(findings.label, findings.mpis)) + " | bound |",
+            "|---" * (len(findings.mpis) + 2) + "|",
+        ]
+        lines += ["| " + " | ".join((r.what.strip(), *r.cells, r.bound)) + " |" for r in rows]
+        for name, sayings_of in said:
+            lines += ["", f"### {name}, {findings.title(place)}", ""]
+            lines += [f"- {s.seen}" + (f" **In your program:** {s.do}" if s.do else "") for s in sayings_of]
+        for mpi in findings.mpis:
+            for title, head, rows in numbers(findings.of.get((mpi, place), Of())):
+                lines += [
+                    "",
+                    f"#### {title}, {findings.label(mpi)}, {findings.title(place)}",
+                    "",
+                    "| " + " | ".join(head) + " |",
+                    "|---" * len(head) + "|",
+                    *("| " + " | ".join(row) + " |" for row in rows),
+                ]
+        lines += [
+            "",
+            *(f"![{p.stem}]({p.relative_to(out).with_suffix('.png')})" for p in pictures.get(place, [])),
+            "",
+        ]
+    lines += [f"![{p.stem}]({p.relative_to(out).with_suffix('.png')})" for p in pictures.get("imitated", [])]
+    return "\n".join([*lines, "", "## How to read this", "", *sum(([line, ""] for line in how(findings)), [])])
+
+
+def write(findings: Findings, out: Path) -> Path:
+    pictures = plots.draw(findings, out / "pictures")
+    (out / "study.md").write_text(markdown(findings, pictures, out))
+    return write_html(findings, out, pictures)
