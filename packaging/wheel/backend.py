@@ -147,6 +147,12 @@ def project():
     return plain
 
 
+def study_packages():
+    """What `headway study` needs: those of the project's own environment."""
+    lines = (ROOT / "scripts" / "python-requirements.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def metadata(licences, for_index=False):
     """`licences`: the names of the licence files. The licence stands there twice: pip before 25 shows
     the old field `License` alone, and readers of the new ones pass it over. An index may refuse a
@@ -158,6 +164,8 @@ def metadata(licences, for_index=False):
              *(f"License-File: {name}" for name in licences),
              f"Requires-Python: {facts['requires-python']}",
              *(f"Classifier: {text}" for text in facts["classifiers"]),
+             "Provides-Extra: study",
+             *(f'Requires-Dist: {line}; extra == "study"' for line in study_packages()),
              "Description-Content-Type: text/markdown", "", (ROOT / "README.md").read_text()]
     return "\n".join(lines)
 

@@ -76,6 +76,21 @@ class Wheel(Case):
         with open(told, encoding="utf-8") as file:
             self.assertIn("called_from_lib:libmpi_abi.so\n", file.read())
 
+    def test_the_tools_run_with_the_environments_own_python(self):
+        self.assertRegex(run(self.bin("headway"), "--version", env=self.activated()).stdout, r"\(Headway MPI\) 0\.")
+        self.assertIn("VERB", run(self.bin("headway"), "cluster", "--help", env=self.activated()).stdout)
+        # It has none of the packages of studies, whatever other Python there is.
+        done = run(self.bin("headway"), "study", env=self.activated(), code=1)
+        self.assertIn(f"{os.path.realpath(self.venv)}/bin/", os.path.realpath(os.path.dirname(done.stderr.split()[2])) + "/")
+        self.assertIn("pip install typer", done.stderr)
+
+    def test_the_extra_of_studies_names_its_packages(self):
+        archive = zipfile.ZipFile(self.wheel)
+        (name,) = [n for n in archive.namelist() if n.endswith("dist-info/METADATA")]
+        told = email.message_from_bytes(archive.read(name)).get_all("Requires-Dist")
+        self.assertEqual({re.match(r"\w+", line)[0] for line in told}, {"typer", "rich", "numpy", "matplotlib"})
+        self.assertTrue(all('extra == "study"' in line for line in told), told)
+
     def test_licences_come_along(self):
         names = zipfile.ZipFile(self.wheel).namelist()
         self.assertTrue([n for n in names if n.endswith("licenses/LICENSE")], names)
