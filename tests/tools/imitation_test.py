@@ -58,7 +58,8 @@ class Imitation(unittest.TestCase):
         self.assertEqual((found.call, found.cumulative, found.free), (truth.call, truth.cumulative, truth.free))
         self.assertLess(abs(found.bytes / truth.bytes - 1), 0.02)
         if truth.free == "timeout":
-            self.assertLess(abs(found.timeout_us - truth.timeout_us), 3000)
+            # Others' time slices make it later, never earlier.
+            self.assertTrue(-1000 < found.timeout_us - truth.timeout_us < 10_000)
 
 
 if __name__ == "__main__":

@@ -212,6 +212,22 @@ class Made(Folder):
                 {"op": "wr", "begin": [10], "end": [whole]}
             ]
             put("b", f"tests/{n}", [row])
+        for turn in range(3):
+            for name, whole, calls in (
+                ("6", 10000, 4000),
+                ("7", 9000, 3000),
+                ("6c", 7000 + 10 * turn, 1000),
+                ("6ct", 7500, 900),
+                ("12", 8000, 2000),
+                ("13", 8000, 2000),
+            ):
+                row = kernel_row([calls] * 3, sent=(0, 0, 0))
+                row["extra"]["zero"] = [
+                    {"op": "ws", "begin": [0], "end": [calls]},
+                    {"op": "c", "begin": [calls], "end": [whole]},
+                ]
+                row["extra"]["one"] = [{"op": "wr", "begin": [0], "end": [10]}]
+                put("b", f"strategy/{name}", [row | {"size": M}], turn)
         return store
 
     def test_findings(self):
@@ -292,6 +308,49 @@ class Made(Folder):
         )
         self.assertEqual(verdicts.tests_numbers(of)[0], ["0", "5,000", "0%", "-"])
         self.assertEqual(verdicts.tests_numbers(of)[2], ["4", "3,500", "30%", "1.00"])
+
+    def test_the_papers_strategies(self):
+        of = findings.read(self.store()).of["b", "shm"]
+        self.assertAlmostEqual(of.strategies["6c"].gain.median, 0.299)
+        self.assertAlmostEqual(of.strategies["6c"].calls_gain.median, 0.75)
+        rows = verdicts.strategy_numbers(of)
+        self.assertEqual(
+            [r[2] for r in rows],
+            ["-", "10 % (10 to 10)", "30 % (30 to 30)", "25 % (25 to 25)", "-", "0 % (0 to 0)"],
+        )
+        said = verdicts.of_strategies(of)
+        self.assertIn("took 30 % (30 to 30) less time (75 % (75 to 75) less in calls)", said[0].seen)
+        self.assertEqual(said[0].do, "Put the waits for sends behind those for receives (figure 13).")
+        self.assertIn("is as quick with each Isend followed by its wait", said[1].seen)
+
+    def test_the_forms_are_the_papers(self):
+        forms = {f.name: blocking.form_script(f, 100, 1.5) for f in blocking.FORMS}
+        self.assertEqual(forms["6"], "r c150 p c100 wr")
+        self.assertEqual(forms["7"], "r c150 p T c100 wr")
+        self.assertEqual(forms["12"], "r c150 p wr")
+        self.assertEqual(forms["13"], "r c150 s wr ws")
+
+    def test_a_search_that_saw_two_machines_counts_where_there_is_no_other(self):
+        store = self.store()
+        for turn, after in ((10, 130.0),):
+            store.add(
+                f"shm/overlap/recv|a|{turn}",
+                {
+                    "settings": "",
+                    "test": "overlap/recv",
+                    "place": "shm",
+                    "mpi": "a",
+                    "turn": turn,
+                    "failure": "",
+                    "verdict": {},
+                    "rows": [overlap_row("recv", M, 0.1, after=after), overlap_row("recv", 16 * K, 0.4, after=after)],
+                },
+            )
+        found = findings.read(store)
+        of = found.of["a", "shm"]
+        self.assertEqual((found.dropped, of.curves["overlap_recv"][M].count), (1, 3))
+        self.assertEqual(of.unsteady["overlap_recv"], {16 * K})
+        self.assertEqual([r[5] for r in verdicts.overlap_numbers(of, "recv")], ["0.40 ~", "0.96 ±.01", "0.96 ±.01"])
 
     def test_memory_and_the_systems_limit(self):
         of = findings.read(self.store()).of["b", "shm"]

@@ -107,7 +107,7 @@ static double step_of_search(void* with, double c, int sure) {
   return step.l;
 }
 
-static struct Found search(struct Setup* s) {
+static struct Found search_once(struct Setup* s) {
   struct Found f = {0};
   double first = run_step(s, 0, fewest).l;  // warm-up; also tells how many repetitions fit
   int reps = (int)(s->step_us / (first > 0.05 ? first : 0.05));
@@ -121,7 +121,17 @@ static struct Found search(struct Setup* s) {
   f.slowdown = with.slowdown;
   f.t3 = run_step(s, 1.5 * plain.l, s->reps).wait;
   f.l0_after = run_step(s, 0, s->reps).l;
+  return f;
+}
+
+// A search at whose ends l0 is not the same saw two machines: it is made again, twice at most.
+static struct Found search(struct Setup* s) {
+  struct Found f = {0};
   int none = 0;
+  for (int i = 0; i < 3; i++) {
+    f = search_once(s);
+    if (f.l0_after < 1.15 * f.o.l0 && f.l0_after > f.o.l0 / 1.15) break;
+  }
   MPI_Send(&none, 1, MPI_INT, 1 - s->rank, tag_step, MPI_COMM_WORLD);
   return f;
 }

@@ -6,7 +6,7 @@ the common start; @e is the receiver's entry, which differs from run to run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headway.study.definitions import call_kind, is_cumulative
 from headway.study.plan import M, Place, Task, wire_seconds
@@ -225,6 +225,73 @@ def tests_tasks(place: Place, size: int) -> list[Task]:
     return tasks
 
 
+# ---- the paper's strategies ------------------------------------------------------------------
+@dataclass(frozen=True)
+class Form:
+    """One way to write a ghost exchange. X and Y: computation before and after the sends."""
+
+    name: str
+    title: str
+    of: str  # the form that it is compared with
+    script: str
+    do: str = ""  # as an advice
+
+
+FORMS = (
+    Form("6", "figure 6: each Isend followed by its wait", "6", "r X p Y wr"),
+    Form(
+        "7",
+        "figure 7: and an MPI_Testall behind the sends",
+        "6",
+        "r X p T Y wr",
+        "Call MPI_Testall for the receives right behind the sends (figure 7).",
+    ),
+    Form(
+        "6c",
+        "waits for sends behind those for receives",
+        "6",
+        "r X s Y wr ws",
+        "Put the waits for sends behind those for receives (figure 13).",
+    ),
+    Form(
+        "6ct",
+        "that, with MPI_Testall in the computation",
+        "6",
+        "r X s T Y/2 T Y/2 wr ws",
+        "Put the waits for sends behind those for receives (figure 13), and call MPI_Testall while you compute (figure 7).",
+    ),
+    Form("12", "figure 12: each Isend followed by its wait", "12", "r X p wr"),
+    Form(
+        "13",
+        "figure 13: waits for sends behind those for receives",
+        "12",
+        "r X s wr ws",
+        "Put the waits for sends behind those for receives (figure 13).",
+    ),
+)
+STRATEGY_MESSAGES = 3
+IMBALANCE = 1.5  # rank 1 computes so much longer before it sends
+
+
+def form_script(form: Form, computing: float, before: float) -> str:
+    words = {"X": f"c{computing * before:.0f}", "Y": f"c{computing:.0f}", "Y/2": f"c{computing / 2:.0f}"}
+    return " ".join(words.get(w, w) for w in form.script.split())
+
+
+def strategy_tasks(place: Place, size: int, turn: int) -> list[Task]:
+    """Both ranks exchange three messages under imbalance, in each form; computation lasts as long as they."""
+    computing = max(500.0, STRATEGY_MESSAGES * 1e6 * wire_seconds(place, (size,)))
+    found = []
+    for form in FORMS:
+        task = kernel(
+            place, f"strategy/{form.name}", 0.5 + 60e-6 * computing, "--sizes", size, "--count", STRATEGY_MESSAGES,
+            "--entries", 1, "--runs", 9, "--zero", form_script(form, computing, 1),
+            "--one", form_script(form, computing, IMBALANCE), limit=20 + 200e-6 * computing,
+        )  # fmt: skip
+        found.append(replace(task, turn=turn))
+    return found
+
+
 # ---- the paper's figures -----------------------------------------------------------------------
 @dataclass(frozen=True)
 class Figure:
@@ -383,6 +450,14 @@ def late_of(row: dict) -> float:
 
 def test_costs(row: dict) -> list[float]:
     return [e["end"][0] - e["begin"][0] for e in events(row, 1, "T")]
+
+
+def communication_time(row: dict) -> float:
+    """Time in calls, of the rank that spends more."""
+    return max(
+        sum(e["end"][0] - e["begin"][0] for e in row["extra"][side] if e["op"] not in ("c", "@"))
+        for side in ("zero", "one")
+    )
 
 
 def whole_time(row: dict) -> float:

@@ -38,12 +38,24 @@ class Value:
 
 
 @dataclass
+class Strategy:
+    """One form of the papers' ghost exchange; gains are over the form that it is compared with."""
+
+    size: int
+    whole_us: Value
+    calls_us: Value
+    gain: Value
+    calls_gain: Value
+
+
+@dataclass
 class Of:
     """One MPI at one place."""
 
     curves: dict[str, dict[int, Value]] = field(default_factory=dict)  # by measure, by size
     extras: dict[str, dict[int, dict[str, float]]] = field(default_factory=dict)  # medians
     copied: dict[int, bool] = field(default_factory=dict)  # sends that were copied ahead
+    unsteady: dict[str, set[int]] = field(default_factory=dict)  # sizes at which the machine changed, by measure
     verdicts: dict[str, dict[int, str]] = field(default_factory=dict)  # recv, send: progress
     delayed: dict[str, dict[int, dict[str, Value]]] = field(default_factory=dict)  # latency by delay
     bound: dict[str, dict[int, float]] = field(default_factory=dict)  # recv, send: the machine's
@@ -51,6 +63,7 @@ class Of:
     calls: dict[str, Blocking] = field(default_factory=dict)  # s, ws
     pieces: dict[int, dict] = field(default_factory=dict)
     tests: dict[str, dict] = field(default_factory=dict)
+    strategies: dict[str, Strategy] = field(default_factory=dict)  # by form
     figures: dict[int, dict] = field(default_factory=dict)
 
     @property
@@ -69,7 +82,7 @@ class Findings:
     imitated: dict[str, dict[int, dict]]  # by imitation, by figure
     copies: dict[int, tuple[float, float]]  # size: us of one core, speedup of two
     invalid: dict[tuple[str, str], list[str]]  # why runs do not count
-    dropped: int  # searches whose l0 moved
+    dropped: int  # searches during which the machine changed, where there are others
 
     def label(self, mpi: str) -> str:
         return self.about.get("labels", {}).get(mpi, mpi)
@@ -82,21 +95,25 @@ def gather(store: Store) -> tuple[dict, dict, int]:
     """Samples by (mpi, place), measure and size; entries of the kernel by (mpi, place) and test."""
     samples: dict = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     kernel: dict = defaultdict(dict)
-    dropped = 0
     for entry in store.lines.values():
         who = (entry["mpi"], entry["place"])
         if any(r["measure"] in ("kernel", "blocks_from") for r in entry["rows"]) or entry["test"].startswith(
             "exchange"
         ):
-            kernel[who][entry["test"]] = entry
+            kernel[who][f"{entry['test']}@{entry['turn']}" if entry["turn"] else entry["test"]] = entry
             continue
         for row in entry["rows"]:
             extra = row.get("extra", {})
-            if not steady(extra.get("l0_us"), extra.get("l0_after_us")) and extra.get("l0_us", 0) > 5:
-                dropped += 1
-                if extra["l0_after_us"] / extra["l0_us"] > 3 or extra["l0_us"] / max(extra["l0_after_us"], 0.01) > 3:
-                    continue
-            samples[who][row["measure"]][row["size"]].append(row | {"turn": entry["turn"]})
+            good = steady(extra.get("l0_us"), extra.get("l0_after_us"))
+            samples[who][row["measure"]][row["size"]].append(row | {"turn": entry["turn"], "steady": good})
+    dropped = 0
+    for measures in samples.values():
+        for by_size in measures.values():
+            for size, rows in by_size.items():
+                # Where the machine changed in all of them, they stand, and are told apart.
+                if any(r["steady"] for r in rows):
+                    by_size[size] = [r for r in rows if r["steady"]]
+                    dropped += len(rows) - len(by_size[size])
     return samples, kernel, dropped
 
 
@@ -115,6 +132,8 @@ def read_curves(found: Of, measures: dict) -> None:
                 found.copied[size] = True
             elif values:
                 found.curves.setdefault(measure, {})[size] = Value.of(values)
+            if not all(r["steady"] for r in rows):
+                found.unsteady.setdefault(measure, set()).add(size)
             if rows[0].get("extra"):
                 found.extras.setdefault(measure, {})[size] = medians_of_extras(rows)
 
@@ -199,6 +218,24 @@ def correct_small(found: Of) -> None:
             found.verdicts["recv"][size] = definitions.ARRIVED
 
 
+def read_strategies(found: Of, entries: dict[str, dict[int, dict]]) -> None:
+    """`entries`: by form, by turn. Gains are formed within a turn."""
+    for form in blocking.FORMS:
+        base, mine = entries.get(form.of, {}), entries.get(form.name, {})
+        turns = [t for t in mine if t in base]
+        if not turns:
+            continue
+        whole = {t: blocking.whole_time(mine[t]) for t in turns}
+        calls = {t: blocking.communication_time(mine[t]) for t in turns}
+        found.strategies[form.name] = Strategy(
+            mine[turns[0]]["size"],
+            Value.of(list(whole.values())),
+            Value.of(list(calls.values())),
+            Value.of([1 - whole[t] / blocking.whole_time(base[t]) for t in turns]),
+            Value.of([1 - calls[t] / max(0.01, blocking.communication_time(base[t])) for t in turns]),
+        )
+
+
 def read_bounds(found: Of, place: str, copies: dict[int, tuple[float, float]]) -> None:
     for side in ("recv", "send"):
         for size, extra in found.extras.get(f"overlap_{side}", {}).items():
@@ -231,7 +268,12 @@ def read(store: Store) -> Findings:
             _, name, figure = test.split("/")
             if tests[test]["rows"]:
                 imitated[name][int(figure)] = tests[test]["rows"][-1]
-        read_blocking(found, {t: e for t, e in tests.items() if not t.startswith("imitation/")})
+        forms: dict[str, dict[int, dict]] = defaultdict(dict)
+        for test, entry in tests.items():
+            if test.startswith("strategy/") and not entry["failure"] and entry["rows"]:
+                forms[entry["test"].split("/")[1]][entry["turn"]] = entry["rows"][-1]
+        read_strategies(found, forms)
+        read_blocking(found, {t: e for t, e in tests.items() if not t.startswith(("imitation/", "strategy/"))})
         correct_small(found)
         read_bounds(found, who[1], copies)
     invalid: dict[tuple[str, str], list[dict]] = defaultdict(list)

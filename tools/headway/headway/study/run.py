@@ -254,6 +254,8 @@ class Study:
         size = 256 * K
         tasks += blocking.detail_tasks(place, "ws", size) + blocking.pieces_tasks(place, size)
         tasks += blocking.tests_tasks(place, size) + blocking.figure_tasks(place, size)
+        for turn in range(rounds(place, self.settings.quick)):
+            tasks += blocking.strategy_tasks(place, 1 << 20, turn)
         return sum(t.seconds + 0.4 for t in tasks)
 
     def seconds(self) -> float:
@@ -344,6 +346,9 @@ class Study:
             *blocking.figure_tasks(place, large),
         ):
             ask(task)
+        for turn in range(rounds(place, self.settings.quick)):
+            for task in blocking.strategy_tasks(place, max(large, 1 << 20), turn):
+                ask(task)
         step("", left)
 
     def imitate(self, step: Callable[[str, float], None]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.measure.statistics import human_size, short
-from headway.study.blocking import TESTS, Blocking
+from headway.study.blocking import FORMS, STRATEGY_MESSAGES, TESTS, Blocking
 from headway.study.definitions import ARRIVED, COMPLETED, NEVER, memory_bytes
 from headway.study.findings import Findings, Of, Value
 
@@ -155,7 +155,13 @@ def overlap_numbers(of: Of, side: str) -> list[list[str]]:
     rows = []
     for size, extra in sorted(of.extras.get(f"overlap_{side}", {}).items()):
         l0 = extra["l0_us"]
-        overlap = "copied ahead" if of.copied.get(size) else share(of.curves.get(f"overlap_{side}", {}).get(size))
+        overlap = (
+            "copied ahead"
+            if side == "send" and of.copied.get(size)
+            else share(of.curves.get(f"overlap_{side}", {}).get(size))
+        )
+        if size in of.unsteady.get(f"overlap_{side}", ()):
+            overlap += " ~"
         machine = of.bound.get(side, {}).get(size)
         rows.append(
             [
@@ -185,6 +191,27 @@ OVERLAP_HEAD = [
     "progress",
 ]
 TESTS_HEAD = ["MPI_Testall in the computation", "in all, µs", "shorter by", "one costs, µs"]
+
+
+STRATEGIES_HEAD = ["a ghost exchange", "in all, µs", "shorter by", "in calls, µs", "shorter by"]
+
+
+def strategy_numbers(of: Of) -> list[list[str]]:
+    rows = []
+    for form in FORMS:
+        found = of.strategies.get(form.name)
+        if not found:
+            continue
+        first = form.name == form.of
+        gains = ["-" if first else percent(v) for v in (found.gain, found.calls_gain)]
+        rows.append([form.title, short(found.whole_us.median), gains[0], short(found.calls_us.median), gains[1]])
+    return rows
+
+
+def percent(value: Value) -> str:
+    """Without a minus before nothing."""
+    median, low, high = (round(100 * v) + 0 for v in (value.median, value.low, value.high))
+    return f"{median} % ({low} to {high})" if value.count > 2 else f"{median} %"
 
 
 def tests_numbers(of: Of) -> list[list[str]]:
@@ -380,6 +407,28 @@ def because(of: Of, side: str, call: str, large: dict[int, float], place: str) -
     return ""
 
 
+def of_strategies(of: Of) -> list[Saying]:
+    """Which of the papers' forms pays here, by measurement."""
+    said = []
+    for base, after in (("6", "and computation behind the sends"), ("12", "and no computation behind the sends")):
+        forms = {f.name: f for f in FORMS if f.of == base and f.name in of.strategies}
+        if base not in forms or len(forms) < 2:
+            continue
+        others = [n for n in forms if n != base]
+        best = max(others, key=lambda n: of.strategies[n].gain.median)
+        found = of.strategies[best]
+        what = f"A ghost exchange of {STRATEGY_MESSAGES} messages of {near(found.size)} each way, under imbalance, {after}"
+        sure = found.gain.median > 0.02 and (found.gain.count < 3 or found.gain.low > 0)
+        if sure:
+            seen = f"{what}, took {percent(found.gain)} less time"
+            if found.calls_gain.median > 0:
+                seen += f" ({percent(found.calls_gain)} less in calls)"
+            said.append(Saying(f"{seen} than with each Isend followed by its wait.", forms[best].do))
+        else:
+            said.append(Saying(f"{what}, is as quick with each Isend followed by its wait as in any other form."))
+    return said
+
+
 def of_pieces(of: Of) -> list[Saying]:
     if set(of.pieces) < {1, 3, 10} or not of.switch:
         return []
@@ -426,6 +475,7 @@ def sayings(of: Of, place: str, limits: dict | None = None) -> list[Saying]:
     return [
         *switch,
         *of_calls(of),
+        *of_strategies(of),
         *of_pieces(of),
         *of_progress(of),
         *of_overlap(of, place),
