@@ -218,6 +218,17 @@ class Handoff {
   Counters counters;
 
  private:
+  // Whose descriptor is readable.
+  enum Source : uint64_t {
+    source_bell = 1,
+    source_sockets = 2,
+    source_timer = 3,
+    source_faults = 4,
+    source_deaths = 5,
+    source_hosts = 6,
+    source_patrol = 7
+  };
+
   bool run_user_calls_slowly();
   // The engine, if it is free and nothing is closed.
   bool take_free() {

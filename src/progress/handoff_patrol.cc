@@ -37,10 +37,10 @@ void Handoff::look_after() {
   (void)!read(patrol_timer_, &times, sizeof times);
   if (!take_as_thread()) return;  // it is inside MPI
   const bool overdue = patrol_.is_on() && patrol_.is_overdue();
-  if (overdue || !patrol_.is_on() || patrol_.is_idle()) {
-    patrol_.end();
-    set_patrol_timer(false);
-  }
+  const bool idle = !patrol_.note_look();
+  if (overdue) patrol_.end_by_long();
+  if (idle) patrol_.end();
+  if (!patrol_.is_on()) set_patrol_timer(false);
   if (overdue && !sleepers_) {
     work_as_owner();
   } else {

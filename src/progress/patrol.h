@@ -29,59 +29,61 @@ class Patrol {
   void leaves() {
     away_ = true;
     left_ = base::ticks();
+    ++leaves_;
   }
   bool is_away() const { return away_; }
   // It is back.
   void comes() {
     away_ = false;
-    if (base::ticks() - left_ <= limit()) {
-      run_ += run_ < enough_;
+    if (was_long()) {
+      end_by_long();
     } else {
-      is_on_ = false;
-      run_ = 0;
+      run_ += run_ < enough_;
     }
   }
   bool is_due() const { return run_ == enough_ && enough_ != 0; }
 
   // Now and then the rank looks at what has come before it leaves: a program may start operations
   // for long, and wait for none.
-  bool is_look_due() { return ++leaves_ % look_every == 0; }
+  bool is_look_due() const { return leaves_ % look_every == 0; }
 
   bool is_on() const { return is_on_; }
   void begin() {
     is_on_ = true;
-    looked_ = 0;
+    seen_ = 0;
   }
+  // It is not needed now. The next short absence may begin it again.
   void end() { is_on_ = false; }
-  // The message thread has found the engine free: true if the rank is away for long.
-  bool is_overdue() {
-    if (!away_ || base::ticks() - left_ <= limit()) return false;
+  // It is to be earned anew.
+  void end_by_long() {
+    is_on_ = false;
     run_ = 0;
-    return true;
   }
-  // True if it has not left MPI once since the last look.
-  bool is_idle() {
-    const bool idle = looked_ == left_;
-    looked_ = left_;
-    return idle;
+  // For the message thread, which has found the engine free.
+  bool is_overdue() { return away_ && was_long(); }
+  // A look of the message thread: true if the rank has left MPI since the last one.
+  bool note_look() {
+    const bool has_left = seen_ != leaves_;
+    seen_ = leaves_;
+    return has_left;
   }
 
  private:
-  uint64_t limit() {
+  bool was_long() {
     if (limit_ == 0) [[unlikely]] {
       const uint64_t ns = base::now_ns() - began_ns_;
       limit_ = uint64_t(double(base::ticks() - began_) / double(ns + 1) * double(short_ns)) + 1;
     }
-    return limit_;
+    return base::ticks() - left_ > limit_;
   }
 
   bool away_ = false;
   bool is_on_ = false;
   uint32_t run_ = 0;  // short absences, one after the other
   uint32_t enough_ = 0;
-  uint32_t leaves_ = 0;
+  uint32_t leaves_ = 0;  // how often it has left with work pending
+  uint32_t seen_ = 0;    // of these, at the last look
   uint64_t left_ = 0;    // ticks
-  uint64_t looked_ = 0;  // `left_` at the last look
   uint64_t limit_ = 0;   // of a short absence, ticks; 0: not known yet
   uint64_t began_ns_ = 0, began_ = 0;
 };

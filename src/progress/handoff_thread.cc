@@ -1,0 +1,131 @@
+// The message thread's side of the handoff.
+#include <cerrno>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "progress/handoff.h"
+
+namespace headway::progress {
+namespace {
+
+constexpr uint64_t thread_holds_ns = 200'000;  // the message thread owns the engine no longer
+
+}  // namespace
+
+void* Handoff::thread_main(void* self) {
+  pthread_setname_np(pthread_self(), "headway");
+  static_cast<Handoff*>(self)->run_thread();
+  return nullptr;
+}
+
+void Handoff::run_thread() {
+  message_thread_.store(__builtin_thread_pointer(), std::memory_order_relaxed);
+  work_->thread_begins();
+  while (!stop_.load(std::memory_order_acquire)) {
+    epoll_event event;
+    const int count = epoll_wait(outer_, &event, 1, -1);
+    if (count < 0 && errno != EINTR) return;
+    if (count <= 0 || stop_.load(std::memory_order_acquire)) continue;
+    if (event.data.u64 == source_deaths) {
+      notice_death_();
+      continue;
+    }
+    if (event.data.u64 == source_hosts) {
+      work_->hosts();
+      continue;
+    }
+    if (event.data.u64 == source_patrol) {
+      look_after();
+      continue;
+    }
+    if (event.data.u64 == source_faults) {
+      work_->faults();
+      if (!work_->is_awaited()) continue;
+      // What the toucher waits for may lie in a socket already, below the mark that it was to
+      // reach.
+    }
+    ++counters.thread_wakes;
+    work_as_thread();
+  }
+}
+
+// False: somebody owns it. All signals are blocked here anyway.
+bool Handoff::take_as_thread() {
+  const uint32_t state = lock_.state();
+  return state != EngineLock::held && lock_.try_lock_from(state);
+}
+
+// Who sleeps in MPI may be in a handler of the program, which came between and waits for a closed
+// page: it works for nobody until that is open.
+bool Handoff::sleeper_may_be_held_up() { return shield_.has_handlers() && work_->is_awaited(); }
+
+void Handoff::work_as_thread() {
+  // The bell is drained by who owns the engine alone: a ring may be meant for an owner that is
+  // about to sleep, and has looked already.
+  if (!take_as_thread()) {
+    kick_.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with arm_and_unlock
+    if (!take_as_thread()) {
+      ++counters.thread_busy;
+      return;  // the owner sees the kick when it leaves
+    }
+  }
+  kick_.store(0, std::memory_order_relaxed);
+  sockets_armed_ = false;
+  work_as_owner();
+}
+
+// The message thread owns the engine, and gives it back.
+void Handoff::work_as_owner() {
+  take_reminder();
+  if (sleepers_ && !sleeper_may_be_held_up()) {
+    // An application thread sleeps on the same descriptors: what came is its own.
+    called_ = true;
+    let_go();
+    return;
+  }
+  if (is_armed_) disarm();
+  drain();
+  driver = Driver::thread;
+  bool useful = false;
+  do {
+    const uint64_t start = base::now_ns();
+    bool moved = true;
+    while (moved && base::now_ns() - start < thread_holds_ns) {
+      moved = work_->advance();
+      useful |= moved;
+    }
+    if (!moved) break;
+    let_poll();
+    unlock();
+    sched_yield();
+    enter_again(Driver::thread);
+  } while (!sleepers_ || sleeper_may_be_held_up());
+  counters.thread_useful += useful;
+  driver = Driver::nobody;
+  if (parked_) wake_parked(INT32_MAX);
+  if (sleepers_) {
+    // It went to sleep between two rounds of ours, armed for everything, and works for all. To arm
+    // for our own needs would make it deaf to small messages.
+    work_->hand_on();
+    called_ = true;
+    if (sleeper_may_be_held_up()) {
+      watch_sockets();
+      set_sockets_armed(true);
+    }
+    let_go();
+    return;
+  }
+  if (pending == passive) {
+    unlock();
+    return;
+  }
+  work_->hand_on();  // a copy that another rank helps with is perhaps not through
+  while (!arm_and_unlock()) {
+    driver = Driver::nobody;
+  }
+}
+
+}  // namespace headway::progress
