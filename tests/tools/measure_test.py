@@ -7,12 +7,11 @@ import resource
 import signal
 import sqlite3
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
 
-from support import need_packages
+from support import Folder, need_packages
 
 need_packages()
 
@@ -22,20 +21,6 @@ from headway.measure import contestants, hosts, plan, programs, validity  # noqa
 from headway.measure import statistics as stats  # noqa: E402
 from headway.measure.processes import Failure, execute  # noqa: E402
 from headway.measure.store import Store  # noqa: E402
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def script(self, name, text):
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
-        return path
 
 
 class Statistics(unittest.TestCase):

@@ -10,12 +10,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
 
-from support import BUILD, HEADWAY, ROOT, headway, need_packages
+from support import BUILD, HEADWAY, ROOT, Folder, headway, need_packages
 
 need_packages()
 
@@ -25,20 +24,6 @@ from headway.study import blocking, compare, findings, mpis, page, plan, verdict
 from headway.study.blocking import Blocking  # noqa: E402
 
 K, M = 1 << 10, 1 << 20
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="headway-study-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def script(self, name, text):
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
-        return path
 
 
 def kernel_row(ends, entries=(1000, 3000, 5000), watch="ws", size=64 * K, sent=(5, 5, 5), late=30000, transfer=100):

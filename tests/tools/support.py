@@ -4,6 +4,8 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
+import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,3 +41,19 @@ def need_packages(*names):
         if importlib.util.find_spec(name) is None:
             print(f"skipped: {sys.executable} has no {name}; `make python` installs it")
             sys.exit(77)
+
+
+class Folder(unittest.TestCase):
+    """A folder of its own for each test, and programs in it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="headway-tools-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def script(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return path
