@@ -245,6 +245,7 @@ bool Engine::advance_for(Peer* peer) {
 
 // The program is not held up for a copy: it may be back in a moment. If not, our thread copies.
 void Engine::hand_on() {
+  streams_.thread_goes();
   if (presends_.is_asked()) [[unlikely]]
     handoff.remind(presends_.next_look_us());
   if (!one_copy_.has_runnable()) return;

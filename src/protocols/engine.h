@@ -52,6 +52,8 @@ class Engine final : public progress::Work, public transports::Receiver {
   Peer* find_peer(uint32_t process) const { return peers_.find(process); }
   Copies& copies() { return copies_; }
   const Copies& copies() const { return copies_; }
+  // A thread that has waited goes on.
+  void end_wait() { streams_.thread_goes(); }
   Release& release() { return release_; }
   const Release& release() const { return release_; }
   const Presends& presends() const { return presends_; }

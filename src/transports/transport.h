@@ -119,6 +119,12 @@ class Transport {
   // Frames to that peer shall wait for little that is on its way already, at the price of more
   // wake-ups; false: for what its rate makes good.
   virtual void hurry(uint32_t, bool) { HEADWAY_CHECK(caps() & in_place); }
+  // So many bytes on their way keep the link to that peer busy for `us` microseconds; more would
+  // only stand before whatever is said next. 0: nothing waits long there, or it is not known yet.
+  virtual uint64_t enough(uint32_t, uint64_t /*us*/) const {
+    HEADWAY_CHECK(caps() & in_place);
+    return 0;
+  }
   // Bytes of pushed frames that have not reached the peer's system.
   virtual uint64_t in_flight(uint32_t) const {
     HEADWAY_CHECK(caps() & in_place);

@@ -114,6 +114,7 @@ class Waiter {
   void end(Wait& wait) {
     base::count(where_.waits);
     stop_polling(wait);
+    engine.end_wait();
     engine.handoff.driver = progress::Driver::passing;
   }
   // False: it dozed, and only its safety net ended that.

@@ -14,6 +14,8 @@ constexpr uint64_t impatient_chunk = 16 << 10;
 static_assert(impatient_chunk >= Order::most_burst * guard::page_bytes);
 }  // namespace
 
+Streams::Streams(Engine& engine) : engine_(engine), spare_(engine.handoff) {}
+
 void Streams::add_frames(Frames& frames) {
   constexpr uint32_t in_place = transports::in_place;
   frames.add(uint8_t(Kind::data), {.name = "data",
@@ -49,12 +51,20 @@ void Streams::end_stream(Request* request) {
   grant_next();
 }
 
+void Streams::stream_for_long() {
+  spare_.thread_goes();
+  (void)engine_.flush_busy();
+  spare_.thread_is_gone();
+}
+
 bool Streams::stream_some(Peer& peer) {
   bool moved = false;
   while (peer.controls.empty()) {
     Request* request = peer.streams.first();
     if (!request) break;
     Transfer& transfer = engine_.transfer(*request);
+    const uint64_t enough = spare_.enough_for(peer, transfer.moved);
+    if (enough && spare_.has_enough(peer, enough)) break;
     if (takes_turns(*request) && request != copy_now_ && has_sent_edges(transfer)) {
       peer.streams.remove(request);
       queue_copy(request);
@@ -65,6 +75,7 @@ bool Streams::stream_some(Peer& peer) {
     const uint64_t most = takes_turns(*request) ? copy_piece : peer.chunk;
     uint64_t length = rest < most ? rest : most;
     if (peer.impatient && length > impatient_chunk) length = impatient_chunk;
+    if (enough && length > Spare::piece_of(enough)) length = Spare::piece_of(enough);
     // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
     if (peer.on_this_host() && transfer.total <= peer.chunk && length > peer.chunk / 2) {
       length = peer.chunk / 2;

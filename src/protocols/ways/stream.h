@@ -11,6 +11,7 @@
 #include "protocols/peer.h"
 #include "protocols/request.h"
 #include "protocols/transfer.h"
+#include "protocols/ways/spare.h"
 
 namespace headway::protocols {
 
@@ -18,11 +19,17 @@ class Engine;
 
 class Streams {
  public:
-  explicit Streams(Engine& engine) : engine_(engine) {}
+  explicit Streams(Engine& engine);
   void add_frames(Frames& frames);
 
   // Sends data frames of the messages that were asked for, while there is room. True if any left.
   bool stream_some(Peer& peer);
+
+  // A thread that has waited goes on, or is about to sleep.
+  void thread_goes() {
+    if (spare_.has_spared()) [[unlikely]]
+      stream_for_long();
+  }
 
   // A receive whose message comes over a transport that brings bytes in place, until its end.
   void begin_stream(Request* receive);
@@ -60,6 +67,7 @@ class Streams {
   bool deliver_data(Peer& peer, const FrameHeader& header, const char* body);
 
  private:
+  void stream_for_long();
   bool begin_data(Peer& peer, const FrameHeader& header, Landing& landing);
   void data_landed(const FrameHeader& header, const Landing& landing, uint64_t arrived);
   void end_data(uint32_t from, const FrameHeader& header, const Landing& landing);
@@ -81,6 +89,7 @@ class Streams {
   void next_copy();
 
   Engine& engine_;
+  Spare spare_;
   base::List<Request> landings_;  // streams that come in place
   uint32_t withheld_ = 0;         // of them
   uint32_t expect_round_ = 0;

@@ -78,8 +78,9 @@ class Tcp final : public transports::Transport {
   Push push(uint32_t peer, const FrameHeader& header, const void* head, uint32_t n,
             const Feed* feed, uint64_t cookie, transports::Urgency urgency) override;
   bool writable(uint32_t peer) const override;
-  // As measured when the link last held us up; 0: it never has.
+  // As the system saw it last while it was the link that held us up; 0: it never has.
   uint64_t rate(uint32_t peer) const override;
+  uint64_t enough(uint32_t peer, uint64_t us) const override;
   // Not acknowledged by the peer's system yet, with those that wait here.
   uint64_t in_flight(uint32_t peer) const override;
 

@@ -16,6 +16,7 @@ inline constexpr uint32_t block_bytes = 64 << 10;
 // One read or one turn of a connection takes at most this, so that none starves the others.
 inline constexpr uint64_t turn_bytes = 256 << 10;
 inline constexpr uint32_t max_strangers = 64;
+inline constexpr uint64_t bytes_between_measures = 256 << 10;
 inline constexpr uint32_t lowat_min = 16 << 10;  // of what may lie unsent in a socket
 inline constexpr uint64_t tick_us = 100'000;
 inline constexpr uint8_t stranger_ticks = 50;  // 5 s of silence
@@ -120,7 +121,11 @@ struct Tcp::Impl {
   ssize_t write_more(Link& link);
   bool flush(Link& link);
   void set_busy(Link& link, bool busy);
-  void measure(Link& link, uint64_t bytes);
+  void note_written(Link& link, uint64_t bytes) {
+    link.unmeasured += bytes;
+    if (link.unmeasured >= bytes_between_measures) measure(link);
+  }
+  void measure(Link& link);
   void set_send_lowat(Link& link, uint32_t bytes);
   void bound_flight(Link& link);
   void break_link(Link& link, int error);

@@ -43,9 +43,11 @@ struct Link {
   Feed feed;
   uint64_t feed_from = 0;
   uint64_t cookie = 0;
-  uint64_t rate = 0;        // bytes a second, as the kernel saw it last; 0: never held up
+  uint64_t rate = 0;        // bytes a second, as the kernel saw it last; 0: not yet
   uint64_t unmeasured = 0;  // bytes written since
   uint32_t send_lowat = 0;
+  uint64_t best_rate = 0;  // of late: one look may fall into a pause
+  uint32_t least_rtt_us = 0;
 
   // Reading.
   char* rx = nullptr;

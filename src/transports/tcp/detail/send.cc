@@ -17,7 +17,6 @@ namespace {
 constexpr size_t small_frame = 2048;   // copied behind its header: one plain send
 constexpr size_t copied_rest = 16384;  // a shorter rest is copied, so that the frame is done
 constexpr uint32_t lowat_max = 1 << 20;
-constexpr uint64_t bytes_between_measures = 256 << 10;
 constexpr uint64_t widest_flight = 4 << 20;  // asked for; the system gives what it allows
 
 // Bytes taken by the socket; 0: none now; -1: errno.
@@ -99,6 +98,7 @@ Push Tcp::Impl::push_flat(Link& link, const FrameHeader& header, const void* hea
   }
   counters.bytes_out += size_t(took);
   const size_t rest = front + fed - size_t(took);
+  note_written(link, uint64_t(took));
   if (!rest) {
     ++counters.frames_out;
     return Push::done;
@@ -170,7 +170,7 @@ Push Tcp::Impl::half_written(Link& link, const Feed* feed, uint64_t from, uint64
     link.feed_from = from;
     link.cookie = cookie;
   }
-  if (!link.rate) measure(link, 0);
+  if (!link.rate) measure(link);
   if (!link.in_flush) set_interest(link, link.interest | EPOLLOUT);
   return feed ? Push::started : Push::done;
 }
@@ -234,7 +234,7 @@ ssize_t Tcp::Impl::write_more(Link& link) {
   link.block_head += uint32_t(from_block);
   if (!packed) link.feed_from += size_t(took) - from_block;
   counters.bytes_out += size_t(took);
-  measure(link, uint64_t(took));
+  note_written(link, uint64_t(took));
   return took;
 }
 
@@ -263,17 +263,22 @@ bool Tcp::Impl::flush(Link& link) {
   return moved;
 }
 
-// While the link holds us up, the kernel knows its rate. What may lie unsent in the socket follows
-// it: half a millisecond's worth. More would keep urgent frames waiting behind it, less would wake
-// the message thread too often.
-void Tcp::Impl::measure(Link& link, uint64_t bytes) {
-  link.unmeasured += bytes;
-  if (link.rate && link.unmeasured < bytes_between_measures) return;
+// While it is the link that bounds what goes, the kernel knows its rate. What may lie unsent in the
+// socket follows it: two milliseconds' worth. More would keep urgent frames waiting behind it, less
+// would wake the message thread too often.
+void Tcp::Impl::measure(Link& link) {
   link.unmeasured = 0;
   tcp_info info = {};
   socklen_t length = sizeof info;
   if (getsockopt(link.fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return;
   if (!info.tcpi_delivery_rate) return;
+  if (!info.tcpi_delivery_rate_app_limited) {
+    const uint64_t faded = link.best_rate - link.best_rate / 16;
+    link.best_rate = info.tcpi_delivery_rate > faded ? info.tcpi_delivery_rate : faded;
+    link.least_rtt_us = info.tcpi_min_rtt;
+  } else if (!link.busy()) {
+    return;  // it was not the link
+  }
   link.rate = info.tcpi_delivery_rate;
   if (link.hurried) {
     bound_flight(link);
