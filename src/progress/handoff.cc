@@ -452,8 +452,8 @@ bool Handoff::sleep(int timeout_ms) {
   if (sockets_armed_) set_sockets_armed(false);
   watch_sockets();
   ++sleepers_;
+  refresh_quiet();   // what completes while it is handed on rings
   work_->hand_on();  // what cannot move yet wakes us by the clock
-  refresh_quiet();
   driver = Driver::nobody;
   show_waiting(false);
   let_go();

@@ -80,6 +80,21 @@ TEST(Handoff, ASleeperIsWokenByTheBellWithoutAThread) { sleeper(false, false, fa
 TEST(Handoff, ASleeperIsWokenBySockets) { sleeper(true, true, false); }
 TEST(Handoff, ASleeperIsWokenWhileTheThreadIsAwakeToo) { sleeper(true, true, true); }
 
+// What it waits for may be done by the last thing that it does itself.
+TEST(Handoff, WhatIsDoneWhileItIsHandedOnWakesTheSleeper) {
+  Rank rank(true);
+  rank.handoff.enter();
+  rank.handoff.driver = Driver::waiting;
+  rank.handoff.set_poller(true);
+  rank.in_hand_on = [](Rank& self) { self.handoff.completed(); };
+  const uint64_t start = base::now_ns();
+  EXPECT_TRUE(rank.handoff.sleep(int(limit_ns / 1'000'000)));
+  EXPECT_LT(base::now_ns() - start, limit_ns / 2);
+  rank.in_hand_on = nullptr;
+  rank.handoff.set_poller(false);
+  rank.handoff.leave();
+}
+
 // The narrow case, made wide: the bell rings after the sleeper's last look, and the message thread
 // wakes for it while the sleeper still owns the engine. It must leave the ring to the sleeper.
 TEST(Handoff, TheThreadDoesNotEatTheSleepersRing) {
