@@ -25,22 +25,22 @@ TEST = re.compile(r"_test(?:_\w+)?\.(?:cc|h)$")
 
 # measure: (limit, target). Those of LEAST may only grow. What stands in neither is only printed.
 LIMITS: dict[str, tuple[int, int]] = {
-    "Engine: functions": (106, 90),
-    "Engine: members": (30, 28),
-    "Engine: public members": (8, 1),
-    "engine.h: lines": (316, 220),
-    "engine.h: files that include it": (25, 12),
-    "protocols: functions of the largest class": (106, 80),
+    "Engine: functions": (42, 90),
+    "Engine: members": (8, 28),
+    "Engine: public members": (0, 1),
+    "engine.h: lines": (122, 220),
+    "engine.h: files that include it": (9, 12),
+    "protocols: functions of the largest class": (65, 80),
     "Request: members": (29, 30),
     "Request: bools": (0, 0),
     "Peer: members": (30, 18),
     "stages: places that write one": (1, 1),
     "Via::": (0, 0),
-    "files that name release": (17, 9),
-    "files that name prefetch": (8, 10),
-    "files that name copies aside": (5, 5),
+    "files that name release": (8, 9),
+    "files that name prefetch": (7, 10),
+    "files that name copies aside": (4, 5),
     "files that name grants": (3, 5),
-    "files that name one-copy": (6, 5),
+    "files that name one-copy": (5, 5),
     "engine.handoff outside protocols": (19, 20),
     "engine.guard outside protocols": (0, 0),
     "entries of one statement, by hand": (1, 20),
@@ -148,6 +148,9 @@ def entries(tree: Tree) -> tuple[int, int]:
 def measure(root: Path) -> dict[str, int]:
     tree = Tree(root)
     engine = tree.body("protocols/engine.h", "class", "Engine")
+    # What it is built on counts with it, or its members could hide there.
+    below = [tree.body(f"protocols/{file}", "class", name)
+             for file, name in (("messages/messages.h", "Messages"), ("core.h", "Core"), ("links.h", "Links"))]  # fmt: skip
     request = tree.body("protocols/request.h", "struct", "Request")
     peer = tree.body("protocols/peer.h", "struct", "Peer")
     functions, members = functions_and_members(engine)
@@ -159,7 +162,7 @@ def measure(root: Path) -> dict[str, int]:
     return {
         "Engine: functions": functions,
         "Engine: members": members,
-        "Engine: public members": public_members(engine),
+        "Engine: public members": sum(map(public_members, [engine, *below])),
         "engine.h: lines": tree.code.get("protocols/engine.h", "").count("\n"),
         "engine.h: files that include it": tree.count(r'#include "protocols/engine\.h"')[1],
         "protocols: functions of the largest class": max(classes, default=0),

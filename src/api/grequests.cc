@@ -67,7 +67,7 @@ int grequest_complete(const char* call, MPI_Request handle) {
     if (fits) {
       if (!request->held_by_user) freed = generalized_of(request);
       // Not counted while it ran: the engine has nothing to do for it.
-      ++engine.handoff.pending;
+      ++engine.handoff().pending;
       engine.complete(request, Outcome::ok);
     }
   }

@@ -313,7 +313,8 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
   note_site();
   if (const int code = check_list("MPI_Waitall", count, requests)) return code;
   const Inside inside("MPI_Waitall");
-  const bool unmatched = statuses == MPI_STATUSES_IGNORE && engine().release().may_foresee();
+  const bool unmatched =
+      statuses == MPI_STATUSES_IGNORE && waiting::Many::may_unmatched_go(process().waiter());
   if (!all_done(count, requests)) (void)wait_for(count, requests, true, unmatched);
   return retire_all("MPI_Waitall", count, requests, statuses);
 }

@@ -152,7 +152,7 @@ Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm) {
   const auto known = Sharing(comm->sharing.load(std::memory_order_relaxed));
   if (known != Sharing::unknown) [[likely]]
     return known;
-  Sharing sharing = engine.crowded ? Sharing::crowded : Sharing::apart;
+  Sharing sharing = engine.is_crowded() ? Sharing::crowded : Sharing::apart;
   const Team team = comm->own;
   for (int rank = 0; rank < team.size; ++rank) {
     // Those of this host are made at the start.

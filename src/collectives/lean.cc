@@ -28,15 +28,15 @@ class Talk {
         team_(place.comm->own),
         kind_(kind) {
     waiter.open(in, out);
-    engine_.reach.begin(in_, in.extent());
-    engine_.reach.begin(out_, out.extent());
+    engine_.reach().begin(in_, in.extent());
+    engine_.reach().begin(out_, out.extent());
     holding_.waits();
     tag_ = Schedule::next_tag(comm_);
-    ++engine_.counters.collectives;
+    ++engine_.counters().collectives;
   }
   ~Talk() {
-    engine_.reach.end(in_);
-    engine_.reach.end(out_);
+    engine_.reach().end(in_);
+    engine_.reach().end(out_);
   }
   Talk(const Talk&) = delete;
   Talk& operator=(const Talk&) = delete;

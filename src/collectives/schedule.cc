@@ -213,10 +213,10 @@ void Schedule::begin(waiting::Waiter& waiter) {
   outcome = Outcome::ok;
   engine_->begin(*request);
   engine_->set_stage(*request, Stage::running);
-  if (engine_->reach.is_kept()) [[unlikely]]
-    engine_->reach.note(*request);
-  ++engine_->schedules;
-  ++engine_->counters.collectives;
+  if (engine_->reach().is_kept()) [[unlikely]]
+    engine_->reach().note(*request);
+  engine_->schedule_begins();
+  ++engine_->counters().collectives;
   if (!request->persistent) tag_ = next_tag(comm_);
   HEADWAY_CHECK(!is_running_ && !working_ && ready_.empty() && left_ == 0);
   left_ = uint32_t(steps_.size());
@@ -238,7 +238,7 @@ void Schedule::work() {
   working_ = false;
   if (left_ > 0 || !is_running_) return;
   is_running_ = false;
-  --engine_->schedules;
+  engine_->schedule_ends();
   engine_->complete(request_, outcome);  // may free this schedule
 }
 
@@ -323,7 +323,7 @@ void Schedule::launch_reduce(StepId id) {
   if (!reduction.kernel) {
     step.call.run = run_user_function;
     step.call.finished = user_function_done;
-    progress::Handoff& handoff = engine_->handoff;
+    progress::Handoff& handoff = engine_->handoff();
     handoff.user_calls.push_back(&step.call);
     handoff.completed();
     return;

@@ -42,7 +42,7 @@ Request* at_place(const void* list, uint32_t place) {
   return static_cast<Request* const*>(list)[place];
 }
 
-// The pool gives clean requests (Engine::give_request).
+// The pool gives clean requests (Core::give_request).
 void reset(Request* request, RequestKind kind, Mode mode) {
   request->kind = kind;
   request->mode = mode;

@@ -30,10 +30,10 @@ void let_go_counted(protocols::Request* request) {
 
 uint32_t unfinished() { return all.count; }
 
-const protocols::Request* an_unfinished(protocols::Engine& engine) {
+const protocols::Request* an_unfinished(protocols::Core& core) {
   for (uint32_t i = 0; i < latest_known; ++i) {
     const Id& id = all.latest[(all.next + i) % latest_known];
-    const protocols::Request* request = engine.find_request(id.index, id.generation);
+    const protocols::Request* request = core.find_request(id.index, id.generation);
     if (id.generation != 0 && request && request->on_give == let_go_counted) return request;
   }
   return nullptr;

@@ -3,14 +3,14 @@
 // Invariant: the count is exact; of the requests themselves only the latest are known, by number
 // and generation, which cost a start two stores.
 #pragma once
-#include "protocols/engine.h"
+#include "protocols/core.h"
 #include "protocols/request.h"
 
 namespace headway::p2p {
 
 uint32_t unfinished();
 // One of them that is still known, the oldest of these, or null.
-const protocols::Request* an_unfinished(protocols::Engine& engine);
+const protocols::Request* an_unfinished(protocols::Core& core);
 
 // A request is handed to its user, who is to complete it. `let_go` is what on_give does besides.
 void begin_unfinished(protocols::Request* request, void (*let_go)(protocols::Request*));

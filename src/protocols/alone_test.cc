@@ -7,6 +7,8 @@
 
 #include "protocols/engine.h"
 #include "protocols/release/profit.h"
+#include "protocols/ways/order.h"
+#include "protocols/ways/pieces.h"
 
 namespace headway::protocols {
 namespace {
@@ -39,11 +41,11 @@ class Alone : public testing::Test {
     settings.early_release = settings.progress = settings.prefetch = 0;
     ASSERT_EQ(engine_.prepare(settings, 0, 2, [](Outcome, uint32_t, const char*) {}), Outcome::ok);
     ASSERT_EQ(engine_.use(transport_), Outcome::ok);
-    engine_.handoff.enter();
+    engine_.handoff().enter();
   }
   void TearDown() override {
-    engine_.handoff.leave();
-    engine_.handoff.stop();
+    engine_.handoff().leave();
+    engine_.handoff().stop();
     engine_.stop_guard();
   }
 
@@ -135,20 +137,20 @@ TEST_F(Alone, MoreDataThanAreLeftIsGarbage) {
 TEST_F(Alone, NothingOvertakesControlFrames) {
   transport_.is_full = true;
   Peer& peer = *engine_.peer(1);
-  engine_.control(peer, header_of(Kind::acknowledge, 0), nullptr);
+  engine_.links().control(peer, header_of(Kind::acknowledge, 0), nullptr);
   ASSERT_FALSE(peer.controls.empty());
   transport_.is_full = false;
   const FrameHeader other = header_of(Kind::finished, 0);
-  EXPECT_EQ(engine_.push(peer, other, nullptr, transports::Urgency::control), Push::full);
+  EXPECT_EQ(engine_.links().push(peer, other, nullptr, transports::Urgency::control), Push::full);
   engine_.advance();
   EXPECT_TRUE(peer.controls.empty());
-  EXPECT_EQ(engine_.push(peer, other, nullptr, transports::Urgency::control), Push::done);
+  EXPECT_EQ(engine_.links().push(peer, other, nullptr, transports::Urgency::control), Push::done);
 }
 
 // Who waits until nobody is busy, as MPI_Finalize does, sleeps after a look that moved nothing.
 TEST_F(Alone, ALookAfterWhichNobodyIsBusyHasMovedSomething) {
   transport_.is_full = true;
-  engine_.control(*engine_.peer(1), header_of(Kind::acknowledge, 0), nullptr);
+  engine_.links().control(*engine_.peer(1), header_of(Kind::acknowledge, 0), nullptr);
   ASSERT_FALSE(engine_.is_idle());
   engine_.left(1);  // what it has not heard is dropped
   ASSERT_FALSE(engine_.is_idle());

@@ -1,7 +1,7 @@
 // Beside: what only some requests have, in tables beside their pool: a row for each request, behind
 // the requests of its slab, so that it is found by a request's address and number. Thread: holder
 // of the engine. Owner: whose state it is. Invariants: a row is its request's from begin() until
-// its mark goes, at the latest with Engine::complete(); no memory is taken for one, and those that
+// its mark goes, at the latest with Core::complete(); no memory is taken for one, and those that
 // no request had lie in pages that nobody has touched.
 #pragma once
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "protocols/engines_test_pair.h"
+#include "protocols/ways/order.h"
 
 namespace headway::protocols {
 namespace {
@@ -85,8 +86,8 @@ TEST_F(Demand, AnyPageAtAnyTime) {
     }
     end();
   }
-  EXPECT_GT(sender().counters.heeded, 10u);
-  EXPECT_EQ(receiver().counters.garbage, 0u);
+  EXPECT_GT(sender().counters().heeded, 10u);
+  EXPECT_EQ(receiver().counters().garbage, 0u);
 }
 
 TEST_F(Demand, ThePageComesNext) {
@@ -147,7 +148,7 @@ TEST_F(Demand, NotBeforeItStreams) {
   ASSERT_NE(int(send_->stage()), int(Stage::streaming));
   EXPECT_TRUE(sender().frame(1, demand(100 * page, false), nullptr));
   EXPECT_FALSE(send_->has(Mark::transfer));
-  EXPECT_EQ(sender().counters.heeded, 0u);
+  EXPECT_EQ(sender().counters().heeded, 0u);
   receiver().start_receive(receive_);
   end();
 }
@@ -164,7 +165,7 @@ TEST_F(Demand, WhatTheMessageDoesNotHaveIsRefused) {
   FrameHeader stranger = demand(0, false);
   stranger.word = wire_id(send_->pool_index, send_->generation + 1);
   EXPECT_TRUE(sender().frame(1, stranger, nullptr)) << "it may have come too late";
-  EXPECT_EQ(sender().counters.heeded, 0u);
+  EXPECT_EQ(sender().counters().heeded, 0u);
   end();
   begin(4000 * page + 7);
   EXPECT_FALSE(sender().frame(1, demand(0, false), nullptr)) << "no whole pages between its edges";

@@ -1,15 +1,9 @@
 #include "protocols/engine.h"
 
-#include <new>
-
 #include "base/check.h"
-#include "base/clock.h"
-#include "base/heap.h"
-#include "base/text.h"
+#include "protocols/ways/pieces.h"
 
 namespace headway::protocols {
-
-using transports::Urgency;
 
 namespace {
 
@@ -22,153 +16,83 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
                         FatalHandler fatal, uint32_t job) {
   settings_ = settings;
   rank_ = rank;
-  fatal_ = fatal;
+  links_.prepare(fatal);
   one_copy_.allow(settings.one_copy != 0);
   copies_.prepare(settings.send_ahead);
+  streams_.prepare(settings.release_batch);
   add_frames();
+  streams_.add_frames(frames_);
+  fetches_.add_frames(frames_);
+  presends_.add_frames(frames_);
   uint32_t first = 0;
-  const Outcome added = peers_.add_job(job, size, first);
+  const Outcome added = links_.peers().add_job(job, size, first);
   HEADWAY_CHECK(added != Outcome::ok || first == 0);
-  const matching::Config matcher{.design = matching::Design(settings.matcher),
-                                 .processes = size,
-                                 .collective_cap = uint32_t(settings.matcher_kc),
-                                 .partner_cap = uint32_t(settings.matcher_kp),
-                                 .threshold = uint32_t(settings.matcher_threshold),
-                                 .promises = &promises_};
   Peer* self = added == Outcome::ok ? peer(rank) : nullptr;
-  if (!self || !posted.prepare(matcher) || !unexpected_.prepare(matcher)) {
-    return Outcome::no_memory;
-  }
+  if (!self || !prepare_queues(size)) return Outcome::no_memory;
   self->caps = transports::same_host;
-  if (settings.strict) reach.tell_overlaps(rank);
+  if (settings.strict) reach_.tell_overlaps(rank);
   release_.start(settings, rank);
-  if (const Outcome started = handoff.start(this, &own_armed_, -1, settings.progress != 0,
-                                            uint32_t(settings.patrol_after));
+  if (const Outcome started = handoff_.start(this, &own_armed_, -1, settings.progress != 0,
+                                             uint32_t(settings.patrol_after));
       started != Outcome::ok) {
     return started;
   }
-  presends_.start();
+  presends_.start(release_.mechanism());
   fetches_.allow(presends_.is_on());
-  return release_.touches() >= 0 ? handoff.watch_faults(release_.touches()) : Outcome::ok;
-}
-
-void Engine::forget(uint64_t context) {
-  promises_.forget(context);
-  for (const uint64_t gone : {context, context + 1}) {
-    posted.forget(gone);
-    unexpected_.forget(gone);
-  }
+  return release_.touches() >= 0 ? handoff_.watch_faults(release_.touches()) : Outcome::ok;
 }
 
 Outcome Engine::use_node(const uint32_t* local_ranks, uint32_t count) {
-  if (!rings_.prepare(count, this)) return Outcome::no_memory;
-  for (uint32_t i = 0; i < count; ++i) {
-    Peer* peer = this->peer(local_ranks[i]);
-    if (!peer) return Outcome::no_memory;
-    rings_.add(peer->process, peer->out, peer->in);
-    peer->number = i;
-    if (peer->process == rank_) continue;
-    peer->transport = &rings_;
-    peer->caps = rings_.caps();
-  }
-  handoff.publish(&node.own().armed, &node.own().waiting);
-  return Outcome::ok;
+  const Outcome outcome = links_.use_node(local_ranks, count, rank_, this);
+  if (outcome == Outcome::ok) handoff_.publish(&node().own().armed, &node().own().waiting);
+  return outcome;
 }
 
 Outcome Engine::use(transports::Transport& transport) {
-  HEADWAY_CHECK(other_count_ < most_transports);
-  others_[other_count_++] = &transport;
-  peers_.reach_by(transport);
-  return transport.descriptor() < 0 ? Outcome::ok : handoff.watch(transport.descriptor());
+  links_.use(transport);
+  return transport.descriptor() < 0 ? Outcome::ok : handoff_.watch(transport.descriptor());
 }
 
-void Engine::connect(Peer& peer) {
-  peer.connected = true;
-  if (!peer.transport || peer.transport->connect(peer.number, peer.chunk) != Outcome::ok) return;
-  const uint64_t eager = peer.on_this_host() ? settings_.eager_max_shm : settings_.eager_max_tcp;
-  peer.eager_max = eager < peer.chunk ? eager : peer.chunk;
-}
-
-void Engine::give_request(Request* request) {
-  if (request->done.load(std::memory_order_relaxed) == Done::released) [[unlikely]] {
-    request->held_by_user = request->persistent = false;  // complete() gives it
-    return;
-  }
-  if (request->on_give) request->on_give(request);
-  // Its next life must not find anything of this one.
-  request->on_give = nullptr;
-  request->notify = nullptr;
-  request->owner = nullptr;
-  request->communicator = nullptr;
-  request->mode = Mode::standard;
-  HEADWAY_CHECK(request->stage() == Stage::idle && !request->is_redirected());
-  request->marks = 0;
-  request->outcome = Outcome::ok;
-  request->persistent = request->started = false;
-  request->cancelled = request->cancelling = false;
-  request->held_by_user = request->blocking = false;
-  request->traffic = {};
-  request->kind = RequestKind::null;
-  requests_.give(request);
-}
-
-void Engine::complete(Request* request, Outcome outcome) {
-  // Who was let go reads it meanwhile: what is as it was is not written.
-  if (outcome != Outcome::ok && request->outcome == Outcome::ok) request->outcome = outcome;
-  HEADWAY_CHECK(request->taken && request->done.load(std::memory_order_relaxed) != Done::whole);
-  if (request->stage() != Stage::idle) set_stage(*request, Stage::idle);
-  release_.note_end();
-  request->awaited = false;
-  if (request->marks) [[unlikely]]
-    end_marked(request);
-  --handoff.pending;
-  HEADWAY_CHECK(handoff.passive >= 0 && handoff.pending >= handoff.passive);
-  request->done.store(Done::whole, std::memory_order_release);  // pairs with waiting
-  handoff.completed();
-  if (request->notify) {
-    request->notify(request);
-  } else if (!request->held_by_user) {
-    give_request(request);
-  }
-}
+// --- moments (core.h) ---
 
 // The order is part of it: grants come before pages, and a region's view before what lies in it.
-void Engine::end_marked(Request* request) {
+void Core::end_marked(Request* request) {
+  Engine& all = engine();
   Transfer* const transfer = requests_.transfers.find(*request);
-  if (transfer && (transfer->expected | transfer->withheld)) streams_.end_stream(request);
-  if (request->has(Mark::direct)) one_copy_.end_one_copy(request);
-  if (request->has(Mark::release)) release_.end_release(request);
-  if (request->has(Mark::copies)) copies_.end_copy(request);
+  if (transfer && (transfer->expected | transfer->withheld)) all.streams_.end_stream(request);
+  if (request->has(Mark::direct)) all.one_copy_.end_one_copy(request);
+  if (request->has(Mark::release)) all.release_.end_release(request);
+  if (request->has(Mark::copies)) all.copies_.end_copy(request);
   if (transfer && transfer->order) end_order(*transfer);
-  if (request->has(Mark::presend)) presends_.end_confirm(request);
-  handoff.passive -= request->has(Mark::passive);
+  if (request->has(Mark::presend)) all.presends_.end_confirm(request);
+  handoff_.passive -= request->has(Mark::passive);
   request->marks = 0;
 }
 
-void Engine::fail(Outcome why, Peer& peer, const char* story) {
-  if (peer.lost) return;
-  peer.lost = true;
-  fatal_(why, peer.rank, story);
+void Core::note_wait(Request* receive) { engine().note_wait(receive); }
+
+void Core::note_gone(Request* receive) { engine().fetches_.note_wait(receive); }
+
+void Core::tell_arrival(Request* receive, uint64_t offset, uint64_t n) {
+  if (receive->is_redirected()) engine().release_.open_pages(receive, offset, n);
+  note_progress(receive);
 }
+
+void Core::tell_dozers(Request* receive) { engine().release_.tell_dozers(receive); }
+
+void Core::note_given(const Arrived& message) { engine().fetches_.note_given(message); }
+
+bool Core::make_writable(const char* from, size_t n) {
+  return engine().presends_.make_writable(from, n);
+}
+
+bool Core::is_closed(const char* from, size_t n) { return engine().release_.is_closed(from, n); }
 
 // --- progress ---
 
-void Engine::mark_busy(Peer& peer) {
-  if (peer.busy) return;
-  peer.busy = true;
-  if (!busy_.push(&peer)) fail(Outcome::no_memory, peer, "no memory for the list of busy peers");
-}
-
 bool Engine::flush(Peer& peer) {
   bool moved = false;
-  while (ControlFrame* frame = peer.controls.first()) {
-    const Push pushed = push_frame(peer, frame->header, frame->body, frame->header.length, nullptr,
-                                   0, Urgency::control);
-    if (pushed == Push::full) return moved;
-    peer.controls.remove(frame);
-    base::heap_free(frame, sizeof *frame);
-    moved = true;
-  }
+  if (!links_.flush_controls(peer, moved)) return moved;
   while (Request* request = peer.held.first()) {
     if (push_envelope(request) == Push::full) return moved;
     moved = true;
@@ -177,53 +101,35 @@ bool Engine::flush(Peer& peer) {
 }
 
 bool Engine::flush_busy() {
-  bool moved = false;
-  for (size_t i = 0; i < busy_.size();) {
-    Peer& peer = *busy_[i];
-    moved |= flush(peer);
-    if (peer.controls.empty() && peer.held.empty() && peer.streams.empty()) {
-      peer.busy = false;
-      busy_.remove_unordered(i);
-      moved = true;  // somebody may wait until nobody is busy
-    } else {
-      ++i;
-    }
-  }
-  return moved;
+  return links_.flush_busy([this](Peer& peer) { return flush(peer); });
 }
 
 bool Engine::take_frame(Peer& peer, const shm::Cell& cell) {
   const char* body = peer.in.body(cell);
   if (!body || !deliver(peer, cell.header, body)) [[unlikely]] {
-    ++counters.garbage;
-    rings_.refuse(peer.number, cell.header);
+    ++counters_.garbage;
+    links_.rings().refuse(peer.number, cell.header);
   }
-  rings_.drop(peer.number, peer.in, cell);
+  links_.rings().drop(peer.number, peer.in, cell);
   return true;
 }
 
-// A look at a descriptor is a system call: who waits for memory makes few.
-bool Engine::reap_others() {
-  const bool is_due =
-      handoff.driver != progress::Driver::waiting || ++reap_round_ % reap_every == 0;
-  bool moved = false;
-  for (uint32_t i = 0; i < other_count_; ++i) {
-    if (is_due || others_[i]->descriptor() < 0) moved |= others_[i]->reap(reap_budget);
-  }
-  return moved;
-}
-
 bool Engine::advance() {
-  bool moved = rings_.reap(reap_budget);
-  if (!busy_.empty()) moved |= flush_busy();
+  bool moved = links_.rings().reap(Links::reap_budget);
+  if (links_.is_busy()) moved |= flush_busy();
   if (one_copy_.has_runnable()) moved |= one_copy_.copy_some();
   if (streams_.overlooks()) moved |= streams_.look_at_expected();
-  if (one_copy_.may_help() && handoff.driver == progress::Driver::waiting) {
+  if (one_copy_.may_help() && handoff_.driver == progress::Driver::waiting) {
     moved |= one_copy_.help_some();
   }
-  if (other_count_) moved |= reap_others();
+  if (links_.has_others()) {
+    // A look at a descriptor is a system call: who waits for memory makes few.
+    const bool is_due =
+        handoff_.driver != progress::Driver::waiting || ++reap_round_ % reap_every == 0;
+    moved |= links_.reap_others(is_due);
+  }
   if (release_.is_awaited()) [[unlikely]]
-    streams_.ask_for_awaited();
+    streams_.ask_for_awaited(release_.awaited());
   if (presends_.is_asked()) [[unlikely]]
     moved |= presends_.presend_some();
   return moved;
@@ -236,40 +142,46 @@ bool Engine::advance_for(Peer* peer) {
       if (const shm::Cell* cell = peer->in.peek()) return take_frame(*peer, *cell);
     }
   } else if (peer && peer->transport) {
-    if (peer->transport->reap_peer(peer->number, reap_budget)) return true;
+    if (peer->transport->reap_peer(peer->number, Links::reap_budget)) return true;
   } else {
     reap_round_ = reap_every - 1;
   }
   return advance();
 }
 
+void Engine::send_on() {
+  streams_.thread_goes();
+  (void)flush_busy();
+  streams_.thread_is_gone();
+}
+
 // The program is not held up for a copy: it may be back in a moment. If not, our thread copies.
 void Engine::hand_on() {
-  streams_.thread_goes();
+  end_wait();
   if (presends_.is_asked()) [[unlikely]]
-    handoff.remind(presends_.next_look_us());
+    handoff_.remind(presends_.next_look_us());
   if (!one_copy_.has_runnable()) return;
   // Of a message whose user was released nobody else copies.
   const Request* first = one_copy_.pulls().first();
   if (first && first->is_redirected()) {
-    handoff.call_thread();
+    handoff_.call_thread();
   } else {
-    handoff.remind(copy_after_us);
+    handoff_.remind(copy_after_us);
   }
 }
 
 uint32_t Engine::wanted() {
-  streams_.before_sleep();
+  streams_.before_sleep(release_.is_awaited());
   // The user may wait for a closed page, whatever brings it.
-  if (schedules || release_.any_closed()) return shm::event_any;
+  if (has_schedules() || release_.any_closed()) return shm::event_any;
   uint32_t events = shm::event_control;
   if (in_stage(Stage::posted)) events |= shm::event_rendezvous;
-  if (!busy_.empty()) events |= shm::event_credit;
+  if (links_.is_busy()) events |= shm::event_credit;
   return events;
 }
 
 bool Engine::is_idle() const {
-  return under_way() == 0 && busy_.empty() && !one_copy_.has_runnable();
+  return under_way() == 0 && !links_.is_busy() && !one_copy_.has_runnable();
 }
 
 bool Engine::is_idle(const void* communicator, uint64_t context) const {
@@ -298,24 +210,13 @@ void Engine::stop_prefetching() {
 
 void Engine::rest() {
   stop_prefetching();
-  for (uint32_t i = 0; i < other_count_; ++i) others_[i]->rest();
-}
-
-bool Engine::is_delivered() const {
-  for (uint32_t i = 0; i < other_count_; ++i) {
-    if (!others_[i]->is_delivered()) return false;
-  }
-  return true;
-}
-
-void Engine::hosts() {
-  for (uint32_t i = 0; i < other_count_; ++i) others_[i]->look_at_hosts();
+  links_.rest();
 }
 
 void Engine::wake() {
   presends_.wake();
   fetches_.allow(presends_.is_on());
-  for (uint32_t i = 0; i < other_count_; ++i) others_[i]->wake();
+  links_.wake();
 }
 
 // --- transports::Receiver ---
@@ -327,8 +228,32 @@ bool Engine::frame(uint32_t from, const FrameHeader& header, const char* body) {
     return false;
   }
   const bool sense = deliver(*peer, header, body);
-  if (!sense) ++counters.garbage;
+  if (!sense) ++counters_.garbage;
   return sense;
+}
+
+bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
+  Peer* known = this->peer(from);
+  if (!known) {
+    lost(from, Outcome::no_memory, Peers::no_memory);
+    return false;
+  }
+  Peer& peer = *known;
+  const FrameKind* kind = frames_.find(header, peer.caps);
+  const bool is_wild = kind && kind->envelope && key_of(header).is_wild();
+  if (kind && kind->begin && !is_wild && kind->begin(kind->owner, peer, header, landing))
+    return true;
+  ++counters_.garbage;
+  return false;
+}
+
+void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing, uint64_t arrived) {
+  const Lander& lander = *landing.lander;
+  if (lander.landed) lander.landed(frames_.owner_of(header.kind), header, landing, arrived);
+}
+
+void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landing) {
+  landing.lander->end(frames_.owner_of(header.kind), from, header, landing);
 }
 
 void Engine::sent(uint32_t, uint64_t cookie) {
@@ -348,8 +273,6 @@ void Engine::sent(uint32_t, uint64_t cookie) {
   }
 }
 
-void Engine::unsent(int by) { handoff.pending += by; }
-
 bool Engine::needs(uint32_t to) {
   for (uint32_t i = 0; i < requests_.capacity(); ++i) {
     const Request& request = *requests_.at(i);
@@ -366,15 +289,7 @@ void Engine::left(uint32_t who) {
   Peer* peer = this->peer(who);
   if (!peer) return lost(who, Outcome::no_memory, Peers::no_memory);
   peer->left = true;
-  while (ControlFrame* frame = peer->controls.first()) {
-    peer->controls.remove(frame);
-    base::heap_free(frame, sizeof *frame);
-  }
-}
-
-void Engine::lost(uint32_t from, Outcome why, const char* story) {
-  if (Peer* peer = find_peer(from)) return fail(why, *peer, story);
-  fatal_(why, from, story);
+  links_.drop_controls(*peer);
 }
 
 }  // namespace headway::protocols

@@ -14,17 +14,12 @@ struct EngineCounters {
   base::Counter unexpected_bytes_most;
   base::Counter pressures;  // times that they were too many
   base::Counter pulls, pushes, streams;
-  base::Counter claims;      // sends that took an advertised receive
-  base::Counter helped;      // pieces copied for a transfer that the other rank began
-  base::Counter sent_aside;  // blocking sends whose message was copied, so that they returned
+  base::Counter claims;  // sends that took an advertised receive
+  base::Counter helped;  // pieces copied for a transfer that the other rank began
   base::Counter garbage;
-  base::Counter released;   // receives whose user went on before the data had come
-  base::Counter foreseen;   // those of them that had not been matched
-  base::Counter shared;     // ranges that were not closed, since other operations work there
-  base::Counter untrapped;  // ranges that were not closed, since not all threads could be trapped
-  base::Counter demands;    // pages that were asked for out of turn
-  base::Counter withheld;   // messages that waited for their turn with all but their edges
-  base::Counter heeded;     // those that others asked for, and that went first
+  base::Counter demands;   // pages that were asked for out of turn
+  base::Counter withheld;  // messages that waited for their turn with all but their edges
+  base::Counter heeded;    // those that others asked for, and that went first
   // prefetching, as receiver
   base::Counter prefetches;     // requests for messages before their sends
   base::Counter prefetch_hits;  // messages some of which came that way

@@ -103,23 +103,23 @@ class World {
         wires_->attach(i, engine);
         continue;
       }
-      EXPECT_EQ(i == 0 ? engine.node.create(plan.ranks, key_, sizeof key_)
-                       : engine.node.attach(key_, plan.ranks),
+      EXPECT_EQ(i == 0 ? engine.node().create(plan.ranks, key_, sizeof key_)
+                       : engine.node().attach(key_, plan.ranks),
                 Outcome::ok);
-      engine.node.join(i, engine.handoff.bell());
+      engine.node().join(i, engine.handoff().bell());
       EXPECT_EQ(engine.use_node(ranks.data(), plan.ranks), Outcome::ok);
     }
     if (plan.lost_pid) {
-      for (auto& engine : engines_) engine->node.own().pid.store(0x3fffffff);
+      for (auto& engine : engines_) engine->node().own().pid.store(0x3fffffff);
     }
-    if (plan.lost_helper) engines_[0]->node.own().pid.store(0x3fffffff);
+    if (plan.lost_helper) engines_[0]->node().own().pid.store(0x3fffffff);
     const auto& word = datatypes::predefined(datatypes::BasicType::int_);
     EXPECT_EQ(datatypes::make_vector(datatypes::Form::narrow, 8, 3, 5, word, type_), Outcome::ok);
   }
   ~World() {
     for (auto& engine : engines_) {
-      engine->handoff.stop();
-      if (!wires_) engine->node.detach();
+      engine->handoff().stop();
+      if (!wires_) engine->node().detach();
     }
     type_->release();
   }
@@ -134,15 +134,15 @@ class World {
   EngineCounters sum() const {
     EngineCounters sum;
     for (const auto& engine : engines_) {
-      sum.eager_sent += engine->counters.eager_sent;
-      sum.handshakes += engine->counters.handshakes;
-      sum.unexpected += engine->counters.unexpected;
-      sum.pulls += engine->counters.pulls;
-      sum.pushes += engine->counters.pushes;
-      sum.streams += engine->counters.streams;
-      sum.claims += engine->counters.claims;
-      sum.helped += engine->counters.helped;
-      sum.garbage += engine->counters.garbage;
+      sum.eager_sent += engine->counters().eager_sent;
+      sum.handshakes += engine->counters().handshakes;
+      sum.unexpected += engine->counters().unexpected;
+      sum.pulls += engine->counters().pulls;
+      sum.pushes += engine->counters().pushes;
+      sum.streams += engine->counters().streams;
+      sum.claims += engine->counters().claims;
+      sum.helped += engine->counters().helped;
+      sum.garbage += engine->counters().garbage;
     }
     return sum;
   }
@@ -206,22 +206,22 @@ inline char* World::place(std::vector<char>& buffer, uint64_t at, bool typed) {
 }
 
 inline void World::enter(int rank) {
-  engines_[rank]->handoff.enter();
-  if (!wires_) engines_[rank]->node.own().armed.store(0);
+  engines_[rank]->handoff().enter();
+  if (!wires_) engines_[rank]->node().own().armed.store(0);
   if (plan_.waiting && pick(2)) {
-    engines_[rank]->handoff.driver = progress::Driver::waiting;
+    engines_[rank]->handoff().driver = progress::Driver::waiting;
     if (wires_) return;
-    engines_[rank]->node.own().waiting.store(pick(4) != 0);
+    engines_[rank]->node().own().waiting.store(pick(4) != 0);
   }
 }
 
 inline void World::leave(int rank) {
   Engine& engine = *engines_[rank];
   if (pick(2)) engine.hand_on();
-  engine.handoff.leave();
+  engine.handoff().leave();
   if (wires_) return;
-  engine.node.own().waiting.store(plan_.away && pick(4) == 0);  // a hint: it may be wrong
-  if (plan_.away && pick(2)) engine.node.own().armed.store(engine.wanted());
+  engine.node().own().waiting.store(plan_.away && pick(4) == 0);  // a hint: it may be wrong
+  if (plan_.away && pick(2)) engine.node().own().armed.store(engine.wanted());
 }
 
 inline void World::send() {
@@ -311,7 +311,7 @@ inline void World::post(int rank, std::unique_ptr<Receive> receive, uint64_t roo
       engine.receive_now(*request->peer, request->key, request->memory, bytes)) {
     whole(source, request->key.tag);
     ++tally.received_now;
-    tally.received_now_beside += engine.posted_count() != 0;
+    tally.received_now_beside += engine.posted().size() != 0;
   } else if (pick(2) && engine.receive_arrived(request->key, request->memory, bytes, from, tag)) {
     whole(from, tag);
     ++tally.received_arrived;
@@ -537,13 +537,13 @@ inline void World::finish() {
   }
   for (auto& engine : engines_) {
     EXPECT_TRUE(engine->is_idle());
-    EXPECT_EQ(engine->handoff.pending, 0);
-    EXPECT_EQ(engine->posted_count(), 0u);
+    EXPECT_EQ(engine->handoff().pending, 0);
+    EXPECT_EQ(engine->posted().size(), 0u);
     EXPECT_EQ(engine->copies().aside_bytes(), 0u);
     EXPECT_EQ(engine->unexpected().count(), 0u);
     EXPECT_EQ(engine->wanted(), uint32_t(shm::event_control)) << "a count of what is awaited leaks";
     if (!wires_) {
-      EXPECT_EQ(engine->node.own().pressure.load(), 0u);
+      EXPECT_EQ(engine->node().own().pressure.load(), 0u);
     }
   }
 }

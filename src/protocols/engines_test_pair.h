@@ -33,7 +33,7 @@ class TwoEngines : public ::testing::Test {
       ASSERT_NE(links_[1 - i].card(card, sizeof card), 0u);
       ASSERT_EQ(links_[i].set_card(1 - i, card), Outcome::ok);
       ASSERT_EQ(engines_[i]->use(links_[i]), Outcome::ok);
-      engines_[i]->handoff.enter();
+      engines_[i]->handoff().enter();
     }
     entered_ = true;
   }
@@ -42,8 +42,8 @@ class TwoEngines : public ::testing::Test {
       if (!entered_) continue;
       const auto& engine = engines_[i];
       links_[i].abandon();
-      engine->handoff.leave();
-      engine->handoff.stop();
+      engine->handoff().leave();
+      engine->handoff().stop();
       engine->stop_guard();
     }
     EXPECT_EQ(story(), "");

@@ -62,13 +62,13 @@ class Hostile {
       EXPECT_EQ(sinks_[i].tcp.set_card(0, own), Outcome::ok);
     }
     EXPECT_EQ(engine_.use(tcp_), Outcome::ok);
-    engine_.handoff.enter();
+    engine_.handoff().enter();
   }
   ~Hostile() {
     tcp_.abandon();
     for (Sink& sink : sinks_) sink.tcp.abandon();
-    engine_.handoff.leave();
-    engine_.handoff.stop();
+    engine_.handoff().leave();
+    engine_.handoff().stop();
     engine_.stop_guard();
   }
 

@@ -76,7 +76,7 @@ class Grants : public TwoEngines {
       sender().give_request(message.send);
       receiver().give_request(message.receive);
     }
-    EXPECT_EQ(receiver().counters.garbage + sender().counters.garbage, 0u);
+    EXPECT_EQ(receiver().counters().garbage + sender().counters().garbage, 0u);
   }
   std::string state() const {
     std::string text;
@@ -119,7 +119,7 @@ TEST_F(Grants, OneAfterTheOtherInTheOrderOfTheirReceives) {
     return over == messages_.size();
   }));
   EXPECT_LE(most, 3u) << "the two, and one that has all but its last pages";
-  EXPECT_EQ(receiver().counters.withheld, 4u);
+  EXPECT_EQ(receiver().counters().withheld, 4u);
   EXPECT_EQ(std::vector<size_t>(order.begin() + 2, order.end()), (std::vector<size_t>{0, 1, 2, 3}));
   end();
 }
@@ -185,7 +185,7 @@ TEST_F(Grants, WhatWasNotWithheldIsNotGranted) {
   demand.context = sender().transfer(*withheld->send).head;
   EXPECT_TRUE(sender().frame(1, demand, nullptr));
   EXPECT_TRUE(send_waits(*withheld));
-  sender().counters.garbage = 0;
+  sender().counters().garbage = 0;
   end();
 }
 
@@ -197,7 +197,7 @@ TEST_F(Grants, WhatHasBegunToComeIsNotForeseen) {
   ASSERT_TRUE(run_until([&] { return receiver().release().is_ready(receive); }));
   ASSERT_FALSE(receiver().release().foresee(receive));
   // Closed it would be, where calls can be trapped; here, where they may not be, nobody tried.
-  EXPECT_EQ(receiver().release().closings().closed + receiver().counters.untrapped, 0u);
+  EXPECT_EQ(receiver().release().closings().closed + receiver().release().counters.untrapped, 0u);
   end();
 }
 

@@ -74,13 +74,13 @@ class Paged : public testing::Test {
   void note(PagedWorld& world) {
     for (int rank = 0; rank < world.ranks(); ++rank) {
       const Engine& engine = world.engine(rank);
-      const EngineCounters& counters = engine.counters;
-      total_["released"] += counters.released;
-      total_["foreseen"] += counters.foreseen;
+      const EngineCounters& counters = engine.counters();
+      total_["released"] += engine.release().counters.released;
+      total_["foreseen"] += engine.release().counters.foreseen;
       total_["withheld"] += counters.withheld;
       total_["demands"] += counters.demands;
       total_["heeded"] += counters.heeded;
-      total_["shared"] += counters.shared;
+      total_["shared"] += engine.release().counters.shared;
       total_["prefetches"] += counters.prefetches;
       total_["prefetch_hits"] += counters.prefetch_hits;
       total_["prefetch_used_bytes"] += counters.prefetch_used_bytes;

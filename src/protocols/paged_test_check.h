@@ -161,7 +161,7 @@ inline std::string PagedWorld::state() {
   for (int rank = 0; rank < ranks(); ++rank) {
     text += "rank " + std::to_string(rank) + ": unexpected " +
             std::to_string(engine(rank).unexpected().count()) + ", pending " +
-            std::to_string(engine(rank).handoff.pending) + "\n";
+            std::to_string(engine(rank).handoff().pending) + "\n";
   }
   text += "unseen " + std::to_string(release().unseen()) + ", regions closed " +
           std::to_string(release().closed_regions()) + (release().any_mixed() ? ", mixed" : "") +
@@ -241,11 +241,11 @@ inline void PagedWorld::check_receive(const Receive& receive) {
 inline void PagedWorld::check_engine(int rank) {
   Engine& engine = this->engine(rank);
   EXPECT_TRUE(engine.is_idle());
-  EXPECT_EQ(engine.handoff.pending, 0);
-  EXPECT_EQ(engine.posted_count(), 0u);
+  EXPECT_EQ(engine.handoff().pending, 0);
+  EXPECT_EQ(engine.posted().size(), 0u);
   EXPECT_EQ(engine.copies().aside_bytes(), 0u);
   EXPECT_EQ(engine.unexpected().count(), 0u);
-  EXPECT_EQ(engine.counters.garbage, 0u);
+  EXPECT_EQ(engine.counters().garbage, 0u);
   EXPECT_FALSE(engine.release().any_closed());
   EXPECT_FALSE(engine.release().any_mixed());
   EXPECT_EQ(engine.release().unseen(), 0u);

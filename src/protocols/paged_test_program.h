@@ -159,7 +159,7 @@ inline bool PagedWorld::send(Channel& channel) {
   const UserMemory memory =
       layouts_.memory(place.layout, place.from + message->begin, message->bytes);
   Engine& engine = this->engine(channel.from);
-  engine.handoff.driver = progress::Driver::passing;
+  engine.handoff().driver = progress::Driver::passing;
   const bool synchronous = one_in(5);
   FrameHeader envelope;
   envelope.tag = message->key.tag;
@@ -244,7 +244,7 @@ inline Request* PagedWorld::post(int rank, const matching::Key& key, Place* plac
   receive->request = request;
   receiving_.push_back(receive.get());
   Engine& engine = this->engine(rank);
-  engine.handoff.driver = progress::Driver::passing;
+  engine.handoff().driver = progress::Driver::passing;
   uint64_t bytes = 0;
   int source = 0, tag = 0;
   if (!is_collective(key) && one_in(4) && engine.receive_arrived(key, memory, bytes, source, tag)) {
@@ -355,12 +355,12 @@ inline void PagedWorld::step() {
 inline void PagedWorld::drive(int rank) {
   static constexpr uint64_t pauses_us[] = {0, 1, 20, 100, 300}, long_pause_us = 1'100'000;
   Engine& engine = this->engine(rank);
-  if (plan_.node) engine.node.own().armed.store(0);
+  if (plan_.node) engine.node().own().armed.store(0);
   for (uint64_t times = 1 + pick(4); times > 0; --times) {
     clock_->move(1000 * (one_in(1000) ? long_pause_us : pauses_us[pick(5)]));
     const bool waits = one_in(2);
-    engine.handoff.driver = waits ? progress::Driver::waiting : progress::Driver::passing;
-    if (plan_.node) engine.node.own().waiting.store(waits && !one_in(4));
+    engine.handoff().driver = waits ? progress::Driver::waiting : progress::Driver::passing;
+    if (plan_.node) engine.node().own().waiting.store(waits && !one_in(4));
     const uint64_t hint = pick(uint64_t(ranks()));
     engine.advance_for(int(hint) == rank ? nullptr : engine.peer(uint32_t(hint)));
   }
@@ -368,8 +368,8 @@ inline void PagedWorld::drive(int rank) {
   retire();
   if (rank == 0) go_on();
   if (!plan_.node) return;
-  engine.node.own().waiting.store(one_in(4));  // a hint: it may be wrong
-  if (one_in(2)) engine.node.own().armed.store(engine.wanted());
+  engine.node().own().waiting.store(one_in(4));  // a hint: it may be wrong
+  if (one_in(2)) engine.node().own().armed.store(engine.wanted());
 }
 
 }  // namespace headway::protocols

@@ -222,18 +222,18 @@ inline PagedWorld::PagedWorld(const PagedPlan& plan, uint64_t seed)
     EXPECT_EQ(engine(rank).prepare(settings_of(rank), uint32_t(rank), uint32_t(count), on_fatal),
               Outcome::ok);
     plan.node ? use_node(rank, count) : wires_.attach(uint32_t(rank), engine(rank));
-    engine(rank).handoff.enter();
+    engine(rank).handoff().enter();
   }
   make_channels();
 }
 
 // Each engine maps the segment by itself, as a process would.
 inline void PagedWorld::use_node(int rank, int count) {
-  shm::Node& node = engine(rank).node;
+  shm::Node& node = engine(rank).node();
   EXPECT_EQ(rank == 0 ? node.create(uint32_t(count), key_, sizeof key_)
                       : node.attach(key_, uint32_t(count)),
             Outcome::ok);
-  node.join(uint32_t(rank), engine(rank).handoff.bell());
+  node.join(uint32_t(rank), engine(rank).handoff().bell());
   static constexpr uint32_t all[] = {0, 1, 2};
   EXPECT_EQ(engine(rank).use_node(all, uint32_t(count)), Outcome::ok);
 }
@@ -244,10 +244,10 @@ inline PagedWorld::~PagedWorld() {
   }
   toucher_.reset();
   for (auto& engine : engines_) {
-    engine->handoff.leave();
-    engine->handoff.stop();
+    engine->handoff().leave();
+    engine->handoff().stop();
     engine->stop_guard();
-    if (plan_.node) engine->node.detach();
+    if (plan_.node) engine->node().detach();
   }
   for (const int fd : bells_) {
     if (fd >= 0) close(fd);
@@ -278,7 +278,7 @@ inline void PagedWorld::exempt_threads() {
   bells_.assign(size_t(ranks()), -1);
   for (int rank = 1; rank < ranks(); ++rank) {
     bells_[size_t(rank)] = eventfd(1, EFD_CLOEXEC);
-    EXPECT_EQ(engine(rank).handoff.watch_hosts(bells_[size_t(rank)]), Outcome::ok);
+    EXPECT_EQ(engine(rank).handoff().watch_hosts(bells_[size_t(rank)]), Outcome::ok);
   }
   for (int i = 0; i < 100'000 && told < ranks() - 1; ++i) usleep(10);
   EXPECT_EQ(told, ranks() - 1);
@@ -291,7 +291,7 @@ inline bool PagedWorld::can_close() {
   engine(0).start_receive(receive);
   bool closed = false;
   for (int i = 0; i < 20'000 && !closed; ++i) {
-    release().note_end();  // it may be asked again
+    engine(0).note_arrival(receive, 0, 0);  // it may be asked again
     closed = release().foresee(receive);
     if (!closed) usleep(50);
   }
@@ -299,7 +299,7 @@ inline bool PagedWorld::can_close() {
   engine(1).start_send(send);
   for (int i = 0; i < 10'000 && !(send->done && receive->done); ++i) {
     for (auto& engine : engines_) {
-      engine->handoff.driver = progress::Driver::waiting;
+      engine->handoff().driver = progress::Driver::waiting;
       engine->advance();
     }
   }

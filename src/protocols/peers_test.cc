@@ -207,8 +207,8 @@ TEST(EnginePeers, AStartIsCheapWhateverTheSize) {
   EXPECT_NE(large->find_peer(3), nullptr);  // oneself
   EXPECT_EQ(large->find_peer(4), nullptr);
   EXPECT_LE(of_large, of_small + 8 * 10'000);
-  small->handoff.stop();
-  large->handoff.stop();
+  small->handoff().stop();
+  large->handoff().stop();
 }
 
 // Whoever is named by a frame, or dies, while there is no memory for what is known of it: the story
@@ -248,7 +248,7 @@ TEST(EnginePeers, NoMemoryForAPeerIsTold) {
   EXPECT_EQ(of_death.why, Outcome::peer_lost);
   EXPECT_EQ(engine->find_peer(missing), nullptr);
   EXPECT_NE(engine->peer(missing), nullptr);  // there is memory again
-  engine->handoff.stop();
+  engine->handoff().stop();
 }
 
 }  // namespace

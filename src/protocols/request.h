@@ -106,7 +106,7 @@ struct Request : matching::Hook {
   uint8_t marks = 0;          // of Mark
 
  private:
-  friend class Engine;  // set_stage() counts how many are in each
+  friend class Core;  // set_stage() counts how many are in each
   friend class TestStages;
   Stage stage_ = Stage::idle;
 

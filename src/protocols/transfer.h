@@ -5,10 +5,6 @@
 #pragma once
 #include <cstdint>
 
-#include "base/pool.h"
-#include "protocols/beside.h"
-#include "protocols/request.h"
-
 namespace headway::protocols {
 
 class Order;
@@ -33,17 +29,6 @@ struct Transfer {
   bool copied : 1 = false;    // send: some of it was copied straight into the receiver's buffer
   bool alone : 1 = false;     // pulling: nobody else copies it, and its edges come first
   bool stays : 1 = false;     // receive: it could not be released, so its user waits for all of it
-};
-
-// All requests of an engine, and their transfers.
-class Requests : public base::Pool<Request> {
- public:
-  // By what the other side calls it (id_of); null: none has that name now.
-  Request* by_wire_id(uint32_t id) const {
-    Request* request = at(id & ((1u << id_index_bits) - 1));
-    return request && request->taken && id_of(request) == id ? request : nullptr;
-  }
-  Beside<Transfer, Mark::transfer> transfers{*this};
 };
 
 }  // namespace headway::protocols

@@ -22,22 +22,22 @@ class Ways : public testing::Test {
       engines_[i] = std::make_unique<Engine>();
       Engine& engine = *engines_[i];
       ASSERT_EQ(engine.prepare(settings, i, 2, [](Outcome, uint32_t, const char*) {}), Outcome::ok);
-      ASSERT_EQ(i == 0 ? engine.node.create(2, key_, sizeof key_) : engine.node.attach(key_, 2),
+      ASSERT_EQ(i == 0 ? engine.node().create(2, key_, sizeof key_) : engine.node().attach(key_, 2),
                 Outcome::ok);
-      engine.node.join(i, engine.handoff.bell());
+      engine.node().join(i, engine.handoff().bell());
       ASSERT_EQ(engine.use_node(ranks, 2), Outcome::ok);
-      engine.handoff.enter();
-      engine.handoff.driver = progress::Driver::waiting;
-      engine.node.own().waiting.store(1);
+      engine.handoff().enter();
+      engine.handoff().driver = progress::Driver::waiting;
+      engine.node().own().waiting.store(1);
       sent_[i].assign(bytes, char('a' + i));
       received_[i].assign(bytes, '.');
     }
   }
   void TearDown() override {
     for (auto& engine : engines_) {
-      engine->handoff.leave();
-      engine->handoff.stop();
-      engine->node.detach();
+      engine->handoff().leave();
+      engine->handoff().stop();
+      engine->node().detach();
     }
   }
   Request* take(uint32_t rank, RequestKind kind, std::vector<char>& buffer) {
@@ -81,18 +81,18 @@ class Ways : public testing::Test {
 
 TEST_F(Ways, TwoThatWaitForOneMessageStreamIt) {
   exchange({0});
-  EXPECT_EQ(engines_[0]->counters.streams, 1u);
-  EXPECT_EQ(engines_[1]->counters.pulls, 0u);
+  EXPECT_EQ(engines_[0]->counters().streams, 1u);
+  EXPECT_EQ(engines_[1]->counters().pulls, 0u);
 }
 
 // Each core has a message to copy: a stream would copy both twice. Rank 0 looks first, while both
 // messages are on their way; what rank 1 does when its own has gone is its choice.
 TEST_F(Ways, InAnExchangeEachCopiesItsOwn) {
   exchange({0, 1});
-  EXPECT_EQ(engines_[0]->counters.pulls, 1u);
-  EXPECT_EQ(engines_[1]->counters.pulls, 1u);
-  EXPECT_EQ(engines_[1]->counters.streams, 0u);
-  EXPECT_EQ(engines_[1]->counters.helped, 0u);
+  EXPECT_EQ(engines_[0]->counters().pulls, 1u);
+  EXPECT_EQ(engines_[1]->counters().pulls, 1u);
+  EXPECT_EQ(engines_[1]->counters().streams, 0u);
+  EXPECT_EQ(engines_[1]->counters().helped, 0u);
 }
 
 }  // namespace

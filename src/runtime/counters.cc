@@ -6,6 +6,7 @@
 
 #include "base/descriptors.h"
 #include "base/text.h"
+#include "protocols/engine.h"
 #include "runtime/process.h"
 
 namespace headway::runtime {
@@ -13,6 +14,7 @@ namespace {
 
 using protocols::Engine;
 using protocols::Profit;
+using protocols::ReleaseCounters;
 
 struct Reader {
   const char* name;
@@ -26,7 +28,11 @@ uint64_t tcp_counter(const Engine&) {
 }
 template <base::Counter protocols::EngineCounters::*counter>
 uint64_t engine_counter(const Engine& engine) {
-  return engine.counters.*counter;
+  return engine.counters().*counter;
+}
+template <base::Counter ReleaseCounters::*counter>
+uint64_t release_counter(const Engine& engine) {
+  return engine.release().counters.*counter;
 }
 template <base::Counter guard::Counters::*counter>
 uint64_t guard_counter(const Engine& engine) {
@@ -42,15 +48,15 @@ uint64_t trap_counter(const Engine& engine) {
 }
 template <base::Counter progress::Counters::*counter>
 uint64_t progress_counter(const Engine& engine) {
-  return engine.handoff.counters.*counter;
+  return engine.handoff().counters.*counter;
 }
 template <base::Counter shm::Counters::*counter>
 uint64_t shm_counter(const Engine& engine) {
-  return engine.node.counters.*counter;
+  return engine.node().counters.*counter;
 }
 template <base::Counter matching::Counters::*counter>
 uint64_t posted_counter(const Engine& engine) {
-  return engine.posted.counters.*counter;
+  return engine.posted().counters.*counter;
 }
 template <base::Counter matching::Counters::*counter>
 uint64_t unexpected_counter(const Engine& engine) {
@@ -58,7 +64,7 @@ uint64_t unexpected_counter(const Engine& engine) {
 }
 template <base::Counter matching::Counters::Kind::*counter>
 uint64_t posted_collective(const Engine& engine) {
-  return engine.posted.counters.of[1].*counter;
+  return engine.posted().counters.of[1].*counter;
 }
 template <base::Counter matching::Counters::Kind::*counter>
 uint64_t unexpected_collective(const Engine& engine) {
@@ -71,8 +77,8 @@ uint64_t given_up(const Engine& engine) {
 
 uint64_t refused(const Engine& engine) {
   const guard::Counters& guard = engine.release().closings();
-  return guard.no_memory + guard.overlaps + guard.refused + engine.counters.shared +
-         engine.counters.untrapped;
+  const ReleaseCounters& of = engine.release().counters;
+  return guard.no_memory + guard.overlaps + guard.refused + of.shared + of.untrapped;
 }
 
 using protocols::EngineCounters;
@@ -110,26 +116,27 @@ constexpr Reader readers[] = {
     {"pushes", engine_counter<&EngineCounters::pushes>},
     {"claims", engine_counter<&EngineCounters::claims>},
     {"helped", engine_counter<&EngineCounters::helped>},
-    {"sent_aside", engine_counter<&EngineCounters::sent_aside>},
+    {"sent_aside", [](const Engine& engine) { return engine.copies().sent_aside().get(); }},
     {"aside_bytes", [](const Engine& engine) { return engine.copies().aside_bytes(); }},
     {"garbage", engine_counter<&EngineCounters::garbage>},
-    {"posted_receives", [](const Engine& engine) -> uint64_t { return engine.posted_count(); }},
+    {"posted_receives", [](const Engine& engine) -> uint64_t { return engine.posted().size(); }},
     {"unexpected_messages",
      [](const Engine& engine) -> uint64_t { return engine.unexpected().count(); }},
     {"unexpected_bytes", [](const Engine& engine) { return engine.unexpected().bytes(); }},
     {"unexpected_bytes_most", engine_counter<&EngineCounters::unexpected_bytes_most>},
     {"unexpected", engine_counter<&EngineCounters::unexpected>},
     {"unexpected_pressed", engine_counter<&EngineCounters::pressures>},
-    {"posted_searches", [](const Engine& engine) { return engine.posted.counters.searches(); }},
-    {"posted_traversed", [](const Engine& engine) { return engine.posted.counters.traversed(); }},
+    {"posted_searches", [](const Engine& engine) { return engine.posted().counters.searches(); }},
+    {"posted_traversed", [](const Engine& engine) { return engine.posted().counters.traversed(); }},
     {"posted_longest", posted_counter<&matching::Counters::longest>},
-    {"posted_entries", [](const Engine& engine) { return engine.posted.counters.entries(); }},
+    {"posted_entries", [](const Engine& engine) { return engine.posted().counters.entries(); }},
     {"posted_entries_collective", posted_collective<&matching::Counters::Kind::entries>},
     {"posted_searches_collective", posted_collective<&matching::Counters::Kind::searches>},
     {"posted_traversed_collective", posted_collective<&matching::Counters::Kind::traversed>},
-    {"posted_queues", [](const Engine& engine) -> uint64_t { return engine.posted.queues(false); }},
+    {"posted_queues",
+     [](const Engine& engine) -> uint64_t { return engine.posted().queues(false); }},
     {"posted_queues_collective",
-     [](const Engine& engine) -> uint64_t { return engine.posted.queues(true); }},
+     [](const Engine& engine) -> uint64_t { return engine.posted().queues(true); }},
     {"posted_overhead_ns", posted_counter<&matching::Counters::overhead_ns>},
     {"unexpected_searches",
      [](const Engine& engine) { return engine.unexpected().queue().counters.searches(); }},
@@ -147,8 +154,8 @@ constexpr Reader readers[] = {
     {"unexpected_queues_collective",
      [](const Engine& engine) -> uint64_t { return engine.unexpected().queue().queues(true); }},
     {"unexpected_overhead_ns", unexpected_counter<&matching::Counters::overhead_ns>},
-    {"released", engine_counter<&EngineCounters::released>},
-    {"foreseen", engine_counter<&EngineCounters::foreseen>},
+    {"released", release_counter<&ReleaseCounters::released>},
+    {"foreseen", release_counter<&ReleaseCounters::foreseen>},
     {"hidden_ns", guard_counter<&guard::Counters::hidden_ns>},
     {"page_faults", guard_counter<&guard::Counters::touched>},
     {"page_wait_ns", guard_counter<&guard::Counters::waited_ns>},
@@ -164,9 +171,9 @@ constexpr Reader readers[] = {
     {"close_refused", refused},
     {"close_refused_memory", guard_counter<&guard::Counters::no_memory>},
     {"close_refused_overlap", guard_counter<&guard::Counters::overlaps>},
-    {"close_refused_shared", engine_counter<&EngineCounters::shared>},
+    {"close_refused_shared", release_counter<&ReleaseCounters::shared>},
     {"close_refused_system", guard_counter<&guard::Counters::refused>},
-    {"close_refused_threads", engine_counter<&EngineCounters::untrapped>},
+    {"close_refused_threads", release_counter<&ReleaseCounters::untrapped>},
     {"release_given_up",
      [](const Engine& engine) { return engine.release().profit().all_given_up(); }},
     {"release_given_up_touched_at_once", given_up<Profit::touched_at_once>},
@@ -249,9 +256,10 @@ void write_counters_file(const Engine& engine, int rank, const char* name) {
   close(fd);
 }
 
-void tell_releases(const Engine& engine, int rank) {
+void write_summary(const Engine& engine, int rank) {
+  if (!engine.release().may_release()) return;
   const guard::Counters& guard = engine.release().closings();
-  const protocols::EngineCounters& counted = engine.counters;
+  const ReleaseCounters& counted = engine.release().counters;
   const Profit& profit = engine.release().profit();
   const auto us = [](uint64_t ns) { return ns / 1000; };
   base::Text<640> line;

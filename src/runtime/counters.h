@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "protocols/engine.h"
 #include "settings/counters.h"
+
+namespace headway::protocols {
+class Engine;
+}
 
 namespace headway::runtime {
 
@@ -14,7 +17,8 @@ namespace headway::runtime {
 uint64_t read_counter(const protocols::Engine& engine, size_t index);
 // One JSON object with all of this rank's counters; "%r" in the name becomes the rank.
 void write_counters_file(const protocols::Engine& engine, int rank, const char* name);
-// One line for people: what early release did on this rank, and why not more.
-void tell_releases(const protocols::Engine& engine, int rank);
+// One line for people: what early release did on this rank, and why not more; if it may do
+// anything.
+void write_summary(const protocols::Engine& engine, int rank);
 
 }  // namespace headway::runtime

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "protocols/engine.h"
+
 namespace headway::runtime {
 namespace {
 
@@ -17,7 +19,7 @@ uint64_t address_of(const T& object) {
 // only looks, or says again that nothing is there, must not.
 void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
                     const tcp::Tcp* network, const objects::Registry& registry) {
-  const protocols::EngineCounters& messages = engine.counters;
+  const protocols::EngineCounters& messages = engine.counters();
   const base::Counter* signs[] = {
       &messages.messages_sent,
       &messages.messages_received,
@@ -25,11 +27,11 @@ void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
       &messages.collectives,
       &messages.unexpected,
       &messages.helped,
-      &messages.sent_aside,
+      &engine.copies().sent_aside(),
       &messages.presend_bytes,
-      &engine.handoff.counters.thread_useful,
-      &engine.node.counters.pulled,
-      &engine.node.counters.pushed,
+      &engine.handoff().counters.thread_useful,
+      &engine.node().counters.pulled,
+      &engine.node().counters.pushed,
       network ? &network->counters().frames_in : nullptr,
       network ? &network->counters().frames_out : nullptr,
   };

@@ -4,8 +4,11 @@
 #pragma once
 #include "base/whereabouts.h"
 #include "objects/registry.h"
-#include "protocols/engine.h"
 #include "transports/tcp/tcp.h"
+
+namespace headway::protocols {
+class Engine;
+}
 
 namespace headway::runtime {
 

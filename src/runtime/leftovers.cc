@@ -45,8 +45,8 @@ void tell_tag(Line& line, int tag) {
 
 }  // namespace
 
-Leftovers::Leftovers(protocols::Engine& engine, const objects::Registry& registry, const char* call,
-                     const char* host, bool quiet, bool world_may_come)
+Leftovers::Leftovers(protocols::Messages& engine, const objects::Registry& registry,
+                     const char* call, const char* host, bool quiet, bool world_may_come)
     : engine_(engine),
       registry_(registry),
       call_(call),

@@ -7,7 +7,7 @@
 // a small part of the time however often `look` is called.
 #pragma once
 #include "objects/registry.h"
-#include "protocols/engine.h"
+#include "protocols/messages/messages.h"
 
 namespace headway::runtime {
 
@@ -15,7 +15,7 @@ class Leftovers {
  public:
   // `call`: the one that ends MPI here. `quiet`: nothing is told. `world_may_come`: MPI_Init has
   // not been called here, but perhaps by others.
-  Leftovers(protocols::Engine& engine, const objects::Registry& registry, const char* call,
+  Leftovers(protocols::Messages& engine, const objects::Registry& registry, const char* call,
             const char* host, bool quiet, bool world_may_come);
 
   // At the beginning, while the requests are as the program left them.
@@ -35,7 +35,7 @@ class Leftovers {
   bool find_messages(bool all);
   bool may_be_early(uint64_t context) const;
 
-  protocols::Engine& engine_;
+  protocols::Messages& engine_;
   const objects::Registry& registry_;
   const char* call_;
   const char* host_;

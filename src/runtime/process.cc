@@ -131,8 +131,8 @@ Outcome Process::init() {
   // A quota is that of this rank's own control group, and so of the ranks beside it in a container.
   const double quota = base::cpu_quota();
   const bool crowded = machine_ranks_ > machine_cores_ || double(beside_) > quota;
-  engine_->crowded = crowded;
-  engine_->reach.ask_schedules(collectives::Schedule::reach);
+  engine_->set_crowded(crowded);
+  engine_->reach().ask_schedules(collectives::Schedule::reach);
   waiter_ = new (waiter_memory) waiting::Waiter(*engine_,
                                                 {.crowded = crowded,
                                                  .spin_ns = settings.spin_us * 1000,
@@ -171,9 +171,9 @@ void Process::expect_threads() {
   const uint32_t share = machine_cores_ / machine_ranks_;
   // One thread's call may hide another's.
   whereabouts.many_threads.store(1, std::memory_order_relaxed);
-  engine_->handoff.enter();
+  engine_->handoff().enter();
   waiter_->expect_threads(share > 0 ? share : 1);
-  engine_->handoff.leave();
+  engine_->handoff().leave();
 }
 
 // A launcher that knows the key can say where each rank stood when it ends a job; to others it is
@@ -365,9 +365,9 @@ void Process::abort(int code, const char* story, const char* reason) {
   const State now = state.load(std::memory_order_acquire);
   const bool has_left = now == State::resting || now == State::after;
   // Where the launcher does not end them, the others of this node see this rank's end.
-  if (!forked && !has_left && engine_ && engine_->node.active()) {
-    engine_->node.tell_end({uint32_t(rank()), code & 255 ? code & 255 : 1, true});
-    if (story) (void)engine_->node.claim_story();
+  if (!forked && !has_left && engine_ && engine_->node().active()) {
+    engine_->node().tell_end({uint32_t(rank()), code & 255 ? code & 255 : 1, true});
+    if (story) (void)engine_->node().claim_story();
   }
   if (!forked && !has_left) bootstrap.abort(code, reason);
   _exit(code & 255 ? code & 255 : 1);
@@ -411,7 +411,7 @@ void Process::after_fork_in_child() {
   if (now != State::running && now != State::resting) return;
   instance.forked = true;
   instance.engine_->stop_guard();
-  instance.engine_->handoff.abandon();
+  instance.engine_->handoff().abandon();
   instance.deaths_.stop();
   if (instance.network_) instance.tcp_.abandon();
   instance.state.store(State::after, std::memory_order_release);
@@ -430,9 +430,9 @@ void Process::dump_state(int) {
   // A call on many requests, or a collective, has no single peer.
   if (call && peer != INT32_MIN) line << " (peer " << peer << ", tag " << tag << ")";
   if (instance.engine_) {
-    line << "; " << instance.engine_->posted_count() << " receives posted, "
+    line << "; " << instance.engine_->posted().size() << " receives posted, "
          << instance.engine_->unexpected().count() << " messages unexpected, "
-         << instance.engine_->handoff.pending << " operations pending";
+         << instance.engine_->handoff().pending << " operations pending";
     const uint32_t closed = instance.engine_->release().closed_regions();
     if (closed) line << ", " << closed << " ranges of memory closed (docs/early-release.md)";
     line << "\n";
@@ -455,7 +455,7 @@ settings::Settings Process::options() const {
 }
 
 void Process::write_counters() {
-  if (settings.verbose >= 1 && engine_->release().may_release()) tell_releases(*engine_, rank());
+  if (settings.verbose >= 1) write_summary(*engine_, rank());
   if (!*settings.counters_file) return;
   write_counters_file(*engine_, rank(), settings.counters_file);
 }

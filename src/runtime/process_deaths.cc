@@ -23,9 +23,9 @@ void pause_for(int ms) {
 // Without it, and where the launcher goes on, the others wait for ever: as before.
 void Process::watch_neighbours() {
   // Valgrind does not know pidfd_open, and says so in many lines.
-  if (base::under_valgrind() || !deaths_.start(engine_->node)) return;
+  if (base::under_valgrind() || !deaths_.start(engine_->node())) return;
   watches_.store(true, std::memory_order_release);
-  if (engine_->handoff.watch_deaths(deaths_.descriptor(), notice_death) != Outcome::ok) {
+  if (engine_->handoff().watch_deaths(deaths_.descriptor(), notice_death) != Outcome::ok) {
     watches_.store(false, std::memory_order_relaxed);
   }
 }
@@ -34,22 +34,22 @@ void Process::watch_neighbours() {
 void Process::say_goodbye() {
   // Pairs with notice_death, on the message thread.
   watches_.store(false, std::memory_order_release);
-  if (engine_->node.active()) engine_->node.say_goodbye();
+  if (engine_->node().active()) engine_->node().say_goodbye();
 }
 
 // It is in the job again: others notice its end, and it notices theirs.
 void Process::take_back_goodbye() {
-  if (engine_->node.active()) engine_->node.take_back_goodbye();
+  if (engine_->node().active()) engine_->node().take_back_goodbye();
   watches_.store(deaths_.descriptor() >= 0, std::memory_order_release);  // pairs with notice_death
 }
 
 // On the message thread, or on one that sleeps in MPI where there is none.
 void Process::notice_death() {
   Process& self = process();
-  const uint32_t dead = self.deaths_.next(self.engine_->node);
+  const uint32_t dead = self.deaths_.next(self.engine_->node());
   if (dead == Deaths::nobody) return;
   // Once somebody has waited in vain there is nothing to wait for.
-  const bool is_late = self.engine_->node.is_ending_by_death();
+  const bool is_late = self.engine_->node().is_ending_by_death();
   for (int waited = 0; waited < launcher_first_ms; waited += look_ms) {
     // Pairs with say_goodbye. The descriptor must not stay readable while this rank rests.
     if (!self.watches_.load(std::memory_order_acquire)) {
@@ -65,7 +65,7 @@ void Process::notice_death() {
 
 // `local`: its number in the memory.
 void Process::end_after(uint32_t local) {
-  shm::Node& node = engine_->node;
+  shm::Node& node = engine_->node();
   const uint32_t peer = (*node_ranks_)[local];
   const shm::Ended ended = node.tell_end({peer, 1});
   const bool is_first = node.claim_story();

@@ -73,11 +73,11 @@ void Process::close_world() {
   pthread_mutex_unlock(&lifecycle_);
   Leftovers leftovers(*engine_, registry, "MPI_Finalize", host_, !settings.finalize_check || !last,
                       false);
-  engine_->handoff.enter();
+  engine_->handoff().enter();
   if (last) drain(leftovers);
   barrier(leftovers);
   leftovers.tell_messages();
-  engine_->handoff.leave();
+  engine_->handoff().leave();
   const Locked locked(lifecycle_);
   registry.world = registry.self = nullptr;
   world.store(State::after, std::memory_order_release);
@@ -94,10 +94,10 @@ void Process::close_session() {
     const bool world_may_come = world.load(std::memory_order_acquire) == State::before;
     Leftovers leftovers(*engine_, registry, "MPI_Session_finalize", host_, !settings.finalize_check,
                         world_may_come);
-    engine_->handoff.enter();
+    engine_->handoff().enter();
     drain(leftovers);
     leftovers.tell_messages();
-    engine_->handoff.leave();
+    engine_->handoff().leave();
   }
   const Locked locked(lifecycle_);
   --sessions_;
@@ -106,14 +106,14 @@ void Process::close_session() {
 
 // The lock is held. What was pending has left before, as a rule.
 void Process::rest() {
-  engine_->handoff.enter();
+  engine_->handoff().enter();
   waiter_->until([&] { return engine_->is_idle() || engine_->only_receives_left(); }, nullptr);
   say_goodbye();
   engine_->rest();
   waiter_->until([&] { return engine_->is_delivered(); }, nullptr, look_again_ms);
   tcp_.pause_watch();
   state.store(State::resting, std::memory_order_release);
-  engine_->handoff.leave();
+  engine_->handoff().leave();
   write_counters();
   bootstrap.close();
 }
@@ -121,11 +121,11 @@ void Process::rest() {
 // The lock is held. Every launcher takes us back: who was there once has its place.
 void Process::wake() {
   (void)bootstrap.open();
-  engine_->handoff.enter();
+  engine_->handoff().enter();
   take_back_goodbye();
   engine_->wake();
   state.store(State::running, std::memory_order_release);
-  engine_->handoff.leave();
+  engine_->handoff().leave();
   // Pairs with on_fatal, notice_death and on_silent_host.
   if (lost_at_rest_.load(std::memory_order_acquire)) {
     abort(1,
@@ -147,12 +147,12 @@ void Process::wake() {
 
 void Process::take_down() {
   state.store(State::after, std::memory_order_release);
-  engine_->handoff.stop();
+  engine_->handoff().stop();
   tcp_.end_watch();
   engine_->stop_guard();
   deaths_.stop();
   if (network_) tcp_.finish();
-  engine_->node.detach();
+  engine_->node().detach();
 }
 
 }  // namespace headway::runtime

@@ -25,9 +25,9 @@ Outcome Process::watch_hosts() {
   plan.silent = on_silent_host;
   name_host(target, plan.next_name, sizeof plan.next_name);
   name_host(previous_host_, plan.previous_name, sizeof plan.previous_name);
-  const bool in_reap = !engine_->handoff.has_thread();
+  const bool in_reap = !engine_->handoff().has_thread();
   if (tcp_.watch_hosts(plan, in_reap) != Outcome::ok) return Outcome::ok;
-  if (!in_reap) (void)engine_->handoff.watch_hosts(tcp_.hosts_fd());
+  if (!in_reap) (void)engine_->handoff().watch_hosts(tcp_.hosts_fd());
   return Outcome::ok;
 }
 

@@ -47,7 +47,7 @@ Outcome Process::open_memory() {
   char text[bootstrap::value_max] = "-";
   Outcome opened = Outcome::ok;
   if (beside_ > 1 && node_place_ == 0) {
-    opened = engine_->node.create(beside_, text, sizeof text);
+    opened = engine_->node().create(beside_, text, sizeof text);
     if (opened != Outcome::ok) memcpy(text, "-", 2);
     if (bootstrap.put(key.c_str(), text) != bootstrap::Outcome::ok) {
       return fail(Outcome::no_route, bootstrap.explanation());
@@ -63,12 +63,13 @@ Outcome Process::open_memory() {
       return fail(Outcome::no_route, bootstrap.explanation());
     }
     if (text[0] == '-') return Outcome::no_resource;  // the first one tells
-    opened = engine_->node.attach(text, beside_);
+    opened = engine_->node().attach(text, beside_);
   }
   if (opened == Outcome::ok) {
-    shm::Node& node = engine_->node;
-    node.join(node_place_, engine_->handoff.bell());
-    (void)engine_->handoff.listen(node.name_of(node_place_).c_str());  // without it: the pipe alone
+    shm::Node& node = engine_->node();
+    node.join(node_place_, engine_->handoff().bell());
+    (void)engine_->handoff().listen(
+        node.name_of(node_place_).c_str());  // without it: the pipe alone
     return opened;
   }
   // Whoever is not in the memory has put this: the first rank asks for it, and some launchers wait
@@ -89,7 +90,7 @@ Outcome Process::agree_on_memory(Outcome opened) {
   base::Vec<uint32_t> members;  // numbers on this host
   if (!members.reserve(beside_)) return fail(Outcome::no_memory, "no memory at the start");
   const auto is_here = [&](uint32_t i) {
-    return opened == Outcome::ok ? engine_->node.has_joined(i) : i == node_place_;
+    return opened == Outcome::ok ? engine_->node().has_joined(i) : i == node_place_;
   };
   uint32_t first_missing = beside_;
   for (uint32_t i = 0; i < beside_; ++i) {
@@ -109,9 +110,9 @@ Outcome Process::agree_on_memory(Outcome opened) {
   }
   if (count < beside_ && opened == Outcome::ok) {
     if (count > 1) {
-      engine_->node.keep(members.data(), count);
+      engine_->node().keep(members.data(), count);
     } else {
-      engine_->node.detach();
+      engine_->node().detach();
     }
   }
   const auto own = std::find(members.begin(), members.end(), node_place_);

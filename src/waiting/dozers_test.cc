@@ -86,10 +86,10 @@ class Dozers : public testing::TestWithParam<As> {
     if (on_one_node) {
       const uint32_t both[] = {0, 1};
       char key[128];
-      ASSERT_EQ(engine_.node.create(2, key, sizeof key), Outcome::ok);
+      ASSERT_EQ(engine_.node().create(2, key, sizeof key), Outcome::ok);
       ASSERT_EQ(other_.attach(key, 2), Outcome::ok);
-      engine_.node.join(0, engine_.handoff.bell());
-      other_.join(1, engine_.handoff.bell());
+      engine_.node().join(0, engine_.handoff().bell());
+      other_.join(1, engine_.handoff().bell());
       ASSERT_EQ(engine_.use_node(both, 2), Outcome::ok);
     } else {
       ASSERT_EQ(engine_.use(line_), Outcome::ok);
@@ -104,15 +104,15 @@ class Dozers : public testing::TestWithParam<As> {
       _exit(1);
     }
     if (dozer_.joinable()) dozer_.join();
-    engine_.handoff.stop();
+    engine_.handoff().stop();
     engine_.stop_guard();
     if (other_.active()) other_.detach();
-    if (engine_.node.active()) engine_.node.detach();
+    if (engine_.node().active()) engine_.node().detach();
   }
 
   // A thread that waits for that, and dozes when this returns; the engine is held.
   void begin_to_doze(std::function<bool()> done, bool inside = false, int longest_ms = net_ms) {
-    progress::Handoff& handoff = engine_.handoff;
+    progress::Handoff& handoff = engine_.handoff();
     handoff.enter();
     if (GetParam() == As::parked) {
       handoff.driver = progress::Driver::waiting;
@@ -122,12 +122,12 @@ class Dozers : public testing::TestWithParam<As> {
     }
     dozer_ = std::thread([this, done, longest_ms, inside] {
       while (!is_made_) sched_yield();
-      engine_.handoff.enter();
+      engine_.handoff().enter();
       if (inside) engine_.release().wait_begins();
       waiter_.until(done, nullptr, longest_ms);
       if (inside) engine_.release().wait_ends();
       ended_.store(true);
-      engine_.handoff.leave();
+      engine_.handoff().leave();
     });
     is_made_ = true;
     const uint64_t start = base::now_ns();
@@ -145,7 +145,7 @@ class Dozers : public testing::TestWithParam<As> {
   }
   // Lets it go on; the engine is not held afterwards.
   void await_end(uint64_t late_wakes = 0) {
-    progress::Handoff& handoff = engine_.handoff;
+    progress::Handoff& handoff = engine_.handoff();
     if (GetParam() == As::asleep) handoff.leave();
     const uint64_t start = base::now_ns();
     while (!ended_ && base::now_ns() - start < limit_ns) {
@@ -167,9 +167,9 @@ class Dozers : public testing::TestWithParam<As> {
     receive->memory = UserMemory(buffer, bytes);
     receive->key = {2, 1, 1};
     receive->peer = engine_.peer(1);
-    engine_.handoff.enter();
+    engine_.handoff().enter();
     engine_.start_receive(receive);
-    engine_.handoff.leave();
+    engine_.handoff().leave();
     return receive;
   }
   void give(const FrameHeader& header, const void* body) {
@@ -206,20 +206,20 @@ class Dozers : public testing::TestWithParam<As> {
     const uint64_t start = base::now_ns();
     while (!closed && base::now_ns() - start < 1'000'000'000) {
       Request* receive = post(memory_.base);
-      engine_.handoff.enter();
+      engine_.handoff().enter();
       announce();
       closed = engine_.release().close_rest(receive);
       come_all(receive, 0, bytes);
-      engine_.handoff.leave();
+      engine_.handoff().leave();
       end(receive);
     }
     return closed;
   }
   void end(Request* receive) {
-    engine_.handoff.enter();
+    engine_.handoff().enter();
     if (!receive->done) engine_.complete(receive, Outcome::ok);
     engine_.give_request(receive);
-    engine_.handoff.leave();
+    engine_.handoff().leave();
   }
 
   Line line_;
@@ -269,9 +269,9 @@ TEST_P(Dozers, AreToldOfPagesThatOpen) {
   if (IsSkipped()) return;
   if (!can_close()) GTEST_SKIP() << "no calls can be trapped here";
   Request* receive = post(memory_.base);
-  engine_.handoff.enter();
+  engine_.handoff().enter();
   announce();
-  engine_.handoff.leave();
+  engine_.handoff().leave();
   const char* awaited = memory_.base + 2 * page;
   bool closed = false;
   begin_to_doze(
@@ -287,9 +287,9 @@ TEST_P(Dozers, AreToldOfPagesThatOpen) {
   if (HasFatalFailure()) return;
   come_all(receive, 0, 3 * page);
   await_end();
-  engine_.handoff.enter();
+  engine_.handoff().enter();
   come_all(receive, 3 * page, bytes);
-  engine_.handoff.leave();
+  engine_.handoff().leave();
   end(receive);
 }
 
@@ -313,9 +313,9 @@ TEST_P(Dozers, AreToldWhenAllAreMatched) {
   EXPECT_EQ(engine_.release().unseen(), 1u);
   announce();
   await_end();
-  engine_.handoff.enter();
+  engine_.handoff().enter();
   come_all(receive, 0, bytes);
-  engine_.handoff.leave();
+  engine_.handoff().leave();
   end(receive);
 }
 
@@ -358,9 +358,9 @@ TEST_P(Parked, AreToldOfAReceiveThatIsCopied) {
   announce(from.base);
   EXPECT_EQ(int(receive->stage()), int(protocols::Stage::pulling));
   await_end();
-  engine_.handoff.enter();
+  engine_.handoff().enter();
   waiter_.request(receive);
-  engine_.handoff.leave();
+  engine_.handoff().leave();
   end(receive);
 }
 
@@ -376,9 +376,9 @@ TEST_P(Parked, PollWhileTheUsersFunctionRuns) {
   Request* receive = post(memory_.base);
   Call call;
   call.body = [this, receive] {
-    engine_.handoff.enter();
+    engine_.handoff().enter();
     line_.arrives = [this, receive] { engine_.complete(receive, Outcome::ok); };
-    engine_.handoff.leave();
+    engine_.handoff().leave();
     const uint64_t start = base::now_ns();
     while (!ended_ && base::now_ns() - start < limit_ns) usleep(100);
     return ended_.load();
@@ -390,11 +390,11 @@ TEST_P(Parked, PollWhileTheUsersFunctionRuns) {
   call.finished = [](progress::UserCall* base) { static_cast<Call*>(base)->is_over = true; };
   begin_to_doze([receive] { return receive->done.load(std::memory_order_relaxed) != 0; });
   if (HasFatalFailure()) return;
-  engine_.handoff.set_poller(false);  // this thread's own wait takes its place
-  engine_.handoff.user_calls.push_back(&call);
+  engine_.handoff().set_poller(false);  // this thread's own wait takes its place
+  engine_.handoff().user_calls.push_back(&call);
   waiter_.until([&call] { return call.is_over; }, nullptr, net_ms);
   EXPECT_TRUE(call.was_right) << "nobody polled";
-  engine_.handoff.set_poller(true);
+  engine_.handoff().set_poller(true);
   await_end();
   end(receive);
 }

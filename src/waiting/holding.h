@@ -12,7 +12,7 @@ class Holding {
  public:
   // moment: a call that is over at once as a rule (Handoff::enter_briefly). Else it has to stay().
   enum class For : uint8_t { call, moment };
-  explicit Holding(protocols::Engine& engine, For what = For::call) : handoff_(engine.handoff) {
+  explicit Holding(protocols::Engine& engine, For what = For::call) : handoff_(engine.handoff()) {
     what == For::moment ? handoff_.enter_briefly() : handoff_.enter();
   }
   ~Holding() { handoff_.leave(); }

@@ -26,11 +26,13 @@ Many::Many(Waiter& waiter, const void* list, uint32_t count, At at, const Rules&
       sends_stay_(!engine_.copies().may_send_ahead()) {
   if (!rules.memory.bytes()) return;
   waiter_.open(rules.memory);
-  engine_.reach.begin(use_, rules.memory.extent());
+  engine_.reach().begin(use_, rules.memory.extent());
 }
 
+bool Many::may_unmatched_go(Waiter& waiter) { return waiter.engine.release().may_foresee(); }
+
 Many::~Many() {
-  if (use_.extent.from) engine_.reach.end(use_);
+  if (use_.extent.from) engine_.reach().end(use_);
 }
 
 // Calls visit(Request*) for each that is left, until it returns false; false then.

@@ -30,6 +30,9 @@ class Many {
   Many(const Many&) = delete;
   Many& operator=(const Many&) = delete;
 
+  // Whether any receive can go before its match at all: a question that saves others.
+  static bool may_unmatched_go(Waiter& waiter);
+
   // Until all are over, or their user goes on from what is left.
   void until_all();
   // The same for one of them, of which there has to be at least one; its place.

@@ -46,7 +46,7 @@ void Waiter::await_open(const protocols::UserMemory::Extent* extents, size_t cou
 }
 
 bool Waiter::glance() {
-  progress::Handoff& handoff = engine.handoff;
+  progress::Handoff& handoff = engine.handoff();
   HEADWAY_CHECK(handoff.is_mine());
   const bool moved = engine.advance_for(nullptr);
   engine.note_look();
@@ -59,7 +59,7 @@ void Waiter::test_in_vain() {
   if (now - vain_last_ > loop_ns) vain_since_ = now;
   vain_last_ = now;
   if (now - vain_since_ < before_yield_ns) return;
-  engine.handoff.yield();
+  engine.handoff().yield();
   glance();
   vain_since_ = vain_last_ = base::now_ns();
 }
@@ -86,7 +86,7 @@ void Waiter::note_vain(const Wait& wait, const protocols::Peer* hint) {
 }
 
 bool Waiter::idle(Wait& wait, protocols::Peer* hint) {
-  progress::Handoff& handoff = engine.handoff;
+  progress::Handoff& handoff = engine.handoff();
   note_vain(wait, hint);
   if (!handoff.user_calls.empty()) [[unlikely]] {
     stop_polling(wait);
@@ -128,13 +128,13 @@ bool Waiter::has_spun(Wait& wait, const protocols::Peer* hint) {
 bool Waiter::shares_core(Wait& wait, const protocols::Peer* hint) {
   wait.partner = shm::Node::no_core;
   const int core = sched_getcpu();
-  if (!engine.node.active() || core < 0) return false;
-  engine.node.waits_on(uint32_t(core));
+  if (!engine.node().active() || core < 0) return false;
+  engine.node().waits_on(uint32_t(core));
   if (!hint || !hint->in.attached()) return false;  // nothing has come from it over the node
-  wait.partner = engine.node.core_of(hint->number);
+  wait.partner = engine.node().core_of(hint->number);
   if (wait.partner != uint32_t(core)) return false;
   strangers_until_ = wait.last + strangers_stay_ns;
-  return hint->number > engine.node.self() || !part(uint32_t(core));
+  return hint->number > engine.node().self() || !part(uint32_t(core));
 }
 
 // The later rank of the two goes.
@@ -175,7 +175,7 @@ bool Waiter::sleep(const Wait& wait, bool beside_strangers) {
   }
   // Whoever finds this thread asleep knows that nothing has come for it.
   where_.asleep.store(gettid(), std::memory_order_relaxed);
-  const bool woken = engine.handoff.sleep(*wait.sleep_ms);
+  const bool woken = engine.handoff().sleep(*wait.sleep_ms);
   where_.asleep.store(0, std::memory_order_relaxed);
   return woken;
 }

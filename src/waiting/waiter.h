@@ -30,9 +30,9 @@ class Waiter {
   // while this waits, and so may the longest time that it sleeps without a look.
   template <class Done>
   void until(Done&& done, protocols::Peer* const& hint, const int& longest_sleep_ms = sleep_ms) {
-    HEADWAY_CHECK(engine.handoff.is_mine());
+    HEADWAY_CHECK(engine.handoff().is_mine());
     if (done()) return;
-    progress::Handoff& handoff = engine.handoff;
+    progress::Handoff& handoff = engine.handoff();
     Wait wait;
     wait.sleep_ms = &longest_sleep_ms;
     begin(wait);
@@ -48,7 +48,7 @@ class Waiter {
         ++handoff.counters.late_wakes;
     }
     end(wait);
-    HEADWAY_CHECK(engine.handoff.is_mine());
+    HEADWAY_CHECK(engine.handoff().is_mine());
   }
   void request(protocols::Request* request) {
     until([request] { return request->done.load(std::memory_order_relaxed) != 0; }, request->peer);
@@ -60,7 +60,7 @@ class Waiter {
   }
   // Waits until no page of this memory is closed. Nothing begins on a closed page: whoever holds
   // the engine must never wait for one. It stays open until the engine is given up, and then as
-  // long as an operation is known to touch it (Engine::reach). After enter_briefly() it may stay().
+  // long as an operation is known to touch it (Core::reach). After enter_briefly() it may stay().
   template <class... Memory>
   void open(const Memory&... memory) {
     if (!engine.release().any_closed()) [[likely]]
@@ -72,12 +72,12 @@ class Waiter {
   // The same for whatever `open` looks at.
   template <class Open>
   void until_open(Open&& open) {
-    const progress::Driver driver = engine.handoff.driver;
-    engine.handoff.stay();
+    const progress::Driver driver = engine.handoff().driver;
+    engine.handoff().stay();
     engine.release().wait_begins();
     until(open, nullptr);
     engine.release().wait_ends();
-    engine.handoff.driver = driver;
+    engine.handoff().driver = driver;
   }
   // One look at everything, for calls that do not wait; also runs user functions that are due.
   bool glance();
@@ -101,21 +101,21 @@ class Waiter {
     const int* sleep_ms = nullptr;
   };
   void begin(Wait& wait) {
-    engine.handoff.driver = progress::Driver::waiting;
-    if (!engine.handoff.is_polled()) {
-      engine.handoff.set_poller(true);
+    engine.handoff().driver = progress::Driver::waiting;
+    if (!engine.handoff().is_polled()) {
+      engine.handoff().set_poller(true);
       wait.polling = true;
     }
   }
   void stop_polling(Wait& wait) {
-    if (wait.polling) engine.handoff.set_poller(false);
+    if (wait.polling) engine.handoff().set_poller(false);
     wait.polling = false;
   }
   void end(Wait& wait) {
     base::count(where_.waits);
     stop_polling(wait);
     engine.end_wait();
-    engine.handoff.driver = progress::Driver::passing;
+    engine.handoff().driver = progress::Driver::passing;
   }
   // False: it dozed, and only its safety net ended that.
   bool idle(Wait& wait, protocols::Peer* hint);

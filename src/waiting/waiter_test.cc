@@ -38,16 +38,16 @@ struct Rank {
     settings.progress = with_thread;
     EXPECT_EQ(engine.prepare(settings, 0, 1, on_fatal), Outcome::ok);
     char key[128];
-    EXPECT_EQ(engine.node.create(1, key, sizeof key), Outcome::ok);
-    engine.node.join(0, engine.handoff.bell());
+    EXPECT_EQ(engine.node().create(1, key, sizeof key), Outcome::ok);
+    engine.node().join(0, engine.handoff().bell());
     const uint32_t own = 0;
     EXPECT_EQ(engine.use_node(&own, 1), Outcome::ok);
     waiter = std::make_unique<Waiter>(engine, policy, where);
   }
   ~Rank() {
-    engine.handoff.stop();
+    engine.handoff().stop();
     engine.stop_guard();
-    engine.node.detach();
+    engine.node().detach();
   }
 
   Request* make(RequestKind kind, const UserMemory& memory, int tag) {
@@ -61,13 +61,13 @@ struct Rank {
     return request;
   }
   Outcome move(RequestKind kind, void* buffer, uint64_t bytes, int tag) {
-    engine.handoff.enter();
+    engine.handoff().enter();
     Request* request = make(kind, UserMemory(buffer, bytes), tag);
     kind == RequestKind::send ? engine.start_send(request) : engine.start_receive(request);
     waiter->request(request);
     const Outcome outcome = request->outcome;
     engine.give_request(request);
-    engine.handoff.leave();
+    engine.handoff().leave();
     return outcome;
   }
 
@@ -85,9 +85,9 @@ struct Pair {
     char key[128];
     for (uint32_t i : both) {
       EXPECT_EQ(engines[i].prepare(settings, i, 2, on_fatal), Outcome::ok);
-      shm::Node& node = engines[i].node;
+      shm::Node& node = engines[i].node();
       EXPECT_EQ(i == 0 ? node.create(2, key, sizeof key) : node.attach(key, 2), Outcome::ok);
-      node.join(i, engines[i].handoff.bell());
+      node.join(i, engines[i].handoff().bell());
     }
     for (uint32_t i : both) {
       EXPECT_EQ(engines[i].use_node(both, 2), Outcome::ok);
@@ -96,14 +96,14 @@ struct Pair {
   }
   ~Pair() {
     for (Engine& engine : engines) {
-      engine.handoff.stop();
+      engine.handoff().stop();
       engine.stop_guard();
-      engine.node.detach();
+      engine.node().detach();
     }
   }
   Outcome move(uint32_t self, RequestKind kind, int* value) {
     Engine& engine = engines[self];
-    engine.handoff.enter();
+    engine.handoff().enter();
     Request* request = engine.take_request();
     request->kind = kind;
     request->held_by_user = true;
@@ -114,7 +114,7 @@ struct Pair {
     waiters[self]->request(request);
     const Outcome outcome = request->outcome;
     engine.give_request(request);
-    engine.handoff.leave();
+    engine.handoff().leave();
     return outcome;
   }
 
@@ -165,8 +165,8 @@ void ping_pong(bool with_thread, const Policy& policy, int pairs, int rounds) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong.load(), 0);
   EXPECT_TRUE(rank.engine.is_idle());
-  EXPECT_FALSE(rank.engine.handoff.is_polled());
-  EXPECT_EQ(rank.engine.handoff.counters.late_wakes, 0u);
+  EXPECT_FALSE(rank.engine.handoff().is_polled());
+  EXPECT_EQ(rank.engine.handoff().counters.late_wakes, 0u);
   // Parked and sleeping threads are woken by events, not by their safety nets: those take 100 ms
   // and more each time.
   EXPECT_LT(base::now_ns() - start, uint64_t(rounds) * 10'000'000);
@@ -207,7 +207,7 @@ TEST(Waiter, ThePollerChanges) {
     EXPECT_LT(base::now_ns() - start, 2'000'000'000u);
     for (int i = 0; i < waiters; ++i) EXPECT_EQ(got[size_t(i)], 100 * round + i);
   }
-  EXPECT_FALSE(rank.engine.handoff.is_polled());
+  EXPECT_FALSE(rank.engine.handoff().is_polled());
 }
 
 // A list with gaps: one by one, whichever is there first, and all that is left in one wait.
@@ -218,7 +218,7 @@ TEST(Many, AnyAndAllOfAList) {
   for (int round = 0; round < 30; ++round) {
     Request* list[places] = {};
     int got[places], order[places], n = 0;
-    rank.engine.handoff.enter();
+    rank.engine.handoff().enter();
     for (int i = 0; i < places; ++i) {
       got[i] = -1;
       if (random() % 4 == 0) continue;  // nothing to wait for
@@ -226,7 +226,7 @@ TEST(Many, AnyAndAllOfAList) {
       rank.engine.start_receive(list[i]);
       order[n++] = i;
     }
-    rank.engine.handoff.leave();
+    rank.engine.handoff().leave();
     std::shuffle(order, order + n, random);
     std::thread other([&] {
       for (int i = 0; i < n; ++i) {
@@ -238,7 +238,7 @@ TEST(Many, AnyAndAllOfAList) {
     const auto at = [](const void* all, uint32_t place) {
       return static_cast<Request* const*>(all)[place];
     };
-    rank.engine.handoff.enter();
+    rank.engine.handoff().enter();
     for (int i = 0; i < n / 2; ++i) {
       const uint32_t found = Many(*rank.waiter, list, places, at, {}).until_any();
       ASSERT_LT(found, uint32_t(places));
@@ -252,7 +252,7 @@ TEST(Many, AnyAndAllOfAList) {
       EXPECT_EQ(got[i], 100 * round + i);
       rank.engine.give_request(list[i]);
     }
-    rank.engine.handoff.leave();
+    rank.engine.handoff().leave();
     other.join();
   }
   EXPECT_TRUE(rank.engine.is_idle());
@@ -295,16 +295,16 @@ TEST(Waiter, UserFunctionsRunWhileThreadsWait) {
           ++*finished_here;
           self->rank->engine.complete(self->request, Outcome::ok);
         };
-        rank.engine.handoff.enter();
+        rank.engine.handoff().enter();
         call.request = rank.make(RequestKind::schedule, {}, 0);
         call.request->peer = nullptr;
         call.request->done.store(0);
-        ++rank.engine.handoff.pending;
-        rank.engine.handoff.user_calls.push_back(&call);
+        ++rank.engine.handoff().pending;
+        rank.engine.handoff().user_calls.push_back(&call);
         rank.waiter->request(call.request);
         EXPECT_EQ(call.value, 42);
         rank.engine.give_request(call.request);
-        rank.engine.handoff.leave();
+        rank.engine.handoff().leave();
         if (call.runner == std::thread::id()) ++foreign;
       }
     });
@@ -313,7 +313,7 @@ TEST(Waiter, UserFunctionsRunWhileThreadsWait) {
   EXPECT_EQ(ran.load(), threads * calls_each);
   EXPECT_EQ(finished.load(), threads * calls_each);
   EXPECT_EQ(foreign.load(), 0);
-  EXPECT_EQ(rank.engine.handoff.pending, 0);
+  EXPECT_EQ(rank.engine.handoff().pending, 0);
 }
 
 // A wait that nothing will end soon sleeps instead of burning a core.
@@ -333,8 +333,8 @@ TEST(Waiter, ALongWaitSleeps) {
   const double seconds =
       double(after.tv_sec - before.tv_sec) + 1e-9 * double(after.tv_nsec - before.tv_nsec);
   EXPECT_LT(seconds, 0.1);
-  EXPECT_GT(rank.engine.handoff.counters.sleeps, 0u);
-  EXPECT_EQ(rank.engine.handoff.counters.late_wakes, 0u);
+  EXPECT_GT(rank.engine.handoff().counters.sleeps, 0u);
+  EXPECT_EQ(rank.engine.handoff().counters.late_wakes, 0u);
 }
 
 // Sleeps during short waits, each shorter than a waiter yields if nobody says otherwise.
@@ -353,8 +353,8 @@ uint64_t sleeps_in_short_waits(const Policy& policy) {
     EXPECT_EQ(got, i);
   }
   other.join();
-  EXPECT_EQ(rank.engine.handoff.counters.late_wakes, 0u);
-  return rank.engine.handoff.counters.sleeps;
+  EXPECT_EQ(rank.engine.handoff().counters.late_wakes, 0u);
+  return rank.engine.handoff().counters.sleeps;
 }
 
 TEST(Waiter, YieldsAsLongAsItIsTold) {

@@ -24,7 +24,7 @@ inline bool is_active(const protocols::Request* request) {
   return !request->persistent || request->started;
 }
 inline bool is_done(const protocols::Request* request) {
-  return request->done.load(std::memory_order_acquire) != 0;  // pairs with Engine::complete
+  return request->done.load(std::memory_order_acquire) != 0;  // pairs with Core::complete
 }
 // Raises that the handle is none of a request.
 int bad_request(const char* call);

@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "base/heap.h"
-#include "protocols/engine.h"
 #include "protocols/ways/rate.h"
 
 namespace headway::protocols {
@@ -34,7 +33,7 @@ void Copies::leave_aside(Request* send, char* copy) {
   send->home = send->memory.flat();
   send->memory = UserMemory(copy, send->memory.bytes());
   send->set(Mark::redirected);
-  send->serial = ++engine_.counters.sent_aside;
+  send->serial = ++sent_aside_;
   send->blocking = false;
 }
 

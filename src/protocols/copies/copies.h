@@ -13,11 +13,9 @@
 
 namespace headway::protocols {
 
-class Engine;
-
 class Copies {
  public:
-  Copies(Engine& engine, base::Pool<Request>& requests) : engine_(engine), rows_(requests) {}
+  explicit Copies(base::Pool<Request>& requests) : rows_(requests) {}
   // `most`: bytes that copies may take at a time (HEADWAY_SEND_AHEAD); 0: none are made.
   void prepare(uint64_t most) { most_ = most; }
 
@@ -30,7 +28,10 @@ class Copies {
   // It waits for its receiver, or for room, and nobody reads it at this moment.
   bool may_move_aside(const Request& send) const;
   bool may_send_ahead() const { return most_ != 0; }
+  // Of the copies that there are.
   uint64_t aside_bytes() const { return aside_bytes_; }
+  // Blocking sends whose message was copied, so that they returned.
+  const base::Counter& sent_aside() const { return sent_aside_; }
   // A send of this host is announced: so that it can be moved, if there is a slot. One is left to
   // blocking sends.
   void may_move(Request* send, RequestSend& body);
@@ -51,10 +52,9 @@ class Copies {
   void drop_copy(char* copy, uint64_t bytes);
   void leave_aside(Request* send, char* copy);
 
-  Engine& engine_;
   Beside<Row, Mark::copies> rows_;
   uint64_t most_ = 0;
-  base::Counter aside_bytes_;
+  base::Counter aside_bytes_, sent_aside_;
 };
 
 }  // namespace headway::protocols

@@ -1,14 +1,18 @@
-// Receive side of the engine: what each frame means, and what a receive takes.
+// Receive side of the plain way: what each frame means, and what a receive takes.
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/heap.h"
 #include "protocols/engine.h"
+#include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
 
 namespace headway::protocols {
 namespace {
 
 constexpr uint64_t rated_from = 64 << 10;  // shorter messages tell little about the link
+// Looks at a ring, where the ordinary way has to tell peers twice who is inside.
+constexpr int hotter_looks = 1024;
+constexpr uint32_t most_in_a_row = 16;  // receives that look at nothing else
 
 bool read_request(const FrameHeader& header, const char* body, RequestSend& request, Told& told,
                   uint64_t* bits) {
@@ -34,80 +38,95 @@ constexpr uint32_t longest_request =
 
 }  // namespace
 
+// --- the queues ---
+
+bool Messages::prepare_queues(uint32_t processes) {
+  const matching::Config matcher{.design = matching::Design(settings_.matcher),
+                                 .processes = processes,
+                                 .collective_cap = uint32_t(settings_.matcher_kc),
+                                 .partner_cap = uint32_t(settings_.matcher_kp),
+                                 .threshold = uint32_t(settings_.matcher_threshold),
+                                 .promises = &promises_};
+  return posted_.prepare(matcher) && unexpected_.prepare(matcher);
+}
+
+void Messages::forget(uint64_t context) {
+  promises_.forget(context);
+  for (const uint64_t gone : {context, context + 1}) {
+    posted_.forget(gone);
+    unexpected_.forget(gone);
+  }
+}
+
 // --- frames ---
 
 // Each kind of wire.h: its row.
-void Engine::add_frames() {
+void Messages::add_frames() {
   const auto add = [&](Kind kind, FrameKind what) {
     what.owner = this;
-    frames.add(uint8_t(kind), what);
+    frames_.add(uint8_t(kind), what);
   };
   add(Kind::eager, {.name = "eager",
-                    .whole = by<&Engine::deliver_eager>,
-                    .begin = by<&Engine::begin_eager>,
+                    .whole = by<&Messages::deliver_eager>,
+                    .begin = by<&Messages::begin_eager>,
                     .most = any_length,
                     .envelope = true});
   add(Kind::request_send, {.name = "request_send",
-                           .whole = by<&Engine::deliver_request_send>,
+                           .whole = by<&Messages::deliver_request_send>,
                            .least = sizeof(RequestSend),
                            .most = longest_request,
                            .envelope = true});
   add(Kind::clear_send, {.name = "clear_send",
-                         .whole = by<&Engine::deliver_clear_send>,
+                         .whole = by<&Messages::deliver_clear_send>,
                          .least = sizeof(ClearSend),
                          .most = sizeof(ClearSend)});
-  add(Kind::finished, {.name = "finished", .whole = by<&Engine::deliver_finished>});
-  add(Kind::acknowledge, {.name = "acknowledge", .whole = by<&Engine::deliver_acknowledge>});
-  add(Kind::cancel, {.name = "cancel", .whole = by<&Engine::deliver_cancel>});
-  add(Kind::cancel_answer, {.name = "cancel_answer", .whole = by<&Engine::deliver_cancel_answer>});
-  add(Kind::pressure, {.name = "pressure", .whole = by<&Engine::deliver_pressure>});
-  streams_.add_frames(frames);
-  fetches_.add_frames(frames);
-  presends_.add_frames(frames);
+  add(Kind::finished, {.name = "finished", .whole = by<&Messages::deliver_finished>});
+  add(Kind::acknowledge, {.name = "acknowledge", .whole = by<&Messages::deliver_acknowledge>});
+  add(Kind::cancel, {.name = "cancel", .whole = by<&Messages::deliver_cancel>});
+  add(Kind::cancel_answer,
+      {.name = "cancel_answer", .whole = by<&Messages::deliver_cancel_answer>});
+  add(Kind::pressure, {.name = "pressure", .whole = by<&Messages::deliver_pressure>});
 }
 
 // Messages do not pay for the table.
-bool Engine::deliver(Peer& peer, const FrameHeader& header, const char* body) {
-  if (Kind(header.kind) == Kind::data) return streams_.deliver_data(peer, header, body);
+bool Messages::deliver(Peer& peer, const FrameHeader& header, const char* body) {
+  if (Kind(header.kind) == Kind::data) return engine().streams_.deliver_data(peer, header, body);
   if (Kind(header.kind) == Kind::eager) [[likely]] {
     const bool sense = deliver_eager(peer, header, body);
     note_seen(peer, header);
     return sense;
   }
-  const FrameKind* kind = frames.find(header, peer.caps);
+  const FrameKind* kind = frames_.find(header, peer.caps);
   if (!kind || (kind->envelope && key_of(header).is_wild())) return false;
   const bool sense = kind->whole(kind->owner, peer, header, body);
   if (kind->envelope) note_seen(peer, header);
   return sense;
 }
 
-void Engine::note_seen(Peer& peer, const FrameHeader& header) {
+void Messages::note_seen(Peer& peer, const FrameHeader& header) {
   peer.seen = header.sequence + 1;
   if (peer.advertised) peer.in.advert().saw(peer.seen);
 }
 
 // The receive that takes a message. Those that their senders have claimed are taken already.
-Request* Engine::match(const FrameHeader& header) {
-  while (auto* receive = static_cast<Request*>(posted.match(key_of(header), traffic_of(header)))) {
-    if (one_copy_.withdraw(receive)) [[likely]]
+Request* Messages::match(const FrameHeader& header) {
+  while (auto* receive = static_cast<Request*>(posted_.match(key_of(header), traffic_of(header)))) {
+    if (engine().one_copy_.withdraw(receive)) [[likely]]
       return receive;
   }
   return nullptr;
 }
 
-bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* body) {
-  if (key_of(header).is_wild() || !fetches_.note_eager(peer, header)) return false;
+bool Messages::deliver_eager(Peer& peer, const FrameHeader& header, const char* body) {
+  if (key_of(header).is_wild() || !engine().fetches_.note_eager(peer, header)) return false;
   if (Request* receive = match(header)) [[likely]] {
     describe(receive, key_of(header), header.length, peer);
-    fetches_.note_origin(receive, origin_told(header), nullptr);
+    engine().fetches_.note_origin(receive, origin_told(header), nullptr);
     receive->memory.write(0, body, receive->status_bytes());
     note_arrival(receive, 0, receive->status_bytes());
     note_received(receive->status_bytes());
     if (header.flags & flag_synchronous) [[unlikely]] {
-      FrameHeader answer;
-      answer.kind = uint8_t(Kind::acknowledge);
-      answer.word = header.word;
-      control(peer, answer, nullptr);
+      acknowledge(peer, header.word);
     }
     complete(receive, Outcome::ok);
     return true;
@@ -119,18 +138,18 @@ bool Engine::deliver_eager(Peer& peer, const FrameHeader& header, const char* bo
   return true;
 }
 
-bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const char* body) {
+bool Messages::deliver_request_send(Peer& peer, const FrameHeader& header, const char* body) {
   RequestSend request;
   Told told;
   uint64_t bits[most_confirmed_words];
   Store* store;
   if (!read_request(header, body, request, told, bits) ||
-      !fetches_.note_envelope(peer, told, store)) {
+      !engine().fetches_.note_envelope(peer, told, store)) {
     return false;
   }
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), request.size, peer);
-    fetches_.note_origin(receive, request.origin, store);
+    engine().fetches_.note_origin(receive, request.origin, store);
     answer_request(receive, peer, request, header.word, header.flags & flag_waiting, store);
     return true;
   }
@@ -140,17 +159,17 @@ bool Engine::deliver_request_send(Peer& peer, const FrameHeader& header, const c
   message->remote = header.word;
   message->asked = request;
   message->store = store;
-  fetches_.fetch(message);
+  engine().fetches_.fetch(message);
   return true;
 }
 
-bool Engine::deliver_finished(Peer& peer, const FrameHeader& header, const char*) {
+bool Messages::deliver_finished(Peer& peer, const FrameHeader& header, const char*) {
   Request* request;
   if (header.flags & flag_to_receive) {
-    request = one_copy_.landing(header.word, peer);
+    request = engine().one_copy_.landing(header.word, peer);
     if (!request) return false;
     Transfer& transfer = this->transfer(*request);
-    if (one_copy_.is_claimed(*request)) {
+    if (engine().one_copy_.is_claimed(*request)) {
       describe(request, request->key, header.context, peer);
       transfer.total = request->status_bytes();
     }
@@ -169,7 +188,7 @@ bool Engine::deliver_finished(Peer& peer, const FrameHeader& header, const char*
 
 // The receiver of a synchronous send has matched it. That can be heard before the transport tells
 // that the bytes have left: then that is all that is still to come, as of a stream's last piece.
-bool Engine::deliver_acknowledge(Peer& peer, const FrameHeader& header, const char*) {
+bool Messages::deliver_acknowledge(Peer& peer, const FrameHeader& header, const char*) {
   Request* send = requests_.by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer) return true;
   if (send->stage() == Stage::requested) {
@@ -183,45 +202,21 @@ bool Engine::deliver_acknowledge(Peer& peer, const FrameHeader& header, const ch
   return true;
 }
 
-bool Engine::deliver_pressure(Peer& peer, const FrameHeader& header, const char*) {
+bool Messages::deliver_pressure(Peer& peer, const FrameHeader& header, const char*) {
   peer.pressed = header.flags & flag_yes;
   return true;
 }
 
 // --- frames whose body is still coming (TCP) ---
 
-bool Engine::begin(uint32_t from, const FrameHeader& header, Landing& landing) {
-  Peer* known = this->peer(from);
-  if (!known) {
-    lost(from, Outcome::no_memory, Peers::no_memory);
-    return false;
-  }
-  Peer& peer = *known;
-  const FrameKind* kind = frames.find(header, peer.caps);
-  const bool is_wild = kind && kind->envelope && key_of(header).is_wild();
-  if (kind && kind->begin && !is_wild && kind->begin(kind->owner, peer, header, landing))
-    return true;
-  ++counters.garbage;
-  return false;
-}
-
-void Engine::landed(uint32_t, const FrameHeader& header, const Landing& landing, uint64_t arrived) {
-  const Lander& lander = *landing.lander;
-  if (lander.landed) lander.landed(frames.owner_of(header.kind), header, landing, arrived);
-}
-
-void Engine::end(uint32_t from, const FrameHeader& header, const Landing& landing) {
-  landing.lander->end(frames.owner_of(header.kind), from, header, landing);
-}
-
-bool Engine::begin_eager(Peer& peer, const FrameHeader& header, Landing& landing) {
-  static constexpr Lander to_receive{.landed = by<&Engine::eager_landed>,
-                                     .end = by<&Engine::end_eager>};
-  static constexpr Lander to_unexpected{.landed = nullptr, .end = by<&Engine::end_unexpected>};
-  if (!fetches_.note_eager(peer, header)) return false;
+bool Messages::begin_eager(Peer& peer, const FrameHeader& header, Landing& landing) {
+  static constexpr Lander to_receive{.landed = by<&Messages::eager_landed>,
+                                     .end = by<&Messages::end_eager>};
+  static constexpr Lander to_unexpected{.landed = nullptr, .end = by<&Messages::end_unexpected>};
+  if (!engine().fetches_.note_eager(peer, header)) return false;
   if (Request* receive = match(header)) {
     describe(receive, key_of(header), header.length, peer);
-    fetches_.note_origin(receive, origin_told(header), nullptr);
+    engine().fetches_.note_origin(receive, origin_told(header), nullptr);
     set_stage(*receive, Stage::landing);
     requests_.transfers.begin(*receive).total = receive->status_bytes();
     landing = receive->memory.landing(0, receive->status_bytes());
@@ -236,29 +231,33 @@ bool Engine::begin_eager(Peer& peer, const FrameHeader& header, Landing& landing
   return true;
 }
 
-void Engine::eager_landed(const FrameHeader&, const Landing& landing, uint64_t arrived) {
+void Messages::acknowledge(Peer& peer, uint32_t send) {
+  FrameHeader answer;
+  answer.kind = uint8_t(Kind::acknowledge);
+  answer.word = send;
+  links_.control(peer, answer, nullptr);
+}
+
+void Messages::eager_landed(const FrameHeader&, const Landing& landing, uint64_t arrived) {
   auto* receive = static_cast<Request*>(landing.token);
   // Of an eager message that is too long, the rest is thrown away.
   Transfer& transfer = this->transfer(*receive);
   const uint64_t before = transfer.partial;
   transfer.partial = arrived < landing.length ? arrived : landing.length;
   note_arrival(receive, before, transfer.partial - before);
-  streams_.grant_next();
+  engine().streams_.grant_next();
 }
 
-void Engine::end_eager(uint32_t from, const FrameHeader& header, const Landing& landing) {
+void Messages::end_eager(uint32_t from, const FrameHeader& header, const Landing& landing) {
   auto* receive = static_cast<Request*>(landing.token);
   if (header.flags & flag_synchronous) {
-    FrameHeader answer;
-    answer.kind = uint8_t(Kind::acknowledge);
-    answer.word = header.word;
-    control(peers_[from], answer, nullptr);
+    acknowledge(links_.peers()[from], header.word);
   }
   note_received(receive->status_bytes());
   complete(receive, Outcome::ok);
 }
 
-void Engine::end_unexpected(uint32_t, const FrameHeader&, const Landing& landing) {
+void Messages::end_unexpected(uint32_t, const FrameHeader&, const Landing& landing) {
   auto* message = static_cast<Arrived*>(landing.token);
   message->have = message->size;
   if (Request* receive = message->claimed) finish_eager(receive, message);
@@ -266,7 +265,7 @@ void Engine::end_unexpected(uint32_t, const FrameHeader&, const Landing& landing
 
 // --- receives ---
 
-void Engine::describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer) {
+void Messages::describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer) {
   const uint64_t room = receive->memory.bytes();
   receive->peer = &peer;
   receive->status_source = key.source;
@@ -274,41 +273,43 @@ void Engine::describe(Request* receive, const matching::Key& key, uint64_t size,
   receive->sent_bytes = size;
   if (size > room) receive->outcome = Outcome::truncated;
   if (receive->is_redirected()) [[unlikely]]
-    release_.note_match(receive);
+    engine().release_.note_match(receive);
 }
 
-void Engine::begin_receive(Request* request) {
+void Messages::begin_receive(Request* request) {
   begin(*request);
   request->cancelled = request->cancelling = false;
   request->serial = ++receives_begun_;
-  if (reach.is_kept()) [[unlikely]]
-    reach.note(*request);
+  if (reach_.is_kept()) [[unlikely]]
+    reach_.note(*request);
 }
 
-void Engine::start_receive(Request* request) {
+void Messages::start_receive(Request* request) {
   begin_receive(request);
   if (auto* message = unexpected_.find(request->key, request->traffic)) [[unlikely]] {
     unexpected_.remove(message);
     accept(request, message);
     return;
   }
-  if (request->memory.bytes() > shm::advertise_from) one_copy_.advertise(request);
+  if (request->memory.bytes() > shm::advertise_from) engine().one_copy_.advertise(request);
   set_stage(*request, Stage::posted);
-  posted.post(request);
+  posted_.post(request);
   // Its user waits already, or nobody does by himself: it is a step.
-  if (request->awaited || request->notify) fetches_.prefetch(request);
+  if (request->awaited || request->notify) engine().fetches_.note_wait(request);
 }
+
+bool Messages::take_back(Request* posted) { return engine().one_copy_.take_back(posted); }
 
 // Only where nothing else waits for progress or can have an older claim: nothing is pending but
 // receives that do not take it, nothing has come unexpected, and the next frame of the sender is
 // that message.
-bool Engine::receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory,
-                         uint64_t& bytes) {
+bool Messages::receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory,
+                           uint64_t& bytes) {
   if (!peer.in.attached() || key.is_wild() || unexpected_.count() != 0) return false;
   int looks = hot_looks;
-  if (handoff.pending != 0) {
+  if (handoff_.pending != 0) {
     // Only beside receives that wait for something else; and now and then it is their turn.
-    if (handoff.pending != int64_t(in_stage(Stage::posted)) || posted.takes(key) ||
+    if (handoff_.pending != int64_t(in_stage(Stage::posted)) || posted_.takes(key) ||
         ++in_a_row_ % most_in_a_row == 0) {
       return false;
     }
@@ -328,12 +329,12 @@ bool Engine::receive_now(Peer& peer, const matching::Key& key, const UserMemory&
   if (bytes) memory.write(0, body, bytes);
   note_received(bytes);
   peer.seen = header.sequence + 1;
-  rings_.drop(peer.number, peer.in, *cell);
+  links_.rings().drop(peer.number, peer.in, *cell);
   return true;
 }
 
-bool Engine::receive_arrived(const matching::Key& key, const UserMemory& memory, uint64_t& bytes,
-                             int& source, int& tag) {
+bool Messages::receive_arrived(const matching::Key& key, const UserMemory& memory, uint64_t& bytes,
+                               int& source, int& tag) {
   if (unexpected_.count() == 0 || unexpected_.presses()) return false;  // its end is told to others
   Arrived* message = unexpected_.find(key, {});
   if (!message || message->own_send || message->handshake || message->synchronous ||
@@ -351,13 +352,13 @@ bool Engine::receive_arrived(const matching::Key& key, const UserMemory& memory,
   return true;
 }
 
-void Engine::start_matched_receive(Request* request, Arrived* message) {
+void Messages::start_matched_receive(Request* request, Arrived* message) {
   begin_receive(request);
   accept(request, message);
 }
 
 // Gives an unexpected message, already out of the queue, to a receive.
-void Engine::accept(Request* receive, Arrived* message) {
+void Messages::accept(Request* receive, Arrived* message) {
   describe(receive, message->key, message->size, *message->peer);
   if (Request* send = message->own_send) {
     UserMemory::copy(send->memory, receive->memory, receive->status_bytes());
@@ -373,13 +374,13 @@ void Engine::accept(Request* receive, Arrived* message) {
     Store* store = message->store;
     message->store = nullptr;
     unexpected_.give(message);
-    fetches_.note_origin(receive, asked.origin, store, true);
+    engine().fetches_.note_origin(receive, asked.origin, store, true);
     answer_request(receive, peer, asked, send, false, store);
   } else if (Store* store = message->store) {
-    fetches_.note_origin(receive, message->remote, store);
+    engine().fetches_.note_origin(receive, message->remote, store);
     message->store = nullptr;
     unexpected_.give(message);
-    fetches_.land_store(receive, store);
+    engine().fetches_.land_store(receive, store);
   } else if (message->have == message->size) {
     finish_eager(receive, message);
   } else {
@@ -388,17 +389,14 @@ void Engine::accept(Request* receive, Arrived* message) {
   }
 }
 
-void Engine::finish_eager(Request* receive, Arrived* message) {
+void Messages::finish_eager(Request* receive, Arrived* message) {
   HEADWAY_CHECK(message->have == message->size && message->data && !message->handshake);
   if (receive->status_bytes()) receive->memory.write(0, message->data, receive->status_bytes());
   if (!message->fetched) note_received(receive->status_bytes());
-  fetches_.note_origin(receive, message->synchronous ? 0 : message->remote, nullptr,
-                       message->fetched != nullptr);
+  engine().fetches_.note_origin(receive, message->synchronous ? 0 : message->remote, nullptr,
+                                message->fetched != nullptr);
   if (message->synchronous) {
-    FrameHeader answer;
-    answer.kind = uint8_t(Kind::acknowledge);
-    answer.word = message->remote;
-    control(*message->peer, answer, nullptr);
+    acknowledge(*message->peer, message->remote);
   }
   unexpected_.give(message);
   complete(receive, Outcome::ok);
@@ -408,8 +406,8 @@ void Engine::finish_eager(Request* receive, Arrived* message) {
 // wait stream through the segment, but where each has a message to copy, it copies its own; one
 // that waits alone copies alone; if neither waits, this side's message thread copies a little
 // later. The choice is looked at again while the message moves.
-void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
-                            bool sender_waits, Store* store) {
+void Messages::answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
+                              bool sender_waits, Store* store) {
   Transfer& transfer = requests_.transfers.of(*receive);
   transfer.total = receive->status_bytes();
   transfer.remote = send;
@@ -417,34 +415,38 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   if (asked.generation && peer.can(transports::copies)) {
     transfer.remote_address = peer.in.movers().take(asked.slot, asked.generation, asked.address);
   }
-  const bool all_came = store && fetches_.holds_all(*store, transfer.total);
+  const bool all_came = store && engine().fetches_.holds_all(*store, transfer.total);
   if (transfer.total == 0 || all_came) {
     FrameHeader header;
     header.kind = uint8_t(Kind::finished);
     header.word = send;
-    control(peer, header, nullptr, transports::Urgency::done);
+    links_.control(peer, header, nullptr, transports::Urgency::done);
     if (all_came) {
-      fetches_.land_store(receive, store);
+      engine().fetches_.land_store(receive, store);
       return;
     }
-    if (store) fetches_.drop_store(store);
+    if (store) engine().fetches_.drop_store(store);
     complete(receive, Outcome::ok);
     return;
   }
   Way way = Way::stream;
-  if (peer.can(transports::copies) && one_copy_.may_pull() && asked.address != 0) {
-    const bool receiver_waits = handoff.driver == progress::Driver::waiting;
-    if (receive->is_redirected() ||
-        (receiver_waits && receive->memory.is_flat() && release_.is_long_enough(*receive) &&
-         release_.is_profitable(receive, transfer.total))) [[unlikely]] {
-      one_copy_.pull_alone(receive);
+  if (peer.can(transports::copies) && engine().one_copy_.may_pull() && asked.address != 0) {
+    const bool receiver_waits = handoff_.driver == progress::Driver::waiting;
+    if (receive->is_redirected() || (receiver_waits && receive->memory.is_flat() &&
+                                     engine().release_.is_long_enough(*receive) &&
+                                     engine().release_.is_profitable(receive, transfer.total)))
+        [[unlikely]] {
+      engine().one_copy_.begin_alone(receive);
+      engine().release_.find_edges(receive, Way::stream);
+      note_progress(receive);  // without edges it is ready
+      engine().one_copy_.copy_edges(receive);
       return;
     }
     if (receiver_waits && transfer.total >= rated_from) transfer.asked_at = base::now_ns();
-    sender_waits = sender_waits || node.is_waiting(peer.number);
-    const bool own_each = receiver_waits && one_copy_.is_both_ways(*receive);
+    sender_waits = sender_waits || node().is_waiting(peer.number);
+    const bool own_each = receiver_waits && engine().one_copy_.is_both_ways(*receive);
     if (!sender_waits || own_each || !(receiver_waits || receive->memory.is_flat())) {
-      one_copy_.start_pull(receive);
+      engine().one_copy_.start_pull(receive);
       return;
     }
     if (!receiver_waits) way = Way::push;
@@ -452,100 +454,39 @@ void Engine::answer_request(Request* receive, Peer& peer, const RequestSend& ask
   clear_to_send(receive, way, store);
 }
 
-void Engine::clear_to_send(Request* receive, Way way, Store* store) {
+void Messages::clear_to_send(Request* receive, Way way, Store* store) {
   set_stage(*receive, Stage::landing);
   Transfer& transfer = this->transfer(*receive);
   transfer.partial = transfer.begun = transfer.asked = 0;
   if (receive->peer->can(transports::in_place)) {
     transfer.asked_at = transfer.total >= rated_from ? base::now_ns() : 0;
-    streams_.begin_stream(receive);
+    engine().streams_.begin_stream(receive);
   }
   const uint64_t start = transfer.moved;
-  release_.find_edges(receive, way, store != nullptr);
+  engine().release_.find_edges(receive, way, store != nullptr);
   if (store) {
-    if (!edges_of(transfer)) fetches_.choose_pages(receive, store->grid);
-    fetches_.land_some(receive, store);
+    if (!edges_of(transfer)) {
+      const bool opens = receive->is_redirected() || engine().release_.is_long_enough(*receive);
+      engine().fetches_.choose_pages(receive, store->grid, opens);
+    }
+    engine().fetches_.land_some(receive, store);
     transfer.asked_at = 0;
   }
   ClearSend body{start, transfer.total, 0, id_of(receive), way, transfer.head, transfer.tail};
-  // Closed pages open as their bytes come: so these must all come in frames.
+  // Closed pages open as their bytes come: so these must all come in frames_.
   if (receive->peer->can(transports::copies) && receive->memory.is_flat() &&
       !receive->is_redirected()) {
     body.address = reinterpret_cast<uint64_t>(receive->memory.flat());
   }
   FrameHeader header;
   header.kind = uint8_t(Kind::clear_send);
-  header.flags = streams_.withhold(receive) ? flag_yes : 0;
+  const bool may_wait = transfer.expected && engine().release_.is_long_enough(*receive);
+  header.flags = may_wait && engine().streams_.withhold(receive) ? flag_yes : 0;
   header.word = transfer.remote;
   header.length = sizeof body;
-  control(*receive->peer, header, &body);
-  if (way == Way::push) one_copy_.expect_help(receive);
-  if (handoff.has_dozers()) release_.tell_dozers(receive);  // without edges it is ready
-}
-
-// --- cancel ---
-
-void Engine::cancel(Request* request) {
-  if (request->done.load(std::memory_order_relaxed) || request->cancelling) return;
-  switch (request->stage()) {
-    case Stage::posted:
-      if (!one_copy_.take_back(request)) return;  // too late
-      posted.remove(request);
-      break;
-    case Stage::held:
-      request->peer->held.remove(request);
-      presends_.take_back(*request);
-      break;
-    case Stage::requested:
-      if (!request->peer->transport) {
-        const auto is_its = [&](const Arrived& message) { return message.own_send == request; };
-        Arrived* message = unexpected_.find_where(is_its);
-        if (!message) return;  // a matched probe holds it: it will be received
-        unexpected_.remove(message);
-        unexpected_.give(message);
-        break;
-      } else {
-        request->cancelling = true;
-        FrameHeader header;
-        header.kind = uint8_t(Kind::cancel);
-        header.word = id_of(request);
-        header.context = request->key.context;
-        control(*request->peer, header, nullptr);
-        return;
-      }
-    default: return;  // too late: it completes as if nothing had been asked
-  }
-  request->cancelled = true;
-  complete(request, Outcome::ok);
-}
-
-bool Engine::deliver_cancel(Peer& peer, const FrameHeader& header, const char*) {
-  FrameHeader answer;
-  answer.kind = uint8_t(Kind::cancel_answer);
-  answer.word = header.word;
-  const auto is_meant = [&](const Arrived& message) {
-    return message.peer == &peer && message.remote == header.word &&
-           (message.handshake || message.synchronous) &&
-           message.have == (message.handshake ? 0 : message.size);
-  };
-  if (Arrived* message = unexpected_.find_where(is_meant)) {
-    unexpected_.remove(message);
-    unexpected_.give(message);
-    answer.flags = flag_yes;
-  }
-  control(peer, answer, nullptr);
-  return true;
-}
-
-bool Engine::deliver_cancel_answer(Peer& peer, const FrameHeader& header, const char*) {
-  Request* request = requests_.by_wire_id(header.word);
-  if (!request || !request->cancelling) return true;  // it completed in the meantime
-  if (request->peer != &peer) return false;
-  request->cancelling = false;
-  if (!(header.flags & flag_yes) || request->stage() != Stage::requested) return true;
-  request->cancelled = true;
-  complete(request, Outcome::ok);
-  return true;
+  links_.control(*receive->peer, header, &body);
+  if (way == Way::push) engine().one_copy_.expect_help(receive);
+  note_progress(receive);  // without edges it is ready
 }
 
 }  // namespace headway::protocols

@@ -1,9 +1,7 @@
-// Send side of the engine: eager frames, handshakes, streams, and copies into a peer's memory.
-#include <new>
-
+// Send side of the plain way: eager frames and handshakes.
 #include "base/check.h"
-#include "base/heap.h"
 #include "protocols/engine.h"
+#include "protocols/ways/pieces.h"
 
 namespace headway::protocols {
 
@@ -28,143 +26,115 @@ FrameHeader envelope_of(const Request& request, Kind kind) {
 
 }  // namespace
 
-Push Engine::push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
-                        const Feed* feed, uint64_t cookie, Urgency urgency) {
-  HEADWAY_CHECK(peer.controls.empty() || &peer.controls.first()->header == &header);
-  if (peer.out.attached()) return rings_.push(peer.number, header, head, n, feed, cookie, urgency);
-  const Push pushed = peer.transport->push(peer.number, header, head, n, feed, cookie, urgency);
-  if (pushed != Push::full) presends_.note_pushed(peer, header);
-  return pushed;
-}
-
-void Engine::control(Peer& peer, const FrameHeader& header, const void* body, Urgency urgency) {
-  HEADWAY_CHECK(header.length <= sizeof(ControlFrame::body));
-  if (peer.left) [[unlikely]]
-    return;
-  if (!peer.connected) connect(peer);
-  if (peer.controls.empty() &&
-      push_frame(peer, header, body, header.length, nullptr, 0, urgency) != Push::full) {
-    return;
-  }
-  void* memory = base::heap_allocate(sizeof(ControlFrame));
-  if (!memory) {
-    fail(Outcome::no_memory, peer, "no memory for a control frame");
-    return;
-  }
-  auto* frame = new (memory) ControlFrame;
-  frame->header = header;
-  if (body) memcpy(frame->body, body, header.length);
-  peer.controls.push_back(frame);
-  mark_busy(peer);
-}
-
-bool Engine::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory) {
+bool Messages::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory) {
   const uint64_t bytes = memory.bytes();
-  if (!ready(peer) || bytes > peer.eager_max) [[unlikely]]
+  if (!links_.is_ready(peer) || bytes > peer.eager_max) [[unlikely]]
     return false;
   FrameHeader header = envelope;
   header.kind = uint8_t(Kind::eager);
   header.length = uint32_t(bytes);
   header.sequence = peer.sequence;
   if (peer.out.attached()) [[likely]] {
-    if (rings_.is_pressed(peer.number)) return false;
+    if (links_.rings().is_pressed(peer.number)) return false;
     if (bytes <= shm::inline_max && memory.is_flat()) [[likely]] {
-      if (rings_.push_small(peer.number, peer.out, header, memory.flat()) == Push::full)
+      if (links_.rings().push_small(peer.number, peer.out, header, memory.flat()) == Push::full)
         return false;
       ++peer.sequence;
-      ++counters.eager_sent;
+      ++counters_.eager_sent;
       note_sent(bytes);
       return true;
     }
   } else if (!peer.transport || peer.pressed || (bytes > packed_at_once && !memory.is_flat())) {
     // To itself; or half of what is packed might have to wait, and nobody would hear of its end.
     return false;
-  } else if (presends_.is_on() && peer.can(transports::early) && memory.is_flat() &&
-             !presends_.note_sent_now(peer, header, memory.flat(), bytes)) {
+  } else if (engine().presends_.is_on() && peer.can(transports::early) && memory.is_flat() &&
+             !engine().presends_.note_sent_now(peer, header, memory.flat(), bytes)) {
     return false;
   }
   const Feed feed = memory.feed(0, bytes);
-  if (push_frame(peer, header, nullptr, 0, &feed, 0, Urgency::envelope) != Push::done) {
+  if (links_.push_frame(peer, header, nullptr, 0, &feed, 0, Urgency::envelope) != Push::done) {
     return false;
   }
   ++peer.sequence;
-  ++counters.eager_sent;
+  ++counters_.eager_sent;
   note_sent(bytes);
   return true;
 }
 
-bool Engine::wants_handshake(const Peer& peer, const Request* request) const {
+bool Messages::wants_handshake(const Peer& peer, const Request* request) {
   if (request->memory.bytes() > peer.eager_max) return true;
   return peer.out.attached()
-             ? rings_.is_pressed(peer.number)
+             ? links_.rings().is_pressed(peer.number)
              : peer.pressed || (peer.on_this_host() && peer.transport->is_pressed(peer.number));
 }
 
-void Engine::start_send(Request* request) {
+void Messages::start_send(Request* request) {
   begin(*request);
   request->cancelled = request->cancelling = false;
-  if (reach.is_kept()) [[unlikely]]
-    reach.note(*request);
+  if (reach_.is_kept()) [[unlikely]]
+    reach_.note(*request);
   Peer& peer = *request->peer;
   note_sent(request->memory.bytes());
-  if (presends_.is_on() && peer.can(transports::early)) presends_.note_send(request);
+  if (engine().presends_.is_on() && peer.can(transports::early))
+    engine().presends_.note_send(request);
   if (!peer.transport) {
     start_send_to_self(request);
     return;
   }
-  if (ready(peer)) {
-    if (request->blocking && one_copy_.claim(request)) return;
+  if (links_.is_ready(peer)) {
+    if (request->blocking && engine().one_copy_.claim(request)) return;
     if (push_envelope(request) != Push::full) return;
   }
   set_stage(*request, Stage::held);
   peer.held.push_back(request);
-  mark_busy(peer);
+  links_.mark_busy(peer);
 }
 
 // Sends the envelope, with the message if it is small. Takes the request out of the held list.
-Push Engine::push_envelope(Request* request) {
+Push Messages::push_envelope(Request* request) {
   Peer& peer = *request->peer;
   HEADWAY_CHECK(peer.controls.empty() && (peer.held.empty() || peer.held.first() == request));
   const bool synchronous = request->mode == Mode::synchronous;
-  const bool whole = !synchronous && presends_.confirms_all(*request);
-  const bool handshake =
-      !whole && (wants_handshake(peer, request) || (synchronous && presends_.was_asked(*request)));
+  const bool whole = !synchronous && engine().presends_.confirms_all(*request);
+  const bool handshake = !whole && (wants_handshake(peer, request) ||
+                                    (synchronous && engine().presends_.was_asked(*request)));
   const bool was_held = request->stage() == Stage::held;
   FrameHeader header = envelope_of(*request, handshake ? Kind::request_send : Kind::eager);
   header.sequence = peer.sequence;
-  if (presends_.was_asked(*request)) header.flags = flag_asked;
+  if (engine().presends_.was_asked(*request)) header.flags = flag_asked;
   Push pushed;
   if (whole) {
-    pushed = presends_.push_confirm(request, header);
+    pushed = engine().presends_.push_confirm(request, header);
   } else if (handshake) {
     const bool may_pull = request->memory.is_flat() && peer.can(transports::copies);
     RequestSend body{request->memory.bytes(),
                      may_pull ? reinterpret_cast<uint64_t>(request->memory.flat()) : 0,
                      0,
                      0,
-                     presends_.origin_of(*request),
+                     engine().presends_.origin_of(*request),
                      0};
     if (may_pull && !request->notify && !request->is_redirected() &&
-        request->mode == Mode::standard && copies_.may_send_ahead()) {
-      copies_.may_move(request, body);
+        request->mode == Mode::standard && engine().copies_.may_send_ahead()) {
+      engine().copies_.may_move(request, body);
     }
-    if (request->blocking || handoff.driver == progress::Driver::waiting) {
+    if (request->blocking || handoff_.driver == progress::Driver::waiting) {
       header.flags |= flag_waiting;
     }
     if (synchronous) header.flags |= flag_synchronous;
     char frame[sizeof body + sizeof(Confirmed) + most_confirmed_words * sizeof(uint64_t)];
     memcpy(frame, &body, sizeof body);
     header.word = id_of(request);
-    header.length = uint32_t(sizeof body) + presends_.tell_confirmed(*request, frame + sizeof body);
-    pushed = push_frame(peer, header, frame, header.length, nullptr, 0, Urgency::rendezvous);
+    header.length =
+        uint32_t(sizeof body) + engine().presends_.tell_confirmed(*request, frame + sizeof body);
+    pushed = links_.push_frame(peer, header, frame, header.length, nullptr, 0, Urgency::rendezvous);
     if (pushed == Push::full) {
-      copies_.moves_no_more(request);
+      engine().copies_.moves_no_more(request);
     } else {
-      ++counters.handshakes;
-      if (!peer.on_this_host()) presends_.note_announced(peer, *request);
+      ++counters_.handshakes;
+      if (!peer.on_this_host()) engine().presends_.note_announced(peer, *request);
     }
   } else {
-    header.word = presends_.origin_of(*request);
+    header.word = engine().presends_.origin_of(*request);
     if (synchronous) {
       header.flags = flag_synchronous;
       header.word = id_of(request);
@@ -172,19 +142,20 @@ Push Engine::push_envelope(Request* request) {
     const uint64_t bytes = request->memory.bytes();
     header.length = uint32_t(bytes);
     if (peer.out.attached() && bytes <= shm::inline_max && request->memory.is_flat()) {
-      pushed = rings_.push_small(peer.number, peer.out, header, request->memory.flat());
+      pushed = links_.rings().push_small(peer.number, peer.out, header, request->memory.flat());
     } else {
       const Feed feed = request->memory.feed(0, bytes);
-      pushed = push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request), Urgency::envelope);
+      pushed = links_.push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request),
+                                 Urgency::envelope);
     }
-    if (pushed != Push::full) ++counters.eager_sent;
+    if (pushed != Push::full) ++counters_.eager_sent;
   }
   if (pushed == Push::full) return pushed;
   ++peer.sequence;
   if (was_held) peer.held.remove(request);
   if (handshake) {
     set_stage(*request, Stage::requested);
-    one_copy_.expect_help(request);
+    engine().one_copy_.expect_help(request);
   } else if (pushed == Push::started) {
     set_stage(*request, Stage::leaving);
   } else {
@@ -194,20 +165,20 @@ Push Engine::push_envelope(Request* request) {
 }
 
 // The bytes of an eager message have left.
-void Engine::retire_send(Request* request) {
+void Messages::retire_send(Request* request) {
   if (request->mode == Mode::synchronous) {
     set_stage(*request, Stage::requested);
     // A step of a schedule is followed by others.
     if (request->notify) return;
     request->set(Mark::passive);
-    ++handoff.passive;
+    ++handoff_.passive;
   } else {
     complete(request, Outcome::ok);
   }
 }
 
-void Engine::start_send_to_self(Request* request) {
-  if (auto* receive = static_cast<Request*>(posted.match(request->key, request->traffic))) {
+void Messages::start_send_to_self(Request* request) {
+  if (auto* receive = static_cast<Request*>(posted_.match(request->key, request->traffic))) {
     describe(receive, request->key, request->memory.bytes(), *request->peer);
     UserMemory::copy(request->memory, receive->memory, receive->status_bytes());
     note_received(receive->status_bytes());
@@ -233,18 +204,18 @@ void Engine::start_send_to_self(Request* request) {
   }
 }
 
-bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const char* body) {
+bool Messages::deliver_clear_send(Peer& peer, const FrameHeader& header, const char* body) {
   ClearSend clear;
   memcpy(&clear, body, sizeof clear);
   Request* request = requests_.by_wire_id(header.word);
   if (!request || request->kind != RequestKind::send || request->stage() != Stage::requested ||
       request->peer != &peer || clear.start > clear.length ||
       clear.length > request->memory.bytes() || uint64_t(clear.head) + clear.tail > clear.length ||
-      !presends_.fits_confirmed(*request, clear)) {
-    ++counters.garbage;
+      !engine().presends_.fits_confirmed(*request, clear)) {
+    ++counters_.garbage;
     return true;
   }
-  one_copy_.stop_helping(request);
+  engine().one_copy_.stop_helping(request);
   request->cancelling = false;
   Transfer& transfer = requests_.transfers.begin(*request);
   transfer.remote = clear.receive;
@@ -254,13 +225,13 @@ bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const cha
   transfer.tail = clear.tail;
   transfer.remote_address = clear.address;
   transfer.withheld = header.flags & flag_yes;
-  if (!presends_.leave_out_confirmed(request)) return true;
-  if (clear.way == Way::push && one_copy_.can_push(request)) {
-    one_copy_.start_push(request);
+  if (!engine().presends_.leave_out_confirmed(request)) return true;
+  if (clear.way == Way::push && engine().one_copy_.can_push(request)) {
+    engine().one_copy_.start_push(request);
     return true;
   }
   set_stage(*request, Stage::streaming);
-  ++counters.streams;
+  ++counters_.streams;
   // The edges overtake what is under way: without them the receiver cannot go on.
   if (edges_of(transfer)) {
     peer.streams.push_front(request);
@@ -268,8 +239,8 @@ bool Engine::deliver_clear_send(Peer& peer, const FrameHeader& header, const cha
     peer.streams.push_back(request);
   }
   if (peer.impatient && --peer.impatient == 0) peer.transport->hurry(peer.number, false);
-  mark_busy(peer);
-  streams_.stream_some(peer);
+  links_.mark_busy(peer);
+  engine().streams_.stream_some(peer);
   return true;
 }
 

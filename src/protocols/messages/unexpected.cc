@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "protocols/engine.h"
+#include "protocols/core.h"
 
 namespace headway::protocols {
 namespace {
@@ -67,7 +67,8 @@ Arrived* Unexpected::make(Peer& peer, const FrameHeader& header, uint64_t size, 
   }
   if (!message || (with_data && !data)) {
     if (message) arrived_.give(message);
-    engine_.fail(Outcome::no_memory, peer, "no memory for a message that no receive waits for");
+    core_.links().fail(Outcome::no_memory, peer,
+                       "no memory for a message that no receive waits for");
     return nullptr;
   }
   message->key = key_of(header);
@@ -85,10 +86,10 @@ Arrived* Unexpected::make(Peer& peer, const FrameHeader& header, uint64_t size, 
   message->claimed = nullptr;
   message->data = data;
   queue_.add(message);
-  engine_.handoff.completed();  // a parked thread may probe for it
-  ++engine_.counters.unexpected;
+  core_.handoff().completed();  // a parked thread may probe for it
+  ++core_.counters().unexpected;
   add_bytes(bytes_of(*message));
-  if (pressure_ | (bytes_ > engine_.settings_.unexpected_max)) [[unlikely]]
+  if (pressure_ | (bytes_ > core_.settings().unexpected_max)) [[unlikely]]
     press(peer);
   return message;
 }
@@ -96,15 +97,14 @@ Arrived* Unexpected::make(Peer& peer, const FrameHeader& header, uint64_t size, 
 void Unexpected::give(Arrived* message) {
   HEADWAY_CHECK(!message->queued && queue_.size() < arrived_.in_use());
   bytes_ -= bytes_of(*message);
-  if (message->fetched) message->fetched->drop_fetched(*message);
-  if (message->store) [[unlikely]]
-    engine_.fetches_.drop_store(message->store);
+  if (message->fetched || message->store) [[unlikely]]
+    core_.note_given(*message);
   if (message->data && message->data != message->in_place) {
     base::heap_free(message->data, message->size);
   }
   arrived_.give(message);
   HEADWAY_CHECK((bytes_ == 0) == (arrived_.in_use() == 0));
-  if (pressure_ && bytes_ <= engine_.settings_.unexpected_max / 2) [[unlikely]]
+  if (pressure_ && bytes_ <= core_.settings().unexpected_max / 2) [[unlikely]]
     relax();
 }
 
@@ -119,9 +119,9 @@ uint64_t Unexpected::bytes_of(const Arrived& message) {
 void Unexpected::press(Peer& from) {
   if (!pressure_) {
     pressure_ = true;
-    ++engine_.counters.pressures;
-    engine_.rings_.press(true);
-    engine_.peers_.for_each([this](Peer& peer) {
+    ++core_.counters().pressures;
+    core_.links().rings().press(true);
+    core_.links().peers().for_each([this](Peer& peer) {
       if (!peer.on_this_host() && peer.connected) tell_pressure(peer, true);
     });
   }
@@ -132,8 +132,8 @@ void Unexpected::press(Peer& from) {
 void Unexpected::relax() {
   pressure_ = false;
   if (!flood_told_) warn_of_flood();
-  engine_.rings_.press(false);
-  engine_.peers_.for_each([this](Peer& peer) {
+  core_.links().rings().press(false);
+  core_.links().peers().for_each([this](Peer& peer) {
     if (peer.told) tell_pressure(peer, false);
   });
 }
@@ -143,15 +143,15 @@ void Unexpected::tell_pressure(Peer& peer, bool on) {
   FrameHeader header;
   header.kind = uint8_t(Kind::pressure);
   header.flags = on ? flag_yes : 0;
-  engine_.control(peer, header, nullptr);
+  core_.links().control(peer, header, nullptr);
 }
 
 // One line, once in a process: who sends what nobody receives. The message thread leaves it to the
 // program's next message: it must not stand still at a pipe that nobody reads.
 void Unexpected::warn_of_flood() {
-  if (engine_.handoff.driver == progress::Driver::thread) return;
+  if (core_.handoff().driver == progress::Driver::thread) return;
   flood_told_ = true;
-  if (engine_.settings_.unexpected_max == 0) return;  // it was asked for
+  if (core_.settings().unexpected_max == 0) return;  // it was asked for
   Frequent ranks, tags;
   uint64_t all = 0, of_collectives = 0;
   const auto each = [this](auto&& see) {
@@ -177,7 +177,7 @@ void Unexpected::warn_of_flood() {
   });
   if (all == 0) return;
   base::Text<600> line;
-  line << "headway: rank " << engine_.rank_ << ": " << all
+  line << "headway: rank " << core_.rank() << ": " << all
        << " messages that no receive waits for take " << (bytes_ >> 10)
        << " KB, more than HEADWAY_UNEXPECTED_MAX: most from ranks";
   ranks.tell(line, all);
@@ -192,13 +192,13 @@ void Unexpected::warn_of_flood() {
 }
 
 bool Unexpected::has_room(uint64_t bytes) const {
-  const uint64_t most = engine_.settings_.unexpected_max;
+  const uint64_t most = core_.settings().unexpected_max;
   return bytes_ <= most && bytes <= most - bytes_;
 }
 
 void Unexpected::add_bytes(uint64_t bytes) {
   bytes_ += bytes;
-  engine_.counters.unexpected_bytes_most.raise_to(bytes_);
+  core_.counters().unexpected_bytes_most.raise_to(bytes_);
 }
 
 Arrived* Unexpected::probe(const matching::Key& key) { return find(key, {}); }

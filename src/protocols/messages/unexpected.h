@@ -13,11 +13,11 @@
 
 namespace headway::protocols {
 
-class Engine;
+class Core;
 
 class Unexpected {
  public:
-  explicit Unexpected(Engine& engine) : engine_(engine) {}
+  explicit Unexpected(Core& core) : core_(core) {}
   // False without memory.
   [[nodiscard]] bool prepare(const matching::Config& config) { return queue_.prepare(config); }
   // The communicator with this context is gone.
@@ -35,7 +35,7 @@ class Unexpected {
   }
   // The oldest one with that (maybe wild) key; stays in the queue.
   Arrived* probe(const matching::Key& key);
-  // The same, taken out of the queue for a later Engine::start_matched_receive().
+  // The same, taken out of the queue for a later Messages::start_matched_receive().
   Arrived* take_message(const matching::Key& key);
   // One that a handle names, or null.
   Arrived* find_message(uint32_t index, uint32_t generation) {
@@ -67,7 +67,7 @@ class Unexpected {
   void tell_pressure(Peer& peer, bool on);
   void warn_of_flood();
 
-  Engine& engine_;
+  Core& core_;
   base::Pool<Arrived> arrived_;
   matching::UnexpectedQueue queue_;
   base::Counter bytes_;

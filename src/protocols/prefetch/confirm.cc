@@ -3,7 +3,8 @@
 // paper, section 2.2.
 #include "base/check.h"
 #include "base/heap.h"
-#include "protocols/engine.h"
+#include "protocols/core.h"
+#include "protocols/prefetch/presend.h"
 
 namespace headway::protocols {
 
@@ -11,8 +12,8 @@ namespace headway::protocols {
 Confirm* Presends::make_confirm(const Origin& origin, const Grid& grid, int64_t shift) {
   void* memory = base::heap_allocate(Confirm::bytes_of(grid));
   if (!memory) {
-    engine_.fail(Outcome::no_memory, engine_.peers_[origin.peer],
-                 "no memory to tell what was sent early");
+    core_.links().fail(Outcome::no_memory, core_.links().peers()[origin.peer],
+                       "no memory to tell what was sent early");
     return nullptr;
   }
   const bool moved = shift != 0 || grid.size != origin.size;
@@ -84,8 +85,8 @@ Push Presends::push_rest(const Request& send) {
     header.length = uint32_t(to - from);
     const Feed feed{.flat = send.memory.flat() + from, .length = to - from};
     // Without a cookie what does not leave at once is copied.
-    if (engine_.push_frame(*send.peer, header, nullptr, 0, &feed, 0,
-                           transports::Urgency::control) == Push::full) {
+    if (core_.links().push_frame(*send.peer, header, nullptr, 0, &feed, 0,
+                                 transports::Urgency::control) == Push::full) {
       return Push::full;
     }
     note_leaving(*send.peer, to - from);
@@ -102,8 +103,8 @@ Push Presends::push_confirm(Request* send, FrameHeader& header) {
   header.flags = flag_asked;
   header.word = origin_of(*send);
   header.length = sizeof body;
-  return engine_.push_frame(*send->peer, header, &body, sizeof body, nullptr, 0,
-                            transports::Urgency::control);
+  return core_.links().push_frame(*send->peer, header, &body, sizeof body, nullptr, 0,
+                                  transports::Urgency::control);
 }
 
 // Of a message that was confirmed in part, what is left comes from its beginning, in whole pages.
@@ -115,8 +116,8 @@ bool Presends::fits_confirmed(const Request& send, const ClearSend& clear) const
 // False: there is no memory, and the process ends.
 bool Presends::leave_out_confirmed(Request* send) {
   const Confirm* confirm = told_of(*send);
-  if (!confirm || cover(engine_.transfer(*send), confirm->grid, confirm->pages())) return true;
-  engine_.fail(Outcome::no_memory, *send->peer, "no memory to leave out what was sent early");
+  if (!confirm || cover(core_.transfer(*send), confirm->grid, confirm->pages())) return true;
+  core_.links().fail(Outcome::no_memory, *send->peer, "no memory to leave out what was sent early");
   return false;
 }
 

@@ -2,7 +2,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "protocols/engine.h"
+#include "protocols/messages/messages.h"
+#include "protocols/ways/order.h"
+#include "protocols/ways/pieces.h"
 
 namespace headway::protocols {
 namespace {
@@ -73,12 +75,13 @@ void Fetches::ask_for_next(const Request& receive, const Prediction& known, cons
   const uint64_t room = receive.memory.bytes();
   const bool fits = known.size <= room || (receive.traffic.collective && is_near(known.size, room));
   if (known.seen < Prediction::sure || known.rest ||
-      known.size < engine_.settings_.prefetch_threshold || !fits || store_of(peer, known.origin)) {
+      known.size < messages_.settings().prefetch_threshold || !fits ||
+      store_of(peer, known.origin)) {
     return;
   }
   Store* store = make_store(known.size, leaving);
   if (!store) {
-    ++engine_.counters.prefetch_no_room;
+    ++messages_.counters().prefetch_no_room;
     withdraw_oldest();
     return;
   }
@@ -91,7 +94,7 @@ void Fetches::ask_for_next(const Request& receive, const Prediction& known, cons
   store->asked_at = base::now_ns();
   peer.stores.push_back(store);
   tell_wanted(*store, true);
-  ++engine_.counters.prefetches;
+  ++messages_.counters().prefetches;
 }
 
 void Fetches::tell_wanted(const Store& store, bool yes) {
@@ -100,7 +103,7 @@ void Fetches::tell_wanted(const Store& store, bool yes) {
   header.flags = yes ? 0 : flag_yes;
   header.word = store.origin;
   header.context = store.grid.size;
-  engine_.control(*store.peer, header, nullptr);
+  messages_.links().control(*store.peer, header, nullptr);
 }
 
 // There is no room for another request. One whose message has not come for long may stand for a
@@ -122,7 +125,7 @@ Store* Fetches::make_store(uint64_t size, const Store* leaving) {
   const uint64_t pages = (size + size / nearly) / Grid::page + 2, words = PageSet::words(pages);
   const uint64_t data = (size + 7) / 8 * 8, bytes = data + 2 * words * sizeof(uint64_t);
   const uint64_t kept = stored_bytes_ - (leaving ? leaving->bytes : 0);
-  if (kept > engine_.settings_.prefetch_max || bytes > engine_.settings_.prefetch_max - kept)
+  if (kept > messages_.settings().prefetch_max || bytes > messages_.settings().prefetch_max - kept)
     return nullptr;
   Store* store = stores_.take();
   char* block = store ? static_cast<char*>(base::heap_allocate(bytes)) : nullptr;
@@ -150,7 +153,7 @@ void Fetches::drop_store(Store* store) {
   base::heap_free(store->data, store->bytes);
   store->data = nullptr;
   stores_.give(store);
-  HEADWAY_CHECK(stored_bytes_ <= engine_.settings_.prefetch_max);
+  HEADWAY_CHECK(stored_bytes_ <= messages_.settings().prefetch_max);
 }
 
 // A message has come so soon after the request that one at the match before would bring more.
@@ -196,10 +199,10 @@ void Fetches::end_asking(Store* store, Answer answer) {
     drop_store(store);
     return;
   }
-  ++engine_.counters.prefetch_hits;
-  engine_.counters.prefetch_used_bytes += store->confirmed;
+  ++messages_.counters().prefetch_hits;
+  messages_.counters().prefetch_used_bytes += store->confirmed;
   if (const uint64_t rate = store->peer->arrival_rate) {
-    engine_.counters.prefetch_saved_ns += store->confirmed * 1'000'000'000 / rate;
+    messages_.counters().prefetch_saved_ns += store->confirmed * 1'000'000'000 / rate;
   }
 }
 
@@ -228,7 +231,7 @@ void Fetches::note_early(Store* store, const FrameHeader& header) {
     PageSet::set(store->got, page);
   }
   store->come += header.length;
-  engine_.counters.presend_received_bytes += header.length;
+  messages_.counters().presend_received_bytes += header.length;
 }
 
 bool Fetches::deliver_presend(Peer& peer, const FrameHeader& header, const char* body) {
@@ -256,7 +259,7 @@ void Fetches::end_presend(uint32_t, const FrameHeader& header, const Landing& la
 
 bool Fetches::deliver_refuse(Peer& peer, const FrameHeader& header, const char*) {
   if (Store* store = store_of(peer, header.word)) {
-    ++engine_.counters.prefetch_refused;
+    ++messages_.counters().prefetch_refused;
     end_asking(store, header.flags & flag_yes ? Answer::never : Answer::not_now);
   }
   return true;
@@ -276,7 +279,7 @@ bool Fetches::note_envelope(Peer& peer, const Told& told, Store*& store) {
       asking->late = true;
       const Prediction* known = prediction_of(*asking);
       asking->hurried = known && is_hurried(*asking, *known);
-      ++engine_.counters.prefetch_late;
+      ++messages_.counters().prefetch_late;
     }
     return !told.confirmed.grain;
   }
@@ -362,13 +365,13 @@ bool Fetches::deliver_confirm(Peer& peer, const FrameHeader& header, const char*
       !store) {
     return false;
   }
-  if (Request* receive = engine_.match(header)) {
-    engine_.describe(receive, key_of(header), whole.size, peer);
+  if (Request* receive = messages_.match(header)) {
+    messages_.describe(receive, key_of(header), whole.size, peer);
     note_origin(receive, header.word, store);
     land_store(receive, store);
     return true;
   }
-  Arrived* message = engine_.unexpected_.make(peer, header, whole.size, false);
+  Arrived* message = messages_.unexpected().make(peer, header, whole.size, false);
   if (!message) return true;
   message->remote = header.word;
   message->have = whole.size;
@@ -400,15 +403,15 @@ void Fetches::note_origin(Request* receive, uint32_t origin, const Store* store,
 
 void Fetches::land_early(Request* receive, const Store& store, uint64_t from, uint64_t n) {
   receive->memory.write(from, store.data + (int64_t(from) + store.shift), n);
-  engine_.note_arrival(receive, from, n);
+  messages_.note_arrival(receive, from, n);
 }
 
 void Fetches::land_store(Request* receive, Store* store) {
   const uint64_t bytes = receive->status_bytes();
   if (bytes) land_early(receive, *store, 0, bytes);
   drop_store(store);
-  engine_.note_received(bytes);
-  engine_.complete(receive, Outcome::ok);
+  messages_.note_received(bytes);
+  messages_.complete(receive, Outcome::ok);
 }
 
 bool Fetches::holds_all(const Store& store, uint64_t total) {
@@ -416,9 +419,10 @@ bool Fetches::holds_all(const Store& store, uint64_t total) {
 }
 
 void Fetches::land_some(Request* receive, Store* store) {
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = messages_.transfer(*receive);
   if (!cover(transfer, store->grid, store->sure)) {
-    engine_.fail(Outcome::no_memory, *receive->peer, "no memory for what came before its send");
+    messages_.links().fail(Outcome::no_memory, *receive->peer,
+                           "no memory for what came before its send");
     return;
   }
   const Order& order = *transfer.order;
@@ -430,9 +434,9 @@ void Fetches::land_some(Request* receive, Store* store) {
   drop_store(store);
 }
 
-void Fetches::choose_pages(Request* receive, const Grid& grid) {
-  Transfer& transfer = engine_.transfer(*receive);
-  if (!receive->is_redirected() && !engine_.release_.is_long_enough(*receive)) {
+void Fetches::choose_pages(Request* receive, const Grid& grid, bool opens) {
+  Transfer& transfer = messages_.transfer(*receive);
+  if (!opens) {
     transfer.stays = true;
     transfer.head = uint32_t(grid.first < transfer.total ? grid.first : transfer.total);
   }

@@ -17,18 +17,18 @@
 
 namespace headway::protocols {
 
-class Engine;
+class Messages;
 
 class Fetches {
  public:
-  explicit Fetches(Engine& engine) : engine_(engine) {}
+  explicit Fetches(Messages& messages) : messages_(messages) {}
   // Requests are made from now on, or no more.
   void allow(bool asks) { asks_ = asks; }
   void add_frames(Frames& frames);
 
   // Its user waits for that receive, or has gone on without it: what its sender has ready of the
   // message is asked for, if it is known from where it will come.
-  void prefetch(Request* receive) {
+  void note_wait(Request* receive) {
     if (asks_ && receive->kind == RequestKind::receive && receive->stage() == Stage::posted &&
         receive->peer && receive->peer->can(transports::early) && !receive->key.is_wild())
         [[unlikely]] {
@@ -53,19 +53,16 @@ class Fetches {
   // Some of it has come. The rest is about to be asked for, with the pages of the stream as they
   // are now: what lies in whole ones of these goes to its place, and does not come again.
   void land_some(Request* receive, Store* store);
-  // Before that: which pages a message without edges comes in. If its own need not open one by one,
-  // they are the sender's: otherwise some of each run would come again.
-  void choose_pages(Request* receive, const Grid& grid);
+  // Before that: which pages a message without edges comes in. Unless its own are to
+  // open one by one, they are the sender's: otherwise some of each run would come again.
+  void choose_pages(Request* receive, const Grid& grid, bool opens);
   void drop_store(Store* store);
 
   // --- unexpected messages (fetch_unexpected.cc) ---
   // Of a handshake that nobody waits for. What had come of it before its send goes with it.
   void fetch(Arrived* message);
-  // It is received, or thrown away.
-  void drop_fetched(const Arrived& message) {
-    HEADWAY_CHECK(stored_bytes_ >= message.size);
-    stored_bytes_ -= message.size;
-  }
+  // Any that something came of before its time is received, or thrown away.
+  void note_given(const Arrived& message);
 
  private:
   enum class Answer : uint8_t { message, not_now, never };  // to a request
@@ -96,7 +93,7 @@ class Fetches {
   bool may_fetch(const Arrived& message) const;
   void end_fetch(Request* fetch);
 
-  Engine& engine_;
+  Messages& messages_;
   bool asks_ = false;
   Predictions predictions_;
   base::Pool<Store> stores_;

@@ -52,7 +52,7 @@ class Fetching : public TwoEngines {
     sender().give_request(send);
     receiver().give_request(receive);
   }
-  uint64_t fetched() { return receiver().counters.fetched; }
+  uint64_t fetched() { return receiver().counters().fetched; }
 };
 
 TEST_F(Fetching, AMessageLeavesItsSenderWithoutAReceive) {
@@ -70,8 +70,8 @@ TEST_F(Fetching, AMessageLeavesItsSenderWithoutAReceive) {
   end(sent, received);
   EXPECT_EQ(out, in);
   EXPECT_EQ(receiver().unexpected().bytes(), 0u);
-  EXPECT_EQ(receiver().counters.messages_received, 1u);
-  EXPECT_EQ(receiver().counters.bytes_received, size);
+  EXPECT_EQ(receiver().counters().messages_received, 1u);
+  EXPECT_EQ(receiver().counters().bytes_received, size);
 }
 
 // In every state that a message may be in.
@@ -89,7 +89,7 @@ TEST_F(Fetching, AReceiveThatComesMeanwhileGetsAllOfIt) {
   EXPECT_GT(fetched(), 10u);
   EXPECT_GT(halfway, 0);
   EXPECT_EQ(receiver().unexpected().bytes(), 0u);
-  EXPECT_EQ(sender().counters.garbage + receiver().counters.garbage, 0u);
+  EXPECT_EQ(sender().counters().garbage + receiver().counters().garbage, 0u);
 }
 
 TEST_F(Fetching, MessagesComeInTheirOrder) {
@@ -236,10 +236,10 @@ TEST_F(PrefetchingAndFetching, TheRestOfWhatCameEarlyIsFetched) {
   ASSERT_TRUE(come_early_for_nobody(out, in));
   const size_t half = long_size / 2;
   for (size_t at = 0; at < half; at += 64) out[at] = char(out[at] + 1);
-  const uint64_t before = used(), fetched = receiver().counters.fetched;
+  const uint64_t before = used(), fetched = receiver().counters().fetched;
   Request* request = send(out);
   ASSERT_TRUE(run_until([&] { return bool(request->done); }));
-  EXPECT_EQ(receiver().counters.fetched, fetched + 1);
+  EXPECT_EQ(receiver().counters().fetched, fetched + 1);
   EXPECT_GE(used() - before, half - page);
   end(request, post(in));
   EXPECT_EQ(out, in);
@@ -247,7 +247,7 @@ TEST_F(PrefetchingAndFetching, TheRestOfWhatCameEarlyIsFetched) {
 
 TEST_F(PrefetchingAndFetching, NoStaleByteIsEverReceived) {
   everything_at_random();
-  EXPECT_GT(receiver().counters.fetched, 0u);
+  EXPECT_GT(receiver().counters().fetched, 0u);
 }
 
 }  // namespace

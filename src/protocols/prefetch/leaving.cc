@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "protocols/engine.h"
+#include "protocols/core.h"
+#include "protocols/prefetch/presend.h"
 
 namespace headway::protocols {
 namespace {
@@ -16,6 +17,17 @@ constexpr uint64_t stuck_ns = 100'000'000;  // in which a receiver takes none of
 constexpr uint64_t answer_part = 8, least_answer_ns = 1'000'000;
 
 }  // namespace
+
+// Buffers are followed from now on, or none any more. The message thread listens for requests then.
+void Presends::listen(bool on) {
+  core_.handoff().pending += on ? 1 : -1;
+  core_.links().watch_pushes(on ? by<&Presends::note_pushed> : nullptr, this);
+}
+
+// A pushed frame is on its way to that peer: nothing is sent early beside it.
+void Presends::note_pushed(Peer& peer, const FrameHeader& header) {
+  if (header.kind != uint8_t(Kind::presend)) note_leaving(peer, header.length);
+}
 
 // So much of a message, which has been sent, goes to that peer.
 void Presends::note_leaving(Peer& peer, uint64_t bytes) {
@@ -40,7 +52,7 @@ void Presends::expect_answer(Peer& peer, const Request& send) {
 bool Presends::others_leave(uint64_t now) {
   for (size_t i = 0; i < draining_.size();) {
     Peer& peer = *draining_[i];
-    if (engine_.in_stage(Stage::requested) && now < peer.leaving.answer_until) return true;
+    if (core_.in_stage(Stage::requested) && now < peer.leaving.answer_until) return true;
     const uint64_t left = peer.transport->in_flight(peer.number);
     if (left < peer.leaving.unacknowledged) {
       peer.leaving.unacknowledged = left;

@@ -58,14 +58,14 @@ TEST_F(PrefetchingWithLittleRoom, TheOldestRequestGivesWay) {
   receiver().give_request(never);
 
   for (int i = 0; i < 6; ++i) exchange(out, in, 2);
-  const uint64_t requests = receiver().counters.prefetches;
+  const uint64_t requests = receiver().counters().prefetches;
   drive(1100);  // it is old by now
-  const uint64_t no_room = receiver().counters.prefetch_no_room;
+  const uint64_t no_room = receiver().counters().prefetch_no_room;
   exchange(out, in, 2);
-  EXPECT_EQ(receiver().counters.prefetches, requests);  // the next one is asked for
-  EXPECT_GT(receiver().counters.prefetch_no_room, no_room);
+  EXPECT_EQ(receiver().counters().prefetches, requests);  // the next one is asked for
+  EXPECT_GT(receiver().counters().prefetch_no_room, no_room);
   drive(2);
-  EXPECT_EQ(receiver().counters.prefetch_refused, 1u);  // the old one
+  EXPECT_EQ(receiver().counters().prefetch_refused, 1u);  // the old one
   learn(out, in, 2);
   Request* receive = post(in, 2);
   both();
@@ -88,13 +88,13 @@ TEST_F(PrefetchingWithLittleRoom, AKeptRequestGivesWay) {
   for (int i = 0; i < 3; ++i) exchange(old_out, old_in);
   Request* never = post(old_in);
   drive(2);
-  EXPECT_EQ(receiver().counters.prefetches, 1u);
+  EXPECT_EQ(receiver().counters().prefetches, 1u);
   for (int i = 0; i < 4; ++i) exchange(out, in, 2);
   drive(1100);
   exchange(out, in, 2);
   drive(2);
-  EXPECT_EQ(receiver().counters.prefetches, 1u);
-  EXPECT_EQ(receiver().counters.prefetch_refused, 1u);
+  EXPECT_EQ(receiver().counters().prefetches, 1u);
+  EXPECT_EQ(receiver().counters().prefetch_refused, 1u);
   learn(out, in, 2);
   complete(never, old_out, old_in);
 }
@@ -103,10 +103,10 @@ TEST_F(PrefetchingWithLittleRoom, AKeptRequestGivesWay) {
 TEST_F(PrefetchingWithLittleRoom, TheNextTakesThePlaceOfTheOneBefore) {
   Buffer out(long_size), in(long_size);
   learn_ahead(out, in);
-  uint64_t requests = receiver().counters.prefetches;
+  uint64_t requests = receiver().counters().prefetches;
   for (int i = 0; i < 4; ++i) {
     exchange_ahead(out, in, i % 2 == 0);
-    EXPECT_EQ(receiver().counters.prefetches, ++requests) << i;
+    EXPECT_EQ(receiver().counters().prefetches, ++requests) << i;
   }
   // Of which half has to be sent again, and its request to send comes first, or its receive.
   for (int i = 0; i < 2; ++i) {
@@ -119,10 +119,10 @@ TEST_F(PrefetchingWithLittleRoom, TheNextTakesThePlaceOfTheOneBefore) {
     drive(1);
     end(request, receive ? receive : post(in));
     EXPECT_EQ(out, in);
-    EXPECT_EQ(receiver().counters.prefetches, ++requests) << i;
+    EXPECT_EQ(receiver().counters().prefetches, ++requests) << i;
   }
-  EXPECT_EQ(receiver().counters.prefetch_refused, 0u);
-  EXPECT_EQ(receiver().counters.prefetch_no_room, 0u);
+  EXPECT_EQ(receiver().counters().prefetch_refused, 0u);
+  EXPECT_EQ(receiver().counters().prefetch_no_room, 0u);
 }
 
 // What no engine would send.
@@ -142,11 +142,11 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
     return header;
   };
   // A request for a buffer that there is not, or of another size.
-  const uint64_t refused = sender().counters.presend_refused;
+  const uint64_t refused = sender().counters().presend_refused;
   EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0, long_size), nullptr));
   EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, 0xfffff123, long_size), nullptr));
   EXPECT_TRUE(sender().frame(1, frame(Kind::prefetch, origin, long_size + 1), nullptr));
-  EXPECT_EQ(sender().counters.presend_refused - refused, 3u);
+  EXPECT_EQ(sender().counters().presend_refused - refused, 3u);
   drive(2);  // the refusals have come
   receive = post(in);
   both();
@@ -235,13 +235,13 @@ TEST_F(Prefetching, AMessageGoesTwiceAtMostBeforeItsSend) {
   learn(out, in);
   Request* receive = post(in);
   both();
-  const uint64_t early = sender().counters.presend_bytes;
+  const uint64_t early = sender().counters().presend_bytes;
   for (int i = 0; i < 9; ++i) {
     fill(out);
     drive(i < 5 ? 4u << i : 128);  // longer than it has to be still by then
   }
-  EXPECT_GE(sender().counters.presend_bytes - early, long_size);
-  EXPECT_LE(sender().counters.presend_bytes - early, 2 * long_size + 32'768);
+  EXPECT_GE(sender().counters().presend_bytes - early, long_size);
+  EXPECT_LE(sender().counters().presend_bytes - early, 2 * long_size + 32'768);
   complete(receive, out, in);
 }
 

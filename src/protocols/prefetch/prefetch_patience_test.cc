@@ -53,9 +53,9 @@ TEST_F(PrefetchingPatience, PagesThatAreWrittenNowAndThenAreNotFinal) {
   };
   // A process that is not served for long may take pages for final, of half the messages at most.
   for (int i = 0; i < 3; ++i) fill_slowly();
-  const uint64_t sent = sender().counters.presend_bytes, before = used();
+  const uint64_t sent = sender().counters().presend_bytes, before = used();
   for (int i = 0; i < 4; ++i) fill_slowly();
-  EXPECT_LE(sender().counters.presend_bytes - sent, 6 * long_size);
+  EXPECT_LE(sender().counters().presend_bytes - sent, 6 * long_size);
   EXPECT_GE(used() - before, 2 * long_size);
 }
 
@@ -177,11 +177,11 @@ TEST_F(PrefetchingPatience, PagesThatAreWrittenAgainAreWaitedForAlone) {
         if (at % 5 < 2) out[at * page] ^= 1;
       }
     }
-    if (i == 8) again = sender().counters.presend_again_bytes, before = used();
+    if (i == 8) again = sender().counters().presend_again_bytes, before = used();
     complete(receive, out, in);
   }
   EXPECT_LE(soonest, 30'000'000u);
-  EXPECT_LE(sender().counters.presend_again_bytes - again, 2 * (pages - steady) * page);
+  EXPECT_LE(sender().counters().presend_again_bytes - again, 2 * (pages - steady) * page);
   EXPECT_GE(used() - before, 4 * steady * page);
 }
 

@@ -18,13 +18,13 @@ TEST_F(Prefetching, AllOfAMessageComesBeforeItsSend) {
     Request* receive = come_early(out, in);
     ASSERT_NE(receive, nullptr) << size;
     EXPECT_FALSE(receive->done);
-    const uint64_t before = used(), sent = sender().counters.streams;
+    const uint64_t before = used(), sent = sender().counters().streams;
     Request* request = send(out);
     EXPECT_TRUE(request->done);  // nothing is left to send
     end(request, receive);
     EXPECT_EQ(out, in);
     EXPECT_EQ(used() - before, size);
-    EXPECT_EQ(sender().counters.streams, sent);
+    EXPECT_EQ(sender().counters().streams, sent);
   }
 }
 
@@ -54,13 +54,13 @@ TEST_F(Prefetching, WhatIsWrittenAgainIsSentAgain) {
     Request* receive = come_early(out, in);
     ASSERT_NE(receive, nullptr) << at;
     out[at] = char(out[at] + 1);
-    const uint64_t before = used(), again = sender().counters.presend_again_bytes;
+    const uint64_t before = used(), again = sender().counters().presend_again_bytes;
     Request* request = send(out);
     end(request, receive);
     EXPECT_EQ(out, in) << at;
     EXPECT_LE(used() - before, long_size - 1);
     EXPECT_GE(used() - before, long_size - 2 * page);
-    EXPECT_GE(sender().counters.presend_again_bytes - again, 1u);
+    EXPECT_GE(sender().counters().presend_again_bytes - again, 1u);
   }
 }
 
@@ -123,12 +123,12 @@ TEST_F(Prefetching, AShortRestIsSentWithTheSend) {
       Request* receive = come_early(out, in);
       ASSERT_NE(receive, nullptr) << size;
       for (size_t i = 0; i < pages; ++i) out[i * (size - 1)] = char(out[i * (size - 1)] + 1);
-      const uint64_t handshakes = sender().counters.handshakes, before = used();
+      const uint64_t handshakes = sender().counters().handshakes, before = used();
       Request* request = send(out);
       EXPECT_TRUE(request->done) << size;
       end(request, receive);
       EXPECT_EQ(out, in) << size;
-      EXPECT_EQ(sender().counters.handshakes, handshakes);
+      EXPECT_EQ(sender().counters().handshakes, handshakes);
       EXPECT_LT(used() - before, size);
       EXPECT_GE(used() - before + pages * page, size);
     }
@@ -139,12 +139,12 @@ TEST_F(Prefetching, AShortRestIsSentWithTheSend) {
       ASSERT_NE(receive, nullptr) << size;
       const size_t stale = mode == Mode::synchronous ? 1 : 20'000;
       for (size_t at = 0; at < stale; ++at) out[at] = char(out[at] + 1);
-      const uint64_t handshakes = sender().counters.handshakes;
+      const uint64_t handshakes = sender().counters().handshakes;
       Request* request = send(out, 1, mode);
       EXPECT_FALSE(request->done);
       end(request, receive);
       EXPECT_EQ(out, in) << size;
-      EXPECT_EQ(sender().counters.handshakes, handshakes + 1);
+      EXPECT_EQ(sender().counters().handshakes, handshakes + 1);
     }
   }
 }
@@ -192,13 +192,13 @@ TEST_F(Prefetching, RequestsAreServedInTurn) {
 TEST_F(Prefetching, WhatHasNotBeenWrittenSinceTheLastSendIsNotSentBefore) {
   Buffer out(long_size), in(long_size);
   learn(out, in);
-  const uint64_t early = sender().counters.presend_bytes;
-  const uint64_t dropped = sender().counters.presend_dropped;
+  const uint64_t early = sender().counters().presend_bytes;
+  const uint64_t dropped = sender().counters().presend_dropped;
   Request* receive = post(in);
   drive(20);
-  EXPECT_EQ(sender().counters.presend_bytes, early);
+  EXPECT_EQ(sender().counters().presend_bytes, early);
   complete(receive, out, in);
-  EXPECT_EQ(sender().counters.presend_dropped - dropped, 1u);
+  EXPECT_EQ(sender().counters().presend_dropped - dropped, 1u);
 }
 
 // A request that its message crosses stands for the next one, and is used once.
@@ -209,38 +209,38 @@ TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
   ASSERT_NE(receive, nullptr);
   Request* request = send(out);
   end(request, receive);
-  const uint64_t requests = receiver().counters.prefetches;
-  const uint64_t late = receiver().counters.prefetch_late;
+  const uint64_t requests = receiver().counters().prefetches;
+  const uint64_t late = receiver().counters().prefetch_late;
   drive(50);  // beside that time the message comes shortly after the request, on a busy machine too
   fill(out);
   request = send(out);  // on its way when the receive asks
   receive = post(in);
   end(request, receive);
   EXPECT_EQ(out, in);
-  EXPECT_EQ(receiver().counters.prefetches, requests + 1);
-  EXPECT_EQ(receiver().counters.prefetch_late, late + 1);
+  EXPECT_EQ(receiver().counters().prefetches, requests + 1);
+  EXPECT_EQ(receiver().counters().prefetch_late, late + 1);
   drive(2);
   fill(out);
   ASSERT_TRUE(comes_early(long_size));
   const uint64_t before = used();
   receive = post(in);
-  EXPECT_EQ(receiver().counters.prefetches, requests + 1);
+  EXPECT_EQ(receiver().counters().prefetches, requests + 1);
   complete(receive, out, in);
   EXPECT_EQ(used() - before, long_size);
   // Whoever is late every time would be in time every second time only: the next one has been asked
   // for at the match.
   for (uint64_t i = 2; i < 5; ++i) {
-    EXPECT_EQ(receiver().counters.prefetches, requests + i);
+    EXPECT_EQ(receiver().counters().prefetches, requests + i);
     exchange_ahead(out, in, true);
   }
-  EXPECT_EQ(receiver().counters.prefetch_late, late + 1);
+  EXPECT_EQ(receiver().counters().prefetch_late, late + 1);
   // Until they bring nothing, again and again: one may have found the link taken by others.
   for (int i = 0; i < 6; ++i) {
     drive(2);
     request = send(out);
     receive = post(in);
     end(request, receive);
-    EXPECT_EQ(receiver().counters.prefetches, requests + (i < 3 ? 6 + i : 8));
+    EXPECT_EQ(receiver().counters().prefetches, requests + (i < 3 ? 6 + i : 8));
     EXPECT_EQ(out, in);
   }
   EXPECT_EQ(used() - before, 4 * long_size);
@@ -250,11 +250,11 @@ TEST_F(Prefetching, LateRequestsStandForTheNextMessage) {
 TEST_F(Prefetching, TheFirstRequestStandsForTheMessageAfterTheNext) {
   Buffer out(long_size), in(long_size);
   for (int i = 0; i < 4; ++i) exchange(out, in);
-  EXPECT_EQ(receiver().counters.prefetches, 1u);
-  EXPECT_EQ(receiver().counters.prefetch_late, 1u);
+  EXPECT_EQ(receiver().counters().prefetches, 1u);
+  EXPECT_EQ(receiver().counters().prefetch_late, 1u);
   exchange_ahead(out, in);
-  EXPECT_EQ(receiver().counters.prefetches, 1u);
-  EXPECT_EQ(receiver().counters.prefetch_refused, 0u);
+  EXPECT_EQ(receiver().counters().prefetches, 1u);
+  EXPECT_EQ(receiver().counters().prefetch_refused, 0u);
 }
 
 // Whoever never waits for a message asks for the next one when it has got this one.
@@ -263,7 +263,7 @@ TEST_F(Prefetching, WhoComesAfterTheMessagesAsksWhenItHasMatchedOne) {
   learn_ahead(out, in);
   for (int i = 0; i < 3; ++i) {
     exchange_ahead(out, in, true);
-    EXPECT_EQ(receiver().counters.prefetches, uint64_t(2 + i));
+    EXPECT_EQ(receiver().counters().prefetches, uint64_t(2 + i));
   }
 }
 
@@ -272,16 +272,16 @@ TEST_F(Prefetching, WhoComesAfterTheMessagesAsksWhenItHasMatchedOne) {
 TEST_F(Prefetching, RequestsShortlyBeforeTheSendAreMadeEarlier) {
   Buffer out(long_size), in(long_size);
   learn(out, in);
-  const uint64_t requests = receiver().counters.prefetches;
+  const uint64_t requests = receiver().counters().prefetches;
   drive(100);
   fill(out);
   Request* receive = post(in);
   both();
   complete(receive, out, in);
-  EXPECT_EQ(receiver().counters.prefetches, requests + 2);
+  EXPECT_EQ(receiver().counters().prefetches, requests + 2);
   for (uint64_t i = 1; i <= 3; ++i) {
     exchange_ahead(out, in);
-    EXPECT_EQ(receiver().counters.prefetches, requests + 2 + i);
+    EXPECT_EQ(receiver().counters().prefetches, requests + 2 + i);
   }
 }
 
@@ -360,7 +360,7 @@ TEST_F(Prefetching, SendBuffersOfCollectivesMayMoveALittle) {
     asked += i >= learning ? size : 0;
   }
   EXPECT_GE(used(), asked - rounds * 4 * page);
-  EXPECT_EQ(receiver().counters.prefetch_refused, 0u);
+  EXPECT_EQ(receiver().counters().prefetch_refused, 0u);
 }
 
 // A request waits for the sender to follow the buffer. If the block has another length by then, it
@@ -377,8 +377,8 @@ TEST_F(Prefetching, ARequestThatWaitsIsForItsLengthOnly) {
     end(request, receive);
     ASSERT_EQ(0, memcmp(out.data(), in.data(), size)) << i;
   }
-  EXPECT_EQ(receiver().counters.prefetches, 1u);
-  EXPECT_EQ(sender().counters.presend_refused, 1u);
+  EXPECT_EQ(receiver().counters().prefetches, 1u);
+  EXPECT_EQ(sender().counters().presend_refused, 1u);
 }
 
 // While it is followed the message thread listens, which costs a program of short messages.
@@ -389,9 +389,9 @@ TEST_F(Prefetching, ABufferThatBroughtNothingIsSoonLeftAlone) {
   both();
   fill(out);
   complete(asked, out, in);  // no time for a page to look final
-  ASSERT_EQ(sender().handoff.pending, 1);
+  ASSERT_EQ(sender().handoff().pending, 1);
   int sends = 0;
-  for (; sends < 40 && sender().handoff.pending; ++sends) {
+  for (; sends < 40 && sender().handoff().pending; ++sends) {
     Request* receive = take_for(1, RequestKind::receive, in, matching::any);  // asks for nothing
     receiver().start_receive(receive);
     fill(out);

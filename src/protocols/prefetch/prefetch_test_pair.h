@@ -96,9 +96,9 @@ class Prefetching : public TwoEngines {
   // Until the receiver asks, having seen three alike, and the sender follows its buffer, from the
   // first send on that was asked for.
   void learn(Buffer& out, Buffer& in, int tag = 1) {
-    const uint64_t before = receiver().counters.prefetches;
+    const uint64_t before = receiver().counters().prefetches;
     for (int i = 0; i < 6; ++i) exchange(out, in, tag);
-    EXPECT_GE(receiver().counters.prefetches - before, 1u);
+    EXPECT_GE(receiver().counters().prefetches - before, 1u);
   }
   // The same of a receiver that comes after its messages, and asks when it has matched one.
   void learn_ahead(Buffer& out, Buffer& in) {
@@ -108,7 +108,7 @@ class Prefetching : public TwoEngines {
       drive(3);
       end(request, post(in));
     }
-    EXPECT_EQ(receiver().counters.prefetches, 1u);
+    EXPECT_EQ(receiver().counters().prefetches, 1u);
   }
   void drive(uint64_t ms) {
     const uint64_t end = base::now_ns() + ms * 1'000'000;
@@ -116,9 +116,9 @@ class Prefetching : public TwoEngines {
   }
   // Until so much has come before its send.
   bool comes_early(uint64_t bytes) {
-    const uint64_t from = receiver().counters.presend_received_bytes;
+    const uint64_t from = receiver().counters().presend_received_bytes;
     const uint64_t end = base::now_ns() + 5'000'000'000;
-    while (receiver().counters.presend_received_bytes - from < bytes) {
+    while (receiver().counters().presend_received_bytes - from < bytes) {
       if (base::now_ns() > end) return false;
       both();
     }
@@ -160,7 +160,7 @@ class Prefetching : public TwoEngines {
     request->memory = UserMemory(buffer.data() + at, size);
     return request;
   }
-  uint64_t used() { return receiver().counters.prefetch_used_bytes; }
+  uint64_t used() { return receiver().counters().prefetch_used_bytes; }
   // Everything at random: a writer, receives before and after, other buffers, lengths and modes.
   void everything_at_random() {
     for (uint64_t seed = base_seed(); seed < base_seed() + 20; ++seed) {
@@ -195,8 +195,8 @@ class Prefetching : public TwoEngines {
       }
     }
     EXPECT_GT(used(), 0u);
-    EXPECT_GT(sender().counters.presend_again_bytes, 0u);
-    EXPECT_EQ(sender().counters.garbage + receiver().counters.garbage, 0u);
+    EXPECT_GT(sender().counters().presend_again_bytes, 0u);
+    EXPECT_EQ(sender().counters().garbage + receiver().counters().garbage, 0u);
   }
 };
 

@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "base/machine.h"
 #include "base/text.h"
-#include "protocols/engine.h"
+#include "protocols/core.h"
 
 namespace headway::protocols {
 namespace {
@@ -63,13 +63,13 @@ bool read_safely(const char* from, char* to, uint64_t n) {
 
 }  // namespace
 
-void Presends::start() {
-  if (!engine_.settings_.prefetch || !engine_.settings_.progress) return;
-  const auto wish = guard::Versions::Wish(engine_.settings_.prefetch_writes);
-  may_prefetch_ = versions_.start(engine_.release_.mechanism(), wish) == Outcome::ok;
-  const bool asked = settings::given("PREFETCH") || settings::given("PREFETCH_WRITES") ||
-                     engine_.settings_.verbose;
-  if (may_prefetch_ || engine_.rank_ != 0 || !asked) return;
+void Presends::start(guard::Mechanism* mechanism) {
+  if (!core_.settings().prefetch || !core_.settings().progress) return;
+  const auto wish = guard::Versions::Wish(core_.settings().prefetch_writes);
+  may_prefetch_ = versions_.start(mechanism, wish) == Outcome::ok;
+  const bool asked =
+      settings::given("PREFETCH") || settings::given("PREFETCH_WRITES") || core_.settings().verbose;
+  if (may_prefetch_ || core_.rank() != 0 || !asked) return;
   base::Text<400> line;
   line << "headway: no message travels before its send: " << versions_.why();
   if (wish != guard::Versions::Wish::signal) {
@@ -94,7 +94,7 @@ void Presends::add_frames(Frames& frames) {
 Origin* Presends::origin_at(Peer& peer, matching::Traffic traffic, const char* address,
                             uint64_t bytes) {
   // Without an address: packed from a type with gaps, and copied aside.
-  if (!address || bytes < engine_.settings_.prefetch_threshold || bytes > most_prefetched)
+  if (!address || bytes < core_.settings().prefetch_threshold || bytes > most_prefetched)
     return nullptr;
   if (!traffic.collective) return origins_.take(address, bytes, peer.process);
   uint32_t& last = peer.collective_origins[traffic.collective % Peer::collective_kinds];
@@ -158,7 +158,7 @@ void Presends::take_up(Origin& origin) {
   if (origin.watched && same) {
     begin_asked(origin);
   } else {
-    refuse(engine_.peers_[origin.peer], origins_.id_of(origin), origin.useless);
+    refuse(core_.links().peers()[origin.peer], origins_.id_of(origin), origin.useless);
   }
 }
 
@@ -200,7 +200,7 @@ void Presends::keep_wary(const Origin& from, const Origin& to) {
 // The probe for pinned pages moves them for some microseconds. Where the kernel answers a system
 // call that meets them with an error, instead of waiting, no thread of the program may be in one.
 bool Presends::may_watch() const {
-  return engine_.handoff.driver != progress::Driver::thread &&
+  return core_.handoff().driver != progress::Driver::thread &&
          (versions_.sees_kernel() || base::has_one_thread());
 }
 
@@ -216,7 +216,7 @@ bool Presends::watch(Origin& origin) {
   origin.watched = true;
   origin.idle = 0;
   origin.calm_ns = 0;
-  if (watched_++ == 0) ++engine_.handoff.pending;  // the message thread listens for requests
+  if (watched_++ == 0) listen(true);
   if (!versions_.look(origin.address, origin.size)) {
     leave_alone(origin);
     origin.useless = true;
@@ -261,7 +261,7 @@ void Presends::leave_alone(Origin& origin) {
   versions_.drop(origin.address, origin.size);
   give_records(origin);
   origin.watched = false;
-  if (--watched_ == 0) --engine_.handoff.pending;
+  if (--watched_ == 0) listen(false);
 }
 
 uint32_t Presends::version_of(const Origin& origin, uint64_t page) const {
@@ -316,16 +316,16 @@ void Presends::end_asked(Origin& origin) {
 }
 
 void Presends::refuse(Peer& peer, uint32_t origin, bool for_good) {
-  ++engine_.counters.presend_refused;
+  ++core_.counters().presend_refused;
   FrameHeader header;
   header.kind = uint8_t(Kind::refuse);
   header.flags = for_good ? flag_yes : 0;
   header.word = origin;
-  engine_.control(peer, header, nullptr);
+  core_.links().control(peer, header, nullptr);
 }
 
 void Presends::begin_looks(Origin& origin) {
-  const Peer& peer = engine_.peers_[origin.peer];
+  const Peer& peer = core_.links().peers()[origin.peer];
   const uint64_t rate = peer.transport->rate(peer.number);
   const uint64_t wire_ns = origin.size * 1'000'000'000 / (rate ? rate : first_rate);
   origin.least_pace_ns = within(wire_ns / looks_a_message, least_pace_ns, most_pace_ns);
@@ -342,7 +342,7 @@ void Presends::begin_looks(Origin& origin) {
 // time: the links that lead to several peers are often one. In turn, a piece each: whoever got
 // nothing would think that there is nothing.
 bool Presends::presend_some() {
-  if (presending_ || !engine_.busy_.empty()) return false;
+  if (presending_ || core_.links().is_busy()) return false;
   const uint64_t now = base::now_ns();
   if (now < nothing_until_) return false;
   if (!draining_.empty() && others_leave(now)) {
@@ -353,7 +353,7 @@ bool Presends::presend_some() {
   bool moved = false;
   for (uint64_t left = asked_.size(); left > 0 && !presending_; --left) {
     Origin& origin = *asked_.first();
-    Peer& peer = engine_.peers_[origin.peer];
+    Peer& peer = core_.links().peers()[origin.peer];
     asked_.remove(&origin);
     asked_.push_back(&origin);
     if (!look_again(origin, now)) {
@@ -457,7 +457,7 @@ bool Presends::presend_piece(Peer& peer, Origin& origin) {
   const uint64_t offset = grid.begin(begin), length = grid.begin(end) - offset;
   // Closed since the last look, with a receive that shares a page: this thread would wait for
   // itself.
-  if (engine_.release_.is_closed(origin.address + offset, length)) {
+  if (core_.is_closed(origin.address + offset, length)) {
     origin.next = pages;
     return false;
   }
@@ -473,14 +473,14 @@ bool Presends::presend_piece(Peer& peer, Origin& origin) {
   header.context = offset;
   header.length = uint32_t(length);
   const Feed feed{.flat = early_piece_, .length = length};
-  const Push pushed = engine_.push_frame(peer, header, nullptr, 0, &feed, early_cookie,
-                                         transports::Urgency::control);
+  const Push pushed = core_.links().push_frame(peer, header, nullptr, 0, &feed, early_cookie,
+                                               transports::Urgency::control);
   if (pushed == Push::full) return false;
   presending_ = pushed == Push::started;
   for (uint64_t page = begin; page < end; ++page) origin.early[page] = origin.seen[page];
   origin.next = end;
   origin.early_bytes += length;
-  engine_.counters.presend_bytes += length;
+  core_.counters().presend_bytes += length;
   return true;
 }
 
@@ -541,7 +541,7 @@ Confirm* Presends::confirm_origin(Origin& origin, const char* address, uint64_t 
       origin.wary[page] -= origin.wary[page] != 0;
     }
   }
-  engine_.counters.presend_again_bytes += again;
+  core_.counters().presend_again_bytes += again;
   origin.paid = confirm->bytes != 0;
   learn_calm(origin, *confirm, again);
   return confirm;
@@ -556,7 +556,7 @@ void Presends::be_patient(Origin& origin) {
 }
 
 void Presends::learn_calm(Origin& origin, const Confirm& confirm, uint64_t again) {
-  if (confirm.bytes == 0 && again == 0) ++engine_.counters.presend_dropped;
+  if (confirm.bytes == 0 && again == 0) ++core_.counters().presend_dropped;
   if (again > (confirm.bytes + again) / most_mistaken) {
     be_patient(origin);
     return;
@@ -589,7 +589,7 @@ void Presends::rest() {
   may_prefetch_ = false;
   origins_.for_each([this](Origin& origin) {
     if (origin.asked || origin.kept)
-      refuse(engine_.peers_[origin.peer], origins_.id_of(origin), true);
+      refuse(core_.links().peers()[origin.peer], origins_.id_of(origin), true);
     origin.kept = 0;
     if (origin.watched) leave_alone(origin);
     origin.wanted = false;

@@ -17,14 +17,14 @@
 
 namespace headway::protocols {
 
-class Engine;
+class Core;
 
 class Presends {
  public:
-  Presends(Engine& engine, base::Pool<Request>& requests) : engine_(engine), rows_(requests) {}
+  Presends(Core& core, base::Pool<Request>& requests) : core_(core), rows_(requests) {}
   // HEADWAY_PREFETCH. Off, too, where writes into what is sent cannot be seen: that is told to
-  // whoever has asked for it.
-  void start();
+  // whoever has asked for it. `mechanism`: which closes pages here, or null.
+  void start(guard::Mechanism* mechanism);
   // Watches no memory any more, for good.
   void stop();
   // This rank has nothing left to send: whoever asked is told so. Until wake().
@@ -73,11 +73,6 @@ class Presends {
   uint32_t next_look_us() const;
   // Something that was pushed with this cookie has left. False: it is none of ours.
   bool note_left(uint64_t cookie);
-  // A pushed frame is on its way to that peer: nothing is sent early beside it (leaving.cc).
-  void note_pushed(Peer& peer, const FrameHeader& header) {
-    if (watched_ && header.kind != uint8_t(Kind::presend)) [[unlikely]]
-      note_leaving(peer, header.length);
-  }
   // A send was announced to a peer of another host.
   void note_announced(Peer& peer, const Request& send) {
     if (watched_) [[unlikely]]
@@ -135,11 +130,13 @@ class Presends {
   static void coarsen(Confirm& confirm);
   Push push_rest(const Request& send);
   // leaving.cc
+  void listen(bool on);
+  void note_pushed(Peer& peer, const FrameHeader& header);
   void note_leaving(Peer& peer, uint64_t bytes);
   void expect_answer(Peer& peer, const Request& send);
   bool others_leave(uint64_t now);
 
-  Engine& engine_;
+  Core& core_;
   Beside<Row, Mark::presend> rows_;
   bool may_prefetch_ = false;
   bool prefetches_again_ = false;  // after a rest

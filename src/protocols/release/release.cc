@@ -9,7 +9,8 @@
 #include "base/machine.h"
 #include "base/selector.h"
 #include "base/text.h"
-#include "protocols/engine.h"
+#include "protocols/messages/messages.h"
+#include "protocols/ways/order.h"
 #include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
 
@@ -56,15 +57,15 @@ void Release::start(const settings::Settings& settings, uint32_t rank) {
   check_touches(
       [](void* self, const char* from, size_t n) {
         auto* release = static_cast<Release*>(self);
-        return release->engine_.handoff.is_mine() && release->is_closed(from, n);
+        return release->messages_.handoff().is_mine() && release->is_closed(from, n);
       },
       this);
 #endif
   release_us_ = settings.release_threshold_us;
   if (settings.release_batch) guard_.batch_pages = settings.release_batch;
   may_release_ = true;
-  engine_.handoff.expect_traps();
-  engine_.handoff.watch_closed(&guard_.closed_regions(), &dispatch_.handlers());
+  messages_.handoff().expect_traps();
+  messages_.handoff().watch_closed(&guard_.closed_regions(), &dispatch_.handlers());
   may_foresee_ = settings.early_release >= 2;
   learns_ = settings.early_release == 3;
 }
@@ -108,7 +109,7 @@ bool Release::is_profitable(Request* receive, uint64_t bytes) {
 // From here on the program's system calls wait for closed pages.
 bool Release::may_close() {
   if (dispatch_.enroll() && dispatch_.arm()) return true;
-  ++engine_.counters.untrapped;
+  ++counters.untrapped;
   return false;
 }
 
@@ -117,7 +118,7 @@ guard::Region* Release::close(Request* receive, guard::Range range, bool keep) {
   const uint64_t began = base::now_ns();
   guard::Region* region = nullptr;
   if (may_close()) {
-    engine_.handoff.closes();
+    messages_.handoff().closes();
     region = keep ? guard_.close_with_contents(range) : guard_.close(range);
   }
   if (!region) {
@@ -132,7 +133,7 @@ guard::Region* Release::close(Request* receive, guard::Range range, bool keep) {
                    .settles = learns_ && profit_.settles(profit),
                    .closing_ns = closing_ns,
                    .traps = traps().traps.load(std::memory_order_relaxed),
-                   .thread_ns = learns_ ? engine_.handoff.thread_ns() : 0};
+                   .thread_ns = learns_ ? messages_.handoff().thread_ns() : 0};
   if (region->owner.settles) settles_.store(true, std::memory_order_relaxed);
   return region;
 }
@@ -140,10 +141,10 @@ guard::Region* Release::close(Request* receive, guard::Range range, bool keep) {
 // Nothing else works in these pages: whoever holds the engine must never wait for a closed one.
 // `whole`: as in close_rest(). False: its user waits for it.
 bool Release::is_alone_in(Request* receive, guard::Range range, const Request* whole) {
-  if (engine_.reach.is_free(range, receive, whole)) [[likely]]
+  if (messages_.reach().is_free(range, receive, whole)) [[likely]]
     return true;
-  ++engine_.counters.shared;
-  engine_.transfer(*receive).stays = true;
+  ++counters.shared;
+  messages_.transfer(*receive).stays = true;
   return false;
 }
 
@@ -156,7 +157,7 @@ void Release::end_traps() {
 void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
   const bool is_over = guard_.arrived(region, offset, n);
   if (guard_.is_awaited_inside()) [[unlikely]]
-    engine_.handoff.completed();
+    messages_.handoff().completed();
   if (!is_over) return;
   const guard::Guard::End& end = guard_.ended;
   if (learns_) {
@@ -165,7 +166,7 @@ void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
                    .touched_ns = end.waited_ns,
                    .inside_ns = end.inside_ns,
                    .closing_ns = end.owner.closing_ns,
-                   .moving_ns = engine_.handoff.thread_ns() - end.owner.thread_ns,
+                   .moving_ns = messages_.handoff().thread_ns() - end.owner.thread_ns,
                    .traps = traps().traps.load(std::memory_order_relaxed) - end.owner.traps,
                    .touches = end.touches,
                    .settles = end.owner.settles});
@@ -174,7 +175,7 @@ void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
 }
 
 void Release::find_edges(Request* receive, Way way, bool some_came) {
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = messages_.transfer(*receive);
   if (Row* row = rows_.find(*receive)) row->in_runs = false;
   if (transfer.moved) return;  // some of it has been pulled, in the order of then
   transfer.head = transfer.tail = 0;
@@ -206,12 +207,12 @@ void Release::let_user_go(Request* request) {
     HEADWAY_CHECK(!row.unseen);
     row.unseen = true;
     unseen_.fetch_add(1, std::memory_order_release);
-    ++engine_.counters.foreseen;
+    ++counters.foreseen;
   }
-  engine_.note_gone(request);
+  messages_.note_gone(request);
   request->awaited = false;
   request->done.store(Done::released, std::memory_order_release);
-  ++engine_.counters.released;
+  ++counters.released;
 }
 
 // --- at the match ---
@@ -219,7 +220,7 @@ void Release::let_user_go(Request* request) {
 bool Release::is_worth_closing(const Request& receive) const {
   const bool lands = receive.stage() == Stage::landing;
   if (!lands && receive.stage() != Stage::pulling) return false;
-  const Transfer& transfer = engine_.transfer(receive);
+  const Transfer& transfer = messages_.transfer(receive);
   // An eager message on its way is short, and brings no edges first.
   const bool edges_first = lands ? transfer.expected : transfer.alone;
   if (!edges_first || receive.cancelling) return false;
@@ -230,7 +231,7 @@ bool Release::is_worth_closing(const Request& receive) const {
 }
 
 bool Release::is_long_enough(const Request& receive) const {
-  const Transfer& transfer = engine_.transfer(receive);
+  const Transfer& transfer = messages_.transfer(receive);
   if (!may_release_ || transfer.stays || !(receive.memory.is_flat() || is_in_runs(receive)) ||
       receive.outcome != Outcome::ok || transfer.total < release_from) {
     return false;
@@ -241,11 +242,11 @@ bool Release::is_long_enough(const Request& receive) const {
 }
 
 bool Release::close_now(Request* receive, const Request* whole) {
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = messages_.transfer(*receive);
   const uint64_t come = transfer.moved + transfer.partial;
   const uint64_t next = come - transfer.tail, end = transfer.total - transfer.tail;
   char* base = receive->memory.flat();
-  if (!receive->awaited) engine_.note_wait(receive);
+  if (!receive->awaited) messages_.note_wait(receive);
   if (!is_profitable(receive, transfer.total)) {
     transfer.stays = true;
     return false;
@@ -276,7 +277,7 @@ bool Release::close_now(Request* receive, const Request* whole) {
 // The same of a message some of which came before its send, in pages that lie anywhere: from the
 // first to the last one that has not.
 bool Release::close_left(Request* receive, const Request* whole) {
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = messages_.transfer(*receive);
   const Order& order = *transfer.order;
   const uint64_t coming = transfer.begun - streamed(transfer);  // the frame that is on its way
   const uint64_t from = coming ? (transfer.begun_at - transfer.head) / page_bytes : 0;
@@ -330,10 +331,16 @@ Release::Row& Release::attach(Request* receive, guard::Region* region) {
 
 // --- before the match, or before the edges ---
 
+// It could not be closed, and nothing has changed since.
+bool Release::is_mixed(const Request& receive) const {
+  const Row* row = rows_.find(receive);
+  return row && row->mixed_at == messages_.changes();
+}
+
 bool Release::is_foreseeable(const Request* receive) const {
   // Posted; or matched, and its sender has others to serve before it sends the edges.
   const auto is_announced = [this](const Request& matched) {
-    const Transfer& transfer = engine_.transfer(matched);
+    const Transfer& transfer = messages_.transfer(matched);
     return transfer.expected && !transfer.stays && transfer.moved + transfer.partial == 0 &&
            matched.outcome == Outcome::ok && expected_us(*matched.peer, transfer) >= release_us_;
   };
@@ -347,12 +354,13 @@ bool Release::is_foreseeable(const Request* receive) const {
 }
 
 bool Release::is_alone() {
-  if (engine_.schedules || !engine_.handoff.user_calls.empty() || !base::has_one_thread())
+  if (messages_.has_schedules() || !messages_.handoff().user_calls.empty() ||
+      !base::has_one_thread())
     return false;
   const auto ours = [](const void* start, void* self) {
-    return static_cast<Engine*>(self)->node.owns(start);
+    return static_cast<const shm::Node*>(self)->owns(start);
   };
-  return !guard_.shares_memory(ours, &engine_);
+  return !guard_.shares_memory(ours, &messages_.node());
 }
 
 bool Release::foresee(Request* receive) {
@@ -364,11 +372,11 @@ bool Release::foresee(Request* receive) {
   size_t count = 1;
   guard::Range range{};
   rows_.of(*receive).mixed_at =
-      changes_;  // not again before one of its neighbours may have changed
+      messages_.changes();  // not again before one of its neighbours may have changed
   if (!is_profitable(receive, receive->memory.bytes())) return false;
   if (!gather_neighbours(members, count, range)) return false;
   for (size_t i = 0; i < count; ++i) {
-    if (!engine_.one_copy_.take_back(members[i])) return false;  // its sender fills it from now on
+    if (!messages_.take_back(members[i])) return false;  // its sender fills it from now on
   }
   guard::Region* region = close(receive, range, true);
   if (!region) return false;
@@ -379,7 +387,8 @@ bool Release::foresee(Request* receive) {
     end = from + members[i]->memory.bytes();
     // Of one without a match these are its last message's.
     HEADWAY_CHECK(members[i]->stage() == Stage::posted ||
-                  engine_.transfer(*members[i]).moved + engine_.transfer(*members[i]).partial == 0);
+                  messages_.transfer(*members[i]).moved + messages_.transfer(*members[i]).partial ==
+                      0);
     attach(members[i], region).mixed_at = 0;
     const bool is_short = members[i]->stage() == Stage::landing &&
                           members[i]->status_bytes() < members[i]->memory.bytes();
@@ -393,7 +402,7 @@ bool Release::foresee(Request* receive) {
 // What is still to come of it lies in other pages than these.
 bool Release::has_come(const Request& receive, guard::Range range) const {
   if (receive.kind != RequestKind::receive || receive.stage() != Stage::landing) return false;
-  const Transfer& transfer = engine_.transfer(receive);
+  const Transfer& transfer = messages_.transfer(receive);
   if (!transfer.expected || transfer.stays || !receive.memory.is_flat() ||
       transfer.total < release_from || receive.outcome != Outcome::ok ||
       receive.status_bytes() != receive.memory.bytes() ||
@@ -419,7 +428,7 @@ bool Release::gather_neighbours(Request** members, size_t& count, guard::Range& 
   do {
     known = count;
     range = around_all();
-    const bool are_all = engine_.reach.visit(range, [&](Request* other) {
+    const bool are_all = messages_.reach().visit(range, [&](Request* other) {
       for (size_t i = 0; i < count; ++i) {
         if (members[i] == other) return true;
       }
@@ -446,10 +455,11 @@ void Release::note_match(Request* receive) {
     HEADWAY_CHECK(unseen() != 0);
     row.unseen = false;
     unseen_.fetch_sub(1, std::memory_order_release);
-    engine_.handoff.completed();  // somebody may doze until none is left
+    messages_.handoff().completed();  // somebody may doze until none is left
     if (receive->outcome == Outcome::truncated) {
-      engine_.fail(Outcome::truncated, *receive->peer,
-                   "a message is longer than the buffer of a receive that had returned already");
+      messages_.links().fail(
+          Outcome::truncated, *receive->peer,
+          "a message is longer than the buffer of a receive that had returned already");
       return;
     }
   }
@@ -505,7 +515,7 @@ void Release::tell_dozers(Request* receive) {
   const bool ready = receive->done.load(std::memory_order_relaxed) == Done::no && is_ready(receive);
   Row* row = ready ? &rows_.of(*receive) : rows_.find(*receive);
   if (!row) return;
-  if (ready && !row->told) engine_.handoff.completed();
+  if (ready && !row->told) messages_.handoff().completed();
   row->told = ready;
 }
 

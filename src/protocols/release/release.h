@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/counter.h"
 #include "guard/choice.h"
 #include "guard/dispatch.h"
 #include "guard/guard.h"
@@ -18,11 +19,20 @@
 
 namespace headway::protocols {
 
-class Engine;
+class Messages;
+
+// What it counts: settings/counters.h tells the user what each means.
+struct ReleaseCounters {
+  base::Counter released;   // receives whose user went on before the data had come
+  base::Counter foreseen;   // those of them that had not been matched
+  base::Counter shared;     // ranges that were not closed, since other operations work there
+  base::Counter untrapped;  // ranges that were not closed, since not all threads could be trapped
+};
 
 class Release final : public guard::Pages {
  public:
-  Release(Engine& engine, base::Pool<Request>& requests) : engine_(engine), rows_(requests) {}
+  Release(Messages& messages, base::Pool<Request>& requests)
+      : messages_(messages), rows_(requests) {}
 
   // --- may it? ---
   // Off where nothing can be closed, where system calls cannot be trapped, and without a message
@@ -82,16 +92,10 @@ class Release final : public guard::Pages {
   void find_edges(Request* receive, Way way, bool some_came = false);
   // A receive that has been closed before is matched now.
   void note_match(Request* receive);
-  // Bytes [offset, offset + n) of its message are in their place.
-  void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
-    if (may_foresee_ && !receive->is_redirected()) ++changes_;
-    if (receive->is_redirected()) [[unlikely]]
-      open_pages(receive, offset, n);
-  }
+  // Bytes [offset, offset + n) of its message are in their place, and its pages are closed.
+  void open_pages(Request* receive, uint64_t offset, uint64_t n);
   // Whoever dozes until its receive may be released is told once, since that wakes all of them.
   void tell_dozers(Request* receive);
-  // A request completes: that may make room for a release before the match.
-  void note_end() { ++changes_; }
   // The receive is over: copied in one piece, perhaps, or cancelled. Its pages open.
   void end_release(Request* receive);
 
@@ -113,6 +117,7 @@ class Release final : public guard::Pages {
   void exempt_thread() { dispatch_.exempt(); }
   guard::Mechanism* mechanism() const { return choice_.mechanism(); }
 
+  ReleaseCounters counters;
   const guard::Counters& closings() const { return guard_.counters; }
   const guard::TrapCounters& traps() const { return dispatch_.counters(); }
   const Profit& profit() const { return profit_; }
@@ -130,7 +135,7 @@ class Release final : public guard::Pages {
   struct Row {
     guard::Region* region = nullptr;  // closed: what is still to come goes through this
     uintptr_t site = 0;               // where its user waits for it, as far as is known
-    uint64_t mixed_at = 0;            // others worked in its pages at so many `changes_`
+    uint64_t mixed_at = 0;            // others worked in its pages at so many Core::changes()
     uint64_t noted = 0;               // bytes that have been put into the region's view
     uint32_t profit = 0;              // what is learned by it (Profit)
     uint32_t wait = 0;                // the last call that wanted to go on without it
@@ -151,10 +156,7 @@ class Release final : public guard::Pages {
     const Row* row = rows_.find(receive);
     return row && row->in_runs;
   }
-  bool is_mixed(const Request& receive) const {
-    const Row* row = rows_.find(receive);
-    return row && row->mixed_at == changes_;
-  }
+  bool is_mixed(const Request& receive) const;
   bool is_waited_for(const Request& receive) const {
     const Row* row = rows_.find(receive);
     return row && row->wait == wait_;
@@ -165,7 +167,6 @@ class Release final : public guard::Pages {
   bool is_alone_in(Request* receive, guard::Range range, const Request* whole);
   void end_traps();
   void arrived(guard::Region* region, size_t offset, uint64_t n);
-  void open_pages(Request* receive, uint64_t offset, uint64_t n);
   Row& attach(Request* receive, guard::Region* region);
   void keep_rest(Request* receive, uint64_t from);
   bool gather_neighbours(Request** members, size_t& count, guard::Range& range);
@@ -180,13 +181,12 @@ class Release final : public guard::Pages {
   bool close_runs(Request* receive, const Request* whole);
   void open_runs(Request* receive, uint64_t offset, uint64_t n);
 
-  Engine& engine_;
+  Messages& messages_;
   Beside<Row, Mark::release> rows_;
   bool may_release_ = false;
   bool may_foresee_ = false;
   std::atomic<uint32_t> unseen_{0};
   uint32_t wait_ = 0;
-  uint64_t changes_ = 1;     // grows with whatever may make room for a release before the match
   uint64_t release_us_ = 0;  // shorter waits are not worth it
   Profit profit_;
   bool learns_ = false;               // releases where it pays

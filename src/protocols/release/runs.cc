@@ -4,8 +4,8 @@
 #include "base/check.h"
 #include "base/machine.h"
 #include "datatypes/type.h"
-#include "protocols/engine.h"
-#include "protocols/ways/pieces.h"
+#include "protocols/messages/messages.h"
+#include "protocols/release/release.h"
 
 namespace headway::protocols {
 namespace {
@@ -38,7 +38,7 @@ bool Release::close_runs(Request* receive, const Request* whole) {
   if (!is_alone_in(receive, range, whole)) return false;
   // Another thread's stack may lie between the runs.
   guard::Region* region = base::has_one_thread() ? close(receive, range, true) : nullptr;
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = messages_.transfer(*receive);
   if (!region) {
     transfer.stays = true;
     return false;

@@ -1,8 +1,13 @@
 // Demand: a page that somebody waits for goes first. The receiver asks for it, the sender goes on
 // from there. Pages that share other data are the message's edges, which come first in any case: so
 // all that is asked for are whole pages between them.
-#include "protocols/engine.h"
+#include "guard/guard.h"
+#include "protocols/core.h"
+#include "protocols/ways/one_copy.h"
+#include "protocols/ways/order.h"
+#include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
+#include "protocols/ways/stream.h"
 
 namespace headway::protocols {
 namespace {
@@ -17,8 +22,7 @@ constexpr uint32_t impatient_streams = 8;  // after one that pages were asked of
 
 }  // namespace
 
-void Streams::ask_for_awaited() {
-  const char* page = engine_.release_.awaited();
+void Streams::ask_for_awaited(const char* page) {
   if (!page) return;
   const auto is_of = [&](const base::List<Request>& list) {
     for (Request* receive = list.first(); receive; receive = receive->list_next) {
@@ -26,7 +30,7 @@ void Streams::ask_for_awaited() {
     }
     return false;
   };
-  (void)(is_of(landings_) || is_of(engine_.one_copy_.pulls()));
+  (void)(is_of(landings_) || is_of(one_copy_.pulls()));
 }
 
 // False: it is none of its pages. Nothing is asked for that comes soon by itself, or has been.
@@ -34,7 +38,7 @@ bool Streams::ask_for(Request* receive, const char* page) {
   if (!receive->memory.is_flat()) return false;  // nothing is known of its pages
   const auto offset =
       int64_t(reinterpret_cast<uintptr_t>(page) - reinterpret_cast<uintptr_t>(receive->home));
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = core_.transfer(*receive);
   const uint64_t edges = edges_of(transfer);
   const uint64_t pages = (transfer.total - edges) / page_bytes;
   if (offset < int64_t(transfer.head) || offset >= int64_t(transfer.total - transfer.tail)) {
@@ -59,9 +63,9 @@ bool Streams::ask_for(Request* receive, const char* page) {
   const bool backwards =
       number + 1 == pages || (before > number && before - number <= close_before);
   transfer.order->ask(number, backwards);
-  ++engine_.counters.demands;
+  ++core_.counters().demands;
   if (pulled) {
-    engine_.one_copy_.hurry(receive);
+    one_copy_.hurry(receive);
     return true;
   }
   FrameHeader header;
@@ -69,7 +73,7 @@ bool Streams::ask_for(Request* receive, const char* page) {
   header.flags = backwards ? flag_yes : 0;
   header.word = transfer.remote;
   header.context = transfer.head + number * page_bytes;
-  engine_.control(*receive->peer, header, nullptr);
+  core_.links().control(*receive->peer, header, nullptr);
   return true;
 }
 
@@ -93,12 +97,12 @@ bool Streams::may_come(Transfer& transfer, const FrameHeader& header) {
 // What is asked for too late, or has gone, is on its way. But a page that the message does not have
 // is nothing that an engine asks for.
 bool Streams::deliver_demand(Peer& peer, const FrameHeader& header, const char*) {
-  Request* send = engine_.requests_.by_wire_id(header.word);
+  Request* send = core_.requests().by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
       send->stage() != Stage::streaming) {
     return true;
   }
-  Transfer& transfer = engine_.transfer(*send);
+  Transfer& transfer = core_.transfer(*send);
   if (transfer.moved == transfer.total) return true;
   const uint64_t between = transfer.total - edges_of(transfer);
   const uint64_t at = header.context - transfer.head;
@@ -115,7 +119,7 @@ bool Streams::deliver_demand(Peer& peer, const FrameHeader& header, const char*)
     peer.streams.remove(send);
     peer.streams.push_front(send);
   }
-  ++engine_.counters.heeded;
+  ++core_.counters().heeded;
   return true;
 }
 

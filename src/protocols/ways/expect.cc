@@ -1,8 +1,11 @@
 // What is expected of streams over TCP: how fast they come, and how much of them is worth a
 // wake-up.
 #include "base/clock.h"
-#include "protocols/engine.h"
+#include "guard/guard.h"
+#include "protocols/core.h"
+#include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
+#include "protocols/ways/stream.h"
 
 namespace headway::protocols {
 namespace {
@@ -21,13 +24,13 @@ constexpr uint64_t expect_most = 128 << 10;  // bounds how long another frame wa
 //   through the clear-to-send that both had got;
 // - a stream that has not begun hides what is sent before it: so not while schedules wait for that.
 // A rank inside MPI looks at everything (look_at_expected).
-void Streams::expect_streams() {
+void Streams::expect_streams(bool is_awaited) {
   overlooks_ = false;
-  bool bare = engine_.in_stage(Stage::requested) > 0;  // a link that had a mark must have none now
+  bool bare = core_.in_stage(Stage::requested) > 0;  // a link that had a mark must have none now
   ++expect_round_;
-  for (Request* receive = landings_.first(); receive && engine_.in_stage(Stage::requested) == 0;
+  for (Request* receive = landings_.first(); receive && core_.in_stage(Stage::requested) == 0;
        receive = receive->list_next) {
-    const Transfer& transfer = engine_.transfer(*receive);
+    const Transfer& transfer = core_.transfer(*receive);
     if (transfer.withheld && streamed(transfer) + transfer.partial >= edges_of(transfer)) {
       bare = true;
       continue;
@@ -41,11 +44,11 @@ void Streams::expect_streams() {
     const uint64_t frame = transfer.total - transfer.moved;
     const uint64_t rest = frame - transfer.partial;
     const bool begun = streamed(transfer) + transfer.partial > 0;
-    if ((!begun && engine_.schedules) || frame <= transports::always_whole) {
+    if ((!begun && core_.has_schedules()) || frame <= transports::always_whole) {
       bare = true;
       continue;
     }
-    const uint64_t most = receive->is_redirected() ? batch_of(*receive) : expect_most;
+    const uint64_t most = receive->is_redirected() ? batch_of(*receive, is_awaited) : expect_most;
     if (most < guard::page_bytes) {
       bare = true;  // whatever comes may be the page that is awaited
       continue;
@@ -63,11 +66,10 @@ void Streams::expect_streams() {
 // fast as the link would else have one for each page. (1 MB at 1 Gbit/s, gain of a stream consumer:
 // 1.65 without this, 1.68 with; 256 KB: 1.59 without, 1.48 with.)
 // On a slow link nothing is held back to fill a batch: who touches what has come waits for nobody.
-uint64_t Streams::batch_of(const Request& receive) const {
-  if (engine_.settings_.release_batch) return engine_.settings_.release_batch * guard::page_bytes;
-  const bool is_short = engine_.transfer(receive).total <= 256 << 10;
+uint64_t Streams::batch_of(const Request& receive, bool is_awaited) const {
+  if (batch_pages_) return batch_pages_ * guard::page_bytes;
+  const bool is_short = core_.transfer(receive).total <= 256 << 10;
   const uint64_t batch = (is_short ? 4 : 16) * guard::page_bytes;
-  const bool is_awaited = engine_.release_.is_awaited();
   if (is_short && is_awaited) return 0;
   const uint64_t rate = arrival_rate(*receive.peer);
   uint64_t soon = rate * (is_awaited ? batch_us : held_us) / 1'000'000;
@@ -84,7 +86,7 @@ bool Streams::look_at_expected() {
     receive = receive->list_next;
     if (peer.expect_round == expect_round_) continue;
     peer.expect_round = expect_round_;
-    if (!peer.transport->reap_peer(peer.number, Engine::reap_budget)) continue;
+    if (!peer.transport->reap_peer(peer.number, Links::reap_budget)) continue;
     moved = true;
     receive = landings_.first();  // what was read may have completed, and left the list
   }

@@ -6,8 +6,10 @@
 // once.
 #include "base/check.h"
 #include "base/clock.h"
-#include "protocols/engine.h"
+#include "protocols/core.h"
+#include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
+#include "protocols/ways/stream.h"
 
 namespace headway::protocols {
 namespace {
@@ -26,17 +28,17 @@ Need need_of(const Request& receive) {
 }  // namespace
 
 bool Streams::withhold(Request* receive) {
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = core_.transfer(*receive);
   transfer.withheld = false;
   if (!transfer.expected || receive->notify || transfer.stays || transfer.covered ||
-      !engine_.release_.is_long_enough(*receive) || edges_of(transfer) >= transfer.total) {
+      edges_of(transfer) >= transfer.total) {
     return false;
   }
   transfer.withheld = true;
   const bool waits = next_granted() != receive;
   transfer.withheld = waits;
   withheld_ += waits;
-  engine_.counters.withheld += waits;
+  core_.counters().withheld += waits;
   return waits;
 }
 
@@ -44,7 +46,7 @@ bool Streams::withhold(Request* receive) {
 Request* Streams::next_granted() const {
   Request* next = nullptr;
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    if (!engine_.transfer(*receive).withheld) continue;
+    if (!core_.transfer(*receive).withheld) continue;
     if (!next || need_of(*receive) > need_of(*next) ||
         (need_of(*receive) == need_of(*next) && receive->serial < next->serial)) {
       next = receive;
@@ -53,7 +55,7 @@ Request* Streams::next_granted() const {
   if (!next) return nullptr;
   uint32_t before = 0;
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    const Transfer& transfer = engine_.transfer(*receive);
+    const Transfer& transfer = core_.transfer(*receive);
     if (transfer.withheld || transfer.stays || receive->notify ||
         need_of(*receive) < need_of(*next)) {
       continue;
@@ -68,7 +70,7 @@ Request* Streams::next_granted() const {
 uint32_t Streams::count_withheld() const {
   uint32_t count = 0;
   for (const Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    count += engine_.transfer(*receive).withheld;
+    count += core_.transfer(*receive).withheld;
   }
   return count;
 }
@@ -79,7 +81,7 @@ void Streams::grant_turns() {
 }
 
 void Streams::grant(Request* receive) {
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = core_.transfer(*receive);
   HEADWAY_CHECK(transfer.expected && transfer.withheld && withheld_ != 0);
   transfer.withheld = false;
   --withheld_;
@@ -87,28 +89,28 @@ void Streams::grant(Request* receive) {
   FrameHeader header;
   header.kind = uint8_t(Kind::grant);
   header.word = transfer.remote;
-  engine_.control(*receive->peer, header, nullptr);
+  core_.links().control(*receive->peer, header, nullptr);
 }
 
 void Streams::grant_open() {
   HEADWAY_CHECK(count_withheld() == withheld_);
   for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    if (engine_.transfer(*receive).withheld && !receive->is_redirected()) grant(receive);
+    if (core_.transfer(*receive).withheld && !receive->is_redirected()) grant(receive);
   }
 }
 
 bool Streams::deliver_grant(Peer& peer, const FrameHeader& header, const char*) {
-  Request* send = engine_.requests_.by_wire_id(header.word);
+  Request* send = core_.requests().by_wire_id(header.word);
   if (!send || send->kind != RequestKind::send || send->peer != &peer ||
       send->stage() != Stage::streaming) {
     return false;
   }
-  Transfer& transfer = engine_.transfer(*send);
+  Transfer& transfer = core_.transfer(*send);
   if (!transfer.withheld) return false;
   transfer.withheld = false;
   if (!has_sent_edges(transfer)) return true;  // it stands in the line for those
   peer.streams.push_back(send);
-  engine_.mark_busy(peer);
+  core_.links().mark_busy(peer);
   stream_some(peer);
   return true;
 }

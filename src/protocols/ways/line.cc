@@ -2,7 +2,8 @@
 // the sends, as it would have without the copies: side by side, the first would come as late as the
 // last.
 #include "base/check.h"
-#include "protocols/engine.h"
+#include "protocols/core.h"
+#include "protocols/ways/stream.h"
 
 namespace headway::protocols {
 
@@ -34,7 +35,7 @@ void Streams::next_copy() {
                 copy_now_->serial < copies_cleared_.first()->serial);
   if (!copy_now_) return;
   copy_now_->peer->streams.push_back(copy_now_);
-  engine_.mark_busy(*copy_now_->peer);
+  core_.links().mark_busy(*copy_now_->peer);
 }
 
 }  // namespace headway::protocols

@@ -2,8 +2,10 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "protocols/engine.h"
+#include "protocols/messages/messages.h"
+#include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
+#include "protocols/ways/stream.h"
 
 namespace headway::protocols {
 namespace {
@@ -36,44 +38,45 @@ Request*& sharer(Request* starter) {
 }  // namespace
 
 bool OneCopy::can_push(const Request* request) const {
-  return engine_.transfer(*request).remote_address != 0 && may_pull_ &&
+  return messages_.transfer(*request).remote_address != 0 && may_pull_ &&
          request->peer->can(transports::copies) && request->memory.is_flat();
 }
 
 void OneCopy::begin_copy(Request* request, Stage stage, base::List<Request>& list) {
-  engine_.set_stage(*request, stage);
+  messages_.set_stage(*request, stage);
   share(request);
   list.push_back(request);
 }
 
 void OneCopy::start_push(Request* request) {
   begin_copy(request, Stage::pushing, pushes_);
-  ++engine_.counters.pushes;
+  ++messages_.counters().pushes;
 }
 
 void OneCopy::start_pull(Request* request) {
-  Transfer& transfer = engine_.transfer(*request);
+  Transfer& transfer = messages_.transfer(*request);
   Row& row = rows_.of(*request);
   row.away_since = 0;
   row.fresh = transfer.alone = false;
   transfer.head = transfer.tail = 0;
   begin_copy(request, Stage::pulling, pulls_);
-  ++engine_.counters.pulls;
+  ++messages_.counters().pulls;
 }
 
-void OneCopy::pull_alone(Request* receive) {
-  engine_.set_stage(*receive, Stage::pulling);
-  Transfer& transfer = engine_.transfer(*receive);
+void OneCopy::begin_alone(Request* receive) {
+  messages_.set_stage(*receive, Stage::pulling);
+  Transfer& transfer = messages_.transfer(*receive);
   Row& row = rows_.of(*receive);
   row.fresh = transfer.alone = true;
   row.shared = row.drained = false;
   row.away_since = transfer.asked_at = transfer.asked = 0;
   transfer.partial = 0;
-  engine_.release_.find_edges(receive, Way::stream);
-  if (engine_.handoff.has_dozers())
-    engine_.release_.tell_dozers(receive);  // without edges it is ready
   pulls_.push_back(receive);
-  ++engine_.counters.pulls;
+  ++messages_.counters().pulls;
+}
+
+void OneCopy::copy_edges(Request* receive) {
+  const Transfer& transfer = messages_.transfer(*receive);
   while (receive->stage() == Stage::pulling && transfer.moved < edges_of(transfer)) {
     (void)copy_on(receive);
   }
@@ -83,9 +86,9 @@ void OneCopy::pull_alone(Request* receive) {
 
 bool OneCopy::copy_some() {
   // A rank in a call that does not wait leaves the copy to its message thread, if it has one.
-  const bool waits = engine_.handoff.driver == progress::Driver::waiting ||
-                     engine_.handoff.driver == progress::Driver::thread;
-  if (!waits && engine_.handoff.has_thread()) return false;
+  const bool waits = messages_.handoff().driver == progress::Driver::waiting ||
+                     messages_.handoff().driver == progress::Driver::thread;
+  if (!waits && messages_.handoff().has_thread()) return false;
   bool moved = false;
   if (Request* request = pulls_.first()) {
     if (may_copy(request)) moved |= copy_on(request);
@@ -99,17 +102,18 @@ bool OneCopy::copy_some() {
 // True if this side should copy now. The other side, if it is back, helps with a transfer that is
 // shared; any other one becomes a stream.
 bool OneCopy::may_copy(Request* request) {
-  if (engine_.handoff.driver == progress::Driver::thread || request->is_redirected()) return true;
+  if (messages_.handoff().driver == progress::Driver::thread || request->is_redirected())
+    return true;
   Row& row = rows_[*request];
   if (row.fresh) {
     row.fresh = false;  // first its user may be released
     return false;
   }
-  if (!engine_.node.is_waiting(request->peer->number)) return stays_away(request);
+  if (!messages_.node().is_waiting(request->peer->number)) return stays_away(request);
   if (row.shared) return true;
   if (!is_push(request) && is_worth_pulling_on(request)) {
     // Its user does not go on: of what is closed, more must not have come.
-    engine_.transfer(*request).alone = false;
+    messages_.transfer(*request).alone = false;
     return true;
   }
   row.away_since = 0;
@@ -119,7 +123,7 @@ bool OneCopy::may_copy(Request* request) {
 
 // Where both wait: its own core has nothing else to copy, or the other one has, or helps.
 bool OneCopy::is_worth_pulling_on(Request* pull) {
-  const Transfer& transfer = engine_.transfer(*pull);
+  const Transfer& transfer = messages_.transfer(*pull);
   if (transfer.moved && transfer.total - transfer.moved < share_from) return true;
   if (is_both_ways(*pull)) return true;
   if (transfer.moved) share(pull);
@@ -127,8 +131,8 @@ bool OneCopy::is_worth_pulling_on(Request* pull) {
 }
 
 bool OneCopy::is_both_ways(const Request& receive) const {
-  if (engine_.transfer(receive).total < share_from) {
-    return engine_.in_stage(Stage::requested) + engine_.in_stage(Stage::streaming) != 0;
+  if (messages_.transfer(receive).total < share_from) {
+    return messages_.in_stage(Stage::requested) + messages_.in_stage(Stage::streaming) != 0;
   }
   if (!receive.peer->streams.empty()) return true;
   int looks = 0;
@@ -149,25 +153,25 @@ bool OneCopy::stays_away(Request* request) {
 void OneCopy::stream_instead(Request* request) {
   if (!is_push(request)) {
     pulls_.remove(request);
-    engine_.clear_to_send(request, Way::stream);
+    messages_.clear_to_send(request, Way::stream);
     return;
   }
   pushes_.remove(request);
-  engine_.set_stage(*request, Stage::streaming);
+  messages_.set_stage(*request, Stage::streaming);
   request->peer->streams.push_back(request);
-  ++engine_.counters.streams;
-  engine_.mark_busy(*request->peer);
-  engine_.streams_.stream_some(*request->peer);
+  ++messages_.counters().streams;
+  messages_.links().mark_busy(*request->peer);
+  streams_.stream_some(*request->peer);
 }
 
 void OneCopy::finish_push(Request* request) {
   FrameHeader header;
   header.kind = uint8_t(Kind::finished);
   header.flags = flag_to_receive;
-  header.word = engine_.transfer(*request).remote;
+  header.word = messages_.transfer(*request).remote;
   header.context = request->memory.bytes();
-  engine_.control(*request->peer, header, nullptr, transports::Urgency::done);
-  engine_.complete(request, Outcome::ok);
+  messages_.links().control(*request->peer, header, nullptr, transports::Urgency::done);
+  messages_.complete(request, Outcome::ok);
 }
 
 // --- pieces ---
@@ -176,7 +180,7 @@ void OneCopy::finish_push(Request* request) {
 // computes.
 bool OneCopy::copy_on(Request* request) {
   HEADWAY_CHECK(request->stage() == copying_stage(request));
-  Transfer& transfer = engine_.transfer(*request);
+  Transfer& transfer = messages_.transfer(*request);
   const Row& row = rows_[*request];
   // Else the other rank would write to its pages.
   HEADWAY_CHECK(is_push(request) || !(request->is_redirected() && row.shared));
@@ -196,11 +200,11 @@ bool OneCopy::copy_on(Request* request) {
     } else {
       note_moved(transfer, piece.offset, done);
     }
-    if (!push) engine_.note_arrival(request, piece.offset, done);
+    if (!push) messages_.note_arrival(request, piece.offset, done);
     if (outcome != Outcome::ok) {
       if (transfer.order) {
-        engine_.fail(outcome, *request->peer,
-                     "the memory of a sender on this node can no longer be read");
+        messages_.links().fail(outcome, *request->peer,
+                               "the memory of a sender on this node can no longer be read");
         return true;
       }
       // Not allowed here: the rest goes through the segment.
@@ -230,10 +234,10 @@ bool OneCopy::copy_on(Request* request) {
   FrameHeader header;
   header.kind = uint8_t(Kind::finished);
   header.word = transfer.remote;
-  engine_.control(*request->peer, header, nullptr, transports::Urgency::done);
+  messages_.links().control(*request->peer, header, nullptr, transports::Urgency::done);
   rate(*request->peer, transfer);
-  engine_.note_received(transfer.total);
-  engine_.complete(request, Outcome::ok);
+  messages_.note_received(transfer.total);
+  messages_.complete(request, Outcome::ok);
   return true;
 }
 
@@ -241,7 +245,7 @@ bool OneCopy::copy_on(Request* request) {
 bool OneCopy::next_piece(Request* request, shm::Piece& piece) {
   Row& row = rows_[*request];
   if (!row.shared) {
-    const Transfer& transfer = engine_.transfer(*request);
+    const Transfer& transfer = messages_.transfer(*request);
     const auto [offset, rest] = stretch(transfer, transfer.moved);
     uint64_t most = piece_bytes;
     if (transfer.alone && !is_push(request)) {
@@ -268,11 +272,11 @@ Outcome OneCopy::copy(Request* request, uint64_t remote, const shm::Piece& piece
       request->memory.vectors(piece.offset, piece.length, vectors, most_vectors, covered);
   const uint32_t local = request->peer->number;
   for (size_t i = 0; !push && i < count; ++i) {
-    (void)engine_.presends_.make_writable(static_cast<const char*>(vectors[i].iov_base),
-                                          vectors[i].iov_len);
+    (void)messages_.make_writable(static_cast<const char*>(vectors[i].iov_base),
+                                  vectors[i].iov_len);
   }
-  return push ? engine_.node.push(local, remote + piece.offset, vectors, count, done)
-              : engine_.node.pull(local, remote + piece.offset, vectors, count, done);
+  return push ? messages_.node().push(local, remote + piece.offset, vectors, count, done)
+              : messages_.node().pull(local, remote + piece.offset, vectors, count, done);
 }
 
 // --- two ranks, one message ---
@@ -281,7 +285,7 @@ Outcome OneCopy::copy(Request* request, uint64_t remote, const shm::Piece& piece
 void OneCopy::share(Request* request) {
   Row& row = rows_.of(*request);
   row.shared = row.drained = false;
-  const Transfer& transfer = engine_.transfer(*request);
+  const Transfer& transfer = messages_.transfer(*request);
   if (!request->memory.is_flat() || transfer.total - transfer.moved < share_from ||
       edges_of(transfer) || (!is_push(request) && is_both_ways(*request))) {
     return;  // what is shared out lies in one
@@ -295,7 +299,7 @@ void OneCopy::share(Request* request) {
   owner = request;
   row.shared = true;
   // A rank that sleeps in MPI has time to help; one that computes is left alone.
-  engine_.node.wake(request->peer->number, shm::event_done);
+  messages_.node().wake(request->peer->number, shm::event_done);
 }
 
 void OneCopy::unshare(Request* request) {
@@ -353,7 +357,7 @@ bool OneCopy::help_some() {
   }
   if (copy(request, remote, piece, push, done) == Outcome::ok) {
     split.helper_copied(piece);
-    ++engine_.counters.helped;
+    ++messages_.counters().helped;
     return true;
   }
   may_pull_ = false;
@@ -368,7 +372,7 @@ void OneCopy::advertise(Request* receive) {
   Peer* peer = receive->peer;
   if (!peer || !peer->can(transports::copies) || peer->advertised || !may_pull_ ||
       receive->key.is_wild() || !receive->memory.is_flat() || !peer->in.attached() ||
-      engine_.posted.takes(receive->key)) {
+      messages_.would_take(receive->key)) {
     return;
   }
   peer->advertised = receive;
@@ -398,7 +402,7 @@ bool OneCopy::withdraw(Request* receive) {
 
 bool OneCopy::take_back(Request* receive) {
   if (is_withdrawn(receive)) return true;
-  engine_.posted.remove(receive);
+  messages_.unpost(receive);
   land_claimed(receive);
   return false;
 }
@@ -406,13 +410,13 @@ bool OneCopy::take_back(Request* receive) {
 // A receive that its sender has claimed, and that is out of the queue.
 void OneCopy::land_claimed(Request* receive) {
   HEADWAY_CHECK(receive->peer->advertised == receive && !receive->queued);
-  engine_.set_stage(*receive, Stage::landing);
+  messages_.set_stage(*receive, Stage::landing);
   rows_.of(*receive).claimed = true;
-  engine_.requests_.transfers.begin(*receive).total = receive->memory.bytes();
+  messages_.requests().transfers.begin(*receive).total = receive->memory.bytes();
 }
 
 Request* OneCopy::landing(uint32_t id, Peer& peer) {
-  Request* receive = engine_.requests_.by_wire_id(id);
+  Request* receive = messages_.requests().by_wire_id(id);
   if (!receive || receive->kind != RequestKind::receive || receive->peer != &peer) return nullptr;
   if (receive->stage() == Stage::posted) (void)take_back(receive);
   return receive->stage() == Stage::landing ? receive : nullptr;
@@ -421,7 +425,7 @@ Request* OneCopy::landing(uint32_t id, Peer& peer) {
 bool OneCopy::claim(Request* send) {
   Peer& peer = *send->peer;
   if (!peer.can(transports::copies) || !may_pull_ || !send->memory.is_flat() ||
-      send->memory.bytes() <= shm::advertise_from || engine_.node.is_waiting(peer.number)) {
+      send->memory.bytes() <= shm::advertise_from || messages_.node().is_waiting(peer.number)) {
     return false;
   }
   const matching::Key& key = send->key;
@@ -429,8 +433,8 @@ bool OneCopy::claim(Request* send) {
   if (!peer.out.advert().claim(key.context, key.source, key.tag, peer.sequence, posted)) {
     return false;
   }
-  ++engine_.counters.claims;
-  Transfer& transfer = engine_.requests_.transfers.begin(*send);
+  ++messages_.counters().claims;
+  Transfer& transfer = messages_.requests().transfers.begin(*send);
   const uint64_t bytes = send->memory.bytes();
   transfer.total = bytes < posted.bytes ? bytes : posted.bytes;
   transfer.remote = posted.receive;

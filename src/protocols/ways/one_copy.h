@@ -13,11 +13,13 @@
 
 namespace headway::protocols {
 
-class Engine;
+class Messages;
+class Streams;
 
 class OneCopy {
  public:
-  OneCopy(Engine& engine, base::Pool<Request>& requests) : engine_(engine), rows_(requests) {}
+  OneCopy(Messages& messages, Streams& streams, base::Pool<Request>& requests)
+      : messages_(messages), streams_(streams), rows_(requests) {}
   // HEADWAY_ONE_COPY. Off, too, once the system has refused a copy.
   void allow(bool may_pull) { may_pull_ = may_pull; }
   bool may_pull() const { return may_pull_; }
@@ -30,8 +32,10 @@ class OneCopy {
   void finish_push(Request* request);
   void start_pull(Request* request);
   // A message whose pages are closed, or will be if its user goes on: copied by this side alone, so
-  // that each piece is known when it is there, edges first.
-  void pull_alone(Request* receive);
+  // that each piece is known when it is there, edges first. Where these are is to be said between
+  // the two.
+  void begin_alone(Request* receive);
+  void copy_edges(Request* receive);
   // Copies between this process and another, by whoever has time: a rank that waits does it while
   // the other side is outside MPI. If both wait they share it, or stream it through the segment:
   // both use two cores. True if anything moved.
@@ -106,7 +110,8 @@ class OneCopy {
                uint64_t& done);
   bool copy_on(Request* request);
 
-  Engine& engine_;
+  Messages& messages_;
+  Streams& streams_;
   Beside<Row, Mark::direct> rows_;
   base::List<Request> pulls_;
   base::List<Request> pushes_;

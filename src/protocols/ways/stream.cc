@@ -1,7 +1,11 @@
 #include "protocols/ways/stream.h"
 
 #include "base/check.h"
-#include "protocols/engine.h"
+#include "guard/guard.h"
+#include "protocols/core.h"
+#include "protocols/ways/one_copy.h"
+#include "protocols/ways/order.h"
+#include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
 
 namespace headway::protocols {
@@ -14,7 +18,8 @@ constexpr uint64_t impatient_chunk = 16 << 10;
 static_assert(impatient_chunk >= Order::most_burst * guard::page_bytes);
 }  // namespace
 
-Streams::Streams(Engine& engine) : engine_(engine), spare_(engine.handoff) {}
+Streams::Streams(Core& core, OneCopy& one_copy)
+    : core_(core), one_copy_(one_copy), spare_(core.handoff()) {}
 
 void Streams::add_frames(Frames& frames) {
   constexpr uint32_t in_place = transports::in_place;
@@ -32,14 +37,14 @@ void Streams::add_frames(Frames& frames) {
 }
 
 void Streams::begin_stream(Request* receive) {
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = core_.transfer(*receive);
   HEADWAY_CHECK(!transfer.withheld && !transfer.expected);
   transfer.expected = true;
   landings_.push_back(receive);
 }
 
 void Streams::end_stream(Request* request) {
-  Transfer& transfer = engine_.transfer(*request);
+  Transfer& transfer = core_.transfer(*request);
   if (transfer.expected) {
     transfer.expected = false;
     landings_.remove(request);
@@ -51,18 +56,12 @@ void Streams::end_stream(Request* request) {
   grant_next();
 }
 
-void Streams::stream_for_long() {
-  spare_.thread_goes();
-  (void)engine_.flush_busy();
-  spare_.thread_is_gone();
-}
-
 bool Streams::stream_some(Peer& peer) {
   bool moved = false;
   while (peer.controls.empty()) {
     Request* request = peer.streams.first();
     if (!request) break;
-    Transfer& transfer = engine_.transfer(*request);
+    Transfer& transfer = core_.transfer(*request);
     const uint64_t enough = spare_.enough_for(peer, transfer.moved);
     if (enough && spare_.has_enough(peer, enough)) break;
     if (takes_turns(*request) && request != copy_now_ && has_sent_edges(transfer)) {
@@ -80,16 +79,15 @@ bool Streams::stream_some(Peer& peer) {
     if (peer.on_this_host() && transfer.total <= peer.chunk && length > peer.chunk / 2) {
       length = peer.chunk / 2;
     }
-    if (engine_.one_copy_.can_push(request) && engine_.node.is_waiting(peer.number)) {
-      engine_.one_copy_.came_back(request);
-    } else if (engine_.one_copy_.can_push(request) &&
+    if (one_copy_.can_push(request) && core_.node().is_waiting(peer.number)) {
+      one_copy_.came_back(request);
+    } else if (one_copy_.can_push(request) &&
                !peer.out.has_room(uint32_t(length), shm::reserved_cells)) {
       // The receiver has left and its ring is full: copy on without waking its thread.
-      if (engine_.handoff.driver == progress::Driver::waiting &&
-          !engine_.one_copy_.stays_away(request))
+      if (core_.handoff().driver == progress::Driver::waiting && !one_copy_.stays_away(request))
         break;
       peer.streams.remove(request);
-      engine_.one_copy_.start_push(request);
+      one_copy_.start_push(request);
       moved = true;
       continue;
     }
@@ -99,8 +97,8 @@ bool Streams::stream_some(Peer& peer) {
     header.context = offset;
     header.length = uint32_t(length);
     const Feed feed = request->memory.feed(offset, length);
-    const Push pushed = engine_.push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request),
-                                           transports::Urgency::data);
+    const Push pushed = core_.links().push_frame(peer, header, nullptr, 0, &feed,
+                                                 cookie_of(*request), transports::Urgency::data);
     if (pushed == Push::full) break;
     moved = true;
     note_moved(transfer, offset, length);
@@ -119,9 +117,9 @@ bool Streams::stream_some(Peer& peer) {
     peer.streams.remove(request);
     if (request == copy_now_) next_copy();
     if (transfer.copied) {
-      engine_.one_copy_.finish_push(request);  // the receiver could not count what was copied
+      one_copy_.finish_push(request);  // the receiver could not count what was copied
     } else if (transfer.in_flight == 0) {
-      engine_.complete(request, Outcome::ok);
+      core_.complete(request, Outcome::ok);
     }
   }
   return moved;
@@ -130,9 +128,9 @@ bool Streams::stream_some(Peer& peer) {
 // --- what comes ---
 
 bool Streams::deliver_data(Peer& peer, const FrameHeader& header, const char* body) {
-  Request* receive = engine_.one_copy_.landing(header.word, peer);
+  Request* receive = one_copy_.landing(header.word, peer);
   if (!receive) return false;
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = core_.transfer(*receive);
   if (header.context > transfer.total || header.length > transfer.total - header.context ||
       header.length > transfer.total - transfer.moved ||
       (peer.can(transports::in_place) && !may_come(transfer, header))) {
@@ -140,12 +138,12 @@ bool Streams::deliver_data(Peer& peer, const FrameHeader& header, const char* bo
   }
   receive->memory.write(header.context, body, header.length);
   transfer.moved += header.length;
-  engine_.note_arrival(receive, header.context, header.length);
+  core_.note_arrival(receive, header.context, header.length);
   grant_next();
-  if (transfer.moved == transfer.total && !engine_.one_copy_.is_claimed(*receive)) {
+  if (transfer.moved == transfer.total && !one_copy_.is_claimed(*receive)) {
     rate(peer, transfer);
-    engine_.note_received(transfer.total);
-    engine_.complete(receive, Outcome::ok);
+    core_.note_received(transfer.total);
+    core_.complete(receive, Outcome::ok);
   }
   return true;
 }
@@ -153,12 +151,12 @@ bool Streams::deliver_data(Peer& peer, const FrameHeader& header, const char* bo
 bool Streams::begin_data(Peer& peer, const FrameHeader& header, Landing& landing) {
   static constexpr Lander lander{.landed = by<&Streams::data_landed>,
                                  .end = by<&Streams::end_data>};
-  Request* receive = engine_.requests_.by_wire_id(header.word);
+  Request* receive = core_.requests().by_wire_id(header.word);
   if (!receive || receive->kind != RequestKind::receive || receive->stage() != Stage::landing ||
       receive->peer != &peer) {
     return false;
   }
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = core_.transfer(*receive);
   if (header.context > transfer.total || header.length > transfer.total - header.context ||
       !may_come(transfer, header)) {
     return false;
@@ -171,23 +169,23 @@ bool Streams::begin_data(Peer& peer, const FrameHeader& header, Landing& landing
 
 void Streams::data_landed(const FrameHeader& header, const Landing& landing, uint64_t arrived) {
   auto* receive = static_cast<Request*>(landing.token);
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = core_.transfer(*receive);
   const uint64_t before = transfer.partial;
   transfer.partial = arrived < landing.length ? arrived : landing.length;
-  engine_.note_arrival(receive, header.context + before, transfer.partial - before);
+  core_.note_arrival(receive, header.context + before, transfer.partial - before);
   grant_next();
 }
 
 void Streams::end_data(uint32_t, const FrameHeader& header, const Landing& landing) {
   auto* receive = static_cast<Request*>(landing.token);
-  Transfer& transfer = engine_.transfer(*receive);
+  Transfer& transfer = core_.transfer(*receive);
   transfer.moved += header.length;
   transfer.partial = 0;
   HEADWAY_CHECK(transfer.moved <= transfer.total);
   if (transfer.moved < transfer.total) return;
   rate(*receive->peer, transfer);
-  engine_.note_received(transfer.total);
-  engine_.complete(receive, Outcome::ok);
+  core_.note_received(transfer.total);
+  core_.complete(receive, Outcome::ok);
 }
 
 }  // namespace headway::protocols

@@ -15,21 +15,24 @@
 
 namespace headway::protocols {
 
-class Engine;
+class Core;
+class OneCopy;
 
 class Streams {
  public:
-  explicit Streams(Engine& engine);
+  Streams(Core& core, OneCopy& one_copy);
+  // So many closed pages are opened at once; 0: as the link suggests.
+  void prepare(uint64_t batch_pages) { batch_pages_ = batch_pages; }
   void add_frames(Frames& frames);
 
   // Sends data frames of the messages that were asked for, while there is room. True if any left.
   bool stream_some(Peer& peer);
 
-  // A thread that has waited goes on, or is about to sleep.
-  void thread_goes() {
-    if (spare_.has_spared()) [[unlikely]]
-      stream_for_long();
-  }
+  // A thread that has waited goes on, or is about to sleep: what is streamed between the two latter
+  // is enough for longer.
+  bool has_spared() const { return spare_.has_spared(); }
+  void thread_goes() { spare_.thread_goes(); }
+  void thread_is_gone() { spare_.thread_is_gone(); }
 
   // A receive whose message comes over a transport that brings bytes in place, until its end.
   void begin_stream(Request* receive);
@@ -38,7 +41,8 @@ class Streams {
   // A frame of data begins to come in. False: not these bytes, or not now.
   static bool may_come(Transfer& transfer, const FrameHeader& header);
 
-  // Before its clear-to-send: whether the rest of the message waits for a grant.
+  // Before its clear-to-send, of one whose pages may be closed: whether the rest of the message
+  // waits for a grant.
   bool withhold(Request* receive);
   // Whatever may have changed whose turn it is: those whose turn has come are granted.
   void grant_next() {
@@ -50,12 +54,12 @@ class Streams {
     if (withheld_) [[unlikely]]
       grant_open();
   }
-  // Of all receives with closed pages: whose page is awaited is asked for it.
-  void ask_for_awaited();
+  // Of all receives with closed pages: whose page this is, which is awaited, is asked for it.
+  void ask_for_awaited(const char* page);
 
-  // Before the message thread sleeps.
-  void before_sleep() {
-    if (!landings_.empty()) expect_streams();
+  // Before the message thread sleeps. `is_awaited`: somebody waits for a closed page.
+  void before_sleep(bool is_awaited) {
+    if (!landings_.empty()) expect_streams(is_awaited);
   }
   // A rank inside MPI looks at everything, past the marks too.
   void look_again() { overlooks_ = expects_; }
@@ -67,7 +71,6 @@ class Streams {
   bool deliver_data(Peer& peer, const FrameHeader& header, const char* body);
 
  private:
-  void stream_for_long();
   bool begin_data(Peer& peer, const FrameHeader& header, Landing& landing);
   void data_landed(const FrameHeader& header, const Landing& landing, uint64_t arrived);
   void end_data(uint32_t from, const FrameHeader& header, const Landing& landing);
@@ -82,14 +85,16 @@ class Streams {
   bool ask_for(Request* receive, const char* page);
   bool deliver_demand(Peer& peer, const FrameHeader& header, const char*);
   // ways/expect.cc
-  void expect_streams();
-  uint64_t batch_of(const Request& receive) const;
+  void expect_streams(bool is_awaited);
+  uint64_t batch_of(const Request& receive, bool is_awaited) const;
   // ways/line.cc
   void queue_copy(Request* send);
   void next_copy();
 
-  Engine& engine_;
+  Core& core_;
+  OneCopy& one_copy_;
   Spare spare_;
+  uint64_t batch_pages_ = 0;
   base::List<Request> landings_;  // streams that come in place
   uint32_t withheld_ = 0;         // of them
   uint32_t expect_round_ = 0;
