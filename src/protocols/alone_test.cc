@@ -138,12 +138,12 @@ TEST_F(Alone, NothingOvertakesControlFrames) {
   transport_.is_full = true;
   Peer& peer = *engine_.peer(1);
   engine_.links().control(peer, header_of(Kind::acknowledge, 0), nullptr);
-  ASSERT_FALSE(peer.controls.empty());
+  ASSERT_FALSE(peer.backlog.controls.empty());
   transport_.is_full = false;
   const FrameHeader other = header_of(Kind::finished, 0);
   EXPECT_EQ(engine_.links().push(peer, other, nullptr, transports::Urgency::control), Push::full);
   engine_.advance();
-  EXPECT_TRUE(peer.controls.empty());
+  EXPECT_TRUE(peer.backlog.controls.empty());
   EXPECT_EQ(engine_.links().push(peer, other, nullptr, transports::Urgency::control), Push::done);
 }
 

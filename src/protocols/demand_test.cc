@@ -107,7 +107,7 @@ TEST_F(Demand, AndThoseBeforeIt) {
   begin(5000 * page);
   expect_any_order();
   ASSERT_TRUE(sender().frame(1, demand(4990 * page, true), nullptr));
-  EXPECT_GT(sender().peer(1)->impatient, 0u);
+  EXPECT_GT(sender().peer(1)->flow.impatient, 0u);
   // A page that has gone is on its way: nothing changes for it.
   ASSERT_TRUE(sender().frame(1, demand(0, false), nullptr));
   EXPECT_EQ(going().order->next().first, 4990u);
@@ -128,9 +128,9 @@ TEST_F(Demand, ItsMessageGoesFirst) {
   begin(4000 * page);
   expect_any_order();
   Peer& peer = *sender().peer(1);
-  ASSERT_EQ(peer.streams.first(), first_send);
+  ASSERT_EQ(peer.backlog.streams.first(), first_send);
   ASSERT_TRUE(sender().frame(1, demand(3990 * page, false), nullptr));
-  EXPECT_EQ(peer.streams.first(), send_);
+  EXPECT_EQ(peer.backlog.streams.first(), send_);
   end();
   send_ = first_send;
   receive_ = first_receive;

@@ -93,7 +93,7 @@ bool Core::is_closed(const char* from, size_t n) { return engine().release_.is_c
 bool Engine::flush(Peer& peer) {
   bool moved = false;
   if (!links_.flush_controls(peer, moved)) return moved;
-  while (Request* request = peer.held.first()) {
+  while (Request* request = peer.backlog.held.first()) {
     if (push_envelope(request) == Push::full) return moved;
     moved = true;
   }

@@ -207,7 +207,7 @@ class Hostile {
     return wire_id(request.pool_index, request.generation - (pick(10) == 0));
   }
   uint32_t origin() {
-    const auto& stores = engine_.peer(1)->stores;
+    const auto& stores = engine_.peer(1)->early.stores;
     if (pick(2) && !stores.empty()) return stores.first()->origin;
     return pick(3) ? uint32_t(pick(3)) << 12 | uint32_t(pick(8)) : uint32_t(random_());
   }

@@ -32,16 +32,17 @@ void Links::use(transports::Transport& transport) {
 
 void Links::connect(Peer& peer) {
   peer.connected = true;
-  if (!peer.transport || peer.transport->connect(peer.number, peer.chunk) != Outcome::ok) return;
+  if (!peer.transport || peer.transport->connect(peer.number, peer.limits.chunk) != Outcome::ok)
+    return;
   const uint64_t eager = peer.on_this_host() ? settings_.eager_max_shm : settings_.eager_max_tcp;
-  peer.eager_max = eager < peer.chunk ? eager : peer.chunk;
+  peer.limits.eager = eager < peer.limits.chunk ? eager : peer.limits.chunk;
 }
 
 // --- what goes out ---
 
 Push Links::push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
                        const Feed* feed, uint64_t cookie, Urgency urgency) {
-  HEADWAY_CHECK(peer.controls.empty() || &peer.controls.first()->header == &header);
+  HEADWAY_CHECK(peer.backlog.controls.empty() || &peer.backlog.controls.first()->header == &header);
   if (peer.out.attached()) return rings_.push(peer.number, header, head, n, feed, cookie, urgency);
   const Push pushed = peer.transport->push(peer.number, header, head, n, feed, cookie, urgency);
   if (watch_ && pushed != Push::full) [[unlikely]]
@@ -54,7 +55,7 @@ void Links::control(Peer& peer, const FrameHeader& header, const void* body, Urg
   if (peer.left) [[unlikely]]
     return;
   if (!peer.connected) connect(peer);
-  if (peer.controls.empty() &&
+  if (peer.backlog.controls.empty() &&
       push_frame(peer, header, body, header.length, nullptr, 0, urgency) != Push::full) {
     return;
   }
@@ -66,16 +67,16 @@ void Links::control(Peer& peer, const FrameHeader& header, const void* body, Urg
   auto* frame = new (memory) ControlFrame;
   frame->header = header;
   if (body) memcpy(frame->body, body, header.length);
-  peer.controls.push_back(frame);
+  peer.backlog.controls.push_back(frame);
   mark_busy(peer);
 }
 
 bool Links::flush_controls(Peer& peer, bool& moved) {
-  while (ControlFrame* frame = peer.controls.first()) {
+  while (ControlFrame* frame = peer.backlog.controls.first()) {
     const Push pushed = push_frame(peer, frame->header, frame->body, frame->header.length, nullptr,
                                    0, Urgency::control);
     if (pushed == Push::full) return false;
-    peer.controls.remove(frame);
+    peer.backlog.controls.remove(frame);
     base::heap_free(frame, sizeof *frame);
     moved = true;
   }
@@ -83,15 +84,15 @@ bool Links::flush_controls(Peer& peer, bool& moved) {
 }
 
 void Links::drop_controls(Peer& peer) {
-  while (ControlFrame* frame = peer.controls.first()) {
-    peer.controls.remove(frame);
+  while (ControlFrame* frame = peer.backlog.controls.first()) {
+    peer.backlog.controls.remove(frame);
     base::heap_free(frame, sizeof *frame);
   }
 }
 
 void Links::mark_busy(Peer& peer) {
-  if (peer.busy) return;
-  peer.busy = true;
+  if (peer.backlog.listed) return;
+  peer.backlog.listed = true;
   if (!busy_.push(&peer)) fail(Outcome::no_memory, peer, "no memory for the list of busy peers");
 }
 

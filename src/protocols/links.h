@@ -41,7 +41,7 @@ class Links {
   bool is_ready(Peer& peer) {
     if (!peer.connected) [[unlikely]]
       connect(peer);
-    return peer.controls.empty() && peer.held.empty();
+    return peer.backlog.controls.empty() && peer.backlog.held.empty();
   }
   // Sends a frame now, behind all that was sent to that peer before. `full`: nothing has left; try
   // again after an advance(). A body that is flat, or of at most 32 KB, is the caller's again at
@@ -68,8 +68,8 @@ class Links {
     for (size_t i = 0; i < busy_.size();) {
       Peer& peer = *busy_[i];
       moved |= flush(peer);
-      if (peer.controls.empty() && peer.held.empty() && peer.streams.empty()) {
-        peer.busy = false;
+      if (peer.backlog.is_empty()) {
+        peer.backlog.listed = false;
         busy_.remove_unordered(i);
         moved = true;  // somebody may wait until nobody is busy
       } else {

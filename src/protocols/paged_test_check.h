@@ -252,7 +252,7 @@ inline void PagedWorld::check_engine(int rank) {
   EXPECT_EQ(engine.wanted(), uint32_t(shm::event_control)) << "a count of what is awaited leaks";
   for (int peer = 0; peer < ranks(); ++peer) {
     const Peer* known = engine.find_peer(uint32_t(peer));
-    EXPECT_TRUE(!known || known->stores.empty()) << "requests that nobody has answered";
+    EXPECT_TRUE(!known || known->early.stores.empty()) << "requests that nobody has answered";
   }
   EXPECT_TRUE(arenas_[size_t(rank)]->are_gaps_untouched());
 }

@@ -24,9 +24,53 @@ struct ControlFrame {
   char body[sizeof(ClearSend)];
 };
 
-// Messages on their way out by one link (leaving.cc).
-struct Leaving {
-  bool listed = false;           // the link stands in the engine's list of such
+// How long frames to it may be: decided at connect.
+struct Limits {
+  uint64_t eager = 0;  // bytes of a message in one
+  uint32_t chunk = 0;  // of one of several
+};
+
+// What has not left yet (Links).
+struct Backlog {
+  base::List<ControlFrame> controls;
+  base::List<Request> held;     // whose envelopes wait
+  base::List<Request> streams;  // that have been asked for
+  bool listed = false;          // its peer stands in the list of those with something to flush
+
+  bool is_empty() const { return controls.empty() && held.empty() && streams.empty(); }
+};
+
+// By frames: handshakes are asked for, since unexpected messages fill memory (Unexpected).
+struct Pressure {
+  bool by_it = false;
+  bool by_us = false;
+};
+
+// Of its streams (Streams, rate.h).
+struct Flow {
+  uint64_t arrival_rate = 0;  // of long messages from it, bytes a second; 0: not known
+  uint32_t impatient = 0;  // streams to it that are to be cut small: it has asked for pages lately
+  uint32_t expect_round = 0;  // Streams' own, when its next stream was last looked for
+};
+
+// Of what is copied between its memory and ours (OneCopy, Copies).
+struct Direct {
+  // Transfers that the other rank may help with, at most one each way, and the receive that it may
+  // claim.
+  Request* push_split = nullptr;
+  Request* pull_split = nullptr;
+  Request* advertised = nullptr;
+  Request* movers[shm::mover_slots] = {};  // sends that have one of its slots
+};
+
+// Of messages that come before their sends (Fetches, Presends).
+struct Early {
+  base::List<Store> stores;  // of messages from it that were asked for
+  // By kinds of collectives: the buffers that the last ones sent to it from (Origins).
+  static constexpr uint32_t collective_kinds = 16;  // those beyond share a place
+  uint32_t collective_origins[collective_kinds] = {};
+  // Messages on their way out by its link (leaving.cc).
+  bool draining = false;         // the link stands in the list of such
   uint64_t unacknowledged = 0;   // bytes, at the last look
   uint64_t acknowledged_at = 0;  // ns; when that last became less
   uint64_t answer_until = 0;     // ns; so long the answer to a handshake is waited for
@@ -38,35 +82,19 @@ struct Peer {
   uint32_t number = 0;                         // by which its transport knows it
   uint32_t caps = 0;                           // of its transport
   transports::Transport* transport = nullptr;  // null: this process itself
-  bool busy = false;       // stands in the engine's list of peers with something to flush
-  bool connected = false;  // its ring is open, or its card is set
+  bool connected = false;                      // its ring is open, or its card is set
   bool lost = false;
-  bool left = false;          // it had finished, and its process has ended
-  bool pressed = false;       // by a frame: it has asked for handshakes
-  bool told = false;          // by a frame: this side has asked it for them
-  uint64_t eager_max = 0;     // decided at connect
-  uint64_t arrival_rate = 0;  // of long messages from it, bytes a second; 0: not known
-  uint32_t chunk = 0;         // bytes of a data frame
-  Leaving leaving;
-  uint32_t impatient = 0;  // streams to it that are to be cut small: it has asked for pages lately
-  uint32_t sequence = 0;   // envelopes that have left
-  uint32_t expect_round = 0;  // the engine's, when its next stream was last looked for
-  uint32_t seen = 0;          // envelopes that came
+  bool left = false;  // it had finished, and its process has ended
+  Limits limits;
+  uint32_t sequence = 0;  // envelopes that have left
+  uint32_t seen = 0;      // envelopes that came
   shm::Producer out;
   shm::Consumer in;
-  base::List<ControlFrame> controls;
-  base::List<Request> held;
-  base::List<Request> streams;
-  // By kinds of collectives: the buffers that the last ones sent to it from (Origins).
-  static constexpr uint32_t collective_kinds = 16;  // those beyond share a place
-  uint32_t collective_origins[collective_kinds] = {};
-  base::List<Store> stores;  // of messages from it that were asked for before their sends
-  // One-copy transfers that the other rank may help with, at most one each way, and the receive
-  // that it may claim.
-  Request* push_split = nullptr;
-  Request* pull_split = nullptr;
-  Request* advertised = nullptr;
-  Request* movers[shm::mover_slots] = {};  // sends that have one of its slots
+  Backlog backlog;
+  Pressure pressure;
+  Flow flow;
+  Direct direct;
+  Early early;
 
   bool can(transports::Cap cap) const { return caps & cap; }
   bool on_this_host() const { return can(transports::same_host); }

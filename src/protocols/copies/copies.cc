@@ -75,7 +75,7 @@ bool Copies::move_aside(Request* send) {
 
 void Copies::may_move(Request* send, RequestSend& body) {
   for (uint32_t slot = send->blocking ? 0 : 1; slot < shm::mover_slots; ++slot) {
-    Request*& holder = send->peer->movers[slot];
+    Request*& holder = send->peer->direct.movers[slot];
     if (holder) continue;
     holder = send;
     rows_.of(*send).slot = slot + 1;
@@ -88,8 +88,8 @@ void Copies::may_move(Request* send, RequestSend& body) {
 void Copies::moves_no_more(Request* send) {
   Row* row = rows_.find(*send);
   if (!row || !row->slot) return;
-  HEADWAY_CHECK(send->peer->movers[row->slot - 1] == send);
-  send->peer->movers[row->slot - 1] = nullptr;
+  HEADWAY_CHECK(send->peer->direct.movers[row->slot - 1] == send);
+  send->peer->direct.movers[row->slot - 1] = nullptr;
   row->slot = 0;
 }
 

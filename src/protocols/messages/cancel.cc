@@ -11,7 +11,7 @@ void Messages::cancel(Request* request) {
       posted_.remove(request);
       break;
     case Stage::held:
-      request->peer->held.remove(request);
+      request->peer->backlog.held.remove(request);
       engine().presends_.take_back(*request);
       break;
     case Stage::requested:

@@ -105,7 +105,7 @@ bool Messages::deliver(Peer& peer, const FrameHeader& header, const char* body) 
 
 void Messages::note_seen(Peer& peer, const FrameHeader& header) {
   peer.seen = header.sequence + 1;
-  if (peer.advertised) peer.in.advert().saw(peer.seen);
+  if (peer.direct.advertised) peer.in.advert().saw(peer.seen);
 }
 
 // The receive that takes a message. Those that their senders have claimed are taken already.
@@ -203,7 +203,7 @@ bool Messages::deliver_acknowledge(Peer& peer, const FrameHeader& header, const 
 }
 
 bool Messages::deliver_pressure(Peer& peer, const FrameHeader& header, const char*) {
-  peer.pressed = header.flags & flag_yes;
+  peer.pressure.by_it = header.flags & flag_yes;
   return true;
 }
 

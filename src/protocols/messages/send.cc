@@ -28,7 +28,7 @@ FrameHeader envelope_of(const Request& request, Kind kind) {
 
 bool Messages::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory) {
   const uint64_t bytes = memory.bytes();
-  if (!links_.is_ready(peer) || bytes > peer.eager_max) [[unlikely]]
+  if (!links_.is_ready(peer) || bytes > peer.limits.eager) [[unlikely]]
     return false;
   FrameHeader header = envelope;
   header.kind = uint8_t(Kind::eager);
@@ -44,7 +44,8 @@ bool Messages::send_now(Peer& peer, const FrameHeader& envelope, const UserMemor
       note_sent(bytes);
       return true;
     }
-  } else if (!peer.transport || peer.pressed || (bytes > packed_at_once && !memory.is_flat())) {
+  } else if (!peer.transport || peer.pressure.by_it ||
+             (bytes > packed_at_once && !memory.is_flat())) {
     // To itself; or half of what is packed might have to wait, and nobody would hear of its end.
     return false;
   } else if (engine().presends_.is_on() && peer.can(transports::early) && memory.is_flat() &&
@@ -62,10 +63,10 @@ bool Messages::send_now(Peer& peer, const FrameHeader& envelope, const UserMemor
 }
 
 bool Messages::wants_handshake(const Peer& peer, const Request* request) {
-  if (request->memory.bytes() > peer.eager_max) return true;
-  return peer.out.attached()
-             ? links_.rings().is_pressed(peer.number)
-             : peer.pressed || (peer.on_this_host() && peer.transport->is_pressed(peer.number));
+  if (request->memory.bytes() > peer.limits.eager) return true;
+  return peer.out.attached() ? links_.rings().is_pressed(peer.number)
+                             : peer.pressure.by_it ||
+                                   (peer.on_this_host() && peer.transport->is_pressed(peer.number));
 }
 
 void Messages::start_send(Request* request) {
@@ -86,14 +87,15 @@ void Messages::start_send(Request* request) {
     if (push_envelope(request) != Push::full) return;
   }
   set_stage(*request, Stage::held);
-  peer.held.push_back(request);
+  peer.backlog.held.push_back(request);
   links_.mark_busy(peer);
 }
 
 // Sends the envelope, with the message if it is small. Takes the request out of the held list.
 Push Messages::push_envelope(Request* request) {
   Peer& peer = *request->peer;
-  HEADWAY_CHECK(peer.controls.empty() && (peer.held.empty() || peer.held.first() == request));
+  HEADWAY_CHECK(peer.backlog.controls.empty() &&
+                (peer.backlog.held.empty() || peer.backlog.held.first() == request));
   const bool synchronous = request->mode == Mode::synchronous;
   const bool whole = !synchronous && engine().presends_.confirms_all(*request);
   const bool handshake = !whole && (wants_handshake(peer, request) ||
@@ -152,7 +154,7 @@ Push Messages::push_envelope(Request* request) {
   }
   if (pushed == Push::full) return pushed;
   ++peer.sequence;
-  if (was_held) peer.held.remove(request);
+  if (was_held) peer.backlog.held.remove(request);
   if (handshake) {
     set_stage(*request, Stage::requested);
     engine().one_copy_.expect_help(request);
@@ -234,11 +236,11 @@ bool Messages::deliver_clear_send(Peer& peer, const FrameHeader& header, const c
   ++counters_.streams;
   // The edges overtake what is under way: without them the receiver cannot go on.
   if (edges_of(transfer)) {
-    peer.streams.push_front(request);
+    peer.backlog.streams.push_front(request);
   } else if (!transfer.withheld) {
-    peer.streams.push_back(request);
+    peer.backlog.streams.push_back(request);
   }
-  if (peer.impatient && --peer.impatient == 0) peer.transport->hurry(peer.number, false);
+  if (peer.flow.impatient && --peer.flow.impatient == 0) peer.transport->hurry(peer.number, false);
   links_.mark_busy(peer);
   engine().streams_.stream_some(peer);
   return true;

@@ -126,7 +126,7 @@ void Unexpected::press(Peer& from) {
     });
   }
   if (!flood_told_) warn_of_flood();
-  if (!from.on_this_host() && !from.told) tell_pressure(from, true);  // a newcomer
+  if (!from.on_this_host() && !from.pressure.by_us) tell_pressure(from, true);  // a newcomer
 }
 
 void Unexpected::relax() {
@@ -134,12 +134,12 @@ void Unexpected::relax() {
   if (!flood_told_) warn_of_flood();
   core_.links().rings().press(false);
   core_.links().peers().for_each([this](Peer& peer) {
-    if (peer.told) tell_pressure(peer, false);
+    if (peer.pressure.by_us) tell_pressure(peer, false);
   });
 }
 
 void Unexpected::tell_pressure(Peer& peer, bool on) {
-  peer.told = on;
+  peer.pressure.by_us = on;
   FrameHeader header;
   header.kind = uint8_t(Kind::pressure);
   header.flags = on ? flag_yes : 0;

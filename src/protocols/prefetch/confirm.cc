@@ -63,7 +63,8 @@ void Presends::coarsen(Confirm& confirm) {
 // True if the message is told of by a confirm frame: all of it went before, or little is missing.
 bool Presends::confirms_all(const Request& send) const {
   const Confirm* confirm = told_of(send);
-  return confirm && !confirm->moved && send.memory.bytes() - confirm->bytes <= send.peer->eager_max;
+  return confirm && !confirm->moved &&
+         send.memory.bytes() - confirm->bytes <= send.peer->limits.eager;
 }
 
 // Those pages of such a message that did not go before, or not as they are now. They go where the

@@ -42,7 +42,7 @@ void Fetches::add_frames(Frames& frames) {
 }
 
 Store* Fetches::store_of(Peer& peer, uint32_t origin) {
-  Store* store = peer.stores.first();
+  Store* store = peer.early.stores.first();
   while (store && store->origin != origin) store = store->list_next;
   return store;
 }
@@ -92,7 +92,7 @@ void Fetches::ask_for_next(const Request& receive, const Prediction& known, cons
   store->key = receive.key;
   store->traffic = receive.traffic;
   store->asked_at = base::now_ns();
-  peer.stores.push_back(store);
+  peer.early.stores.push_back(store);
   tell_wanted(*store, true);
   ++messages_.counters().prefetches;
 }
@@ -169,7 +169,7 @@ Prediction* Fetches::prediction_of(const Store& store) {
 // The request is over. What it brought has been confirmed by now, or never will be.
 void Fetches::end_asking(Store* store, Answer answer) {
   HEADWAY_CHECK(store->stands && store_of(*store->peer, store->origin) == store);
-  store->peer->stores.remove(store);
+  store->peer->early.stores.remove(store);
   store->stands = false;
   Prediction* known = prediction_of(*store);
   if (known && !store->withdrawn && known->origin == store->origin) {
@@ -201,7 +201,7 @@ void Fetches::end_asking(Store* store, Answer answer) {
   }
   ++messages_.counters().prefetch_hits;
   messages_.counters().prefetch_used_bytes += store->confirmed;
-  if (const uint64_t rate = store->peer->arrival_rate) {
+  if (const uint64_t rate = store->peer->flow.arrival_rate) {
     messages_.counters().prefetch_saved_ns += store->confirmed * 1'000'000'000 / rate;
   }
 }
@@ -271,7 +271,7 @@ bool Fetches::note_envelope(Peer& peer, const Told& told, Store*& store) {
   store = nullptr;
   if (!told.origin) return !told.asked && !told.confirmed.grain;
   if (!peer.can(transports::early)) return false;
-  Store* asking = peer.stores.empty() ? nullptr : store_of(peer, told.origin);
+  Store* asking = peer.early.stores.empty() ? nullptr : store_of(peer, told.origin);
   if (!told.asked) {
     if (asking && !asking->late) {
       // Sent before the request was seen, or before its pages were followed: that stands for the
@@ -341,7 +341,7 @@ bool Fetches::has_kept(const Store& store, const Grid& grid, uint64_t page, int6
 bool Fetches::note_eager(Peer& peer, const FrameHeader& header) {
   const bool asked = header.flags & flag_asked;
   const uint32_t origin = origin_told(header);
-  if (!asked && (!origin || peer.stores.empty())) [[likely]]
+  if (!asked && (!origin || peer.early.stores.empty())) [[likely]]
     return true;
   Store* store;
   return note_envelope(peer, {.origin = origin, .asked = asked, .size = header.length}, store);

@@ -32,9 +32,9 @@ void Presends::note_pushed(Peer& peer, const FrameHeader& header) {
 // So much of a message, which has been sent, goes to that peer.
 void Presends::note_leaving(Peer& peer, uint64_t bytes) {
   if (bytes < Grid::page) return;
-  peer.leaving.acknowledged_at = base::now_ns();
-  peer.leaving.unacknowledged = ~0ull;
-  if (!peer.leaving.listed) peer.leaving.listed = draining_.push(&peer);
+  peer.early.acknowledged_at = base::now_ns();
+  peer.early.unacknowledged = ~0ull;
+  if (!peer.early.draining) peer.early.draining = draining_.push(&peer);
 }
 
 // Its receiver is about to ask for it, unless it is busy.
@@ -42,7 +42,7 @@ void Presends::expect_answer(Peer& peer, const Request& send) {
   const uint32_t number = origin_of(send);
   const Origin* origin = number ? origins_.find(number, peer.process) : nullptr;
   const uint64_t period = origin ? origin->period_ns : 0;
-  peer.leaving.answer_until =
+  peer.early.answer_until =
       base::now_ns() + std::clamp(period / answer_part, least_answer_ns, stuck_ns);
   note_leaving(peer, send.memory.bytes());
 }
@@ -52,14 +52,14 @@ void Presends::expect_answer(Peer& peer, const Request& send) {
 bool Presends::others_leave(uint64_t now) {
   for (size_t i = 0; i < draining_.size();) {
     Peer& peer = *draining_[i];
-    if (core_.in_stage(Stage::requested) && now < peer.leaving.answer_until) return true;
+    if (core_.in_stage(Stage::requested) && now < peer.early.answer_until) return true;
     const uint64_t left = peer.transport->in_flight(peer.number);
-    if (left < peer.leaving.unacknowledged) {
-      peer.leaving.unacknowledged = left;
-      peer.leaving.acknowledged_at = now;
+    if (left < peer.early.unacknowledged) {
+      peer.early.unacknowledged = left;
+      peer.early.acknowledged_at = now;
     }
-    if (left > little && now - peer.leaving.acknowledged_at < stuck_ns) return true;
-    peer.leaving.listed = false;
+    if (left > little && now - peer.early.acknowledged_at < stuck_ns) return true;
+    peer.early.draining = false;
     draining_.remove_unordered(i);
   }
   return false;

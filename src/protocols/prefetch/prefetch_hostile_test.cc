@@ -131,7 +131,7 @@ TEST_F(Prefetching, ForgedFramesAreRefused) {
   learn(out, in);
   Request* receive = come_early(out, in);
   ASSERT_NE(receive, nullptr);
-  const uint32_t origin = receiver().peer(0)->stores.first()->origin;
+  const uint32_t origin = receiver().peer(0)->early.stores.first()->origin;
   Request* request = send(out);
   end(request, receive);
   const auto frame = [](Kind kind, uint32_t word, uint64_t context = 0) {

@@ -183,7 +183,8 @@ TEST_F(Prefetching, RequestsAreServedInTurn) {
   both();
   for (Buffer& out : outs) fill(out);
   ASSERT_TRUE(comes_early(size));
-  for (const Store* store = receiver().peer(0)->stores.first(); store; store = store->list_next) {
+  for (const Store* store = receiver().peer(0)->early.stores.first(); store;
+       store = store->list_next) {
     EXPECT_GE(store->come, size / 8);
   }
   for (const int i : {0, 1}) complete(receives[i], outs[i], ins[i], i);

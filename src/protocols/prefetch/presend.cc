@@ -97,7 +97,7 @@ Origin* Presends::origin_at(Peer& peer, matching::Traffic traffic, const char* a
   if (!address || bytes < core_.settings().prefetch_threshold || bytes > most_prefetched)
     return nullptr;
   if (!traffic.collective) return origins_.take(address, bytes, peer.process);
-  uint32_t& last = peer.collective_origins[traffic.collective % Peer::collective_kinds];
+  uint32_t& last = peer.early.collective_origins[traffic.collective % Early::collective_kinds];
   Origin* origin = origins_.find(address, bytes, peer.process);
   if (!origin) {
     origin = origins_.find(last, peer.process);

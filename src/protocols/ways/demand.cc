@@ -111,13 +111,13 @@ bool Streams::deliver_demand(Peer& peer, const FrameHeader& header, const char*)
   }
   if (transfer.withheld) return true;
   if (!transfer.order && !begin_order(transfer, transfer.moved)) return true;
-  peer.impatient = impatient_streams;
+  peer.flow.impatient = impatient_streams;
   peer.transport->hurry(peer.number, true);
   if (transfer.order->is_taken(at / page_bytes)) return true;
   transfer.order->ask(at / page_bytes, header.flags & flag_yes);
   if (!takes_turns(*send)) {  // else it may stand in the line of copies
-    peer.streams.remove(send);
-    peer.streams.push_front(send);
+    peer.backlog.streams.remove(send);
+    peer.backlog.streams.push_front(send);
   }
   ++core_.counters().heeded;
   return true;

@@ -37,8 +37,8 @@ void Streams::expect_streams(bool is_awaited) {
     }
     // Streams of one peer come one after the other.
     Peer& peer = *receive->peer;
-    if (peer.expect_round == expect_round_) continue;
-    peer.expect_round = expect_round_;
+    if (peer.flow.expect_round == expect_round_) continue;
+    peer.flow.expect_round = expect_round_;
     // What has landed of a frame will not come again: a mark above the rest would never be met. Nor
     // will what may lie in the transport's buffer: part of a short frame.
     const uint64_t frame = transfer.total - transfer.moved;
@@ -55,7 +55,7 @@ void Streams::expect_streams(bool is_awaited) {
     }
     const uint64_t half = rest / 2 < most ? rest / 2 : most;
     peer.transport->expect(peer.number,
-                           frame <= peer.chunk && !receive->is_redirected() ? rest : half);
+                           frame <= peer.limits.chunk && !receive->is_redirected() ? rest : half);
     expects_ = true;
   }
   if (bare) overlooks_ = expects_;
@@ -84,8 +84,8 @@ bool Streams::look_at_expected() {
   for (Request* receive = landings_.first(); receive;) {
     Peer& peer = *receive->peer;
     receive = receive->list_next;
-    if (peer.expect_round == expect_round_) continue;
-    peer.expect_round = expect_round_;
+    if (peer.flow.expect_round == expect_round_) continue;
+    peer.flow.expect_round = expect_round_;
     if (!peer.transport->reap_peer(peer.number, Links::reap_budget)) continue;
     moved = true;
     receive = landings_.first();  // what was read may have completed, and left the list

@@ -109,7 +109,7 @@ bool Streams::deliver_grant(Peer& peer, const FrameHeader& header, const char*) 
   if (!transfer.withheld) return false;
   transfer.withheld = false;
   if (!has_sent_edges(transfer)) return true;  // it stands in the line for those
-  peer.streams.push_back(send);
+  peer.backlog.streams.push_back(send);
   core_.links().mark_busy(peer);
   stream_some(peer);
   return true;

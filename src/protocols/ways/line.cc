@@ -22,7 +22,7 @@ void Streams::queue_copy(Request* send) {
   if (copy_now_ && copy_now_->serial < send->serial) return;
   if (Request* later_one = copy_now_) {  // it was asked for sooner
     copy_now_ = nullptr;
-    later_one->peer->streams.remove(later_one);
+    later_one->peer->backlog.streams.remove(later_one);
     queue_copy(later_one);  // and begins the first one
     return;
   }
@@ -34,7 +34,7 @@ void Streams::next_copy() {
   HEADWAY_CHECK(!copy_now_ || copies_cleared_.empty() ||
                 copy_now_->serial < copies_cleared_.first()->serial);
   if (!copy_now_) return;
-  copy_now_->peer->streams.push_back(copy_now_);
+  copy_now_->peer->backlog.streams.push_back(copy_now_);
   core_.links().mark_busy(*copy_now_->peer);
 }
 

@@ -32,7 +32,7 @@ Stage copying_stage(const Request* request) {
 }
 
 Request*& sharer(Request* starter) {
-  return is_push(starter) ? starter->peer->push_split : starter->peer->pull_split;
+  return is_push(starter) ? starter->peer->direct.push_split : starter->peer->direct.pull_split;
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ bool OneCopy::is_both_ways(const Request& receive) const {
   if (messages_.transfer(receive).total < share_from) {
     return messages_.in_stage(Stage::requested) + messages_.in_stage(Stage::streaming) != 0;
   }
-  if (!receive.peer->streams.empty()) return true;
+  if (!receive.peer->backlog.streams.empty()) return true;
   int looks = 0;
   for (const Request* send = helpable_.first(); send && looks < most_looks; ++looks) {
     if (is_push(send) && send->peer == receive.peer) return true;
@@ -158,7 +158,7 @@ void OneCopy::stream_instead(Request* request) {
   }
   pushes_.remove(request);
   messages_.set_stage(*request, Stage::streaming);
-  request->peer->streams.push_back(request);
+  request->peer->backlog.streams.push_back(request);
   ++messages_.counters().streams;
   messages_.links().mark_busy(*request->peer);
   streams_.stream_some(*request->peer);
@@ -334,10 +334,10 @@ void OneCopy::end_one_copy(Request* request) {
   unshare(request);
   Row& row = rows_[*request];
   if (!row.claimed) return;
-  HEADWAY_CHECK(request->peer->advertised == request);
+  HEADWAY_CHECK(request->peer->direct.advertised == request);
   row.claimed = false;
   request->peer->in.advert().clear();
-  request->peer->advertised = nullptr;
+  request->peer->direct.advertised = nullptr;
 }
 
 bool OneCopy::help_some() {
@@ -370,12 +370,12 @@ bool OneCopy::help_some() {
 
 void OneCopy::advertise(Request* receive) {
   Peer* peer = receive->peer;
-  if (!peer || !peer->can(transports::copies) || peer->advertised || !may_pull_ ||
+  if (!peer || !peer->can(transports::copies) || peer->direct.advertised || !may_pull_ ||
       receive->key.is_wild() || !receive->memory.is_flat() || !peer->in.attached() ||
       messages_.would_take(receive->key)) {
     return;
   }
-  peer->advertised = receive;
+  peer->direct.advertised = receive;
   const matching::Key& key = receive->key;
   peer->in.advert().publish(
       {key.context, key.source, key.tag, reinterpret_cast<uint64_t>(receive->memory.flat()),
@@ -386,9 +386,9 @@ void OneCopy::advertise(Request* receive) {
 
 // False: its sender was faster.
 bool OneCopy::is_withdrawn(Request* receive) {
-  if (!receive->peer || receive->peer->advertised != receive) return true;
+  if (!receive->peer || receive->peer->direct.advertised != receive) return true;
   if (!receive->peer->in.advert().withdraw()) return false;
-  receive->peer->advertised = nullptr;
+  receive->peer->direct.advertised = nullptr;
   stop_helping(receive);
   return true;
 }
@@ -409,7 +409,7 @@ bool OneCopy::take_back(Request* receive) {
 
 // A receive that its sender has claimed, and that is out of the queue.
 void OneCopy::land_claimed(Request* receive) {
-  HEADWAY_CHECK(receive->peer->advertised == receive && !receive->queued);
+  HEADWAY_CHECK(receive->peer->direct.advertised == receive && !receive->queued);
   messages_.set_stage(*receive, Stage::landing);
   rows_.of(*receive).claimed = true;
   messages_.requests().transfers.begin(*receive).total = receive->memory.bytes();

@@ -18,12 +18,12 @@ void rate(Peer& peer, Transfer& transfer) {
   const uint64_t took = base::now_ns() - transfer.asked_at;
   transfer.asked_at = 0;
   const uint64_t now = transfer.total * 1'000'000'000 / (took ? took : 1);
-  uint64_t& known = peer.arrival_rate;
+  uint64_t& known = peer.flow.arrival_rate;
   known = known ? (3 * known + now) / 4 : now;
 }
 
 uint64_t arrival_rate(const Peer& peer) {
-  return peer.arrival_rate ? peer.arrival_rate : peer.transport->rate(peer.number);
+  return peer.flow.arrival_rate ? peer.flow.arrival_rate : peer.transport->rate(peer.number);
 }
 
 uint64_t expected_us(const Peer& peer, const Transfer& transfer) {

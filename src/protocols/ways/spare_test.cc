@@ -53,7 +53,7 @@ class Spare : public testing::Test {
     settings.progress = with_thread_;
     ASSERT_EQ(engine_.prepare(settings, 0, 2, [](Outcome, uint32_t, const char*) {}), Outcome::ok);
     ASSERT_EQ(engine_.use(link_), Outcome::ok);
-    engine_.handoff.enter();
+    engine_.handoff().enter();
     in_.assign(bytes, 'i');
     out_.assign(bytes, 'o');
     receive_ = start(RequestKind::receive, in_);
@@ -63,8 +63,8 @@ class Spare : public testing::Test {
     EXPECT_EQ(link_.data, bytes);
     EXPECT_TRUE(send_->done.load());
     engine_.give_request(send_);
-    engine_.handoff.leave();
-    engine_.handoff.stop();
+    engine_.handoff().leave();
+    engine_.handoff().stop();
   }
 
   Request* start(RequestKind kind, std::vector<char>& buffer) {
@@ -88,7 +88,7 @@ class Spare : public testing::Test {
     clear.way = Way::stream;
     header.length = sizeof clear;
     ASSERT_TRUE(engine_.frame(1, header, reinterpret_cast<const char*>(&clear)));
-    ASSERT_EQ(engine_.counters.garbage, 0u);
+    ASSERT_EQ(engine_.counters().garbage, 0u);
   }
   void is_announced() {
     FrameHeader header;
@@ -102,7 +102,7 @@ class Spare : public testing::Test {
     ASSERT_EQ(int(link_.last), int(Kind::clear_send));
   }
   void look(progress::Driver as) {
-    engine_.handoff.driver = as;
+    engine_.handoff().driver = as;
     for (int i = 0; i < 10; ++i) engine_.advance();
   }
 
@@ -116,7 +116,7 @@ class Spare : public testing::Test {
 };
 
 TEST_F(Spare, AnAnswerIsNotBehindAMegabyte) {
-  engine_.handoff.driver = progress::Driver::waiting;
+  engine_.handoff().driver = progress::Driver::waiting;
   is_cleared();
   look(progress::Driver::waiting);
   EXPECT_GE(link_.data, watched);
@@ -132,7 +132,7 @@ TEST_F(Spare, AnAnswerIsNotBehindAMegabyte) {
 }
 
 TEST_F(Spare, WhoHasWaitedGivesAllIfNobodyGoesOn) {
-  engine_.handoff.driver = progress::Driver::waiting;
+  engine_.handoff().driver = progress::Driver::waiting;
   is_cleared();
   EXPECT_LT(link_.data, bytes);
   engine_.end_wait();
@@ -140,7 +140,7 @@ TEST_F(Spare, WhoHasWaitedGivesAllIfNobodyGoesOn) {
 }
 
 TEST_F(Spare, WhoIsAboutToSleepToo) {
-  engine_.handoff.driver = progress::Driver::waiting;
+  engine_.handoff().driver = progress::Driver::waiting;
   is_cleared();
   EXPECT_LT(link_.data, bytes);
   engine_.hand_on();
@@ -148,14 +148,14 @@ TEST_F(Spare, WhoIsAboutToSleepToo) {
 }
 
 TEST_F(Spare, WhoDoesNotWaitToo) {
-  engine_.handoff.driver = progress::Driver::passing;
+  engine_.handoff().driver = progress::Driver::passing;
   is_cleared();
   EXPECT_EQ(link_.data, bytes);
 }
 
 TEST_F(Spare, ALinkThatIsFastOrNotKnownGetsAll) {
   link_.bytes_a_us = 0;
-  engine_.handoff.driver = progress::Driver::waiting;
+  engine_.handoff().driver = progress::Driver::waiting;
   is_cleared();
   EXPECT_EQ(link_.data, bytes);
 }
@@ -165,18 +165,18 @@ class SpareBesideAThread : public Spare {
   SpareBesideAThread() : Spare(true) {}
   void TearDown() override {
     // The far end gets what is on its way, and nobody enters MPI.
-    engine_.handoff.leave();
+    engine_.handoff().leave();
     for (int i = 0; i < 5000 && link_.data < bytes; ++i) {
       usleep(1000);
       link_.on_the_way = 0;
     }
-    engine_.handoff.enter();
+    engine_.handoff().enter();
     Spare::TearDown();
   }
 };
 
 TEST_F(SpareBesideAThread, WhoHasWaitedLeavesTheRestToIt) {
-  engine_.handoff.driver = progress::Driver::waiting;
+  engine_.handoff().driver = progress::Driver::waiting;
   is_cleared();
   EXPECT_LT(link_.data, watched + short_bytes);
   engine_.end_wait();
@@ -185,7 +185,7 @@ TEST_F(SpareBesideAThread, WhoHasWaitedLeavesTheRestToIt) {
 }
 
 TEST_F(SpareBesideAThread, WhoDoesNotWaitToo) {
-  engine_.handoff.driver = progress::Driver::passing;
+  engine_.handoff().driver = progress::Driver::passing;
   is_cleared();
   EXPECT_GE(link_.data, alone);
   EXPECT_LT(link_.data, alone + frame_bytes);

@@ -58,26 +58,27 @@ void Streams::end_stream(Request* request) {
 
 bool Streams::stream_some(Peer& peer) {
   bool moved = false;
-  while (peer.controls.empty()) {
-    Request* request = peer.streams.first();
+  while (peer.backlog.controls.empty()) {
+    Request* request = peer.backlog.streams.first();
     if (!request) break;
     Transfer& transfer = core_.transfer(*request);
     const uint64_t enough = spare_.enough_for(peer, transfer.moved);
     if (enough && spare_.has_enough(peer, enough)) break;
     if (takes_turns(*request) && request != copy_now_ && has_sent_edges(transfer)) {
-      peer.streams.remove(request);
+      peer.backlog.streams.remove(request);
       queue_copy(request);
       continue;
     }
     const auto [offset, rest] = stretch(transfer, streamed(transfer));
     // Copies go in short pieces, so that one that was sent earlier can overtake.
-    const uint64_t most = takes_turns(*request) ? copy_piece : peer.chunk;
+    const uint64_t most = takes_turns(*request) ? copy_piece : peer.limits.chunk;
     uint64_t length = rest < most ? rest : most;
-    if (peer.impatient && length > impatient_chunk) length = impatient_chunk;
+    if (peer.flow.impatient && length > impatient_chunk) length = impatient_chunk;
     if (enough && length > Spare::piece_of(enough)) length = Spare::piece_of(enough);
     // A message of few chunks goes in smaller ones: the receiver starts its copy sooner.
-    if (peer.on_this_host() && transfer.total <= peer.chunk && length > peer.chunk / 2) {
-      length = peer.chunk / 2;
+    if (peer.on_this_host() && transfer.total <= peer.limits.chunk &&
+        length > peer.limits.chunk / 2) {
+      length = peer.limits.chunk / 2;
     }
     if (one_copy_.can_push(request) && core_.node().is_waiting(peer.number)) {
       one_copy_.came_back(request);
@@ -86,7 +87,7 @@ bool Streams::stream_some(Peer& peer) {
       // The receiver has left and its ring is full: copy on without waking its thread.
       if (core_.handoff().driver == progress::Driver::waiting && !one_copy_.stays_away(request))
         break;
-      peer.streams.remove(request);
+      peer.backlog.streams.remove(request);
       one_copy_.start_push(request);
       moved = true;
       continue;
@@ -109,12 +110,12 @@ bool Streams::stream_some(Peer& peer) {
       // and goes behind them when its edges have left.
       const bool edges_left = streamed(transfer) == edges_of(transfer);
       if (edges_left || transfer.moved % stream_turn == 0) {
-        peer.streams.remove(request);
-        if (!(edges_left && transfer.withheld)) peer.streams.push_back(request);
+        peer.backlog.streams.remove(request);
+        if (!(edges_left && transfer.withheld)) peer.backlog.streams.push_back(request);
       }
       continue;
     }
-    peer.streams.remove(request);
+    peer.backlog.streams.remove(request);
     if (request == copy_now_) next_copy();
     if (transfer.copied) {
       one_copy_.finish_push(request);  // the receiver could not count what was copied
