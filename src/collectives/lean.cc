@@ -43,7 +43,7 @@ class Talk {
 
   // Null if the message has left already.
   Request* start_send(int rank, const void* data, uint64_t bytes) {
-    protocols::Peer* peer = engine_.peer(team_.process(rank));
+    protocols::Peer* peer = peer_of(rank);
     const UserMemory memory(const_cast<void*>(data), bytes);
     FrameHeader envelope;
     const matching::Traffic traffic = traffic_of(bytes);
@@ -54,12 +54,12 @@ class Talk {
     envelope.context = comm_->collective_context();
     if (peer && engine_.send_now(*peer, envelope, memory)) [[likely]]
       return nullptr;
-    Request* request = make(RequestKind::send, rank, memory);
+    Request* request = make(RequestKind::send, peer, team_.self, memory);
     if (request) engine_.start_send(request);
     return request;
   }
   Request* start_receive(int rank, void* data, uint64_t bytes) {
-    Request* request = make(RequestKind::receive, rank, UserMemory(data, bytes));
+    Request* request = make(RequestKind::receive, peer_of(rank), rank, UserMemory(data, bytes));
     if (request) engine_.start_receive(request);
     return request;
   }
@@ -105,8 +105,10 @@ class Talk {
   matching::Traffic traffic_of(uint64_t bytes) const {
     return matching::Traffic::of(uint8_t(kind_), bytes, uint32_t(team_.size));
   }
-  Request* make(RequestKind kind, int rank, const UserMemory& memory) {
-    protocols::Peer* peer = engine_.peer(team_.process(rank));
+  // Null without memory.
+  protocols::Peer* peer_of(int rank) { return engine_.peer(team_.process(rank)); }
+  // `source`: the sender's rank.
+  Request* make(RequestKind kind, protocols::Peer* peer, int source, const UserMemory& memory) {
     Request* request = peer ? engine_.take_request() : nullptr;
     if (!request) {
       outcome = Outcome::no_memory;
@@ -117,8 +119,7 @@ class Talk {
     request->traffic = traffic_of(memory.bytes());
     request->memory = memory;
     request->peer = peer;
-    request->key = {comm_->collective_context(), kind == RequestKind::send ? team_.self : rank,
-                    tag_};
+    request->key = {comm_->collective_context(), source, tag_};
     return request;
   }
 

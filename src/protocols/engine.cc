@@ -38,7 +38,6 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
     return started;
   }
   presends_.start(release_.mechanism());
-  fetches_.allow(presends_.is_on());
   return release_.touches() >= 0 ? handoff_.watch_faults(release_.touches()) : Outcome::ok;
 }
 
@@ -198,15 +197,11 @@ bool Engine::is_idle(const void* communicator, uint64_t context) const {
 }
 
 void Engine::stop_guard() {
-  fetches_.allow(false);
   presends_.stop();
   release_.stop();
 }
 
-void Engine::stop_prefetching() {
-  presends_.rest();
-  fetches_.allow(false);
-}
+void Engine::stop_prefetching() { presends_.rest(); }
 
 void Engine::rest() {
   stop_prefetching();
@@ -215,7 +210,6 @@ void Engine::rest() {
 
 void Engine::wake() {
   presends_.wake();
-  fetches_.allow(presends_.is_on());
   links_.wake();
 }
 

@@ -119,7 +119,7 @@ class Engine final : public Messages, public transports::Receiver {
   OneCopy one_copy_{*this, streams_, requests_};
   Streams streams_{*this, one_copy_};
   Release release_{*this, requests_};
-  Fetches fetches_{*this};
+  Fetches fetches_{*this, presends_};
   Presends presends_{*this, requests_};
 };
 

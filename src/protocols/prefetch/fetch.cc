@@ -380,7 +380,7 @@ bool Fetches::deliver_confirm(Peer& peer, const FrameHeader& header, const char*
 }
 
 void Fetches::note_origin(Request* receive, uint32_t origin, const Store* store, bool waited) {
-  if (!origin || !asks_ || receive->key.is_wild()) return;
+  if (!origin || !presends_.is_on() || receive->key.is_wild()) return;
   const uint32_t peer = receive->peer->process;
   const uint64_t now = base::now_ns();
   const auto note = [&](const char* buffer) {

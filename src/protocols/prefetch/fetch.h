@@ -13,6 +13,7 @@
 #include "protocols/messages/arrived.h"
 #include "protocols/peer.h"
 #include "protocols/prefetch/prefetch.h"
+#include "protocols/prefetch/presend.h"
 #include "protocols/request.h"
 
 namespace headway::protocols {
@@ -21,16 +22,15 @@ class Messages;
 
 class Fetches {
  public:
-  explicit Fetches(Messages& messages) : messages_(messages) {}
-  // Requests are made from now on, or no more.
-  void allow(bool asks) { asks_ = asks; }
+  Fetches(Messages& messages, const Presends& presends)
+      : messages_(messages), presends_(presends) {}
   void add_frames(Frames& frames);
 
   // Its user waits for that receive, or has gone on without it: what its sender has ready of the
   // message is asked for, if it is known from where it will come.
   void note_wait(Request* receive) {
-    if (asks_ && receive->kind == RequestKind::receive && receive->stage() == Stage::posted &&
-        receive->peer && receive->peer->can(transports::early) && !receive->key.is_wild())
+    if (receive->stage() == Stage::posted && receive->peer &&
+        receive->peer->can(transports::early) && presends_.is_on() && !receive->key.is_wild())
         [[unlikely]] {
       ask_early(receive);
     }
@@ -94,7 +94,7 @@ class Fetches {
   void end_fetch(Request* fetch);
 
   Messages& messages_;
-  bool asks_ = false;
+  const Presends& presends_;  // off: requests are not made either
   Predictions predictions_;
   base::Pool<Store> stores_;
   uint64_t stored_bytes_ = 0;
