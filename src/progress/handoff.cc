@@ -35,6 +35,11 @@ bool add_to(int epoll, int fd, uint32_t events, uint64_t source) {
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+int make_timer() {
+  return base::with_room(
+      [] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); });
+}
+
 }  // namespace
 
 Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bool with_thread,
@@ -44,8 +49,7 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
   if (const Outcome made = bell_.create(); made != Outcome::ok) return made;
   inner_ = base::with_room([] { return epoll_create1(EPOLL_CLOEXEC); });
   outer_ = base::with_room([] { return epoll_create1(EPOLL_CLOEXEC); });
-  timer_ =
-      base::with_room([] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); });
+  timer_ = make_timer();
   if (inner_ < 0 || outer_ < 0 || timer_ < 0) return Outcome::no_resource;
   if (!add_to(inner_, bell_.read_fd(), EPOLLIN, source_bell) ||
       !add_to(inner_, timer_, EPOLLIN, source_timer) || !add_to(outer_, inner_, EPOLLONESHOT, 0)) {
@@ -54,10 +58,11 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
   if (const Outcome watched = watch(sockets); watched != Outcome::ok) return watched;
   if (!with_thread) return Outcome::ok;
   patrol_.start(patrol_after);
-  patrol_timer_ =
-      base::with_room([] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); });
-  if (patrol_timer_ < 0 || !add_to(outer_, patrol_timer_, EPOLLIN, source_patrol))
-    return Outcome::no_resource;
+  if (patrol_after) {
+    patrol_timer_ = make_timer();
+    if (patrol_timer_ < 0 || !add_to(outer_, patrol_timer_, EPOLLIN, source_patrol))
+      return Outcome::no_resource;
+  }
   // All signals are the program's: none may be delivered on our thread. But a fault of its own, at
   // a page whose writes are told by signals, would end the process if it were blocked.
   sigset_t all, before;

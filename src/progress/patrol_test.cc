@@ -1,5 +1,6 @@
 // The patrol: a rank that is always back at once leaves its doorbell alone, and is looked after all
 // the same.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include "progress/handoff_test_rank.h"
@@ -44,6 +45,17 @@ TEST(Patrol, IsEarnedByShortAbsencesAndLostByALongOne) {
   patrol.comes();
   EXPECT_FALSE(patrol.is_on());
   EXPECT_FALSE(patrol.is_due());
+}
+
+// A rank takes a descriptor for it only where there may be one.
+TEST(Patrol, WithoutItThereIsNoTimerForIt) {
+  const auto descriptors_of = [](uint32_t patrol_after) {
+    const Rank rank(true, patrol_after);
+    int count = 0;
+    for (int fd = 0; fd < 1000; ++fd) count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+  };
+  EXPECT_EQ(descriptors_of(0) + 1, descriptors_of(after));
 }
 
 TEST(Patrol, NobodyRingsForARankThatIsAlwaysBackAtOnce) {
