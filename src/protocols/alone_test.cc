@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "protocols/engine.h"
+#include "protocols/engine_test_plain.h"
 #include "protocols/release/profit.h"
 #include "protocols/ways/order.h"
 #include "protocols/ways/pieces.h"
@@ -37,9 +37,7 @@ class Alone : public testing::Test {
   static constexpr uint64_t bytes = 100'000;
 
   void SetUp() override {
-    settings::Settings settings;
-    settings.early_release = settings.progress = settings.prefetch = 0;
-    ASSERT_EQ(engine_.prepare(settings, 0, 2, [](Outcome, uint32_t, const char*) {}), Outcome::ok);
+    ASSERT_EQ(prepare_plain(engine_, 0, 2), Outcome::ok);
     ASSERT_EQ(engine_.use(transport_), Outcome::ok);
     engine_.handoff().enter();
   }

@@ -18,6 +18,12 @@ class Requests : public base::Pool<Request> {
     Request* request = at(id & ((1u << id_index_bits) - 1));
     return request && request->taken && id_of(request) == id ? request : nullptr;
   }
+  // The same, if it is of this kind, with that peer and in that stage.
+  Request* by_wire_id(uint32_t id, RequestKind kind, const Peer& peer, Stage stage) const {
+    Request* request = by_wire_id(id);
+    const bool is_meant = request && request->kind == kind && request->peer == &peer;
+    return is_meant && request->stage() == stage ? request : nullptr;
+  }
   Beside<Transfer, Mark::transfer> transfers{*this};
 };
 

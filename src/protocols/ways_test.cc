@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "protocols/engine.h"
+#include "protocols/engine_test_plain.h"
 
 namespace headway::protocols {
 namespace {
@@ -15,13 +15,11 @@ class Ways : public testing::Test {
   static constexpr uint64_t bytes = 300'000;
 
   void SetUp() override {
-    settings::Settings settings;
-    settings.early_release = settings.progress = settings.prefetch = 0;
     const uint32_t ranks[] = {0, 1};
     for (uint32_t i = 0; i < 2; ++i) {
       engines_[i] = std::make_unique<Engine>();
       Engine& engine = *engines_[i];
-      ASSERT_EQ(engine.prepare(settings, i, 2, [](Outcome, uint32_t, const char*) {}), Outcome::ok);
+      ASSERT_EQ(prepare_plain(engine, i, 2), Outcome::ok);
       ASSERT_EQ(i == 0 ? engine.node().create(2, key_, sizeof key_) : engine.node().attach(key_, 2),
                 Outcome::ok);
       engine.node().join(i, engine.handoff().bell());

@@ -176,11 +176,8 @@ bool Messages::deliver_finished(Peer& peer, const FrameHeader& header, const cha
     rate(peer, transfer);
     note_received(transfer.total);
   } else {
-    request = requests_.by_wire_id(header.word);
-    if (!request || request->peer != &peer || request->kind != RequestKind::send ||
-        request->stage() != Stage::requested) {
-      return false;
-    }
+    request = requests_.by_wire_id(header.word, RequestKind::send, peer, Stage::requested);
+    if (!request) return false;
   }
   complete(request, Outcome::ok);
   return true;

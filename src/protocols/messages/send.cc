@@ -209,10 +209,9 @@ void Messages::start_send_to_self(Request* request) {
 bool Messages::deliver_clear_send(Peer& peer, const FrameHeader& header, const char* body) {
   ClearSend clear;
   memcpy(&clear, body, sizeof clear);
-  Request* request = requests_.by_wire_id(header.word);
-  if (!request || request->kind != RequestKind::send || request->stage() != Stage::requested ||
-      request->peer != &peer || clear.start > clear.length ||
-      clear.length > request->memory.bytes() || uint64_t(clear.head) + clear.tail > clear.length ||
+  Request* request = requests_.by_wire_id(header.word, RequestKind::send, peer, Stage::requested);
+  if (!request || clear.start > clear.length || clear.length > request->memory.bytes() ||
+      uint64_t(clear.head) + clear.tail > clear.length ||
       !engine().presends_.fits_confirmed(*request, clear)) {
     ++counters_.garbage;
     return true;

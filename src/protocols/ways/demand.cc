@@ -97,11 +97,9 @@ bool Streams::may_come(Transfer& transfer, const FrameHeader& header) {
 // What is asked for too late, or has gone, is on its way. But a page that the message does not have
 // is nothing that an engine asks for.
 bool Streams::deliver_demand(Peer& peer, const FrameHeader& header, const char*) {
-  Request* send = core_.requests().by_wire_id(header.word);
-  if (!send || send->kind != RequestKind::send || send->peer != &peer ||
-      send->stage() != Stage::streaming) {
-    return true;
-  }
+  Request* send =
+      core_.requests().by_wire_id(header.word, RequestKind::send, peer, Stage::streaming);
+  if (!send) return true;
   Transfer& transfer = core_.transfer(*send);
   if (transfer.moved == transfer.total) return true;
   const uint64_t between = transfer.total - edges_of(transfer);

@@ -100,11 +100,9 @@ void Streams::grant_open() {
 }
 
 bool Streams::deliver_grant(Peer& peer, const FrameHeader& header, const char*) {
-  Request* send = core_.requests().by_wire_id(header.word);
-  if (!send || send->kind != RequestKind::send || send->peer != &peer ||
-      send->stage() != Stage::streaming) {
-    return false;
-  }
+  Request* send =
+      core_.requests().by_wire_id(header.word, RequestKind::send, peer, Stage::streaming);
+  if (!send) return false;
   Transfer& transfer = core_.transfer(*send);
   if (!transfer.withheld) return false;
   transfer.withheld = false;

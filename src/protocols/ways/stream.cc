@@ -152,11 +152,9 @@ bool Streams::deliver_data(Peer& peer, const FrameHeader& header, const char* bo
 bool Streams::begin_data(Peer& peer, const FrameHeader& header, Landing& landing) {
   static constexpr Lander lander{.landed = by<&Streams::data_landed>,
                                  .end = by<&Streams::end_data>};
-  Request* receive = core_.requests().by_wire_id(header.word);
-  if (!receive || receive->kind != RequestKind::receive || receive->stage() != Stage::landing ||
-      receive->peer != &peer) {
-    return false;
-  }
+  Request* receive =
+      core_.requests().by_wire_id(header.word, RequestKind::receive, peer, Stage::landing);
+  if (!receive) return false;
   Transfer& transfer = core_.transfer(*receive);
   if (header.context > transfer.total || header.length > transfer.total - header.context ||
       !may_come(transfer, header)) {
