@@ -261,6 +261,52 @@ void objects() {
   });
 }
 
+// One thread detaches the buffer that another one sends from: what is in it is sent before it is
+// the program's again, whoever was faster.
+void detached_beside() {
+  constexpr int bytes = 20000, messages = 4, looked_at = 64;
+  const int count = rounds(30000);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  std::vector<uint8_t> space(messages * (bytes + MPI_BSEND_OVERHEAD));
+  std::atomic<bool> sent{false};
+  const auto sends = [&] {
+    std::vector<uint8_t> out(bytes);
+    for (int i = 0; i < count; ++i) {
+      check::fill(out.data(), looked_at, check::key_of(check::rank, 0, i));
+      int code;
+      while ((code = MPI_Bsend(out.data(), bytes, MPI_BYTE, right(), 5, comm)) != MPI_SUCCESS) {
+        int kind = MPI_SUCCESS;
+        MPI(MPI_Error_class(code, &kind));
+        CHECK_EQ(kind, MPI_ERR_BUFFER);  // it is full, or not there
+        std::this_thread::yield();
+      }
+    }
+    sent = true;
+  };
+  const auto detaches = [&] {
+    while (!sent) {
+      MPI(MPI_Comm_attach_buffer(comm, space.data(), static_cast<int>(space.size())));
+      std::this_thread::yield();
+      void* address = nullptr;
+      int size = 0;
+      MPI(MPI_Comm_detach_buffer(comm, &address, &size));
+      CHECK_EQ(address, static_cast<void*>(space.data()));
+      memset(space.data(), 0x55, space.size());
+    }
+  };
+  const auto receives = [&] {
+    std::vector<uint8_t> in(bytes);
+    for (int i = 0; i < count; ++i) {
+      MPI(MPI_Recv(in.data(), bytes, MPI_BYTE, left(), 5, comm, MPI_STATUS_IGNORE));
+      CHECK_BYTES(in.data(), looked_at, check::key_of(left(), 0, i));
+    }
+  };
+  on_threads([&](int t) { t == 0 ? sends() : t == 1 ? detaches() : receives(); }, 3);
+  MPI(MPI_Comm_free(&comm));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -275,6 +321,7 @@ int main(int argc, char** argv) {
                       {"matched_probes", matched_probes},
                       {"blocking_probes", blocking_probes},
                       {"crowd", crowd},
-                      {"objects", objects}},
+                      {"objects", objects},
+                      {"detached_beside", detached_beside}},
                      MPI_THREAD_MULTIPLE);
 }
