@@ -25,10 +25,10 @@ TEST = re.compile(r"_test(?:_\w+)?\.(?:cc|h)$")
 
 # measure: (limit, target). Those of LEAST may only grow. What stands in neither is only printed.
 LIMITS: dict[str, tuple[int, int]] = {
-    "Engine: functions": (42, 90),
+    "Engine: functions": (44, 90),
     "Engine: members": (8, 28),
     "Engine: public members": (0, 1),
-    "engine.h: lines": (122, 220),
+    "engine.h: lines": (128, 220),
     "engine.h: files that include it": (9, 12),
     "protocols: functions of the largest class": (65, 80),
     "Request: members": (29, 30),
