@@ -7,7 +7,9 @@
 //     free        what lets a blocked sender go, beside the receiver's wait for that message:
 //                 wait nothing else; any a wait for any request; test a test of that message's
 //                 receive; timeout the time timeout_us (of the rank timeout_of alone, if that is
-//                 given)
+//                 given; timeout_down=1: of sends to a lower rank alone, so that of two
+//                 that wait for each other one goes on); test+timeout both
+//     transfer    1: the call that blocks lasts until its message has arrived, too
 //   IMITATE_PAGE=FILE  a file that all ranks map: who has sent, entered, tested. It stands for what
 //   a library would see in its messages, and belongs to the imitation alone.
 // All sends are copied and passed on below, so that the MPI underneath shows no behaviour of its
@@ -30,8 +32,11 @@ enum Free { free_wait, free_any, free_test, free_timeout };
 
 static struct {
   int on, in_wait, cumulative, rank;
+  int patience_ends, down, crowded,
+      transfer;  // down: towards lower ranks; crowded: more than cores
   enum Free free;
   size_t bytes;
+  struct timespec nap;
   double timeout_us;  // negative: never
   struct Page* page;
 } it;
@@ -83,7 +88,12 @@ static void begin(void) {
             : strncmp(how, "te", 2) == 0 ? free_test
             : *how == 'w'                ? free_wait
                                          : free_timeout;
+  it.patience_ends = it.free == free_timeout || strncmp(how, "test+", 5) == 0;
   it.timeout_us = timeout ? atof(timeout) : 30000;
+  const char* down = value_of(text, "timeout_down=");
+  it.down = down && *down == '1';
+  const char* transfer = value_of(text, "transfer=");
+  it.transfer = transfer && *transfer == '1';
   int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) fail("cannot open the file named by IMITATE_PAGE");
   void* page = mmap(NULL, sizeof(struct Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -93,6 +103,13 @@ static void begin(void) {
   PMPI_Comm_rank(MPI_COMM_WORLD, &it.rank);
   const char* only = value_of(text, "timeout_of=");
   if (only && atoi(only) != it.rank) it.timeout_us = -1;
+  int ranks;
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  it.crowded = ranks > sysconf(_SC_NPROCESSORS_ONLN);
+  const char* slower = getenv("CLUSTER_DILATION");
+  double us = 100 * (slower ? atof(slower) : 1);
+  it.nap.tv_nsec = (long)((us < 1 ? 1 : us > 5000 ? 5000 : us) * 1e3);
+  if (ranks > most_ranks) fail("the imitation is for 64 ranks at most");
   it.on = 1;
 }
 
@@ -158,12 +175,28 @@ static int is_free(int to, uint64_t number, uint64_t waits_seen, double since) {
   if (it.free == free_any &&
       (atomic_load(&it.page->inside[to]) > 0 || atomic_load(&it.page->any_wait[to]) != waits_seen))
     return 1;
-  return it.free == free_timeout && it.timeout_us >= 0 && now_us() - since >= it.timeout_us;
+  return it.patience_ends && (!it.down || to < it.rank) && it.timeout_us >= 0 &&
+         now_us() - since >= it.timeout_us;
+}
+
+// Looks after all that is under way; where others want the core, not all the time.
+static void look_around(void) {
+  poke();
+  if (it.crowded) nanosleep(&it.nap, NULL);
+}
+
+// Until the receiver has it, where the call that blocks lasts so long.
+static void await_transfer(MPI_Request* request) {
+  int done = !it.transfer;
+  while (!done) {
+    PMPI_Request_get_status(*request, &done, MPI_STATUS_IGNORE);
+    if (!done) look_around();
+  }
 }
 
 static void block(int to, uint64_t number, uint64_t waits_seen) {
   double since = now_us();
-  while (!is_free(to, number, waits_seen, since)) poke();
+  while (!is_free(to, number, waits_seen, since)) look_around();
   if (let_go[to] < number) let_go[to] = number;
 }
 
@@ -200,8 +233,11 @@ int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag,
   if (!copy) fail("out of memory");
   memcpy(copy, buffer, bytes);
   int blocks = large && it.in_wait;
-  int code = blocks ? PMPI_Send_init(copy, count, type, to, tag, comm, request)
-                    : PMPI_Isend(copy, count, type, to, tag, comm, request);
+  int code = blocks && it.transfer  ? PMPI_Ssend_init(copy, count, type, to, tag, comm, request)
+             : blocks               ? PMPI_Send_init(copy, count, type, to, tag, comm, request)
+             : large && it.transfer ? PMPI_Issend(copy, count, type, to, tag, comm, request)
+                                    : PMPI_Isend(copy, count, type, to, tag, comm, request);
+  if (large && !blocks) await_transfer(request);
   struct Open* o = add_open(*request);
   o->is_send = 1;
   o->peer = to;
@@ -253,7 +289,8 @@ static int wait_for(MPI_Request* request, MPI_Status* status) {
     if (o->blocks) {
       o->waiting = 1;
       o->since = now_us();
-      while (!o->started) poke();
+      while (!o->started) look_around();
+      await_transfer(&o->request);
       if (let_go[o->peer] < o->number) let_go[o->peer] = o->number;
     }
     put_behind(o);
@@ -262,9 +299,11 @@ static int wait_for(MPI_Request* request, MPI_Status* status) {
   }
   enter_receive(o, 0);
   int done = 0;
-  while (!done) {
-    poke();
+  poke();
+  for (;;) {
     PMPI_Request_get_status(*request, &done, MPI_STATUS_IGNORE);
+    if (done) break;
+    look_around();
   }
   remove_open(o);
   return PMPI_Wait(request, status);
@@ -325,6 +364,6 @@ int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
 }
 
 int MPI_Finalize(void) {
-  while (behind_count) poke();
+  while (behind_count) look_around();
   return PMPI_Finalize();
 }

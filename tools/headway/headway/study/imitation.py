@@ -27,6 +27,8 @@ class Behaviour:
     free: str = "wait"
     timeout_us: int = 30_000
     timeout_of: int | None = None  # the only rank whose patience ends
+    timeout_down: bool = False  # of two that wait for each other the higher one's ends
+    transfer: bool = False  # the call lasts until its message has arrived, too
 
     def text(self) -> str:
         words = [
@@ -36,7 +38,9 @@ class Behaviour:
             f"free={self.free}",
             f"timeout_us={self.timeout_us}",
         ]
-        return ",".join(words + ([f"timeout_of={self.timeout_of}"] if self.timeout_of is not None else []))
+        words += [f"timeout_of={self.timeout_of}"] if self.timeout_of is not None else []
+        words += ["timeout_down=1"] if self.timeout_down else []
+        return ",".join(words + (["transfer=1"] if self.transfer else []))
 
 
 # As the paper found them. Of MPICH's two senders, one goes on after a time that is not always the same.
