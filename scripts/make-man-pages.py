@@ -262,7 +262,8 @@ def study_page():
                 "to change in a program. Every result is kept at once: Ctrl-C loses nothing.\n")),
             section("OPTIONS", options(top)), section("COMMANDS", "")]
     for name, one in top.commands.items():
-        body.append(f'.SS "{name}: {one.help.strip()}"\n' + options(one))
+        first, _, rest = one.help.strip().partition("\n\n")
+        body.append(f'.SS "{name}: {" ".join(first.split())}"\n' + roff(" ".join(rest.split()) + "\n" * bool(rest)) + options(one))
     body += [section("EXIT STATUS", "1 if nothing could be measured or written, 2 for a line that is wrong, 130 after "
                                     "Ctrl\\-C.\n"),
              section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-cluster{SUFFIX} (1)\n")]

@@ -9,8 +9,9 @@ import re
 import signal
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Callable, Optional
 
 import typer
 from rich.console import Console
@@ -24,10 +25,11 @@ from headway.measure.processes import Failure
 from headway.measure.store import Store
 from headway.study import compare as comparing
 from headway.study import findings as finding
-from headway.study import mpis, page, verdicts
+from headway.study import meshes, mpis, page, samr, verdicts
 from headway.study.mpis import BadLine
 from headway.study.plan import SHM, Place, mbit_of, net, paper_tasks
 from headway.study.run import FILE, Settings, Study
+from headway.study.samr_run import Meshes
 
 BAD_LINE = 2
 FOLDER = "headway-study"
@@ -146,6 +148,15 @@ def show(found: finding.Findings, shown: Shown) -> None:
                 if saying.do:
                     shown.out.print(f"  In your program: {saying.do}", style="bold", highlight=False, markup=False)
         shown.out.print()
+    show_meshes(found, shown)
+
+
+def show_meshes(found: finding.Findings, shown: Shown) -> None:
+    for row in found.samr:
+        for saying in meshes.sayings(found, row):
+            shown.out.print(saying.seen, highlight=False, markup=False)
+        if row.invalid:
+            shown.out.print(f"  {row.way}: {row.invalid}", highlight=False, markup=False)
 
 
 def as_json(found: finding.Findings) -> dict:
@@ -166,13 +177,14 @@ def as_json(found: finding.Findings) -> dict:
                 "sayings": [vars(s) for s in verdicts.sayings(of, place)],
             }
         )
-    return {"about": found.about, "of": every}
+    rows = [asdict(row) for row in found.samr]
+    return {"about": found.about, "of": every, "samr": rows}
 
 
 def finish(store: Store, out: Path, shown: Shown, as_data: bool) -> bool:
     """Whether there was anything to show."""
     found = finding.read(store)
-    if not found.of:
+    if not found.of and not found.samr:
         shown.complain("nothing was measured")
         return False
     path = page.write(found, out)
@@ -193,7 +205,7 @@ def headway_command() -> Path:
     return Path(launcher).parent / Path(launcher).name.replace("mpiexec", "headway")
 
 
-def measure(study: Study, shown: Shown) -> None:
+def prepare(study: Study, shown: Shown) -> None:
     study.prepare()
     if not study.usable:
         raise Failure(
@@ -201,6 +213,23 @@ def measure(study: Study, shown: Shown) -> None:
         )
     study.prepare_places()
     shown.say(", ".join(f"{c.label} {study.versions[c.name]}" for c in study.usable))
+
+
+def measure(study: Study, shown: Shown) -> None:
+    prepare(study, shown)
+    with_bar(study.seconds(), study.run, shown)
+
+
+def measure_meshes(study: Study, shown: Shown) -> None:
+    all_cases = Meshes(study)
+    prepare(study, shown)
+    all_cases.prepare()
+    if not study.usable:
+        raise Failure("no MPI compiles the adaptive mesh")
+    with_bar(all_cases.seconds(), all_cases.run, shown)
+
+
+def with_bar(seconds: float, run: Callable[[Callable[[str, float], None]], None], shown: Shown) -> None:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(24),
@@ -208,7 +237,7 @@ def measure(study: Study, shown: Shown) -> None:
         TimeLeft(),
         TextColumn("(Ctrl-C keeps what is there)"),
     )
-    steps = Steps(study.seconds(), shown.err, 58, columns)
+    steps = Steps(seconds, shown.err, 58, columns)
     steps.bar.disable = shown.quiet or not shown.err.is_terminal
     with steps.bar:
         advance = steps.of("")
@@ -223,11 +252,33 @@ def measure(study: Study, shown: Shown) -> None:
                     shown.say(text)
             advance(seconds)
 
-        study.run(step)
+        run(step)
 
 
 def stop(number: int, _frame) -> None:
     raise KeyboardInterrupt(number)
+
+
+def carry_out(study: Study, how: Callable[[Study, Shown], None], shown: Shown) -> int:
+    """Measures; whatever ends it, what was measured is kept. Returns the exit code."""
+    signal.signal(signal.SIGTERM, stop)
+    code = 0
+    try:
+        how(study, shown)
+    except KeyboardInterrupt:
+        again = "samr" if study.settings.adds else "--resume"
+        study.note(
+            f"stopped at {time.strftime('%H:%M')}: this is what was measured until then; "
+            f"headway study {again} --out {study.settings.out} goes on"
+        )
+        code = 130
+    except (Failure, OSError) as failure:
+        study.note(told(failure))
+        code = 1
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what follows is short and must end
+        study.end_quietly()
+    return code
 
 
 @app.callback(invoke_without_command=True)
@@ -273,26 +324,56 @@ def study_command(
             shown.out.print(f"{c.name:<14} {c.label:<16} {c.compiler.parent.parent}", highlight=False)
         return
     folder = folder_for(out, resume or again)
-    signal.signal(signal.SIGTERM, stop)
-    settings = Settings(folder.resolve(), places, quick, only, headway_command())
     store = Store(folder / FILE, resume or again)
     code = 0
     if not again:
-        study = Study(settings, chosen, store, lambda text: shown.say(text, "yellow"))
-        try:
-            measure(study, shown)
-        except KeyboardInterrupt:
-            study.note(
-                f"stopped at {time.strftime('%H:%M')}: this is what was measured until then; "
-                f"headway study --resume --out {folder} goes on"
-            )
-            code = 130
-        except (Failure, OSError) as failure:
-            study.note(told(failure))
-            code = 1
-        finally:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # what follows is short and must end
-            study.end_quietly()
+        settings = Settings(folder.resolve(), places, quick, only, headway_command())
+        code = carry_out(Study(settings, chosen, store, lambda text: shown.say(text, "yellow")), measure, shown)
+    if not finish(store, folder, shown, as_data):
+        code = code or 1
+    raise typer.Exit(code)
+
+
+@app.command("samr")
+def samr_command(
+    mpi: Annotated[Optional[list[str]], typer.Option(help="as for headway study", metavar="MPI")] = None,
+    rate: Annotated[
+        str, typer.Option("--net", help="rate of the two hosts of the series (root), or none", metavar="RATE")
+    ] = "1gbit",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="16 ranks, the imitations, the series; fewer turns")
+    ] = False,
+    out: Annotated[
+        Optional[Path], typer.Option(help="a study's folder, which this is added to; else the latest", metavar="DIR")
+    ] = None,
+    only: Annotated[str, typer.Option(help="cases, by commas: frea-16, shm-above, ibm", metavar="CASES")] = "",
+    as_data: Annotated[bool, typer.Option("--json", help="the findings as JSON on standard output")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress, no table")] = False,
+    color: Annotated[
+        Optional[bool], typer.Option("--color/--no-color", help="colours; default: on a terminal")
+    ] = None,
+) -> None:
+    """Run the papers' application, an adaptive mesh, in each form of its ghost exchange.
+
+    16 to 256 ranks on simulated hosts, as the paper did; two ranks with messages below and above the size from
+    which a call blocks; and the paper's MPIs, imitated. What is there already is not run again, so the same
+    line goes on after Ctrl-C. All of it takes hours; --quick half an hour.
+    """
+    shown = Shown(quiet or as_data, color)
+    places = places_of(rate)
+    known = sorted(c.name for c in (*samr.PAPER, *samr.IMITATIONS, *(c for p in places for c in samr.series(p, 0))))
+    for pattern in patterns(only):
+        if not any(wanted(name, [pattern]) for name in known):
+            raise BadLine(f"--only {pattern}: there are {', '.join(known)}")
+    chosen = mpis.choose(mpi or [])
+    latest = [n for n in range(1, 1000) if (numbered(n) / FILE).exists()]
+    folder = out or numbered(latest[-1] if latest else 1)
+    if folder.exists() and not folder.is_dir():
+        raise BadLine(f"--out {folder}: that is a file")
+    store = Store(folder / FILE, resume=True)
+    settings = Settings(folder.resolve(), places, quick, only, headway_command(), adds=True)
+    study = Study(settings, chosen, store, lambda text: shown.say(text, "yellow"))
+    code = carry_out(study, measure_meshes, shown)
     if not finish(store, folder, shown, as_data):
         code = code or 1
     raise typer.Exit(code)

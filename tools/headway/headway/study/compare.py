@@ -11,8 +11,9 @@ import numpy as np
 
 from headway.measure.statistics import human_size, short
 from headway.measure.store import Store
+from headway.study import samr
 from headway.study.findings import Findings, Value
-from headway.study.verdicts import near
+from headway.study.value import near
 
 NAMES = {
     "latency": ("latency", "µs", False),
@@ -96,6 +97,24 @@ def compare(before: Findings, after: Findings) -> list[Difference]:
                         not now or bool(was and now > was),
                     )
                 )
+    return found + compare_meshes(before, after)
+
+
+def compare_meshes(before: Findings, after: Findings) -> list[Difference]:
+    """Of each case and form, time of an iteration and of its communication."""
+    found = []
+    was = {(r.mpi, r.case): r for r in before.samr if r.forms}
+    for row in after.samr:
+        old = was.get((row.mpi, row.case))
+        for form in row.forms if old else ():
+            if form not in old.forms:
+                continue
+            for what in ("execution", "communication"):
+                a, b = getattr(old.forms[form], what), getattr(row.forms[form], what)
+                if changed(what, a, b):
+                    name = f"{what}, form {form}: {row.title}"
+                    was_is = (f"{short(a.median)} s", f"{short(b.median)} s")
+                    found.append(Difference(row.mpi, samr.PLACE, name, *was_is, b.median < a.median))
     return found
 
 

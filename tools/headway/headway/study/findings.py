@@ -8,33 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headway.measure.statistics import interval_of_median
 from headway.measure.store import Store
 from headway.measure.validity import reasons_of, steady
-from headway.study import blocking, definitions
+from headway.study import blocking, definitions, samr
 from headway.study.blocking import Blocking
+from headway.study.value import Value
 
 JUDGED_DELAY = (1.4, 4.5)  # times l0: delays that tell of independent progress
-
-
-@dataclass(frozen=True)
-class Value:
-    """A median with its interval."""
-
-    median: float
-    low: float
-    high: float
-    count: int
-
-    @property
-    def half(self) -> float:
-        return (self.high - self.low) / 2
-
-    @staticmethod
-    def of(values: list[float]) -> "Value":
-        middle = float(np.median(values))
-        low, high = interval_of_median(values) if len(values) > 2 else (min(values), max(values))
-        return Value(middle, low, high, len(values))
 
 
 @dataclass
@@ -83,11 +63,14 @@ class Findings:
     copies: dict[int, tuple[float, float]]  # size: us of one core, speedup of two
     invalid: dict[tuple[str, str], list[str]]  # why runs do not count
     dropped: int  # searches during which the machine changed, where there are others
+    samr: list[samr.Row] = field(default_factory=list)
 
     def label(self, mpi: str) -> str:
         return self.about.get("labels", {}).get(mpi, mpi)
 
     def title(self, place: str) -> str:
+        if place == samr.PLACE:
+            return "adaptive mesh"
         return dict(self.about.get("places", [])).get(place, place)
 
 
@@ -97,6 +80,8 @@ def gather(store: Store) -> tuple[dict, dict, int]:
     kernel: dict = defaultdict(dict)
     for entry in store.lines.values():
         who = (entry["mpi"], entry["place"])
+        if entry["place"] == samr.PLACE:  # read on its own
+            continue
         if any(r["measure"] in ("kernel", "blocks_from") for r in entry["rows"]) or entry["test"].startswith(
             "exchange"
         ):
@@ -278,10 +263,12 @@ def read(store: Store) -> Findings:
         read_bounds(found, who[1], copies)
     invalid: dict[tuple[str, str], list[dict]] = defaultdict(list)
     for entry in store.lines.values():
-        if entry.get("verdict"):
+        if entry.get("verdict") and entry["place"] != samr.PLACE:
             invalid[entry["mpi"], entry["place"]].append(entry)
     labels = about.get("labels", {})
-    order = [m for m in labels if any(w[0] == m for w in of)] + sorted({w[0] for w in of} - set(labels))
+    meshes = samr.read(store)
+    seen = {w[0] for w in of} | {r.mpi for r in meshes}
+    order = [m for m in labels if m in seen] + sorted(seen - set(labels))
     places = [p for p, _ in about.get("places", []) if any(w[1] == p for w in of)]
     places += sorted({w[1] for w in of} - set(places))
     return Findings(
@@ -293,4 +280,5 @@ def read(store: Store) -> Findings:
         copies,
         {who: reasons_of(entries) for who, entries in invalid.items()},
         dropped,
+        meshes,
     )

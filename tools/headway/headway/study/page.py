@@ -9,7 +9,7 @@ import html
 import json
 from pathlib import Path
 
-from headway.study import plots
+from headway.study import meshes, plots
 from headway.study.findings import Findings, Of
 from headway.study.verdicts import (
     OVERLAP_HEAD,
@@ -148,6 +148,64 @@ def numbers(of: Of) -> list[tuple[str, list[str], list[list[str]]]]:
     return [e for e in every if e[2]]
 
 
+def of_meshes(findings: Findings) -> list[tuple[str, list[str], list[list[str]]]]:
+    every = [
+        ("Times and gains", meshes.HEAD, meshes.numbers(findings)),
+        ("Meshes and messages", meshes.ABOUT_HEAD, meshes.about(findings)),
+    ]
+    return [e for e in every if e[2]]
+
+
+def html_table(head: list[str], rows: list[list[str]]) -> str:
+    e = html.escape
+    cells = "".join("<tr>" + "".join(f"<td>{e(c)}" for c in row) for row in rows)
+    return "<table><tr>" + "".join(f"<th>{e(h)}" for h in head) + cells + "</table>"
+
+
+def markdown_table(head: list[str], rows: list[list[str]]) -> list[str]:
+    return [
+        "| " + " | ".join(head) + " |",
+        "|---" * len(head) + "|",
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]
+
+
+def html_sayings(said: list[Saying]) -> list[str]:
+    e = html.escape
+    return [
+        f"<p class=seen>{e(s.seen)}</p>" + (f"<p class=do>In your program: {e(s.do)}</p>" if s.do else "")
+        for s in said
+    ]
+
+
+def markdown_sayings(said: list[Saying]) -> list[str]:
+    return [f"- {s.seen}" + (f" **In your program:** {s.do}" if s.do else "") for s in said]
+
+
+def html_meshes(findings: Findings, pictures: list[Path]) -> list[str]:
+    if not findings.samr:
+        return []
+    parts = ["<h2>An adaptive mesh in the paper's forms</h2>"]
+    for row in findings.samr:
+        parts += html_sayings(meshes.sayings(findings, row))
+    parts += [unique(inline(picture), f"samr{i}") for i, picture in enumerate(pictures)]
+    for title, head, rows in of_meshes(findings):
+        parts.append(f"<details open><summary>{html.escape(title)}</summary>{html_table(head, rows)}</details>")
+    return parts + [f"<p>{html.escape(line)}</p>" for line in meshes.HOW]
+
+
+def markdown_meshes(findings: Findings, pictures: list[Path], out: Path) -> list[str]:
+    if not findings.samr:
+        return []
+    lines = ["", "## An adaptive mesh in the paper's forms", ""]
+    for row in findings.samr:
+        lines += markdown_sayings(meshes.sayings(findings, row))
+    lines += ["", *(f"![{p.stem}]({p.relative_to(out).with_suffix('.png')})" for p in pictures)]
+    for title, head, rows in of_meshes(findings):
+        lines += ["", f"### {title}", "", *markdown_table(head, rows)]
+    return lines + sum((["", line] for line in meshes.HOW), [])
+
+
 def inline(picture: Path) -> str:
     text = picture.read_text()
     return text[text.index("<svg") :]
@@ -177,10 +235,7 @@ def write_html(findings: Findings, out: Path, pictures: dict[str, list[Path]]) -
         parts.append("</table>")
         for name, sayings_of in said:
             parts.append(f"<h3>{e(name)}</h3>")
-            for s in sayings_of:
-                parts.append(
-                    f"<p class=seen>{e(s.seen)}</p>" + (f"<p class=do>In your program: {e(s.do)}</p>" if s.do else "")
-                )
+            parts += html_sayings(sayings_of)
         for picture in pictures.get(place, []):
             shown += 1
             parts.append(unique(inline(picture), f"p{shown}"))
@@ -193,13 +248,11 @@ def write_html(findings: Findings, out: Path, pictures: dict[str, list[Path]]) -
         drawn += here
         for mpi in findings.mpis:
             for title, head, rows in numbers(findings.of.get((mpi, place), Of())):
-                cells = "".join("<tr>" + "".join(f"<td>{e(c)}" for c in row) for row in rows)
                 parts.append(
-                    f"<details><summary>{e(title)}, {e(findings.label(mpi))}: all numbers</summary><table><tr>"
-                    + "".join(f"<th>{e(h)}" for h in head)
-                    + cells
-                    + "</table></details>"
+                    f"<details><summary>{e(title)}, {e(findings.label(mpi))}: all numbers</summary>"
+                    f"{html_table(head, rows)}</details>"
                 )
+    parts += html_meshes(findings, pictures.get("samr", []))
     if pictures.get("imitated"):
         parts.append("<h2>The paper's figures under the behaviours it found</h2>")
         for picture in pictures["imitated"]:
@@ -224,22 +277,21 @@ def markdown(findings: Findings, pictures: dict[str, list[Path]], out: Path) -> 
         lines += ["| " + " | ".join((r.what.strip(), *r.cells, r.bound)) + " |" for r in rows]
         for name, sayings_of in said:
             lines += ["", f"### {name}, {findings.title(place)}", ""]
-            lines += [f"- {s.seen}" + (f" **In your program:** {s.do}" if s.do else "") for s in sayings_of]
+            lines += markdown_sayings(sayings_of)
         for mpi in findings.mpis:
             for title, head, rows in numbers(findings.of.get((mpi, place), Of())):
                 lines += [
                     "",
                     f"#### {title}, {findings.label(mpi)}, {findings.title(place)}",
                     "",
-                    "| " + " | ".join(head) + " |",
-                    "|---" * len(head) + "|",
-                    *("| " + " | ".join(row) + " |" for row in rows),
+                    *markdown_table(head, rows),
                 ]
         lines += [
             "",
             *(f"![{p.stem}]({p.relative_to(out).with_suffix('.png')})" for p in pictures.get(place, [])),
             "",
         ]
+    lines += markdown_meshes(findings, pictures.get("samr", []), out)
     lines += [f"![{p.stem}]({p.relative_to(out).with_suffix('.png')})" for p in pictures.get("imitated", [])]
     return "\n".join([*lines, "", "## How to read this", "", *sum(([line, ""] for line in how(findings)), [])])
 

@@ -55,6 +55,10 @@ class Task:
     turn: int = 0
     page: bool = True  # takes the probe's page
     limit: float = 0  # its time limit; 0: from `seconds`
+    ranks: int = 2
+    per_host: int = 1  # ranks of each simulated host
+    way: str = ""  # how it is made valid on this machine
+    title: str = ""
 
     @property
     def name(self) -> str:
@@ -65,7 +69,7 @@ class Task:
 
     @property
     def settings(self) -> str:
-        return " ".join((self.program, *self.words))
+        return " ".join((self.program, *self.words, *((self.way,) if self.way else ())))
 
     @property
     def time_limit(self) -> float:

@@ -13,7 +13,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 from headway.measure.statistics import human_size  # noqa: E402
 from headway.study.blocking import FIGURES  # noqa: E402
 from headway.study.findings import Findings, Of  # noqa: E402
-from headway.study.verdicts import near  # noqa: E402
+from headway.study.samr import PAPER_GAIN  # noqa: E402
+from headway.study.value import near  # noqa: E402
 
 COLOURS = ("#1763c6", "#c0392b", "#e07b00", "#3c8d40", "#8e44ad", "#00838f", "#6d4c41")
 STYLE = {
@@ -187,6 +188,66 @@ def time_lines(rows: dict[int, dict], title: str, folder: Path, name: str) -> Pa
         return save(chart, folder, name)
 
 
+def mesh_times(findings: Findings, folder: Path) -> Path | None:
+    """Figures 14 and 15: execution and communication of the paper's forms, by ranks."""
+    rows = [r for r in findings.samr if r.case.startswith(("frea-", "horizon-")) and r.forms]
+    there = {(r.case.split("-")[0], r.mpi) for r in rows}
+    groups = [(n, mpi) for n in ("frea", "horizon") for mpi in findings.mpis if (n, mpi) in there]
+    if not groups:
+        return None
+    with plt.rc_context(STYLE):
+        wide = 3.4 * len(groups) + 0.6
+        chart, axes = plt.subplots(1, len(groups), figsize=(wide, 3.8), layout="constrained", squeeze=False)
+        for axis, (name, mpi) in zip(axes[0], groups):
+            mine = [r for r in rows if r.case.startswith(name) and r.mpi == mpi]
+            pair = ("6", "7") if name == "frea" else ("12", "13")
+            for i, (what, form) in enumerate((w, f) for w in ("execution", "communication") for f in pair):
+                values = [(x, getattr(r.forms[form], what)) for x, r in enumerate(mine) if form in r.forms]
+                if values:
+                    axis.bar(
+                        [x + 0.2 * (i - 1.5) for x, _ in values], [v.median for _, v in values], 0.18,
+                        color=COLOURS[i // 2], alpha=1 if i % 2 else 0.45, label=f"{what}, figure {form}",
+                        yerr=[[v.median - v.low for _, v in values], [v.high - v.median for _, v in values]],
+                        error_kw={"lw": 0.8},
+                    )  # fmt: skip
+            axis.set_xticks(range(len(mine)), [r.way.replace(", ", "\n") for r in mine], fontsize=7)
+            axis.set_title(f"{findings.label(mpi)}, figure {14 if name == 'frea' else 15}", loc="left")
+            axis.grid(axis="x", visible=False)
+        axes[0][0].set_ylabel("seconds an iteration")
+        for axis in axes[0]:
+            axis.legend(frameon=False, fontsize=6)
+        return save(chart, folder, "samr-times")
+
+
+def mesh_gains(findings: Findings, folder: Path) -> Path | None:
+    """What the paper's strategies save of the communication time, with intervals, beside the paper's."""
+    rows = [r for r in findings.samr if any(f in r.forms for f in PAPER_GAIN)]
+    if not rows:
+        return None
+    with plt.rc_context(STYLE):
+        chart, axes = plt.subplots(
+            1, 2, figsize=(11, 1.1 + 0.27 * len(rows)), layout="constrained", sharey=True, squeeze=False
+        )
+        for axis, (form, gain) in zip(axes[0], PAPER_GAIN.items()):
+            for y, row in enumerate(rows):
+                if form in row.forms:
+                    v = row.forms[form].gain
+                    sides = [[100 * (v.median - v.low)], [100 * (v.high - v.median)]]
+                    colour = COLOURS[findings.mpis.index(row.mpi) % len(COLOURS)]
+                    axis.errorbar(100 * v.median, -y, xerr=sides, fmt="o", ms=4, color=colour, lw=1.2)
+            axis.axvline(0, color="#777", lw=0.8)
+            axis.axvline(100 * gain, color="#777", ls="--", lw=1)
+            axis.set_title(f"figure {form} saves of the communication time, %", loc="left")
+            left, right = axis.get_xlim()
+            axis.set_xlim(max(left, -60), min(max(right, 100 * gain + 5), 100))  # short runs have wide intervals
+            axis.annotate(" the paper", (100 * gain, 0.4), fontsize=7, color="#555", va="top")
+            axis.set_ylim(0.5 - len(rows), 0.5)
+        axes[0][0].set_yticks(
+            [-y for y in range(len(rows))], [f"{findings.label(r.mpi)}, {r.case}" for r in rows], fontsize=8
+        )
+        return save(chart, folder, "samr-gains")
+
+
 def draw(findings: Findings, folder: Path) -> dict[str, list[Path]]:
     """Pictures by place; those of the imitations under `imitated`."""
     names = {
@@ -196,6 +257,7 @@ def draw(findings: Findings, folder: Path) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {"imitated": []}
     for name, rows in findings.imitated.items():
         found["imitated"].append(time_lines(rows, f"Imitated: {names.get(name, name)}", folder, f"imitated-{name}"))
+    found["samr"] = [mesh_gains(findings, folder), mesh_times(findings, folder)]
     for place in findings.places:
         found[place] = [
             basics(findings, place, folder),

@@ -61,6 +61,7 @@ class Settings:
     quick: bool
     only: str = ""
     headway: Path = Path("headway")  # the command, for the cluster
+    adds: bool = False  # to a study that is there: what it says of itself stays
 
 
 @dataclass
@@ -115,13 +116,21 @@ class Study:
             else:
                 self.usable.append(contestant)
                 self.versions[contestant.name] = machine.version_of(contestant)
+        self.tell_about()
+
+    def tell_about(self) -> None:
+        """Of a study that is added to, other MPIs and places stay."""
+        was = self.store.about() if self.settings.adds else {}
+        places = dict(was.get("places", [])) | {p.name: p.title for p in self.settings.places}
+        before = [n for n in was.get("notes", []) if not n.startswith("stopped at")]
+        self.notes = before + [n for n in self.notes if n not in before]
         self.store.tell(
-            labels={c.name: c.label for c in self.usable},
-            versions=self.versions,
-            left_out=self.left_out,
-            places=[[p.name, p.title] for p in self.settings.places],
-            quick=self.settings.quick,
-            machine=machine.about_machine(self.settings.quick, {}, Path(__file__).parent),
+            labels=was.get("labels", {}) | {c.name: c.label for c in self.usable},
+            versions=was.get("versions", {}) | self.versions,
+            left_out=was.get("left_out", {}) | self.left_out,
+            places=[*map(list, places.items())],
+            quick=was.get("quick", self.settings.quick),
+            machine=was.get("machine") or machine.about_machine(self.settings.quick, {}, Path(__file__).parent),
             limits=socket_limits(),
         )
 
@@ -168,14 +177,14 @@ class Study:
         if task.place.hosts and "I_MPI_ROOT" in environment:  # it would take memory for a way to the other host
             environment = {"I_MPI_FABRICS": "ofi"} | environment
         if task.place.hosts is None:
-            return execute(contestant.local_command(2, program, words), environment, task.time_limit)
+            return execute(contestant.local_command(task.ranks, program, words), environment, task.time_limit)
         self.cluster.use(task.place.hosts)
         launcher = contestant.launcher
         if contestant.library == "mpich" and (launcher.parent / "mpiexec.hydra").exists():
             launcher = launcher.parent / "mpiexec.hydra"
         command = [
             *self.cluster.run_words(
-                2, 1, "--mpi", contestant.library, "--launcher", str(launcher), "--timeout", f"{task.time_limit:.0f}"
+                task.ranks, task.per_host, "--mpi", contestant.library, "--launcher", str(launcher), "--timeout", f"{task.time_limit:.0f}"
             ),
             str(program),
             *words,
@@ -211,6 +220,8 @@ class Study:
                 "rows": rows,
                 "verdict": verdict,
                 "seconds": round(time.monotonic() - began, 2),
+                "way": task.way,
+                "title": task.title,
             }
             if failure or may_count(verdict):
                 break

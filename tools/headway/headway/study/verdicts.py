@@ -12,7 +12,8 @@ import numpy as np
 from headway.measure.statistics import human_size, short
 from headway.study.blocking import FORMS, STRATEGY_MESSAGES, TESTS, Blocking
 from headway.study.definitions import ARRIVED, COMPLETED, NEVER, memory_bytes
-from headway.study.findings import Findings, Of, Value
+from headway.study.findings import Findings, Of
+from headway.study.value import Value, near, percent
 
 HEADLINE = 1 << 20
 PEERS = (16, 256, 4096)
@@ -42,20 +43,6 @@ def share(value: Value | None) -> str:
 
 def figure(value: Value | None, unit: str) -> str:
     return "-" if value is None else f"{short(value.median)} {unit}"
-
-
-def near(size: int) -> str:
-    """A threshold as people say it: bisected to a percent, so 65,300 may be 64 KB."""
-    for known in (1 << n for n in range(6, 24)):
-        if abs(size / known - 1) < 0.015:
-            return human_size(known)
-    if size >= 0.4 * (1 << 30):
-        return f"{size / (1 << 30):.1f} GB"
-    if size >= 10 << 20:
-        return f"{size / (1 << 20):.0f} MB"
-    return (
-        f"{size / (1 << 20):.1f} MB" if size >= 1 << 20 else f"{size / 1024:.3g} KB" if size >= 1024 else f"{size} B"
-    )
 
 
 def ranges(by_size: dict[int, str]) -> list[tuple[int, int, str]]:
@@ -206,12 +193,6 @@ def strategy_numbers(of: Of) -> list[list[str]]:
         gains = ["-" if first else percent(v) for v in (found.gain, found.calls_gain)]
         rows.append([form.title, short(found.whole_us.median), gains[0], short(found.calls_us.median), gains[1]])
     return rows
-
-
-def percent(value: Value) -> str:
-    """Without a minus before nothing."""
-    median, low, high = (round(100 * v) + 0 for v in (value.median, value.low, value.high))
-    return f"{median} % ({low} to {high})" if value.count > 2 else f"{median} %"
 
 
 def tests_numbers(of: Of) -> list[list[str]]:

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""`headway study samr`: which way is taken so that a run is valid, which meshes, what rows say, a short study
+of ours, and that the paper's strategy gains under the behaviour that it was made for."""
+
+import json
+import os
+import sqlite3
+import unittest
+from dataclasses import replace
+from pathlib import Path
+
+from support import BUILD, Folder, headway, need_packages
+
+need_packages()
+
+from headway.measure import contestants, programs  # noqa: E402
+from headway.measure.processes import execute  # noqa: E402
+from headway.measure.store import Store  # noqa: E402
+from headway.study import compare, findings, meshes, page, plan, samr  # noqa: E402
+from headway.study.run import Settings, Study  # noqa: E402
+from headway.study.samr_run import Meshes  # noqa: E402
+from headway.study.value import Value  # noqa: E402
+
+K = 1 << 10
+OURS = contestants.headway(Path("/x"))
+THEIRS = contestants.openmpi(Path("/y"))
+CASES = {c.name: c for c in (*samr.PAPER, *samr.IMITATIONS)}
+
+
+def result(form, execution, communication, checksum="1", ranks=16):
+    extra = {
+        "ranks": ranks,
+        "grid": [128, 32, 32],
+        "form": form,
+        "iterations": 2,
+        "imbalance": 1.2,
+        "execution": 2 * execution,
+        "communication": [2 * communication + 1, 2 * communication],
+        "messages": 100,
+        "bytes": 1e6,
+        "sizes": [320, 65536, 131072],
+        "checksum": checksum,
+    }
+    return {"measure": "samr", "size": 1, "unit": "s", "samples": [execution] * 2, "extra": extra}
+
+
+class Ways(unittest.TestCase):
+    def texts(self, case, who):
+        return [w.text(case) for w in samr.ways(case, who)]
+
+    def test_yielding_then_dilation_then_fewer_ranks(self):
+        case = replace(CASES["frea-16"], dilation=1)
+        texts = self.texts(case, THEIRS)
+        self.assertEqual(
+            texts[:6],
+            [
+                "16 ranks",
+                "16 ranks, yielding",
+                "16 ranks, yielding, 2 times slower",
+                "16 ranks, yielding, 4 times slower",
+                "8 ranks instead of 16",
+                "8 ranks instead of 16, yielding",
+            ],
+        )
+        self.assertEqual(texts[-1], "2 ranks instead of 16, yielding, 4 times slower")
+
+    def test_ours_needs_no_word(self):
+        self.assertEqual(
+            self.texts(CASES["frea-32"], OURS)[:4],
+            [
+                "32 ranks, 12 times slower",
+                "32 ranks, 24 times slower",
+                "32 ranks, 48 times slower",
+                "16 ranks instead of 32, 6 times slower",
+            ],
+        )
+
+    def test_in_shared_memory_there_is_one(self):
+        self.assertEqual(self.texts(CASES["mpich125"], THEIRS), ["16 ranks"])
+
+    def test_what_a_start_is_told(self):
+        way = samr.Way(128, True, 8)
+        task = samr.task_of(CASES["horizon-256"], way, "12", 3)
+        self.assertEqual((task.place.hosts.hosts, task.per_host, task.ranks, task.place.hosts.dilation), (16, 8, 128, 8))
+        self.assertIn("256x64x64", task.words)
+        self.assertEqual(task.way, "128 ranks instead of 256, yielding, 8 times slower")
+        self.assertIn(task.way, task.settings)
+        few = samr.task_of(CASES["horizon-64"], samr.Way(4), "12", 0)
+        self.assertEqual((few.place.hosts.hosts, few.per_host), (2, 2), "messages still go over a wire")
+
+    def test_paired_runs(self):
+        case = CASES["mpich125"]
+        tasks = samr.plan(case, samr.Way(16), True)
+        self.assertEqual([t.test.split("/")[1] for t in tasks if t.turn == 0], ["6", "7", "6c", "6ct"])
+        self.assertEqual([t.test.split("/")[1] for t in tasks if t.turn == 1], ["7", "6c", "6ct", "6"])
+
+    def test_the_papers_grids_and_ranks(self):
+        self.assertEqual(
+            [(c.grid, c.ranks) for c in samr.PAPER],
+            [("128x32x32", n) for n in (16, 32, 64)] + [("256x64x64", n) for n in (64, 128, 256)],
+        )
+
+
+class Probed(Folder):
+    """Ways on a machine whose answers are made up."""
+
+    def meshes(self, who):
+        notes = []
+        store = Store(self.folder / "a.sqlite", False)
+        return Meshes(Study(Settings(self.folder, [plan.SHM], True), [who], store, notes.append)), notes
+
+    def way(self, case, who, answer, meshes=None):
+        asked = []
+        meshes, notes = meshes or self.meshes(who)
+
+        def take(task, contestant, more=None):
+            way = task.way
+            asked.append((way, more))
+            valid, own = answer(way)
+            verdict = {"valid": valid, "own": own, "reasons": [] if valid else ["the processors were saturated (99%)"]}
+            return {"failure": "", "verdict": verdict}
+
+        meshes.study.take = take
+        return meshes.way_for(case, who, lambda text, seconds: None), asked, notes
+
+    def test_the_first_valid_one(self):
+        way, asked, _ = self.way(CASES["frea-16"], THEIRS, lambda way: ("12 times" in way, 0.5))
+        self.assertEqual(way, samr.Way(16, True, 12))
+        self.assertEqual([bool(more) for _, more in asked], [False, True, True], "its option, once it is asked for")
+        self.assertEqual(asked[1][1], {"OMPI_MCA_mpi_yield_when_idle": "1"})
+
+    def test_who_spins_is_not_slowed_for_nothing(self):
+        way, asked, _ = self.way(CASES["frea-16"], THEIRS, lambda way: (way.startswith("4 ranks"), 0.99))
+        self.assertEqual(way, samr.Way(4, False, 1.5))
+        self.assertEqual(
+            [w for w, _ in asked if w.startswith("16")],
+            ["16 ranks, 6 times slower", "16 ranks, yielding, 6 times slower", "16 ranks, yielding, 12 times slower"],
+        )
+
+    def test_what_was_found_with_few_ranks_is_not_looked_for_again(self):
+        both = self.meshes(THEIRS)
+        spinning = lambda way: (way.startswith("4 ranks"), 0.99)  # noqa: E731
+        self.way(CASES["frea-16"], THEIRS, spinning, both)
+        way, asked, notes = self.way(CASES["frea-64"], THEIRS, spinning, both)
+        self.assertIsNone(way)
+        self.assertEqual(asked, [])
+        self.assertEqual(notes, ["figure 14: 128x32x32, 64 ranks: Open MPI as with 16"])
+
+    def test_none(self):
+        way, _, notes = self.way(CASES["frea-16"], OURS, lambda way: (False, 0.5))
+        self.assertIsNone(way)
+        self.assertIn("no valid run of Headway on this machine: the processors were saturated", notes[0])
+
+
+class Series(unittest.TestCase):
+    def sizes(self, switch):
+        return [(c.name, c.grid, c.block) for c in samr.series(plan.SHM, switch)]
+
+    def test_below_and_above(self):
+        self.assertEqual(self.sizes(64 * K), [("shm-below", "16x8x8", 8), ("shm-above", "24x4x4", 4)])
+        self.assertEqual(self.sizes(1000 * K), [("shm-below", "32x16x16", 8), ("shm-above", "64x32x32", 8)])
+        self.assertEqual(self.sizes(0), self.sizes(60 * K), "where nothing blocks, the paper's")
+        self.assertIn("no call blocks", samr.series(plan.SHM, 0)[0].title)
+        self.assertEqual(self.sizes(8 * K), [("shm-below", "16x4x4", 4), ("shm-above", "8x4x4", 4)])
+        self.assertEqual([s[0] for s in self.sizes(100)], ["shm-above"], "no message is that small")
+        self.assertEqual([s[0] for s in self.sizes(64 << 20)], ["shm-below"])
+        self.assertEqual(samr.series(plan.net("100mbit"), 0)[0].mbit, 100)
+
+    def test_the_table_is_the_programs(self):
+        for size in samr.SERIES[:8]:
+            words = ["--grid", size.grid, "--block", size.block, "--levels", size.levels, "--iterations", 2]
+            command = [BUILD / "bin" / "mpiexec", "-n", 2, BUILD / "apps" / "samr", *words]
+            done = execute([*map(str, command)], dict(os.environ), 60)
+            (row,) = programs.parse_lines(done.out)
+            self.assertEqual(row["extra"]["sizes"][1:], [size.middle, size.largest], size)
+
+
+class Made(Folder):
+    def store(self, name="a.sqlite", scale=1.0):
+        store = Store(self.folder / name, resume=False)
+        store.tell(labels={"a": "A", "b": "B"}, places=[["shm", "shared memory"]], machine={})
+
+        def put(mpi, form, turn, row, way="16 ranks, 4 times slower", valid=True, failure=""):
+            store.add(
+                f"samr/frea-16/{form}|{mpi}|{turn}",
+                {
+                    "settings": way,
+                    "test": f"frea-16/{form}",
+                    "place": "samr",
+                    "mpi": mpi,
+                    "turn": turn,
+                    "failure": failure,
+                    "rows": [row] if row else [],
+                    "verdict": {"valid": valid, "reasons": [] if valid else ["saturated (99%)"]},
+                    "way": way,
+                    "title": CASES["frea-16"].title,
+                },
+            )
+
+        put("a", "13", 9, result("13", 99, 99), way="8 ranks instead of 16")  # of before
+        for turn in range(5):
+            slow = 1 + 0.1 * turn
+            for form, execution, communication in (
+                ("6", 1.0, 0.5),
+                ("7", 0.9, 0.4),
+                ("6c", 0.8, 0.3),
+                ("12", 1, 0.5),
+                ("13", 1.01, 0.52),
+            ):
+                put("a", form, turn, result(form, scale * slow * execution, scale * slow * communication))
+        put("b", "6", 0, result("6", 1, 0.5), valid=False)
+        put("b", "7", 0, result("7", 1, 0.5, checksum="2"))
+        return store
+
+    def test_rows(self):
+        a, b = samr.read(self.store())
+        self.assertEqual((a.mpi, a.way, a.imbalance, a.same, a.invalid), ("a", "16 ranks, 4 times slower", 1.2, True, ""))
+        self.assertAlmostEqual(a.forms["7"].gain.median, 0.2)
+        self.assertAlmostEqual(a.forms["7"].gain.high, 0.2, places=6, msg="the machine's drift meets both of a turn")
+        self.assertAlmostEqual(a.forms["13"].gain.median, -0.04)
+        self.assertAlmostEqual(a.forms["6"].communication.median, 0.6)
+        self.assertAlmostEqual(a.forms["6"].most.median, 1.1)
+        self.assertAlmostEqual(a.unoptimised("6").median, 1.25)
+        self.assertEqual(a.unoptimised("12").median, 1.0)
+        self.assertEqual(a.forms["13"].execution.count, 5, "what was run in another way does not count")
+        self.assertFalse(b.same)
+        self.assertEqual(b.invalid, "1 of 2 runs: saturated")
+
+    def test_words_and_page(self):
+        found = findings.read(self.store())
+        self.assertEqual(found.mpis, ["a", "b"])
+        said = [s for row in found.samr for s in meshes.sayings(found, row)]
+        self.assertIn("figure 7's form spends 20 % (20 to 20) less time in communication than figure 6's (the paper: 27 % less)", said[0].seen)
+        self.assertIn("1.25 of the best form's time", said[0].seen)
+        self.assertEqual(said[0].do, "Put the waits for sends behind those for receives (figure 13).")
+        self.assertIn("4 % (4 to 4) more time", said[1].seen)
+        self.assertEqual(said[1].do, "", "nothing to do where nothing is gained")
+        self.assertIn("forms differ in their results", said[-1].seen)
+        text = page.write(found, self.folder).read_text()
+        self.assertIn("An adaptive mesh in the paper", text)
+        self.assertIn("16 ranks, 4 times slower", text)
+        self.assertTrue((self.folder / "pictures" / "samr-gains.png").exists())
+        self.assertTrue((self.folder / "pictures" / "samr-times.svg").exists())
+        table = (self.folder / "study.md").read_text()
+        self.assertRegex(table, r"figure 7: .*\| 1\.08 \| 0\.480 \| 0\.980 \| 20 % \(20 to 20\) \| 27 % \| 10 % \(10 to 10\) \|")
+
+    def test_compare_and_export(self):
+        a, b = findings.read(self.store()), findings.read(self.store("b.sqlite", scale=3.0))
+        self.assertEqual(compare.compare(a, a), [])
+        found = compare.compare(a, b)
+        self.assertEqual({d.place for d in found}, {"samr"})
+        self.assertEqual(len(found), 10, "time and communication of five forms of one MPI")
+        self.assertIs(found[0].better, False)
+        compare.write_csv(self.store(), self.folder / "a.csv")
+        self.assertIn("a,samr,frea-16/13,4", (self.folder / "a.csv").read_text())
+
+
+class Short(Folder):
+    def words(self, *more):
+        words = ("study", "samr", "--mpi=headway", "--net=none", "--quick", "--only=shm-below")
+        return (*words, f"--out={self.folder / 's'}", *more)
+
+    def kept(self):
+        with sqlite3.connect(self.folder / "s" / "study.sqlite") as store:
+            return dict(store.execute("select key, at from runs"))
+
+    def test_a_study_and_again(self):
+        done = headway(*self.words(), timeout=240)
+        self.assertIn("figure 13's form spends", done.stdout)
+        before = self.kept()
+        self.assertEqual(len([k for k in before if k.startswith("samr/shm-below/")]), 6 * 3)
+        data = json.loads(headway(*self.words("--json"), timeout=240).stdout)
+        self.assertEqual(self.kept(), before, "nothing was measured twice")
+        (row,) = data["samr"]
+        self.assertEqual((row["mpi"], row["same"], set(row["forms"])), ("headway", True, set(samr.ALL)))
+
+    def test_bad_lines(self):
+        for words, told in (
+            (("--only=frea-17",), "there are 1gbit-above, 1gbit-below, frea-16"),
+            (("--net=fast",), "a rate is"),
+            (("--mpi=nobody",), "no such MPI was found"),
+        ):
+            done = headway("study", "samr", *words, code=2, cwd=self.folder)
+            self.assertIn(told, " ".join(done.stderr.split()))
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class Imitated(Folder):
+    def test_a_test_behind_the_sends_gains_where_it_frees_them(self):
+        """Four ranks, MPICH 1.2.5 played over ours: the paper's 27 % in kind. Without it there is no gain."""
+        mpi = contestants.headway(BUILD / "bin")
+        study = Study(Settings(self.folder, [plan.SHM], True), [mpi], Store(self.folder / "a.sqlite", False), print)
+        study.usable = [mpi]
+        Meshes(study).prepare()
+        case = replace(CASES["mpich125"], grid="32x16x16", ranks=4, iterations=3, pace=400)
+        spent = {}
+        for played in (case, replace(case, imitation=None)):
+            for form in ("6", "7"):
+                task = samr.task_of(played, samr.Way(4), form, 0)
+                entry = Meshes(study).take(played, samr.Way(4), mpi, task)
+                self.assertEqual(entry["failure"], "")
+                spent[bool(played.imitation), form] = entry["rows"][0]["extra"]
+        self.assertEqual(len({s["checksum"] for s in spent.values()}), 1)
+        seconds = {who: s["communication"][1] for who, s in spent.items()}
+        self.assertLess(seconds[True, "7"], 0.85 * seconds[True, "6"], seconds)
+        self.assertGreater(seconds[True, "6"], 1.5 * seconds[False, "6"], seconds)
+
+
+class Values(unittest.TestCase):
+    def test_of_many(self):
+        self.assertEqual(Value.of([1.0, 2.0, 3.0]).median, 2.0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

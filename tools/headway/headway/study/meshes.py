@@ -1,0 +1,108 @@
+"""The adaptive mesh in words and tables, for terminal and page. Pure."""
+
+from __future__ import annotations
+
+from headway.measure.statistics import human_size, short
+from headway.study.blocking import FORMS
+from headway.study.findings import Findings
+from headway.study.samr import BASE, PAPER_GAIN, Figures, Row
+from headway.study.value import Value, near, percent
+from headway.study.verdicts import Saying
+
+TITLES = {f.name: f.title for f in FORMS}
+DO = {f.name: f.do for f in FORMS}
+HEAD = [
+    "", "MPI", "how it was run", "form", "execution, s", "communication, s", "most, s", "less communication", "the paper",
+    "less execution",
+]  # fmt: skip
+
+
+def seconds(value: Value) -> str:
+    return f"{value.median:.3g}" if value.median < 0.1 else short(value.median)
+
+
+def saved(value: Value) -> str:
+    """20 % less, or 3 % more; with its interval."""
+    if value.median >= 0:
+        return f"{percent(value)} less"
+    return f"{percent(Value(-value.median, -value.high, -value.low, value.count))} more"
+
+
+def figures_cells(form: str, f: Figures) -> list[str]:
+    first = BASE[form] == form
+    paper = PAPER_GAIN.get(form)
+    return [
+        TITLES[form],
+        seconds(f.execution),
+        seconds(f.communication),
+        seconds(f.most),
+        "-" if first else percent(f.gain),
+        f"{paper * 100:.0f} %" if paper else "-",
+        "-" if first else percent(f.execution_gain),
+    ]
+
+
+def numbers(found: Findings) -> list[list[str]]:
+    rows = []
+    for row in found.samr:
+        who = [row.title, found.label(row.mpi), row.way + (f" ({row.invalid})" if row.invalid else "")]
+        rows += [[*who, *figures_cells(form, f)] for form, f in row.forms.items()]
+        if not row.forms:
+            rows.append([*who, *["-"] * (len(HEAD) - len(who))])
+    return rows
+
+
+ABOUT_HEAD = [
+    "", "MPI", "imbalance", "messages an iteration", "smallest", "half of all bytes below", "largest", "same field",
+]  # fmt: skip
+
+
+def about(found: Findings) -> list[list[str]]:
+    return [
+        [
+            row.title, found.label(row.mpi), f"{row.imbalance:.2f}", short(row.messages), *map(size, row.sizes),
+            "yes" if row.same else "NO",
+        ]
+        for row in found.samr
+        if row.forms
+    ]  # fmt: skip
+
+
+def size(bytes_: int) -> str:
+    return f"{bytes_} B" if bytes_ < 1024 else near(bytes_) if bytes_ < 1 << 20 else human_size(bytes_ >> 10 << 10)
+
+
+def sayings(found: Findings, row: Row) -> list[Saying]:
+    """Of each pair of the paper's: what its strategy gains here, and what the first form costs."""
+    said = []
+    for base, after in (("6", "7"), ("12", "13")):
+        forms = {f: v for f, v in row.forms.items() if BASE[f] == base and f != base}
+        if base not in row.forms or not forms:
+            continue
+        best = max(forms, key=lambda f: forms[f].gain.median)
+        told = []
+        if after in forms:
+            told.append(
+                f"figure {after}'s form spends {saved(forms[after].gain)} time in communication than figure {base}'s "
+                f"(the paper: {PAPER_GAIN[after] * 100:.0f} % less)"
+            )
+        if best != after:
+            told.append(f"'{TITLES[best]}' {saved(forms[best].gain)}")
+        cost = row.unoptimised(base)
+        if cost:
+            told.append(f"the run as a whole takes {cost.median:.2f} of the best form's time")
+        sure = forms[best].gain.median > 0.05 and (forms[best].gain.count < 3 or forms[best].gain.low > 0)
+        said.append(Saying(f"{found.label(row.mpi)}, {row.title}: {'; '.join(told)}.", DO[best] if sure else ""))
+    if not row.same:
+        said.append(Saying(f"{found.label(row.mpi)}, {row.title}: forms differ in their results."))
+    return said
+
+
+HOW = (
+    "The adaptive mesh is an application as the paper's was: a shock through the wavy border between two gases, "
+    "three levels, blocks along a Hilbert curve. Communication is time in calls of ghost exchanges, the mean over "
+    "ranks, of one iteration; gains are formed within a turn, in which each form is run once.",
+    "Where a run was not valid at first, the MPI was told to give cores away (yielding), then the simulated cluster "
+    "was slowed, then there were fewer ranks, in this order; 'times slower' begins at what the wire's packets alone "
+    "need of this machine. Processors of the paper's clock are played by sleeping.",
+)

@@ -1,0 +1,157 @@
+"""Runs the adaptive mesh on each MPI, into the store of a study: thresholds, ways that are valid, paired
+runs. Owner of nothing: the study has folder, store and cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Callable
+
+from headway.measure import programs
+from headway.measure.contestants import Contestant
+from headway.measure.plan import patterns, rotated, wanted
+from headway.measure.processes import Failure
+from headway.study import blocking, imitation, samr
+from headway.study.plan import Place
+from headway.study.run import Study
+from headway.study.samr import Case, Way
+
+Step = Callable[[str, float], None]
+
+
+class Meshes:
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.no_hosts = ""  # why there are none
+        self.hopeless: dict[str, int] = {}  # MPI: so many ranks spin on this machine, whatever they are told
+
+    # -- preparation ---------------------------------------------------------------------------
+    def prepare(self) -> None:
+        """Leaves out MPIs that cannot compile the program."""
+        sources = samr.sources()
+        layer = [*sources, programs.FOLDER / "imitate.c"]
+        for contestant in list(self.study.usable):
+            folder = self.study.folder(contestant)
+            problem = programs.compile_program(contestant, sources, folder / samr.PROGRAM, samr.FLAGS)
+            problem = problem or programs.compile_program(contestant, layer, folder / samr.IMITATED, samr.FLAGS)
+            if problem:
+                self.study.usable.remove(contestant)
+                self.study.note(f"{contestant.label} is left out: {problem}")
+
+    def wanted(self, name: str) -> bool:
+        return wanted(name, patterns(self.study.settings.only))
+
+    def cases(self) -> list[Case]:
+        return [c for c in samr.chosen(self.study.settings.quick) if self.wanted(c.name)]
+
+    def who(self, case: Case) -> list[Contestant]:
+        """Imitations need one MPI to be played over."""
+        return self.study.usable[:1] if case.imitation else self.study.usable
+
+    def seconds(self) -> float:
+        quick = self.study.settings.quick
+        of_case = {c.name: c.seconds * (1 + len(c.forms) * samr.turns(c, quick)) for c in self.cases()}
+        every = sum(of_case[c.name] * len(self.who(c)) for c in self.cases())
+        for place in self.study.settings.places:
+            cases = [c for c in samr.series(place, 0) if self.wanted(c.name)]
+            every += len(self.study.usable) * sum(c.seconds * len(c.forms) * samr.turns(c, quick) for c in cases)
+        return every + 6 * len(self.study.usable)
+
+    # -- thresholds ----------------------------------------------------------------------------
+    def switch(self, place: Place, contestant: Contestant) -> int:
+        """The size from which a call blocks: of this study, or measured now. 0 if none does."""
+        sizes = []
+        for task in blocking.find_tasks(place, self.study.settings.quick):
+            entry = self.study.attempt(task, contestant)
+            found = blocking.read_find(entry["rows"], task.test.split("/")[1]) if entry else None
+            if found and found.size:
+                sizes.append(found.size)
+        return min(sizes, default=0)
+
+    # -- ways ----------------------------------------------------------------------------------
+    def environment(self, case: Case, way: Way, contestant: Contestant) -> dict[str, str]:
+        found = dict(samr.YIELDING[samr.library_of(contestant)]) if way.yielding else {}
+        return found | (imitation.environment(case.imitation, self.study.page) if case.imitation else {})
+
+    def take(self, case: Case, way: Way, contestant: Contestant, task) -> dict:
+        return self.study.take(task, contestant, self.environment(case, way, contestant))
+
+    def way_for(self, case: Case, contestant: Contestant, step: Step) -> Way | None:
+        """The first one whose probe is valid; None if none is, or if fewer ranks were measured already."""
+        why = ""
+        before: tuple[Way, dict] | None = None
+        for number, way in enumerate(samr.ways(case, contestant)):
+            if way.ranks >= self.hopeless.get(contestant.name, way.ranks + 1):
+                continue
+            if not case.per_host or case.ranks <= 2:
+                return way
+            if self.is_told(case, way, contestant):
+                return None
+            step(f"{case.title}, {contestant.label}: are {way.text(case)} valid?", 0)
+            entry = self.take(case, way, contestant, samr.task_of(case, way, case.forms[-1], number, probe=True))
+            verdict = entry.get("verdict") or {}
+            if not entry["failure"] and verdict.get("valid"):
+                return way
+            if before and before[0] == replace(way, dilation=way.dilation / 2) and samr.spins(before[1], entry):
+                self.hopeless[contestant.name] = way.ranks
+            before = (way, entry)
+            why = entry["failure"] or "; ".join(verdict.get("reasons", ["no verdict"]))
+        self.study.note(f"{case.title}: no valid run of {contestant.label} on this machine: {why}")
+        return None
+
+    def is_told(self, case: Case, way: Way, contestant: Contestant) -> bool:
+        """Whether fewer ranks than the smallest case of that mesh has are that case's row."""
+        family = case.name.split("-")[0]
+        least = samr.FAMILIES.get(family, 0)
+        if way.ranks > least or case.ranks == least or not self.wanted(f"{family}-{least}"):
+            return False
+        self.study.note(f"{case.title}: {contestant.label} as with {least}")
+        return True
+
+    # -- all of it -----------------------------------------------------------------------------
+    def run_case(self, case: Case, step: Step, who: list[Contestant]) -> None:
+        """All MPIs take turns, and within each the forms."""
+        quick = self.study.settings.quick
+        if case.per_host and self.no_hosts:
+            return
+        found: dict[str, Way] = {}
+        for contestant in who:
+            try:
+                way = self.way_for(case, contestant, step)
+            except Failure as failure:
+                self.no_hosts = str(failure)
+                self.study.note(f"simulated hosts are left out: {failure}")
+                return
+            if way:
+                found[contestant.name] = way
+            step("", case.seconds)
+        for turn in range(samr.turns(case, quick)):
+            for contestant in rotated(who, turn):
+                way = found.get(contestant.name)
+                for task in samr.plan(case, way, quick) if way else ():
+                    if task.turn == turn:
+                        step(f"{case.title}, {contestant.label}", 0)
+                        self.take(case, way, contestant, task)
+                        step("", case.seconds)
+
+    def run(self, step: Step) -> None:
+        for case in self.cases():
+            if case.imitation:
+                self.run_case(case, step, self.who(case))
+        for place in self.study.settings.places:
+            self.run_series(place, step)
+        for case in self.cases():
+            if not case.imitation:
+                self.run_case(case, step, self.who(case))
+
+    def run_series(self, place: Place, step: Step) -> None:
+        """Meshes differ from MPI to MPI, as what blocks does; turns are shared all the same."""
+        if not any(self.wanted(c.name) for c in samr.series(place, 0)):
+            return
+        for contestant in self.study.at(place):
+            step(f"which calls block, {place.title}, {contestant.label}", 0)
+            switch = self.switch(place, contestant)
+            step("", 6)
+            for case in samr.series(place, switch):
+                if self.wanted(case.name):
+                    self.run_case(case, step, [contestant])
