@@ -41,7 +41,7 @@ static int in_order(const void* a, const void* b) {
 
 static struct Message* messages_of(struct Piece* pieces, int count, int edge,
                                    size_t (*length)(int edge, int part), int* found) {
-  qsort(pieces, (size_t)count, sizeof *pieces, in_order);
+  if (count) qsort(pieces, (size_t)count, sizeof *pieces, in_order);
   struct Message* list = take_memory((size_t)count * sizeof *list);
   *found = 0;
   for (int i = 0; i < count; i++) {

@@ -1,4 +1,6 @@
 // The constructors that cut a part out of an array of several dimensions: subarray and darray.
+#include <initializer_list>
+
 #include "datatypes/detail/builder.h"
 #include "datatypes/type.h"
 #include "settings/abi_constants.h"

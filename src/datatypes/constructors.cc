@@ -1,4 +1,6 @@
 // The constructors whose layout is a list of blocks: contiguous, vector, indexed, struct, ...
+#include <initializer_list>
+
 #include "datatypes/detail/builder.h"
 #include "datatypes/type.h"
 

@@ -36,11 +36,14 @@ void Core::complete(Request* request, Outcome outcome) {
     end_marked(request);
   --handoff_.pending;
   HEADWAY_CHECK(handoff_.passive >= 0 && handoff_.pending >= handoff_.passive);
+  // From the store on its user, who need not own the engine, may write what is its own beside them.
+  void (*const notify)(Request*) = request->notify;
+  const bool held_by_user = request->held_by_user;
   request->done.store(Done::whole, std::memory_order_release);  // pairs with waiting
   handoff_.completed();
-  if (request->notify) {
-    request->notify(request);
-  } else if (!request->held_by_user) {
+  if (notify) {
+    notify(request);
+  } else if (!held_by_user) {
     give_request(request);
   }
 }

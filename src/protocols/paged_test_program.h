@@ -228,6 +228,8 @@ inline Request* PagedWorld::post(int rank, const matching::Key& key, Place* plac
   const uint64_t span = layouts_.span(place->layout, room) + behind;
   EXPECT_LE(span, place->room);
   if (!is_ready_for(rank, place->from, span) || place->busy) return nullptr;
+  // A thread that has touched a page which is open by now may not have gone on yet.
+  if (toucher_ && touched_ && !release().is_closed(touched_, 1)) toucher_->wait();
   memset(place->from, untouched, span);
   auto receive = std::make_unique<Receive>();
   receive->rank = rank;

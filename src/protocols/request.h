@@ -95,10 +95,11 @@ struct Request : matching::Hook {
   RequestKind kind = RequestKind::null;
   bool held_by_user : 1 = false;  // a handle exists
   bool persistent : 1 = false;
-  bool started : 1 = false;  // persistent: between start and completion seen by the user
   Mode mode = Mode::standard;
-  bool cancelled : 1 = false;
+  // Persistent: between start and completion seen by the user, who says so without the engine.
+  bool started : 1 = false;
   Outcome outcome = Outcome::ok;
+  bool cancelled : 1 = false;
   std::atomic<uint8_t> done{0};  // a Done
   bool cancelling : 1 = false;
   bool blocking : 1 = false;  // send: its rank waits for it and for nothing else

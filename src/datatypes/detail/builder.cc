@@ -1,6 +1,7 @@
 #include "datatypes/detail/builder.h"
 
 #include <cstring>
+#include <initializer_list>
 #include <new>
 
 #include "base/address.h"
