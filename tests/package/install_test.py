@@ -25,6 +25,9 @@ FILES = {
     *(f"share/headway/python/{path.relative_to(support.ROOT / 'tools' / 'headway')}"
       for path in (support.ROOT / "tools" / "headway" / "headway").rglob("*")
       if path.suffix in (".py", ".c", ".h", ".js", ".css") or path.name.startswith("LICENSE")),
+    # The study compiles the application with each MPI.
+    *(f"share/headway/python/headway/programs/samr/{path.name}"
+      for path in (support.ROOT / "apps" / "samr").iterdir() if path.suffix in (".c", ".h")),
 }
 
 
