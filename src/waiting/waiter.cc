@@ -90,6 +90,7 @@ bool Waiter::idle(Wait& wait, protocols::Peer* hint) {
   note_vain(wait, hint);
   if (!handoff.user_calls.empty()) [[unlikely]] {
     stop_polling(wait);
+    engine.end_wait();  // they may take long
     return handoff.run_user_calls();
   }
   if (!wait.polling) {

@@ -1,7 +1,7 @@
 // Spare: how much of the messages that stream to a peer is given to a slow link at a time. In an
 // exchange each rank asks for the other's message while its own streams; the system's buffers take
 // 1 MB at once, and with all of that before the answer the two directions took turns. (1 MB at
-// 1 Gbit/s, mean of exchanges: 17 ms without this, 10.5 with; the wire needs 8.9.)
+// 1 Gbit/s, mean of exchanges: 17 ms without this, 11 to 12 with; the wire needs 8.9.)
 // Thread: holder of the engine. Owner: Streams. Invariant: of what was spared somebody goes on: a
 // thread that waits and looks, or the message thread by a reminder. Where there is neither, nothing
 // is spared.
