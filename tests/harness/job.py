@@ -54,14 +54,25 @@ def _name(pid: int) -> str:
         return "gone"
 
 
-def _catches(pid: int, number: int) -> bool:
+def _in_mask(pid: int, mask: str, number: int) -> bool:
+    """Whether signal `number` is in a mask of /proc/PID/status, such as SigCgt."""
     try:
         for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("SigCgt:"):
+            if line.startswith(f"{mask}:"):
                 return bool(int(line.split()[1], 16) >> (number - 1) & 1)
     except OSError:
         pass
     return False
+
+
+def wait_until_it_takes(mpiexec: subprocess.Popen, number: int, limit: float = 30) -> None:
+    """Returns when mpiexec has come so far that signal `number` does not just kill it, when it has
+    ended, or after `limit` seconds. A machine that was stopped and goes on has moved its clock: a
+    sleep is over then although what was started before it has not run."""
+    deadline = time.monotonic() + limit
+    while (not _in_mask(mpiexec.pid, "SigBlk", number) and mpiexec.poll() is None
+           and time.monotonic() < deadline):
+        time.sleep(0.005)
 
 
 def _backtrace(pid: int) -> str:
@@ -89,7 +100,7 @@ def _investigate(mark: str, program: str) -> str:
     """Asks the ranks for their own story first (SIGUSR1), then looks at their stacks."""
     ranks = [pid for pid in _processes(mark) if _name(pid) == program[:15]]
     for pid in ranks:
-        if _catches(pid, signal.SIGUSR1):
+        if _in_mask(pid, "SigCgt", signal.SIGUSR1):
             try:
                 os.kill(pid, signal.SIGUSR1)
             except ProcessLookupError:

@@ -6,7 +6,7 @@ import signal
 import time
 
 from harness import (LIMIT, Paths, Terminal, alive, case, environment, equal, expect, folder, mistake,
-                     pids_in, python, run, start, wait_until, write_pid)
+                     pids_in, python, read_file, run, start, wait_until, write_pid)
 
 FOREVER = "time.sleep(1000)\n"
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -187,11 +187,18 @@ def time_limit_tells_where_the_ranks_stand():
     expect(re.search(WHERE, result.own_lines[1]), "where they stand", result)
 
 
+def takes(pid, number):
+    """Whether mpiexec reads the signal instead of being killed by it."""
+    blocked = re.search(r"SigBlk:\s*(\w+)", read_file(f"/proc/{pid}/status"))
+    return blocked and int(blocked[1], 16) >> (number - 1) & 1
+
+
 @case
 def interrupt_tells_where_the_ranks_stand():
     """Whoever ends a job that hangs wants to know where; and only then."""
     for number in (signal.SIGINT, signal.SIGTERM):
         job = start("-n", "2", mistake("sends_first"))
+        wait_until(lambda: takes(job.pid, number), "mpiexec takes signals")
         time.sleep(1)
         job.send_signal(number)
         _, err = job.communicate(timeout=LIMIT)

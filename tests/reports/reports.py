@@ -80,8 +80,10 @@ class Run:
                 env={**mpi.environment(), **settings, job.MARK: mark}, start_new_session=True)
             try:
                 if by != "timeout":
+                    number = getattr(signal, by)
+                    job.wait_until_it_takes(process, number)
                     time.sleep(after)
-                    process.send_signal(getattr(signal, by))
+                    process.send_signal(number)
                 process.wait(LIMIT)
             except subprocess.TimeoutExpired:
                 process.kill()
@@ -113,8 +115,6 @@ def hung(mpi: library.Headway, case: str, ranks: int, pattern: str, settings: di
 
 def accusation(run: Run, phase: str) -> str:
     """What the report says against a healthy job, or ""."""
-    if run.code == 128 - run.wanted:
-        return ""  # the signal came before mpiexec could take it
     if run.code != run.wanted:
         return f"exit code {run.code}, expected {run.wanted}"
     if "Likely cause" in run.text:
