@@ -17,6 +17,7 @@ struct EngineCounters {
   base::Counter claims;  // sends that took an advertised receive
   base::Counter helped;  // pieces copied for a transfer that the other rank began
   base::Counter garbage;
+  base::Counter spared;    // times that a link was given no more for now
   base::Counter demands;   // pages that were asked for out of turn
   base::Counter withheld;  // messages that waited for their turn with all but their edges
   base::Counter heeded;    // those that others asked for, and that went first

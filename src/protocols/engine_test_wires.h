@@ -116,7 +116,9 @@ class Wires {
       Frame& frame = *in[peer].front();
       if (frame.has_begun && frame.landing.token == token) frame.landing.flat += by;
     }
-    uint64_t enough(uint32_t, uint64_t) const override { return wires.pick(2) ? 0 : most_body; }
+    uint64_t enough(uint32_t, uint64_t, uint64_t) const override {
+      return wires.pick(2) ? 0 : most_body;
+    }
     uint64_t in_flight(uint32_t peer) const override {
       uint64_t bytes = 0;
       for (const auto& frame : wires.ends_[peer]->in[rank]) bytes += frame->header.length;

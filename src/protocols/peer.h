@@ -51,6 +51,9 @@ struct Flow {
   uint64_t arrival_rate = 0;  // of long messages from it, bytes a second; 0: not known
   uint32_t impatient = 0;  // streams to it that are to be cut small: it has asked for pages lately
   uint32_t expect_round = 0;  // Streams' own, when its next stream was last looked for
+  // Spare's own, ns: when a thread that waits looked last, and spared its link (0: it did not); and
+  // until when its link is not spared so.
+  uint64_t spared_at = 0, dry_until = 0;
 };
 
 // Of what is copied between its memory and ours (OneCopy, Copies).

@@ -116,6 +116,7 @@ constexpr Reader readers[] = {
     {"pushes", engine_counter<&EngineCounters::pushes>},
     {"claims", engine_counter<&EngineCounters::claims>},
     {"helped", engine_counter<&EngineCounters::helped>},
+    {"spared", engine_counter<&EngineCounters::spared>},
     {"sent_aside", [](const Engine& engine) { return engine.copies().sent_aside().get(); }},
     {"aside_bytes", [](const Engine& engine) { return engine.copies().aside_bytes(); }},
     {"garbage", engine_counter<&EngineCounters::garbage>},

@@ -93,6 +93,8 @@ inline constexpr CounterInfo counter_table[] = {
      "sends that took a receive which was published in shared memory"},
     {"helped", Category::protocols, CounterKind::events, Audience::developer,
      "pieces copied for a transfer that the other rank had begun"},
+    {"spared", Category::protocols, CounterKind::events, Audience::tuner,
+     "times that the rest of a long message was kept back, so that answers pass it on a slow link"},
     {"sent_aside", Category::protocols, CounterKind::events, Audience::tuner,
      "sends whose message was copied, so that whoever waited for them went on"},
     {"aside_bytes", Category::protocols, CounterKind::level, Audience::tuner,

@@ -36,6 +36,7 @@ struct Settings {
   uint64_t eager_max_tcp = 16384;
   uint64_t unexpected_max = 512ull << 20;
   uint64_t send_ahead = 16ull << 20;
+  uint64_t spare = 1;  // protocols::Spare::Wish
   // early release
   uint64_t early_release = 3;
   uint64_t release_threshold_us = 150;
@@ -124,6 +125,11 @@ inline constexpr OptionInfo option_table[] = {
      "memory for messages that sends and their waits copy, to return before a slow wire "
      "has taken them; 0 lets them wait",
      &Settings::send_ahead, nullptr},
+    {"SPARE", Category::protocols, Audience::tuner, OptionKind::choice, "auto", "off|auto|always",
+     "give a link below 400 MB/s a long message in pieces that keep it busy, so that an answer "
+     "does "
+     "not stand behind all of it; always: any link over TCP, off: all that the system takes",
+     &Settings::spare, nullptr},
     {"EARLY_RELEASE", Category::early_release, Audience::user, OptionKind::choice, "auto",
      "off|matched|always|auto",
      "let blocking receives return before their data is there; pages whose data has not come are "

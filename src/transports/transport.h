@@ -120,8 +120,9 @@ class Transport {
   // wake-ups; false: for what its rate makes good.
   virtual void hurry(uint32_t, bool) { HEADWAY_CHECK(caps() & in_place); }
   // So many bytes on their way keep the link to that peer busy for `us` microseconds; more would
-  // only stand before whatever is said next. 0: nothing waits long there, or it is not known yet.
-  virtual uint64_t enough(uint32_t, uint64_t /*us*/) const {
+  // only stand before whatever is said next. 0: it is faster than so many bytes a second, or its
+  // rate is not known yet.
+  virtual uint64_t enough(uint32_t, uint64_t /*us*/, uint64_t /*fastest*/) const {
     HEADWAY_CHECK(caps() & in_place);
     return 0;
   }

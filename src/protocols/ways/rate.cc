@@ -7,8 +7,6 @@ namespace {
 
 // Shorter waits than this do not pay for waking the message thread.
 constexpr uint64_t least_wait_us = 150;
-// Of a link; a faster one is not ten times slower than the copy.
-constexpr uint64_t fastest_rate = 400'000'000;
 
 }  // namespace
 
@@ -34,7 +32,7 @@ uint64_t expected_us(const Peer& peer, const Transfer& transfer) {
 bool is_slow(const Peer& peer, uint64_t bytes) {
   if (peer.on_this_host()) return false;
   const uint64_t rate = peer.transport->rate(peer.number);
-  return rate != 0 && rate <= fastest_rate && bytes * 1'000'000 / rate >= least_wait_us;
+  return rate != 0 && rate <= slow_link && bytes * 1'000'000 / rate >= least_wait_us;
 }
 
 }  // namespace headway::protocols

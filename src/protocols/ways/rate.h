@@ -8,6 +8,10 @@
 
 namespace headway::protocols {
 
+// Bytes a second of a link; a faster one is not ten times slower than the copy, and has sent 64 KB
+// in 160 us.
+inline constexpr uint64_t slow_link = 400'000'000;
+
 // A message of that peer has come whole: if its `asked_at` is set, what this tells of the peer.
 void rate(Peer& peer, Transfer& transfer);
 // Bytes a second.

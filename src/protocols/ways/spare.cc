@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "guard/mechanism.h"
+#include "protocols/ways/rate.h"
 
 namespace headway::protocols {
 namespace {
@@ -19,32 +20,44 @@ constexpr uint64_t steady = 96 << 10;
 constexpr uint64_t away_ns = 1'000'000;  // somebody else had its core
 constexpr uint64_t dry_ns = 50'000'000;
 constexpr uint64_t longest_remind_us = 100'000;
+// Where links are spared whatever they are, so that tests have it: less than the system takes.
+constexpr uint64_t most_forced = 16 << 10;  // bytes
 
 }  // namespace
 
 // At the beginning of a message, where the answer to the other one is due, the least. Later it
 // stands behind a quarter of what has gone.
-uint64_t Spare::enough_for(const Peer& peer, uint64_t moved) {
-  if (!peer.can(transports::in_place)) return 0;
-  if (is_watched() && !ran_dry()) {
-    const uint64_t enough = peer.transport->enough(peer.number, watched_us);
+uint64_t Spare::enough_for(Peer& peer, uint64_t moved) {
+  if (wish_ == uint64_t(Wish::off) || !peer.can(transports::in_place)) return 0;
+  if (is_watched() && !ran_dry(peer)) {
+    const uint64_t enough = busy_for(peer, watched_us);
     return enough ? std::max({enough, std::min(moved / 2, steady), moved / 4}) : 0;
   }
   if (!handoff_.has_thread()) return 0;
-  const uint64_t enough = peer.transport->enough(peer.number, alone_us);
+  const uint64_t enough = busy_for(peer, alone_us);
   return enough ? std::max(enough, least_alone) : 0;
 }
 
-bool Spare::has_enough(const Peer& peer, uint64_t enough) {
-  spared_at_ = 0;
+uint64_t Spare::busy_for(const Peer& peer, uint64_t us) const {
+  if (wish_ == uint64_t(Wish::automatic)) {
+    return peer.transport->enough(peer.number, us, slow_link);
+  }
+  const uint64_t enough = peer.transport->enough(peer.number, us, ~uint64_t(0));
+  return enough ? std::min(enough, most_forced) : most_forced;
+}
+
+bool Spare::has_enough(Peer& peer, uint64_t enough) {
+  const bool once_more = peer.flow.spared_at != 0;
+  peer.flow.spared_at = 0;
   if (peer.transport->in_flight(peer.number) < enough) return false;
+  if (!once_more) ++count_;
   if (is_watched()) {
     has_spared_ = true;
-    spared_at_ = base::now_ns();
+    peer.flow.spared_at = base::now_ns();
   } else {
     // It is gone on with while there is some left.
     const uint64_t rate = peer.transport->rate(peer.number);
-    const uint64_t us = enough * 2 / 3 * 1'000'000 / (rate ? rate : 1);
+    const uint64_t us = rate ? enough * 2 / 3 * 1'000'000 / rate : alone_us;
     handoff_.remind(uint32_t(std::min(us, longest_remind_us)));
   }
   return true;
@@ -61,10 +74,11 @@ bool Spare::is_watched() const {
 
 // Whoever spares a link and then does not have a core lets it run dry: for a while it is not taken
 // for one that is back at once.
-bool Spare::ran_dry() {
+bool Spare::ran_dry(Peer& peer) {
+  Flow& flow = peer.flow;
   const uint64_t now = base::now_ns();
-  if (spared_at_ && now - spared_at_ > away_ns) dry_until_ = now + dry_ns;
-  return now < dry_until_;
+  if (flow.spared_at && now - flow.spared_at > away_ns) flow.dry_until = now + dry_ns;
+  return now < flow.dry_until;
 }
 
 }  // namespace headway::protocols

@@ -15,13 +15,17 @@ namespace headway::protocols {
 
 class Spare {
  public:
-  explicit Spare(progress::Handoff& handoff) : handoff_(handoff) {}
+  enum class Wish : uint64_t { off, automatic, always };  // as HEADWAY_SPARE spells them
+
+  // `wish` and `count`, of times that something was kept back, are read and written later.
+  Spare(progress::Handoff& handoff, const uint64_t& wish, base::Counter& count)
+      : handoff_(handoff), wish_(wish), count_(count) {}
 
   // Bytes on the way to that peer beyond which its link is given no more now, of a message of which
   // so many have left. 0: any number.
-  uint64_t enough_for(const Peer& peer, uint64_t moved);
+  uint64_t enough_for(Peer& peer, uint64_t moved);
   // As many are on their way; what is left waits.
-  bool has_enough(const Peer& peer, uint64_t enough);
+  bool has_enough(Peer& peer, uint64_t enough);
   // The length of a frame: a few are on the way, so that the link goes on while the acknowledgement
   // of one comes back.
   static uint64_t piece_of(uint64_t enough);
@@ -37,13 +41,14 @@ class Spare {
 
  private:
   bool is_watched() const;
-  bool ran_dry();
+  static bool ran_dry(Peer& peer);
+  uint64_t busy_for(const Peer& peer, uint64_t us) const;
 
   progress::Handoff& handoff_;
+  const uint64_t& wish_;
+  base::Counter& count_;
   bool has_spared_ = false;
   bool thread_goes_ = false;
-  uint64_t spared_at_ = 0;  // ns; when a thread that waits looked last, and spared; 0: it did not
-  uint64_t dry_until_ = 0;  // ns
 };
 
 }  // namespace headway::protocols

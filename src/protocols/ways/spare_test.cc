@@ -38,19 +38,24 @@ class SlowLink final : public transports::Transport {
   bool reap(uint64_t) override { return false; }
   bool reap_peer(uint32_t, uint64_t) override { return false; }
   uint64_t rate(uint32_t) const override { return bytes_a_us * 1'000'000; }
-  uint64_t enough(uint32_t, uint64_t us) const override { return us * bytes_a_us; }
+  uint64_t enough(uint32_t, uint64_t us, uint64_t fastest) const override {
+    return bytes_a_us * 1'000'000 > fastest ? 0 : us * bytes_a_us;
+  }
   uint64_t in_flight(uint32_t) const override { return on_the_way; }
 };
 
 class Spare : public testing::Test {
  protected:
-  explicit Spare(bool with_thread = false) : with_thread_(with_thread) {}
+  using Wish = protocols::Spare::Wish;
+  explicit Spare(bool with_thread = false, Wish wish = Wish::automatic)
+      : with_thread_(with_thread), wish_(wish) {}
   static constexpr uint64_t bytes = 1 << 20;
 
   void SetUp() override {
     settings::Settings settings;
     settings.early_release = settings.prefetch = 0;
     settings.progress = with_thread_;
+    settings.spare = uint64_t(wish_);
     ASSERT_EQ(engine_.prepare(settings, 0, 2, [](Outcome, uint32_t, const char*) {}), Outcome::ok);
     ASSERT_EQ(engine_.use(link_), Outcome::ok);
     engine_.handoff().enter();
@@ -109,6 +114,7 @@ class Spare : public testing::Test {
   static constexpr uint64_t watched = 250 * bytes_a_us, alone = 3000 * bytes_a_us;
 
   const bool with_thread_;
+  const Wish wish_;
   Engine engine_;
   SlowLink link_;
   std::vector<char> in_, out_;
@@ -158,6 +164,54 @@ TEST_F(Spare, ALinkThatIsFastOrNotKnownGetsAll) {
   engine_.handoff().driver = progress::Driver::waiting;
   is_cleared();
   EXPECT_EQ(link_.data, bytes);
+}
+
+TEST_F(Spare, AFastLinkGetsAll) {
+  link_.bytes_a_us = 10'000;
+  engine_.handoff().driver = progress::Driver::waiting;
+  is_cleared();
+  EXPECT_EQ(link_.data, bytes);
+  EXPECT_EQ(engine_.counters().spared, 0u);
+}
+
+TEST_F(Spare, WhatIsKeptBackIsCountedOnceAPause) {
+  engine_.handoff().driver = progress::Driver::waiting;
+  is_cleared();
+  look(progress::Driver::waiting);
+  EXPECT_EQ(engine_.counters().spared, 1u);
+  link_.on_the_way = 0;
+  look(progress::Driver::waiting);
+  EXPECT_EQ(engine_.counters().spared, 2u);
+  engine_.end_wait();
+}
+
+class SpareSwitchedOff : public Spare {
+ protected:
+  SpareSwitchedOff() : Spare(false, Wish::off) {}
+};
+
+TEST_F(SpareSwitchedOff, ASlowLinkGetsAll) {
+  engine_.handoff().driver = progress::Driver::waiting;
+  is_cleared();
+  EXPECT_EQ(link_.data, bytes);
+}
+
+class SpareAlways : public Spare {
+ protected:
+  SpareAlways() : Spare(false, Wish::always) {}
+};
+
+TEST_F(SpareAlways, AFastLinkAndOneThatIsNotKnownAreSpared) {
+  engine_.handoff().driver = progress::Driver::waiting;
+  for (const uint64_t rate : {10'000, 0}) {
+    link_.bytes_a_us = rate;
+    link_.on_the_way = 0;
+    const uint64_t before = link_.data;
+    before ? look(progress::Driver::waiting) : is_cleared();
+    EXPECT_GT(link_.data, before);
+    EXPECT_LT(link_.data, before + bytes / 3);
+  }
+  engine_.end_wait();
 }
 
 class SpareBesideAThread : public Spare {

@@ -19,7 +19,9 @@ static_assert(impatient_chunk >= Order::most_burst * guard::page_bytes);
 }  // namespace
 
 Streams::Streams(Core& core, OneCopy& one_copy)
-    : core_(core), one_copy_(one_copy), spare_(core.handoff()) {}
+    : core_(core),
+      one_copy_(one_copy),
+      spare_(core.handoff(), core.settings().spare, core.counters().spared) {}
 
 void Streams::add_frames(Frames& frames) {
   constexpr uint32_t in_place = transports::in_place;

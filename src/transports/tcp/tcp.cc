@@ -23,7 +23,6 @@ constexpr uint64_t listener_mark = 1;
 constexpr uint64_t timer_mark = 2;
 constexpr uint64_t hosts_mark = 3;
 constexpr int events_at_once = 32;
-constexpr uint64_t fastest_spared = 400'000'000;  // a faster link has sent 64 KB in 160 us
 constexpr uint64_t least_enough = 32 << 10;
 constexpr uint32_t longest_frame = 64 << 10;  // others wait behind it
 constexpr uint32_t expect_min = 4096;
@@ -406,9 +405,9 @@ uint64_t Tcp::rate(uint32_t peer) const {
 }
 
 // What has left is on its way until the far end's answer is here: a quarter of that for chance.
-uint64_t Tcp::enough(uint32_t peer, uint64_t us) const {
+uint64_t Tcp::enough(uint32_t peer, uint64_t us, uint64_t fastest) const {
   const Link* link = peer < impl_->config.size ? impl_->peers[peer].link : nullptr;
-  if (!link || link->best_rate > fastest_spared || !link->best_rate) return 0;
+  if (!link || link->best_rate > fastest || !link->best_rate) return 0;
   const uint64_t rtt_us = link->least_rtt_us;
   const uint64_t bytes = link->best_rate * (rtt_us + rtt_us / 4 + us) / 1'000'000;
   return bytes < least_enough ? least_enough : bytes;

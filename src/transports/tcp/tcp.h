@@ -80,7 +80,7 @@ class Tcp final : public transports::Transport {
   bool writable(uint32_t peer) const override;
   // As the system saw it last while it was the link that held us up; 0: it never has.
   uint64_t rate(uint32_t peer) const override;
-  uint64_t enough(uint32_t peer, uint64_t us) const override;
+  uint64_t enough(uint32_t peer, uint64_t us, uint64_t fastest) const override;
   // Not acknowledged by the peer's system yet, with those that wait here.
   uint64_t in_flight(uint32_t peer) const override;
 
