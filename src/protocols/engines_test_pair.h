@@ -3,12 +3,14 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "protocols/engine.h"
 #include "transports/tcp/tcp.h"
 
@@ -63,9 +65,14 @@ class TwoEngines : public ::testing::Test {
     return request;
   }
   void both() {
+    const uint64_t now = base::now_ns();
+    if (served_at_) longest_gap_ = std::max(longest_gap_, now - served_at_);
+    served_at_ = now;
     receiver().advance();
     sender().advance();
   }
+  // Between two looks, ns: somebody else had the core for so long, or the test did other things.
+  uint64_t longest_gap() const { return longest_gap_; }
   // False if it does not become true in a million rounds.
   template <typename Is>
   bool run_until(Is is) {
@@ -93,6 +100,7 @@ class TwoEngines : public ::testing::Test {
   static void on_fatal(Outcome, uint32_t, const char* what) { story() += what; }
 
   bool entered_ = false;
+  uint64_t served_at_ = 0, longest_gap_ = 0;
 };
 
 }  // namespace headway::protocols

@@ -1,6 +1,7 @@
 // How long a page must be left alone to be taken as final: two engines of one process, connected by
 // TCP. What a program does to its pages is learnt, and no page is waited for longer than it needs.
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "protocols/prefetch/prefetch_test_pair.h"
@@ -11,6 +12,23 @@ namespace {
 class PrefetchingPatience : public Prefetching {
  protected:
   static constexpr uint64_t period_ms = 640, guess_ns = period_ms * 1'000'000 / 32;
+
+  // What a moment tells of time means nothing where this thread did not have its core: such a test
+  // fails only if it was served all the time.
+  void timely(bool holds, const std::string& what) {
+    if (holds) return;
+    if (longest_gap() < guess_ns / 8) {
+      ADD_FAILURE() << what;
+    } else {
+      held_up_ = what + ", but this thread was held up for " +
+                 std::to_string(longest_gap() / 1'000'000) + " ms";
+    }
+  }
+  void TearDown() override {
+    Prefetching::TearDown();
+    if (!held_up_.empty()) GTEST_SKIP() << held_up_;
+  }
+  std::string held_up_;
 
   void learn_slowly(Buffer& out, Buffer& in) {
     for (int i = 0; i < 6; ++i) {
@@ -55,8 +73,8 @@ TEST_F(PrefetchingPatience, PagesThatAreWrittenNowAndThenAreNotFinal) {
   for (int i = 0; i < 3; ++i) fill_slowly();
   const uint64_t sent = sender().counters().presend_bytes, before = used();
   for (int i = 0; i < 4; ++i) fill_slowly();
-  EXPECT_LE(sender().counters().presend_bytes - sent, 6 * long_size);
-  EXPECT_GE(used() - before, 2 * long_size);
+  timely(sender().counters().presend_bytes - sent <= 6 * long_size, "pages taken for final");
+  timely(used() - before >= 2 * long_size, "little was used");
 }
 
 // What is sent early takes nothing from the link that a message, which has been sent, is about to
@@ -91,16 +109,11 @@ TEST_F(PrefetchingPatience, HowLongIsWaitedFollowsThePausesBetweenWrites) {
     uint64_t soonest = ~0ull, last = 0;
     for (int i = 0; i < 4; ++i) {
       last = wait_after(in, out, pausing ? guess_ns / 2 : 0);
-      if (i == 0) {
-        EXPECT_GE(last, guess_ns);
-      }
+      if (i == 0) timely(last >= guess_ns, "the first wait is " + std::to_string(last) + " ns");
       soonest = std::min(soonest, last);
     }
-    if (pausing) {
-      EXPECT_GE(last, guess_ns / 4 * 3);
-    } else {
-      EXPECT_LE(soonest, guess_ns / 2);
-    }
+    timely(pausing ? last >= guess_ns / 4 * 3 : soonest <= guess_ns / 2,
+           "soonest " + std::to_string(soonest) + ", last " + std::to_string(last) + " ns");
   }
 }
 
@@ -124,7 +137,7 @@ TEST_F(PrefetchingPatience, TheTimeBetweenTwoLooksIsNoPause) {
     soonest = std::min(soonest, base::now_ns() - from);
     complete(receive, out, in);
   }
-  EXPECT_LE(soonest, guess_ns / 4 * 3);
+  timely(soonest <= guess_ns / 4 * 3, "soonest " + std::to_string(soonest) + " ns");
 }
 
 // Where it was right all along, a little less is tried with each message.
@@ -133,7 +146,7 @@ TEST_F(PrefetchingPatience, HowLongIsWaitedShrinksWhileItIsRight) {
   learn_slowly(out, in);
   uint64_t soonest = ~0ull;
   for (int i = 0; i < 12; ++i) soonest = std::min(soonest, wait_after(in, out, guess_ns / 4));
-  EXPECT_LE(soonest, guess_ns / 4 * 3);
+  timely(soonest <= guess_ns / 4 * 3, "soonest " + std::to_string(soonest) + " ns");
 }
 
 // A fifth of a message that is written again, each time, is no reason to wait: what one message was
@@ -154,7 +167,7 @@ TEST_F(PrefetchingPatience, MistakesOfOneMessageDoNotCountWithTheNext) {
     ASSERT_TRUE(comes_early(pages / 5 * page)) << i;
     complete(receive, out, in);
   }
-  EXPECT_LE(soonest, 30'000'000u);
+  timely(soonest <= 30'000'000u, "soonest " + std::to_string(soonest) + " ns");
 }
 
 // As at the borders of a sort's buckets: two pages of five are written again after a while. These
@@ -180,9 +193,10 @@ TEST_F(PrefetchingPatience, PagesThatAreWrittenAgainAreWaitedForAlone) {
     if (i == 8) again = sender().counters().presend_again_bytes, before = used();
     complete(receive, out, in);
   }
-  EXPECT_LE(soonest, 30'000'000u);
-  EXPECT_LE(sender().counters().presend_again_bytes - again, 2 * (pages - steady) * page);
-  EXPECT_GE(used() - before, 4 * steady * page);
+  timely(soonest <= 30'000'000u, "soonest " + std::to_string(soonest) + " ns");
+  timely(sender().counters().presend_again_bytes - again <= 2 * (pages - steady) * page,
+         "pages taken for final");
+  timely(used() - before >= 4 * steady * page, "little was used");
 }
 
 }  // namespace

@@ -150,12 +150,19 @@ TEST(Impostor, OtherVersionsAreToldSo) {
 
 // All that the seals cost: both ranks' of one connection. Far from the limit, and a bound that a
 // busy machine keeps.
+// Of this thread; others may have its core for long.
+double spent_us() {
+  timespec spent;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return double(spent.tv_sec) * 1e6 + double(spent.tv_nsec) / 1e3;
+}
+
 TEST(Impostor, SealsCostLittle) {
   const TestNode a(0, 2);
   const base::HmacKey key = key_of(a);
   double best = 1e9;
   for (int round = 0; round < 20; ++round) {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = spent_us();
     Hello hello;
     hello.attempt = uint64_t(round);
     hello.nonce = make_nonce(key, 0, 1);
@@ -166,8 +173,7 @@ TEST(Impostor, SealsCostLittle) {
       answer.seal = seal_answer(key, hello, answer);
       EXPECT_FALSE(base::same_digest(answer.seal, seal_confirm(key, hello, answer.nonce)));
     }
-    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
-    best = std::min(best, took.count());
+    best = std::min(best, spent_us() - start);
   }
   RecordProperty("microseconds", std::to_string(best));
   printf("%.1f us for the seals of one connection\n", best);
