@@ -23,7 +23,7 @@ static inline size_t cell_at(int m, int i, int j, int k) {
          (size_t)m * ((size_t)(j + ghosts) + (size_t)m * (size_t)(k + ghosts));
 }
 
-enum Problem { problem_rm, problem_tube };
+enum Problem { problem_rm, problem_tube, problem_ramp };
 
 struct Setting {
   enum Problem problem;
@@ -47,8 +47,9 @@ int gas_jumps(int edge, const double* now, double share);
 
 // The initial state of cell (i, j, k) of a level.
 void gas_initial(const struct Setting* s, int level, const int cell[3], double* state);
-// Density of the planar shock tube at a place (in cells of level 0, from its left end) and time.
-double gas_exact(const struct Setting* s, double x, double time);
+// How far a density is from the exact one of the planar shock tube, or of the ramp, at a place (in
+// cells of level 0, from the lower ends) and a time.
+double gas_error(const struct Setting* s, double x, double y, double time, double density);
 // The steepest slope that makes no new extreme.
 static inline double minmod(double a, double b) {
   double least = (a < 0 ? -a : a) < (b < 0 ? -b : b) ? a : b;
