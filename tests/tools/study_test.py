@@ -367,6 +367,44 @@ class Made(Folder):
         self.assertEqual({r["value"] for r in rows if r["measure"] == "copy"}, {"100.0"})
         self.assertEqual(json.loads(next(r["extra"] for r in rows if r["measure"] == "copy")), {"speedup": 1.6})
 
+    def test_parquet(self):
+        try:
+            import pyarrow.parquet
+        except ImportError:
+            self.skipTest("pyarrow is not here")
+        store = self.store()
+        count = compare.write_parquet(store, self.folder / "a.parquet")
+        compare.write_csv(store, self.folder / "a.csv")
+        table = pyarrow.parquet.read_table(self.folder / "a.parquet")
+        self.assertEqual(table.num_rows, count)
+        with (self.folder / "a.csv").open() as file:
+            same = [{k: v and float(v) if k == "value" else v for k, v in r.items()} for r in csv.DictReader(file)]
+        self.assertEqual(
+            [{k: "" if v is None else v if k == "value" else str(v) for k, v in r.items()} for r in table.to_pylist()],
+            same,
+        )
+        nothing = Store(self.folder / "none.sqlite", resume=False)
+        compare.write_parquet(nothing, self.folder / "none.parquet")
+        self.assertEqual(pyarrow.parquet.read_table(self.folder / "none.parquet").schema, table.schema)
+
+    def test_parquet_without_its_package(self):
+        self.store("study.sqlite")
+        (self.folder / "pyarrow.py").write_text("raise ImportError('no pyarrow')")
+        there = {**os.environ, "PYTHONPATH": str(self.folder)}
+        done = headway("study", "export", self.folder, self.folder / "a.parquet", code=2, env=there)
+        self.assertRegex(done.stderr, r"a\.parquet: Parquet needs the package pyarrow \(.* -m pip install pyarrow\)")
+        self.assertFalse((self.folder / "a.parquet").exists())
+
+    def test_an_export_is_whole_or_not_there(self):
+        self.store("study.sqlite")
+        done = headway("study", "export", self.folder, self.folder / "no" / "a.csv", code=1)
+        self.assertIn("a.csv cannot be written: No such file or directory", done.stderr)
+        disk = self.disk("8k")
+        (disk / "a.csv").write_text("older")
+        done = headway("study", "export", self.folder, disk / "a.csv", code=1)
+        self.assertIn(f"there is no room on the disk for {disk}/a.csv", done.stderr)
+        self.assertEqual([(f.name, f.read_text()) for f in disk.iterdir()], [("a.csv", "older")])
+
 
 class Sizes(unittest.TestCase):
     def test_all_powers_of_two(self):
@@ -525,13 +563,7 @@ class Short(Folder):
         self.assertEqual({k: after[k] for k in before}, before, "nothing was measured twice")
 
     def test_no_room_on_the_disk(self):
-        disk = self.folder / "disk"
-        disk.mkdir()
-        if subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", disk], capture_output=True, check=False
-        ).returncode:
-            self.skipTest("no file system can be made here")
-        self.addCleanup(subprocess.run, ["umount", disk], check=False)
+        disk = self.disk("300k")
         done = headway(
             "study",
             "--mpi=headway",

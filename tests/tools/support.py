@@ -57,3 +57,13 @@ class Folder(unittest.TestCase):
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
         return path
+
+    def disk(self, size):
+        """A small file system of its own."""
+        path = self.folder / "disk"
+        path.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", path]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            self.skipTest("no file system can be made here")
+        self.addCleanup(subprocess.run, ["umount", path], check=False)
+        return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -21,7 +20,7 @@ from rich.text import Text
 
 from headway.measure.bar import Steps
 from headway.measure.plan import patterns, wanted
-from headway.measure.processes import Failure
+from headway.measure.processes import NO_ROOM, Failure
 from headway.measure.store import Store
 from headway.study import compare as comparing
 from headway.study import findings as finding
@@ -77,7 +76,7 @@ class TimeLeft(ProgressColumn):
 
 
 def told(problem: Exception) -> str:
-    if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if isinstance(problem, OSError) and problem.errno in NO_ROOM:
         return "there is no room on the disk; what was measured until then is kept, and --resume goes on"
     if isinstance(problem, OSError) and problem.filename:
         return f"{problem.filename}: {problem.strerror}"

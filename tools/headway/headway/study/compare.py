@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, Iterator
 
 import numpy as np
 
+from headway.measure.processes import NO_ROOM, Failure
 from headway.measure.statistics import human_size, short
 from headway.measure.store import Store
 from headway.study import samr
@@ -123,7 +127,11 @@ def only_in(one: Findings, other: Findings) -> list[str]:
 
 
 # ---- export ------------------------------------------------------------------------------------
-COLUMNS = ("mpi", "place", "test", "turn", "at", "measure", "size", "unit", "value", "extra")
+# Names, and Parquet's types: the same in each file, also where a column has nothing in it.
+COLUMNS = {
+    "mpi": "string", "place": "string", "test": "string", "turn": "int64", "at": "string", "measure": "string",
+    "size": "int64", "unit": "string", "value": "float64", "extra": "string",
+}  # fmt: skip
 
 
 def rows_of(store: Store):
@@ -148,12 +156,14 @@ def rows_of(store: Store):
 
 def write_csv(store: Store, path: Path) -> int:
     count = 0
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+    with whole_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        writer = csv.writer(text)
         writer.writerow(COLUMNS)
         for row in rows_of(store):
             writer.writerow(row)
             count += 1
+        text.detach()
     return count
 
 
@@ -162,7 +172,24 @@ def write_parquet(store: Store, path: Path) -> int:
     import pyarrow
     import pyarrow.parquet
 
-    columns = list(zip(*rows_of(store))) or [[] for _ in COLUMNS]
-    table = pyarrow.table(dict(zip(COLUMNS, map(list, columns))))
-    pyarrow.parquet.write_table(table, path)
+    schema = pyarrow.schema([(name, getattr(pyarrow, kind)()) for name, kind in COLUMNS.items()])
+    table = pyarrow.Table.from_pylist([dict(zip(COLUMNS, row)) for row in rows_of(store)], schema=schema)
+    with whole_file(path) as file:
+        pyarrow.parquet.write_table(table, file)
     return table.num_rows
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that is there whole or not at all; what was there before stays until then."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(path)
+    except OSError as problem:
+        if problem.errno in NO_ROOM:
+            raise Failure(f"there is no room on the disk for {path}") from None
+        raise Failure(f"{path} cannot be written: {problem.strerror or problem}") from None
+    finally:
+        part.unlink(missing_ok=True)
