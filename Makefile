@@ -54,9 +54,11 @@ test-asan test-tsan: test-%: python peers ## the same tests under AddressSanitiz
 	@PATH="$(dir $(PYTHON)):$$PATH" ctest --test-dir build-$* --output-on-failure \
 	  --no-tests=error --timeout 300 -j1 -LE '^($(SLOW)|install)$$'
 
+# BENCH_ARGS=--resume goes on with a run that was stopped; docs/benchmarks.md tells of the others.
+BENCH_ARGS ?=
 bench: all python ## compare with MPICH and Open MPI
 	@scripts/peers.sh >/dev/null
-	@$(PYTHON) bench/run.py --build $(BUILD)
+	@$(PYTHON) bench/run.py --build $(BUILD) $(BENCH_ARGS)
 
 # RELEASE_ARGS=--quick for a few minutes; docs/early-release-results.md tells of the others.
 RELEASE_ARGS ?=

@@ -2,13 +2,16 @@
 
 Runs the jobs of plan.py round by round with the contestants taking turns, tags every sample by the
 cache-line probe, and writes results.json, results.md and pictures into --out. A contestant or a
-cluster that is not there is reported and left out; every start has a time limit.
+cluster that is not there is reported and left out; every start has a time limit. Every start is in
+--out/runs.sqlite before the next one begins, so that --resume goes on with a run that was stopped.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Annotated
@@ -22,15 +25,17 @@ import report
 from contestants import PROGRAMS, Contestant, all_contestants
 from headway.measure.bar import Steps, console
 from headway.measure.hosts import Cluster, Hosts
-from headway.measure.machine import about_machine
+from headway.measure.machine import about_machine, version_of
 from headway.measure.plan import rotated
 from headway.measure.processes import Failure, Outcome, execute
 from headway.measure.programs import FOLDER, compile_programs, parse_lines
+from headway.measure.store import Store
 from headway.measure.validity import placement_of
 from results import Results, Sample
 from targets import Verdict, describe, judge_all
 
 SOURCES = Path(__file__).resolve().parent
+STORE = "runs.sqlite"
 GIVE_UP_AFTER = 2  # failed starts of one contestant in one job
 
 
@@ -42,7 +47,6 @@ class Wire(Cluster):
 
     def __init__(self, build: Path, report_file: Path) -> None:
         super().__init__(build / "bin" / "headway", "bench", report_file)
-        self.lost = 0  # packets, of all runs
         self.check: dict = {}  # what `headway cluster check` found: messages take the wire's time
 
     def up(self) -> str:
@@ -55,11 +59,11 @@ class Wire(Cluster):
         self.check = {"true": good, "output": output}
         return ""
 
-    def count_losses(self) -> None:
-        """Adds what the last run's report says; spinning ranks make its idle share meaningless."""
+    def losses(self) -> int:
+        """What the last run's report says; spinning ranks make its idle share meaningless."""
         seen = self.verdict()
         resent = seen.get("retransmits", 0) - seen.get("needless_retransmits", 0)
-        self.lost += seen.get("backlog_drops", 0) + seen.get("shaper_drops", 0) + max(0, resent)
+        return seen.get("backlog_drops", 0) + seen.get("shaper_drops", 0) + max(0, resent)
 
     def command(self, contestant: Contestant, ranks: int, program: Path, arguments: list[str]) -> list[str]:
         return [*self.run_words(ranks, 1, "--mpi", contestant.library), str(program), *arguments]
@@ -70,7 +74,18 @@ class Wire(Cluster):
             console.print(f"[yellow]cluster down: {problem}[/]")
 
 
+def version_and_build(contestant: Contestant) -> str:
+    """What was measured: a result of another version, or of another build of ours, is not kept."""
+    text = version_of(contestant)
+    for library in sorted((contestant.launcher.parent.parent / "lib").glob("libmpi_abi.so.*")):
+        if contestant.library == "headway":
+            text += " " + hashlib.sha256(library.read_bytes()).hexdigest()[:16]
+    return text
+
+
 class Runner:
+    """Owner of its folder while it runs. Invariant: a start is in the store before the next one begins."""
+
     def __init__(self, build: Path, out: Path, quick: bool) -> None:
         self.build, self.out, self.quick = build, out, quick
         self.results = Results()
@@ -79,6 +94,9 @@ class Runner:
         self.page = out / "probe.page"
         self.usable: dict[str, Contestant] = {}
         self.seconds: dict[str, float] = {}  # of each job
+        self.versions: dict[str, str] = {}
+        self.lost = 0  # packets, of all runs
+        self.store: Store | None = None  # there while it measures
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -90,7 +108,7 @@ class Runner:
         probe = ["cc", "-O2", "-pthread", str(SOURCES / "probe.c"), "-o", str(self.out / "probe")]
         done = execute(probe, dict(os.environ), 60)
         if done.failure:
-            raise typer.BadParameter(f"the probe does not compile: {done.failure}")
+            raise Failure(f"the probe does not compile: {done.failure}")
         compiled: dict[str, str] = {}
         for name, contestant in all_contestants(self.build).items():
             if name not in wanted:
@@ -105,6 +123,15 @@ class Runner:
                 self.note(f"{contestant.label} is left out: {problem}")
             else:
                 self.usable[name] = contestant
+                self.versions[name] = version_and_build(contestant)
+
+    def open_store(self, keep: bool) -> None:
+        self.store = Store(self.out / STORE, keep)
+        begun = self.store.about().get("begun")
+        now = time.strftime("%Y-%m-%d %H:%M")
+        self.store.tell(begun=begun or now)
+        if begun:
+            self.notes.append(f"begun {begun}, stopped, went on {now}")
 
     def programs(self, contestant: Contestant) -> Path:
         return self.out / "programs" / contestant.library
@@ -117,9 +144,17 @@ class Runner:
         except ValueError:
             return 0.0
 
+    def arguments_of(self, job: plan.Job, contestant: Contestant) -> list[str]:
+        return [*job.extra_arguments.get(contestant.name, []), *job.arguments]
+
+    def settings_of(self, job: plan.Job, contestant: Contestant) -> str:
+        """What must be the same for a result to be kept."""
+        words = (job.program, *self.arguments_of(job, contestant), job.transport, str(job.ranks), job.wall_clock)
+        return " ".join((self.versions[contestant.name], str(contestant.environment), *words))
+
     def start(self, job: plan.Job, contestant: Contestant) -> tuple[Outcome, float]:
         self.page.write_bytes(bytes(4096))
-        arguments = [*job.extra_arguments.get(contestant.name, []), *job.arguments]
+        arguments = self.arguments_of(job, contestant)
         if job.ranks == 2:
             arguments += ["--page", str(self.page)]
         program = self.programs(contestant) / job.program
@@ -129,29 +164,44 @@ class Runner:
             command = contestant.local_command(job.ranks, program, arguments)
         began = time.monotonic()
         outcome = execute(command, contestant.full_environment(), job.timeout)
-        seconds = time.monotonic() - began
-        if job.transport == "tcp":
-            self.cluster.count_losses()
-        return outcome, seconds
+        return outcome, time.monotonic() - began
 
-    def take(self, job: plan.Job, contestant: Contestant, turn: int) -> str:
-        """One start of one contestant, with a probe before and after. Returns its failure."""
+    def measure(self, job: plan.Job, contestant: Contestant, turn: int) -> dict:
+        """One start of one contestant, with a probe before and after: what the store keeps of it."""
+        began = time.monotonic()
         before = self.probe()
         outcome, seconds = self.start(job, contestant)
         after = self.probe()
-        lines = parse_lines(outcome.out)
-        failure = outcome.failure or ("" if lines else "no result in its output")
-        if failure:
-            self.results.failures.append(
-                {"job": job.name, "contestant": contestant.name, "round": turn, "why": failure}
-            )
-            return failure
-        if job.wall_clock:
+        rows = parse_lines(outcome.out)
+        failure = outcome.failure or ("" if rows else "no result in its output")
+        if job.wall_clock and not failure:
             wall = {"measure": job.wall_clock, "size": 0, "buffers": "hot", "unit": "s"}
-            lines.append({**wall, "probe": [0, 0], "samples": [seconds]})
-        for line in lines:
+            rows.append({**wall, "probe": [0, 0], "samples": [seconds]})
+        for row in rows:
             # The program's own probes stand closer to the sample than the ones around its run.
-            probes = line["probe"] if min(line["probe"]) > 0 else [before, after]
+            row["probe"] = row["probe"] if min(row["probe"]) > 0 else [before, after]
+        return {
+            "settings": self.settings_of(job, contestant),
+            "failure": failure,
+            "rows": rows,
+            "lost": self.cluster.losses() if job.transport == "tcp" else 0,
+            "seconds": round(time.monotonic() - began, 2),
+        }
+
+    def take(self, job: plan.Job, contestant: Contestant, turn: int) -> str:
+        """One start, or what the store has of it. Returns its failure."""
+        key = f"{job.name}|{contestant.name}|{turn}"
+        entry = self.store.find(key, self.settings_of(job, contestant))
+        if not entry or entry["failure"]:
+            entry = self.store.add(key, self.measure(job, contestant, turn))
+        self.lost += entry["lost"]
+        self.seconds[job.name] = round(self.seconds.get(job.name, 0) + entry["seconds"], 1)
+        if entry["failure"]:
+            self.results.failures.append(
+                {"job": job.name, "contestant": contestant.name, "round": turn, "why": entry["failure"]}
+            )
+            return entry["failure"]
+        for line in entry["rows"]:
             self.results.add(
                 Sample(
                     job=job.name,
@@ -162,8 +212,8 @@ class Runner:
                     buffers=line["buffers"],
                     unit=line["unit"],
                     round=turn,
-                    placement=placement_of(probes),
-                    probe=probes,
+                    placement=placement_of(line["probe"]),
+                    probe=line["probe"],
                     values=line["samples"],
                     extra=line.get("extra", {}),
                 )
@@ -197,7 +247,6 @@ class Runner:
         try:
             with steps.bar:
                 for job in jobs:
-                    began = time.monotonic()
                     advance = steps.of(job.title)
 
                     def step(text: str, done: int) -> None:
@@ -205,10 +254,9 @@ class Runner:
                         advance(done)
 
                     self.run_job(job, step)
-                    self.seconds[job.name] = round(time.monotonic() - began, 1)
         finally:
-            if self.cluster.lost:
-                self.note(f"{self.cluster.lost} packets were lost or sent again in TCP runs")
+            if self.lost:
+                self.note(f"{self.lost} packets were lost or sent again in TCP runs")
             self.cluster.end()
             self.page.unlink(missing_ok=True)
 
@@ -233,10 +281,10 @@ def finish(runner: Runner, about: dict) -> list[Verdict]:
     verdicts = judge_all(runner.results, peers, labels)
     if runner.cluster.check:
         about["wire_check"] = runner.cluster.check
-    if "began" in about:
+    if runner.store:
         about["load_after"] = os.getloadavg()[0]
         about["seconds"] = runner.seconds
-        about["minutes"] = round((time.time() - about.pop("began")) / 60, 1)
+        about["minutes"] = round(sum(runner.seconds.values()) / 60, 1)
     order = list(everyone)
     pictures = plots.draw_all(runner.out, runner.results, verdicts, order, labels)
     report.write_json(runner.out / "results.json", runner.results, verdicts, about, runner.notes)
@@ -257,6 +305,20 @@ def judge_again(runner: Runner, file: Path) -> None:
     print_verdicts(finish(runner, document["about"]))
 
 
+def carry_out(runner: Runner, jobs: list[plan.Job]) -> int:
+    """Measures; whatever ends it, what was measured is kept. Returns the exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the cluster must go down
+    try:
+        runner.run_all(jobs)
+    except KeyboardInterrupt:
+        runner.note("interrupted: only what was measured until then; the same line with --resume goes on")
+        return 130
+    except (Failure, OSError) as problem:
+        runner.note(f"{problem}; what was measured is kept, and --resume goes on")
+        return 1
+    return 0 if runner.results.samples else 1
+
+
 def main(
     build: Annotated[Path, typer.Option(help="build folder of Headway MPI")] = Path("build"),
     out: Annotated[Path | None, typer.Option(help="where results go; default BUILD/bench")] = None,
@@ -264,6 +326,7 @@ def main(
     contestants: Annotated[str, typer.Option(help="contestants, separated by commas")] = "",
     quick: Annotated[bool, typer.Option(help="few sizes and rounds, under four minutes")] = False,
     rounds: Annotated[int, typer.Option(help="rounds of each measure; 0 keeps the plan's")] = 0,
+    resume: Annotated[bool, typer.Option(help="go on with the run in --out that was stopped")] = False,
     again: Annotated[Path | None, typer.Option(help="results.json of an earlier run: judge that")] = None,
     list_measures: Annotated[bool, typer.Option("--list", help="list the measures and stop")] = False,
 ) -> None:
@@ -288,21 +351,23 @@ def main(
     if again:
         judge_again(runner, again)
         return
-    runner.prepare(wanted)
-    if not runner.usable:
-        console.print("[red]nobody to measure[/]: make all, scripts/peers.sh")
-        raise typer.Exit(1)
-    about = about_machine(quick, runner.usable, SOURCES) | {"began": time.time()}
-    if about["load_before"] > 1:
-        runner.note(f"the machine is busy (load {about['load_before']:.1f}): figures will be noisy")
+    if resume and not (runner.out / STORE).exists():
+        raise typer.BadParameter(f"there is no run in {runner.out}", param_hint="--resume")
     try:
-        runner.run_all(jobs)
-    except KeyboardInterrupt:
-        runner.note("interrupted: only what was measured until then")
-    print_verdicts(finish(runner, about))
+        runner.prepare(wanted)
+        if not runner.usable:
+            raise Failure("nobody to measure: make all, scripts/peers.sh")
+        about = about_machine(quick, runner.usable, SOURCES)
+        if about["load_before"] > 1:
+            runner.note(f"the machine is busy (load {about['load_before']:.1f}): figures will be noisy")
+        runner.open_store(resume)
+        code = carry_out(runner, jobs)
+        print_verdicts(finish(runner, about))
+    except (Failure, OSError) as problem:
+        console.print(f"[red]{problem}[/]")
+        raise typer.Exit(1) from None
     console.print(f"\n{runner.out / 'results.md'}, results.json and pictures beside it")
-    if not runner.results.samples:
-        raise typer.Exit(1)
+    raise typer.Exit(code)
 
 
 if __name__ == "__main__":
