@@ -15,6 +15,8 @@ LATE = 30_000  # when all is over, us: late enough to be told from an entry
 FIRST, APART = 1500, 2500  # entries of the tests of what releases a call
 TIMEOUT_LATE = 150_000
 TESTS = (0, 1, 2, 4, 8, 16)
+# What is asked, by the first part of a task's name; `find` first: all others are for the sizes that it finds.
+KINDS = ("find", "three", "release", "exchange", "exchange-late", "pieces", "tests", "figure", "strategy", "memory")
 CALLS = {"s": "MPI_Isend", "ws": "a send's MPI_Wait"}
 RELEASES = {
     "test": "an MPI_Test of that receive",

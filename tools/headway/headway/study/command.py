@@ -22,6 +22,7 @@ from headway.measure.bar import Steps
 from headway.measure.plan import patterns, wanted
 from headway.measure.processes import NO_ROOM, Failure
 from headway.measure.store import Store
+from headway.study import blocking
 from headway.study import compare as comparing
 from headway.study import findings as finding
 from headway.study import meshes, mpis, page, samr, verdicts
@@ -124,7 +125,7 @@ def places_of(rate: str) -> list[Place]:
 def check_only(only: str, places: list[Place]) -> None:
     tests = sorted(
         {t.name for p in places for t in paper_tasks(p, True, 0)}
-        | {f"{p.name}/find" for p in places}
+        | {f"{p.name}/{kind}" for p in places for kind in ("blocking", *blocking.KINDS)}
         | {"shm/imitation"}
     )
     for pattern in patterns(only):
@@ -301,7 +302,7 @@ def study_command(
         Optional[Path], typer.Option(help=f"its folder. Default: {FOLDER}, or the next number", metavar="DIR")
     ] = None,
     only: Annotated[
-        str, typer.Option(help="parts of it, by commas: shm/overlap, 1gbit, */find", metavar="PARTS")
+        str, typer.Option(help="parts of it, by commas: shm/overlap, 1gbit, */blocking", metavar="PARTS")
     ] = "",
     again: Annotated[bool, typer.Option("--again", help="measure nothing: write the page anew")] = False,
     listing: Annotated[bool, typer.Option("--list", help="list the MPIs that are found, and stop")] = False,

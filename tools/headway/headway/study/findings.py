@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.measure.store import Store
 from headway.measure.validity import reasons_of, steady
-from headway.study import blocking, definitions, samr
+from headway.study import blocking, definitions, memory, samr
 from headway.study.blocking import Blocking
 from headway.study.value import Value
 
@@ -45,6 +45,7 @@ class Of:
     tests: dict[str, dict] = field(default_factory=dict)
     strategies: dict[str, Strategy] = field(default_factory=dict)  # by form
     figures: dict[int, dict] = field(default_factory=dict)
+    memory: memory.Memory | None = None  # what a higher limit costs
 
     @property
     def switch(self) -> int:
@@ -75,7 +76,7 @@ class Findings:
 
 
 def gather(store: Store) -> tuple[dict, dict, int]:
-    """Samples by (mpi, place), measure and size; entries of the kernel by (mpi, place) and test."""
+    """Samples by (mpi, place), measure and size; entries of the kernel, and of memory, by (mpi, place) and test."""
     samples: dict = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     kernel: dict = defaultdict(dict)
     for entry in store.lines.values():
@@ -83,7 +84,7 @@ def gather(store: Store) -> tuple[dict, dict, int]:
         if entry["place"] == samr.PLACE:  # read on its own
             continue
         if any(r["measure"] in ("kernel", "blocks_from") for r in entry["rows"]) or entry["test"].startswith(
-            "exchange"
+            ("exchange", "memory")
         ):
             kernel[who][f"{entry['test']}@{entry['turn']}" if entry["turn"] else entry["test"]] = entry
             continue
@@ -258,7 +259,9 @@ def read(store: Store) -> Findings:
             if test.startswith("strategy/") and not entry["failure"] and entry["rows"]:
                 forms[entry["test"].split("/")[1]][entry["turn"]] = entry["rows"][-1]
         read_strategies(found, forms)
-        read_blocking(found, {t: e for t, e in tests.items() if not t.startswith(("imitation/", "strategy/"))})
+        found.memory = memory.read({t: e for t, e in tests.items() if t.startswith("memory/")})
+        apart = ("imitation/", "strategy/", "memory/")
+        read_blocking(found, {t: e for t, e in tests.items() if not t.startswith(apart)})
         correct_small(found)
         read_bounds(found, who[1], copies)
     invalid: dict[tuple[str, str], list[dict]] = defaultdict(list)

@@ -9,7 +9,7 @@ import html
 import json
 from pathlib import Path
 
-from headway.study import meshes, plots
+from headway.study import memory, meshes, plots
 from headway.study.findings import Findings, Of
 from headway.study.verdicts import (
     OVERLAP_HEAD,
@@ -144,6 +144,7 @@ def numbers(of: Of) -> list[tuple[str, list[str], list[list[str]]]]:
         ("Send overlap", OVERLAP_HEAD, overlap_numbers(of, "send")),
         ("The paper's strategies", STRATEGIES_HEAD, strategy_numbers(of)),
         ("Tests in the receiver's computation", TESTS_HEAD, tests_numbers(of)),
+        ("Memory with a higher limit", memory.HEAD, memory.numbers(of.memory)),
     ]
     return [e for e in every if e[2]]
 

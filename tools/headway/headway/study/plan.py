@@ -12,7 +12,7 @@ ALL_SIZES = tuple(1 << n for n in range(23))  # 1 B to 4 MB
 QUICK_SIZES = (1, 64, 1 * K, 8 * K, 64 * K, 256 * K, 1 * M, 4 * M)
 DELAYS = "0.6,1.5,2,4,100us"  # times l0; 0 is l0 itself
 RATES = {"100mbit": 100.0, "1gbit": 1000.0}
-PROGRAMS = ("latency", "bandwidth", "overlap", "progress", "kernel")
+PROGRAMS = ("latency", "bandwidth", "overlap", "progress", "kernel", "memory")
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Task:
     per_host: int = 1  # ranks of each simulated host
     way: str = ""  # how it is made valid on this machine
     title: str = ""
+    timed: bool = True  # its times count, so the simulated hosts say whether they may
 
     @property
     def name(self) -> str:

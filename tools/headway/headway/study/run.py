@@ -19,7 +19,7 @@ from headway.measure.plan import patterns, rotated, wanted
 from headway.measure.processes import Failure, Outcome, execute
 from headway.measure.store import Store
 from headway.measure.validity import may_count
-from headway.study import blocking, imitation
+from headway.study import blocking, imitation, memory, samr
 from headway.study.plan import (
     ALL_SIZES,
     K,
@@ -209,7 +209,7 @@ class Study:
             done = self.start(task, contestant, more)
             rows = programs.parse_lines(done.out)
             failure = done.failure or ("" if rows else "no result in its output")
-            verdict = self.cluster.verdict() if task.place.hosts else {}
+            verdict = self.cluster.verdict() if task.place.hosts and task.timed else {}
             entry = {
                 "settings": settings,
                 "test": task.test,
@@ -227,12 +227,14 @@ class Study:
                 break
         return self.store.add(key, entry)
 
-    def attempt(self, task: Task, contestant: Contestant, may_fail: bool = False) -> dict | None:
+    def attempt(
+        self, task: Task, contestant: Contestant, may_fail: bool = False, more: dict[str, str] | None = None
+    ) -> dict | None:
         """None if it gave nothing; says so, and gives up after two failures in a test."""
         which = (task.name, contestant.name)
         if self.failed.get(which, 0) >= GIVE_UP_AFTER:
             return None
-        entry = self.take(task, contestant)
+        entry = self.take(task, contestant, more)
         if not entry["failure"]:
             return entry
         if not may_fail:
@@ -245,8 +247,11 @@ class Study:
     def wanted(self, task: Task) -> bool:
         return wanted(task.name, patterns(self.settings.only))
 
-    def blocking_wanted(self, place: Place) -> bool:
-        return any(wanted(f"{place.name}/{test}", patterns(self.settings.only)) for test in ("find", "blocking"))
+    def blocking_wanted(self, place: Place, kind: str = "") -> bool:
+        """Whether one kind of the kernel's questions is asked, or any; they build on the answers to `find`."""
+        only = patterns(self.settings.only)
+        kinds = (kind,) if kind else blocking.KINDS
+        return any(wanted(f"{place.name}/{test}", only) for test in (*kinds, "blocking"))
 
     def paper_plan(self) -> list[tuple[Task, Contestant]]:
         """Turn by turn, so that what changes on the machine meets all MPIs alike."""
@@ -261,13 +266,14 @@ class Study:
         return [c for c in self.usable if (c.name, place.name) not in self.untrue]
 
     def blocking_seconds(self, place: Place) -> float:
-        tasks = blocking.find_tasks(place, self.settings.quick)
-        size = 256 * K
-        tasks += blocking.detail_tasks(place, "ws", size) + blocking.pieces_tasks(place, size)
+        size, quick = 256 * K, self.settings.quick
+        tasks = blocking.detail_tasks(place, "ws", size) + blocking.pieces_tasks(place, size)
         tasks += blocking.tests_tasks(place, size) + blocking.figure_tasks(place, size)
         for turn in range(rounds(place, self.settings.quick)):
             tasks += blocking.strategy_tasks(place, 1 << 20, turn)
-        return sum(t.seconds + 0.4 for t in tasks)
+        tasks += [memory.task(place, size, n, more) for n in (memory.FEW, memory.MANY[quick]) for more in ({}, {"option": "raised"})]
+        tasks = [t for t in tasks if self.blocking_wanted(place, t.test.split("/")[0])]
+        return sum(t.seconds + 0.4 for t in blocking.find_tasks(place, self.settings.quick) + tasks)
 
     def seconds(self) -> float:
         """About how long all of it takes."""
@@ -331,14 +337,17 @@ class Study:
         left = self.blocking_seconds(place)
         found: list[blocking.Blocking] = []
 
-        def ask(task: Task, may_fail: bool = False) -> dict | None:
+        def ask(task: Task, may_fail: bool = False, more: dict[str, str] | None = None) -> dict | None:
             nonlocal left
             step(told, 0)
-            entry = self.attempt(task, contestant, may_fail)
+            entry = self.attempt(task, contestant, may_fail, more)
             done = min(left, task.seconds + 0.4)
             left -= done
             step(told, done)
             return entry
+
+        def asked(tasks: list[Task]) -> list[Task]:
+            return [t for t in tasks if self.blocking_wanted(place, t.test.split("/")[0])]
 
         for task in blocking.find_tasks(place, self.settings.quick):
             entry = ask(task)
@@ -346,21 +355,32 @@ class Study:
                 found.append(blocking.read_find(entry["rows"], task.test.split("/")[1]))
         for answer in found:
             if answer.size:
-                for task in blocking.detail_tasks(place, answer.call, answer.size):
+                for task in asked(blocking.detail_tasks(place, answer.call, answer.size)):
                     ask(task, may_fail=task.test.startswith("exchange"))
         sizes = [a.size for a in found if a.size]
         large = int(min(sizes) * 1.3) if sizes else 1 << 20
         # A test can only gain what a transfer takes: at a size that takes some time.
-        for task in (
-            *blocking.pieces_tasks(place, large),
-            *blocking.tests_tasks(place, max(large, 1 << 20)),
-            *blocking.figure_tasks(place, large),
-        ):
+        tasks = blocking.pieces_tasks(place, large) + blocking.tests_tasks(place, max(large, 1 << 20))
+        for task in asked(tasks + blocking.figure_tasks(place, large)):
             ask(task)
         for turn in range(rounds(place, self.settings.quick)):
-            for task in blocking.strategy_tasks(place, max(large, 1 << 20), turn):
+            for task in asked(blocking.strategy_tasks(place, max(large, 1 << 20), turn)):
                 ask(task)
+        if sizes and self.blocking_wanted(place, "memory"):
+            self.raise_limit(place, contestant, 2 * min(sizes), ask)
         step("", left)
+
+    def raise_limit(self, place: Place, contestant: Contestant, size: int, ask: Callable[..., dict | None]) -> None:
+        """What a higher limit costs in memory; few ranks say first whether it does what it is for."""
+        option = memory.options(contestant, place, size)
+        gentle = samr.YIELDING.get(samr.library_of(contestant), {})  # no time is taken, and they are many
+
+        def look(ranks: int, more: dict[str, str]) -> bool:
+            entry = ask(memory.task(place, size, ranks, more), True, gentle | more)
+            return bool(entry and entry["rows"]) and (not more or memory.holds(entry["rows"]))
+
+        if option and look(memory.FEW, option) and look(memory.FEW, {}):
+            any(look(n, option) and look(n, {}) for n in memory.MANY[self.settings.quick :])
 
     def imitate(self, step: Callable[[str, float], None]) -> None:
         """The paper's figures under its MPIs' behaviours, played over the first MPI."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.measure.statistics import human_size, short
+from headway.study import memory
 from headway.study.blocking import FORMS, STRATEGY_MESSAGES, TESTS, Blocking
 from headway.study.definitions import ARRIVED, COMPLETED, NEVER, memory_bytes
 from headway.study.findings import Findings, Of
@@ -430,6 +431,7 @@ def of_memory(of: Of, place: str, limits: dict) -> list[Saying]:
     if not of.switch:
         return []
     size = 2 * of.switch
+    measured = memory.words(of.memory, size)
     text = ", ".join(f"{near(memory_bytes(size, n))} with {n:,}" for n in PEERS)
     told = ""
     if place != "shm" and limits:
@@ -437,10 +439,12 @@ def of_memory(of: Of, place: str, limits: dict) -> list[Saying]:
             f" Linux gives a socket {near(limits['tcp_wmem'])} to send from at most (net.ipv4.tcp_wmem), "
             f"{near(limits['wmem_max'])} if a program asks for it (net.core.wmem_max)."
         )
+    if measured:
+        return [Saying(measured + told)]
     return [
         Saying(
             f"Raising the limit to {near(size)} instead takes memory for one such message to each peer: {text} "
-            f"peers.{told}"
+            f"peers (computed, not tried: no option of this MPI for it is known here).{told}"
         )
     ]
 
