@@ -20,6 +20,7 @@ need_packages()
 
 from headway.measure import contestants  # noqa: E402
 from headway.measure.contestants import headway as ours  # noqa: E402
+from headway.measure.processes import Outcome  # noqa: E402
 from headway.measure.store import Store  # noqa: E402
 from headway.study import blocking, compare, findings, memory, mpis, page, plan, verdicts  # noqa: E402
 from headway.study.blocking import Blocking  # noqa: E402
@@ -405,6 +406,25 @@ class Made(Folder):
         settings.only = "shm/latency"
         self.assertFalse(study.blocking_wanted(plan.SHM))
 
+    def test_runs_that_others_disturb_are_repeated_only_while_that_helps(self):
+        study = Study(Settings(self.folder, [plan.net("1gbit")], True), [], self.store(), print)
+        starts = []
+        study.start = lambda *_: starts.append(1) or Outcome(0, '@@{"measure":"latency","size":1,"samples":[1]}', "")
+
+        def take(turn, **verdict):
+            starts.clear()
+            study.cluster.verdict = lambda: {"reasons": ["saturated"], "valid": False, "others": 0.0} | verdict
+            task = plan.Task(plan.net("1gbit"), "latency", "latency", (), 1, turn)
+            study.take(task, ours(BUILD / "bin"))
+            return len(starts)
+
+        self.assertEqual(take(0, valid=True), 1)
+        self.assertEqual(take(1), 1, "its own fault: again it would be the same")
+        self.assertEqual([take(turn, others=0.9) for turn in range(2, 7)], [3, 3, 3, 1, 1])
+        self.assertEqual(len([n for n in study.notes if "not repeated any more" in n]), 1)
+        self.assertEqual(take(7, valid=True), 1)
+        self.assertEqual(take(8, others=0.9), 3, "once they have gone, it helps again")
+
     def test_limits_are_raised_by_each_mpis_own_option(self):
         opened, ours_ = contestants.openmpi(Path("/o")), contestants.headway(Path("/h"))
         self.assertEqual(memory.options(opened, plan.net("1gbit"), 64 * K)["OMPI_MCA_btl_tcp_eager_limit"], "66560")
@@ -659,7 +679,7 @@ class Everybody(Folder):
 
     def test_every_mpi_and_place(self):
         out = self.folder / "s"
-        headway("study", "--quick", "--only=*/latency,*/overlap/recv,*/find", f"--out={out}", timeout=1200)
+        headway("study", "--quick", "--only=*/latency,*/overlap/recv,*/find,*/release", f"--out={out}", timeout=850)
         data = json.loads(headway("study", "--again", "--json", f"--out={out}", timeout=120).stdout)
         names = [line.split()[0] for line in headway("study", "--list").stdout.splitlines()]
         self.assertGreaterEqual(len(names), 1)

@@ -37,6 +37,7 @@ from headway.study.plan import (
 FILE = "study.sqlite"
 GIVE_UP_AFTER = 2  # failed starts of one MPI in one test
 TRIES = 3  # of a run that is invalid while others use this machine
+IN_VAIN = 3  # tasks that were invalid in all their tries: others stay, and each is run once from then on
 COPIED = 16 * K  # from here on the machine's bound tells; below, calls cost more than copies
 PAGE_BYTES = 1 << 17  # more than the imitation's page, and than the probe's
 
@@ -75,6 +76,7 @@ class Study:
     notes: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     failed: dict[tuple[str, str], int] = field(default_factory=dict)
+    in_vain: int = 0  # tasks, one behind the other, that others disturbed in each try
     untrue: set[tuple[str, str]] = field(default_factory=set)  # MPI, place: it went past the wire
 
     def __post_init__(self) -> None:
@@ -204,7 +206,8 @@ class Study:
         if kept and not kept.get("failure"):
             return kept
         entry: dict = {}
-        for _ in range(TRIES if task.place.hosts else 1):
+        tries = TRIES if task.place.hosts and self.in_vain < IN_VAIN else 1
+        for _ in range(tries):
             began = time.monotonic()
             done = self.start(task, contestant, more)
             rows = programs.parse_lines(done.out)
@@ -224,8 +227,19 @@ class Study:
                 "title": task.title,
             }
             if failure or may_count(verdict):
+                self.in_vain = 0 if task.place.hosts else self.in_vain
                 break
+        else:
+            self.tried_in_vain()
         return self.store.add(key, entry)
+
+    def tried_in_vain(self) -> None:
+        self.in_vain += 1
+        if self.in_vain == IN_VAIN:
+            self.note(
+                "Others use this machine all the time: runs between the simulated hosts that they disturb are not "
+                "repeated any more."
+            )
 
     def attempt(
         self, task: Task, contestant: Contestant, may_fail: bool = False, more: dict[str, str] | None = None
