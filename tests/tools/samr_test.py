@@ -144,12 +144,41 @@ class Probed(Folder):
         way, asked, notes = self.way(CASES["frea-64"], THEIRS, spinning, both)
         self.assertIsNone(way)
         self.assertEqual(asked, [])
-        self.assertEqual(notes, ["figure 14: 128x32x32, 64 ranks: Open MPI as with 16"])
+        self.assertIn("figure 14: 128x32x32, 64 ranks, Open MPI: no valid run", notes[-1])
+        self.assertIn("16 ranks or fewer: the row with 16 is this one, too", notes[-1])
 
     def test_none(self):
-        way, _, notes = self.way(CASES["frea-16"], OURS, lambda way: (False, 0.5))
+        both = self.meshes(OURS)
+        way, asked, notes = self.way(CASES["horizon-128"], OURS, lambda way: (False, 0.5), both)
         self.assertIsNone(way)
-        self.assertIn("no valid run of Headway on this machine: the processors were saturated", notes[0])
+        (row,) = samr.read(both[0].study.store)
+        self.assertEqual((row.case, row.mpi, row.forms), ("horizon-128", "headway", {}))
+        self.assertRegex(
+            row.invalid,
+            r"no valid run on this machine; tried 128 ranks, 8 times slower: the processors were saturated \(99%\); "
+            r"128 ranks, 16 times slower: .*; 64 ranks or fewer: the row with 64 is this one, too$",
+        )
+        self.assertEqual(row.invalid.count("saturated"), len(asked), "each way, in its order")
+        found = findings.read(both[0].study.store)
+        self.assertIn("tried 128 ranks, 8 times slower", " ".join(sum(meshes.numbers(found), [])))
+        text = page.write(found, self.folder).read_text()
+        self.assertIn("tried 128 ranks, 8 times slower", text)
+
+    def test_the_last_word_counts(self):
+        both = self.meshes(OURS)
+        self.way(CASES["frea-32"], OURS, lambda way: (False, 0.5), both)
+        entry = {"test": "frea-32/13", "place": "samr", "mpi": "headway", "turn": 0, "failure": "", "verdict": {}}
+        entry |= {"settings": "", "way": "32 ranks", "title": "x", "rows": [result("13", 1, 0.5)]}
+        both[0].study.store.add("samr/frea-32/12|headway|0", entry | {"test": "frea-32/12"})
+        both[0].study.store.add("samr/frea-32/13|headway|0", entry)
+        (row,) = samr.read(both[0].study.store)
+        self.assertEqual((row.way, row.invalid, set(row.forms)), ("32 ranks", "", {"12", "13"}))
+
+    def test_a_whole_study_has_the_papers_ranks(self):
+        study = Study(Settings(self.folder, [plan.SHM], False), [], Store(self.folder / "b.sqlite", False), print)
+        names = [c.name for c in Meshes(study).cases()]
+        for name in ("frea-32", "frea-64", "horizon-64", "horizon-128", "horizon-256"):
+            self.assertIn(name, names)
 
 
 class Series(unittest.TestCase):

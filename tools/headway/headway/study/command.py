@@ -155,7 +155,7 @@ def show_meshes(found: finding.Findings, shown: Shown) -> None:
     for row in found.samr:
         for saying in meshes.sayings(found, row):
             shown.out.print(saying.seen, highlight=False, markup=False)
-        if row.invalid:
+        if row.invalid and row.forms:
             shown.out.print(f"  {row.way}: {row.invalid}", highlight=False, markup=False)
 
 

@@ -75,6 +75,8 @@ def size(bytes_: int) -> str:
 def sayings(found: Findings, row: Row) -> list[Saying]:
     """Of each pair of the paper's: what its strategy gains here, and what the first form costs."""
     said = []
+    if not row.forms:
+        return [Saying(f"{found.label(row.mpi)}, {row.title}: {row.invalid}.")]
     for base, after in (("6", "7"), ("12", "13")):
         forms = {f: v for f, v in row.forms.items() if BASE[f] == base and f != base}
         if base not in row.forms or not forms:

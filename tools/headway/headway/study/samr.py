@@ -24,6 +24,7 @@ from headway.study.plan import K, Place, Task
 from headway.study.value import Value, near
 
 PLACE = "samr"  # in the store
+NONE = "none"  # in the store, instead of a form: why there is no run
 PROGRAM, IMITATED = "samr", "samr_imitated"
 FLAGS = ("-O3", "-ffp-contract=off")
 ALL = tuple(f.name for f in FORMS)
@@ -337,4 +338,10 @@ def read(store: Store) -> list[Row]:
             runs[entry["test"].split("/")[0], entry["mpi"]].append(entry)
     known = [c.name for c in (*IMITATIONS, *PAPER)]
     order = sorted(runs, key=lambda w: known.index(w[0]) if w[0] in known else -1)
-    return [row_of(case, mpi, runs[case, mpi]) for case, mpi in order]
+    return [row_of(case, mpi, of_runs(runs[case, mpi])) for case, mpi in order]
+
+
+def of_runs(entries: list[dict]) -> list[dict]:
+    """A case has runs, or says why it has none: of what was tried on another day the last word counts."""
+    last = entries[-1]["test"].endswith(f"/{NONE}")
+    return [e for e in entries if e["test"].endswith(f"/{NONE}") == last]

@@ -77,8 +77,9 @@ class Meshes:
         return self.study.take(task, contestant, self.environment(case, way, contestant))
 
     def way_for(self, case: Case, contestant: Contestant, step: Step) -> Way | None:
-        """The first one whose probe is valid; None if none is, or if fewer ranks were measured already."""
-        why = ""
+        """The first one whose probe is valid; None if none is, or if fewer ranks were measured already: then the
+        store says why, as the case's row."""
+        tried: list[str] = []
         before: tuple[Way, dict] | None = None
         for number, way in enumerate(samr.ways(case, contestant)):
             if way.ranks >= self.hopeless.get(contestant.name, way.ranks + 1):
@@ -86,7 +87,7 @@ class Meshes:
             if not case.per_host or case.ranks <= 2:
                 return way
             if self.is_told(case, way, contestant):
-                return None
+                return self.no_row(case, contestant, tried)
             step(f"{case.title}, {contestant.label}: are {way.text(case)} valid?", 0)
             entry = self.take(case, way, contestant, samr.task_of(case, way, case.forms[-1], number, probe=True))
             verdict = entry.get("verdict") or {}
@@ -96,17 +97,25 @@ class Meshes:
                 self.hopeless[contestant.name] = way.ranks
             before = (way, entry)
             why = entry["failure"] or "; ".join(verdict.get("reasons", ["no verdict"]))
-        self.study.note(f"{case.title}: no valid run of {contestant.label} on this machine: {why}")
-        return None
+            tried.append(f"{way.text(case)}: {why}")
+        return self.no_row(case, contestant, tried)
+
+    def no_row(self, case: Case, contestant: Contestant, tried: list[str]) -> None:
+        """Of a case without a valid run: what was tried, in this order, and what the simulated hosts objected to."""
+        least = samr.FAMILIES.get(case.name.split("-")[0], 0)
+        if not tried or self.is_told(case, samr.Way(least), contestant):
+            tried = [*tried, f"{least} ranks or fewer: the row with {least} is this one, too"]
+        why = f"no valid run on this machine; tried {'; '.join(tried)}"
+        self.study.say(f"{case.title}, {contestant.label}: {why}")
+        entry = {"settings": why, "test": f"{case.name}/{samr.NONE}", "place": samr.PLACE, "mpi": contestant.name}
+        entry |= {"turn": 0, "failure": why, "rows": [], "verdict": {}, "way": "not run", "title": case.title}
+        self.study.store.add(f"{samr.PLACE}/{case.name}/{samr.NONE}|{contestant.name}|0", entry)
 
     def is_told(self, case: Case, way: Way, contestant: Contestant) -> bool:
         """Whether fewer ranks than the smallest case of that mesh has are that case's row."""
         family = case.name.split("-")[0]
         least = samr.FAMILIES.get(family, 0)
-        if way.ranks > least or case.ranks == least or not self.wanted(f"{family}-{least}"):
-            return False
-        self.study.note(f"{case.title}: {contestant.label} as with {least}")
-        return True
+        return way.ranks <= least and case.ranks != least and self.wanted(f"{family}-{least}")
 
     # -- all of it -----------------------------------------------------------------------------
     def run_case(self, case: Case, step: Step, who: list[Contestant]) -> None:
