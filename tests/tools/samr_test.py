@@ -179,6 +179,10 @@ class Probed(Folder):
         names = [c.name for c in Meshes(study).cases()]
         for name in ("frea-32", "frea-64", "horizon-64", "horizon-128", "horizon-256"):
             self.assertIn(name, names)
+        study.settings.quick = True
+        self.assertEqual({c.name for c in Meshes(study).cases()}, {"frea-16", "mpich125", "ibm"})
+        study.settings.only = "frea-64,horizon-256"
+        self.assertEqual({c.name for c in Meshes(study).cases()}, {"frea-64", "horizon-256"}, "if they are named")
 
 
 class Series(unittest.TestCase):

@@ -42,7 +42,9 @@ class Meshes:
         return wanted(name, patterns(self.study.settings.only))
 
     def cases(self) -> list[Case]:
-        return [c for c in samr.chosen(self.study.settings.quick) if self.wanted(c.name)]
+        """The quick form leaves out those beyond 16 ranks, unless they are named."""
+        settings = self.study.settings
+        return [c for c in samr.chosen(settings.quick and not settings.only) if self.wanted(c.name)]
 
     def who(self, case: Case) -> list[Contestant]:
         """Imitations need one MPI to be played over."""
