@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -567,7 +568,10 @@ class Named(Folder):
             (("--mpi=a b=/",), "a name is made of"),
             (("--net=fast",), "a rate is 100mbit"),
             (("--only=shm/nothing",), "there are"),
-            (("--resume", f"--out={self.folder}"), "there is no study in"),
+            (("--resume", f"--out={self.folder}"), "--resume: there is no study in"),
+            (("--again", f"--out={self.folder}"), "--again: there is no study in"),
+            (("samr", "--nonsense"), "No such option: --nonsense"),
+            (("samr", f"--mpi=a={prefix}", f"--mpi=a={prefix}"), "two MPIs are called a"),
             ((f"--out={self.folder / 'file'}",), "that is a file"),
             (("--nonsense",), "No such option: --nonsense"),
             (("compare", "/nowhere", "/x"), "there is no study in /nowhere"),
@@ -577,6 +581,32 @@ class Named(Folder):
             self.assertIn(told, re.sub(r"\s+", " ", done.stderr), words)
             self.assertEqual(done.stdout, "", words)
         self.assertFalse((self.folder / "headway-study").exists(), "a bad line leaves nothing behind")
+
+    def test_who_does_not_compile_is_left_out(self):
+        self.script("bad/bin/mpicc", "echo cc: not found >&2; exit 127")
+        self.script("bad/bin/mpiexec", "echo HYDRA")
+        words = (f"--mpi=bad={self.folder / 'bad'}", "--net=none", "--quick", "--only=shm/latency")
+        done = headway("study", *words, f"--out={self.folder / 's'}", code=1, timeout=120)
+        self.assertIn("bad is left out: latency.c does not compile: exit code 127: cc: not found", done.stderr)
+        self.assertIn("no MPI can be studied", done.stderr)
+
+    def test_without_namespaces_the_rest_is_measured(self):
+        """Root without the rights to make them; what is measured in shared memory is kept and shown."""
+        less = ["setpriv", "--bounding-set=-sys_admin,-net_admin"]
+        if not shutil.which("setpriv") or subprocess.run([*less, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no rights can be taken away here")
+        words = [*less, HEADWAY, "study", "--mpi=headway", "--quick", f"--out={self.folder / 's'}"]
+        said = "2 hosts, 1 Gbit/s are left out: no simulated hosts: network namespaces are not allowed here"
+        done = subprocess.run([*words, "--only=*/latency"], capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(said, done.stderr)
+        self.assertIn("latency, 1 B", done.stdout)
+        self.assertIn(said, (self.folder / "s" / "study.md").read_text())
+        words[-1] = f"--out={self.folder / 't'}"
+        done = subprocess.run([*words, "--only=1gbit/latency"], capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 1, "there was nothing else")
+        self.assertIn(said, done.stderr)
+        self.assertIn("nothing was measured", done.stderr)
 
     def test_who_does_not_start_is_left_out(self):
         """Of two, the study goes on with the other; of one, it says so."""

@@ -51,8 +51,13 @@ class Cluster:
         self.call("down")  # what a killed run may have left
         done = self.call("up", *hosts.words())
         if done.failure:
-            raise Failure(f"no simulated cluster: {done.failure}")
+            raise Failure(f"no simulated hosts: {self.reason(done)}")
         self.now = hosts
+
+    def reason(self, done: Outcome) -> str:
+        """What the command itself said: a sentence, without its name and exit code."""
+        said = [line for line in done.err.splitlines() if line.startswith("cluster: ")]
+        return said[-1].removeprefix("cluster: ") if said and not done.timed_out else done.failure
 
     def down(self) -> str:
         """Returns what went wrong, or an empty text."""

@@ -89,17 +89,17 @@ def numbered(number: int) -> Path:
     return Path(FOLDER if number == 1 else f"{FOLDER}-{number}")
 
 
-def folder_for(out: Optional[Path], resume: bool) -> Path:
-    """A study is never overwritten: a new one gets the next number, and --resume takes the latest."""
+def folder_for(out: Optional[Path], resume: bool, option: str = "--resume") -> Path:
+    """A study is never overwritten: a new one gets the next number, and --resume (or --again) takes the latest."""
     if out is None:
         there = [n for n in range(1, 1000) if (numbered(n) / FILE).exists()]
         if resume:
             if not there:
-                raise BadLine(f"--resume: there is no study in {Path.cwd()}; --out names the folder of one")
+                raise BadLine(f"{option}: there is no study in {Path.cwd()}; --out names the folder of one")
             return numbered(there[-1])
         return numbered(there[-1] + 1 if there else 1)
     if resume and not (out / FILE).exists():
-        raise BadLine(f"--resume: there is no study in {out}")
+        raise BadLine(f"{option}: there is no study in {out}")
     if not resume and (out / FILE).exists():
         raise BadLine(f"{out} holds a study already: --resume goes on with it, another --out makes another")
     if out.exists() and not out.is_dir():
@@ -323,7 +323,7 @@ def study_command(
         for c in chosen:
             shown.out.print(f"{c.name:<14} {c.label:<16} {c.compiler.parent.parent}", highlight=False)
         return
-    folder = folder_for(out, resume or again)
+    folder = folder_for(out, resume or again, "--again" if again else "--resume")
     store = Store(folder / FILE, resume or again)
     code = 0
     if not again:
