@@ -285,6 +285,12 @@ class Made(Folder):
         self.assertEqual(text.count("class=chart "), len(made))
         self.assertIn("In your program:", text)
         self.assertIn("<svg", text)
+        self.assertIn("| B | shared memory | ", (self.folder / "study.md").read_text(), "what to change, in short")
+        named = set(re.findall(r"<a href=#(\w+)>", text))
+        self.assertIn("figure13", named)
+        for anchor in named:
+            self.assertRegex(text, f"id=\"?{anchor}\\b", "what an advice names is on the page")
+        self.assertLess(text.index("In short"), text.index("<h2>Shared memory"))
         ids = re.findall(r'\bid="([^"]+)"', text)
         self.assertEqual(len(ids), len(set(ids)), "no picture draws with another's shapes")
         self.assertIn("| receive overlap, 1 MB | 0.96", (self.folder / "study.md").read_text())

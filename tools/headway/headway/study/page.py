@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 
 from headway.study import memory, meshes, plots
@@ -29,10 +30,43 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 74rem; margin: 2rem auto
 table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #ddd; }
 td:first-child, th:first-child { text-align: left; } .do { margin: .1rem 0 .9rem 1.2rem; padding-left: .7rem; border-left: 3px solid #1763c6; }
 .seen { margin: .2rem 0; } h2 { margin-top: 2.4rem; } svg { max-width: 100%; height: auto; } .note { color: #8a4b00; }
-.charts { display: flex; flex-wrap: wrap; gap: 1rem; }
+.charts { display: flex; flex-wrap: wrap; gap: 1rem; } pre { background: #f4f4f4; padding: .6rem .9rem; }
+.words td, .words th { text-align: left; vertical-align: top; } .words td:nth-child(-n+2) { white-space: nowrap; }
 """
 
 
+# What the advices mean by their figures, for who has the page and not the paper.
+LISTINGS = (
+    (
+        "6",
+        "each send is waited for at once",
+        "MPI_Irecv from each neighbour\ncompute, part 1\nfor each neighbour: MPI_Isend, MPI_Wait for it\n"
+        "compute, part 2\nMPI_Waitall for the receives",
+    ),
+    (
+        "7",
+        "and the receives are tested behind the sends",
+        "MPI_Irecv from each neighbour\ncompute, part 1\n"
+        "for each neighbour: MPI_Isend, MPI_Wait for it\nMPI_Testall for the receives\n"
+        "compute, part 2\nMPI_Waitall for the receives",
+    ),
+    (
+        "12",
+        "as figure 6, with nothing to compute behind the sends",
+        "MPI_Irecv from each neighbour\ncompute\nfor each neighbour: MPI_Isend, MPI_Wait for it\n"
+        "MPI_Waitall for the receives",
+    ),
+    (
+        "13",
+        "the waits for sends are collected behind those for receives",
+        "MPI_Irecv from each neighbour\ncompute\nfor each neighbour: MPI_Isend\nMPI_Waitall for the receives\n"
+        "MPI_Waitall for the sends",
+    ),
+)
+BEGIN = (
+    "What each MPI does here while a program computes: which calls wait for the other side, how much of a transfer a "
+    "computation hides, and what to change in a program. All of it was measured on this machine."
+)
 VENDOR = Path(__file__).resolve().parent / "vendor"
 CHARTS = (
     ("latency", "latency, µs", True),
@@ -52,7 +86,7 @@ for (const at of document.querySelectorAll('.chart')) {
   new uPlot({
     title: c.title, width: 540, height: 280,
     scales: {x: {time: false, distr: 3, log: 2}, y: c.log ? {distr: 3} : {}},
-    axes: [{values: (u, ticks) => ticks.map(v => v == null ? '' : human(v))}, {values: (u, ticks) => ticks.map(value)}],
+    axes: [{values: (u, ticks) => ticks.map(v => v == null ? '' : human(v))}, {size: 70, values: (u, ticks) => ticks.map(value)}],
     series: [{label: 'size', value: (u, v) => v == null ? '-' : human(v)},
              ...c.series.map(s => ({label: s.label, stroke: s.colour, width: 2, spanGaps: true, points: {show: true, size: 5},
                                     value: (u, v) => value(v)}))],
@@ -107,20 +141,24 @@ def intro(findings: Findings) -> list[str]:
     for (mpi, place), reasons in findings.invalid.items():
         if reasons:
             lines.append(
-                f"{findings.label(mpi)}, {findings.title(place)}: some runs do not count fully: {'; '.join(reasons)}."
+                f"{findings.label(mpi)}, {findings.title(place)}: some runs were disturbed ({'; '.join(reasons)}), so its "
+                "figures there may be worse than on a quiet machine."
             )
     return lines
 
 
 def how(findings: Findings) -> list[str]:
     return [
-        "Overlap: how much computation between a call and its wait is hidden, as a share of the communication's own time "
-        "(1: all of it). Progress: what is done when the wait begins. The bound is what this machine allows at best.",
+        "Latency: of a message one way. Receive overlap: MPI_Irecv, a computation, MPI_Wait; how much of the transfer's own "
+        "time the computation hides (1: all of it, 0: nothing, so that both times add up). Send overlap: the same with "
+        "a send. Progress: the share of the transfer that is done when the wait begins, behind a computation that is "
+        "longer than the transfer. The bound is what this machine allows at best. ± is half of a 95 % interval.",
         "A call needs the receiver if its return moves with the receiver's entry into MPI (slope at least 0.9 over three "
         "entries, 20 runs or more). Each: every message by itself; together: all that the receiver has not taken.",
         f"{findings.dropped} searches saw the machine change by more than 15 % between their ends, and do not count; "
         "where there is no other one, ~ tells.",
-        "The strategies are those of the non-blocking paper, whose gains in communication time were 27 % with MPICH 1.2.5 "
+        "Figures by number are those of the paper Understanding the Behavior and Performance of Non-blocking "
+        "Communications in MPI, and so are the strategies, whose gains in communication time were 27 % with MPICH 1.2.5 "
         "and 44 % with IBM's MPI, in an application. Here: two ranks, three messages each way, one rank computing half as "
         "long again before it sends.",
     ]
@@ -135,6 +173,39 @@ def sections(findings: Findings) -> list[tuple[str, list[Row], list[tuple[str, l
         ]
         found.append((place, table(findings, place), [(name, s) for name, s in said if s]))
     return found
+
+
+def in_short(findings: Findings) -> list[list[str]]:
+    """MPI, place and what to change: what somebody came for."""
+    rows = []
+    for place, _, said in sections(findings):
+        for name, every in said:
+            do = list(dict.fromkeys(s.do for s in every if s.do))
+            rows.append([name, findings.title(place), " ".join(do) or "Nothing that was found here."])
+    return sorted(rows, key=lambda r: [findings.label(m) for m in findings.mpis].index(r[0]))
+
+
+SHORT_HEAD = ["MPI", "where", "in your program"]
+
+
+def linked(text: str) -> str:
+    """An advice in HTML: the figures that it names lead to their listing."""
+    known = "|".join(number for number, _, _ in LISTINGS)
+    return re.sub(rf"figure ({known})\b", r"<a href=#figure\1>figure \1</a>", html.escape(text))
+
+
+def html_listings() -> list[str]:
+    e = html.escape
+    parts = ["<h2>What figures 6, 7, 12 and 13 are</h2><p>Ways to write an exchange with neighbours.</p><div class=charts>"]
+    parts += [f"<div id=figure{n}><b>Figure {n}</b>: {e(what)}<pre>{e(code)}</pre></div>" for n, what, code in LISTINGS]
+    return [*parts, "</div>"]
+
+
+def markdown_listings() -> list[str]:
+    lines = ["", "## What figures 6, 7, 12 and 13 are", "", "Ways to write an exchange with neighbours."]
+    for number, what, code in LISTINGS:
+        lines += ["", f"Figure {number}: {what}", "", *(f"    {line}" for line in code.splitlines())]
+    return lines
 
 
 def numbers(of: Of) -> list[tuple[str, list[str], list[list[str]]]]:
@@ -157,6 +228,11 @@ def of_meshes(findings: Findings) -> list[tuple[str, list[str], list[list[str]]]
     return [e for e in every if e[2]]
 
 
+def headline(findings: Findings, place: str) -> str:
+    title = findings.title(place)
+    return title[:1].upper() + title[1:]
+
+
 def html_table(head: list[str], rows: list[list[str]]) -> str:
     e = html.escape
     cells = "".join("<tr>" + "".join(f"<td>{e(c)}" for c in row) for row in rows)
@@ -174,7 +250,7 @@ def markdown_table(head: list[str], rows: list[list[str]]) -> list[str]:
 def html_sayings(said: list[Saying]) -> list[str]:
     e = html.escape
     return [
-        f"<p class=seen>{e(s.seen)}</p>" + (f"<p class=do>In your program: {e(s.do)}</p>" if s.do else "")
+        f"<p class=seen>{e(s.seen)}</p>" + (f"<p class=do>In your program: {linked(s.do)}</p>" if s.do else "")
         for s in said
     ]
 
@@ -223,13 +299,17 @@ def write_html(findings: Findings, out: Path, pictures: dict[str, list[Path]]) -
         f"<!doctype html><html lang=en><meta charset=utf-8><title>headway study</title><style>"
         f"{(VENDOR / 'uPlot.min.css').read_text()}{STYLE}</style>",
         "<h1>What overlaps, what blocks</h1>",
+        f"<p>{e(BEGIN)} <a href=#how>How to read the numbers</a>.</p>",
         f"<p>{e(intro(findings)[0])}</p>",
     ]
     parts += [f"<p class=note>{e(line)}</p>" for line in intro(findings)[1:]]
+    if findings.of:
+        rows = "".join(f"<tr><td>{e(m)}<td>{e(where)}<td>{linked(do)}" for m, where, do in in_short(findings))
+        parts.append(f"<h2>In short</h2><table class=words><tr>{''.join(f'<th>{h}' for h in SHORT_HEAD)}{rows}</table>")
     shown = 0
     drawn: list[dict] = []
     for place, rows, said in sections(findings):
-        parts.append(f"<h2>{e(findings.title(place))}</h2>")
+        parts.append(f"<h2>{e(headline(findings, place))}</h2>")
         head = "".join(f"<th>{e(findings.label(m))}" for m in findings.mpis)
         parts.append(f"<table><tr><th>{head}<th>bound")
         parts += [f"<tr><td>{e(r.what)}{''.join(f'<td>{e(c)}' for c in r.cells)}<td>{e(r.bound)}" for r in rows]
@@ -259,7 +339,8 @@ def write_html(findings: Findings, out: Path, pictures: dict[str, list[Path]]) -
         for picture in pictures["imitated"]:
             shown += 1
             parts.append(unique(inline(picture), f"p{shown}"))
-    parts.append("<h2>How to read this</h2>" + "".join(f"<p>{e(line)}</p>" for line in how(findings)))
+    parts += html_listings()
+    parts.append("<h2 id=how>How to read this</h2>" + "".join(f"<p>{e(line)}</p>" for line in how(findings)))
     parts.append(script_of(drawn))
     path = out / "study.html"
     path.write_text("\n".join(parts))
@@ -267,10 +348,12 @@ def write_html(findings: Findings, out: Path, pictures: dict[str, list[Path]]) -
 
 
 def markdown(findings: Findings, pictures: dict[str, list[Path]], out: Path) -> str:
-    lines = ["# What overlaps, what blocks", "", *sum(([line, ""] for line in intro(findings)), [])]
+    lines = ["# What overlaps, what blocks", "", BEGIN, "", *sum(([line, ""] for line in intro(findings)), [])]
+    if findings.of:
+        lines += ["## In short", "", *markdown_table(SHORT_HEAD, in_short(findings)), ""]
     for place, rows, said in sections(findings):
         lines += [
-            f"## {findings.title(place)}",
+            f"## {headline(findings, place)}",
             "",
             "| | " + " | ".join(map(findings.label, findings.mpis)) + " | bound |",
             "|---" * (len(findings.mpis) + 2) + "|",
@@ -294,6 +377,7 @@ def markdown(findings: Findings, pictures: dict[str, list[Path]], out: Path) -> 
         ]
     lines += markdown_meshes(findings, pictures.get("samr", []), out)
     lines += [f"![{p.stem}]({p.relative_to(out).with_suffix('.png')})" for p in pictures.get("imitated", [])]
+    lines += markdown_listings()
     return "\n".join([*lines, "", "## How to read this", "", *sum(([line, ""] for line in how(findings)), [])])
 
 

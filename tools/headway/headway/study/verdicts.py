@@ -274,12 +274,12 @@ def of_progress(of: Of) -> list[Saying]:
             continue
         seen = "; ".join(f"{between(a, b)} {words[w]}" for a, b, w in found)
         never = [r for r in found if r[2] == NEVER and r[1] >= 16384]
-        do = ""
+        do, told = "", ""
         if never and side == "recv":
-            do = testing_advice(of)
+            do, told = testing_advice(of)
         elif never:
             do = "The data goes when the sender calls MPI: test the send while you compute, or send before a shorter computation."
-        said.append(Saying(f"{name} of {seen}.", do))
+        said.append(Saying(f"{name} of {seen}.{told}", do))
     return said
 
 
@@ -296,13 +296,14 @@ def best_tests(of: Of) -> tuple[str, float, float] | None:
     return best, 1 - of.tests[best]["whole_us"] / none, float(np.median(costs))
 
 
-def testing_advice(of: Of) -> str:
+def testing_advice(of: Of) -> tuple[str, str]:
+    """What to do, and what else was seen."""
     best = best_tests(of)
     if best is None:
-        return "Call MPI_Testall a few times while you compute."
+        return "Call MPI_Testall a few times while you compute.", ""
     name, gain, cost = best
     if gain < 0.02:
-        return f"MPI_Testall in the computation did not help here (a call costs {short(cost)} µs)."
+        return "", f" MPI_Testall in the computation did not help here (a call costs {short(cost)} µs)."
     where = (
         "one MPI_Testall in the middle of the computation"
         if name == "1"
@@ -312,10 +313,11 @@ def testing_advice(of: Of) -> str:
             else f"{name} calls of MPI_Testall, evenly spread over the computation,"
         )
     )
-    return (
+    told = (
         f"{where} made computation and transfer together {gain:.0%} shorter ({near(of.tests[name]['size'])}); a "
         f"call costs {short(cost)} µs. Try that."
     ).replace("one", "One", 1 if where.startswith("one") else 0)
+    return told, ""
 
 
 TELLS = 2.0  # us: of a shorter communication the calls themselves are most
