@@ -325,7 +325,7 @@ void Schedule::launch_reduce(StepId id) {
     step.call.finished = user_function_done;
     progress::Handoff& handoff = engine_->handoff();
     handoff.user_calls.push_back(&step.call);
-    handoff.completed();
+    handoff.came_far();
     return;
   }
   if (step.swapped) {

@@ -397,6 +397,10 @@ void Handoff::leave_slowly() {
     Shield::lower(unlock());
     return;
   }
+  if (is_worked_for()) {
+    let_go();
+    return;
+  }
   if (leave_to_patrol()) return;
   // A brief call, and nobody rang: all is as the last one left it.
   if (is_armed_ && armed_->load(std::memory_order_relaxed) != 0) {
@@ -414,34 +418,54 @@ void Handoff::leave_slowly() {
   }
 }
 
-void Handoff::wake_others() {
+void Handoff::tell_dozers(News news) {
   if (sleepers_) bell_.ring();
-  if (parked_) wake_parked(INT32_MAX);
+  for (Parked* one = parked_.first(); one; one = one->list_next) {
+    if (news != News::other && one->awaited.is_there &&
+        (news == News::message || !one->awaited.is_there(one->awaited.what))) {
+      continue;
+    }
+    tell(*one);
+  }
 }
 
-void Handoff::wake_parked(int most) {
-  epoch_.fetch_add(1, std::memory_order_release);  // pairs with park
-  futex(&epoch_, FUTEX_WAKE, uint32_t(most), nullptr);
+// The one that has parked longest. Where all have been told of something, each of them polls or
+// leaves.
+void Handoff::call_successor() {
+  Parked* one = parked_.first();
+  while (one && one->told.load(std::memory_order_relaxed)) one = one->list_next;
+  if (!one) return;
+  successor_ = one;
+  tell(*one);
 }
 
-bool Handoff::park(int timeout_ms) {
-  const uint32_t seen = epoch_.load(std::memory_order_acquire);  // pairs with wake_parked
-  ++parked_;
+void Handoff::tell(Parked& one) {
+  if (one.told.load(std::memory_order_relaxed)) return;
+  one.told.store(1, std::memory_order_release);  // pairs with park
+  futex(&one.told, FUTEX_WAKE, 1, nullptr);
+}
+
+bool Handoff::park(int timeout_ms, const Awaited& awaited) {
+  Parked self;
+  self.awaited = awaited;
+  parked_.push_back(&self);
   refresh_quiet();
   Shield::lower(unlock());
   const timespec at_most{timeout_ms / 1000, timeout_ms % 1000 * 1'000'000L};
-  const bool timed_out = futex(&epoch_, FUTEX_WAIT, seen, &at_most) != 0 && errno == ETIMEDOUT;
+  const bool timed_out = futex(&self.told, FUTEX_WAIT, 0, &at_most) != 0 && errno == ETIMEDOUT;
   enter_contended();
   driver = Driver::waiting;
-  --parked_;
+  parked_.remove(&self);
+  const bool is_called = successor_ != nullptr;
+  if (successor_ == &self) successor_ = nullptr;
   refresh_quiet();
   if (is_armed_) disarm();
-  // Whoever completes something or leaves does both under the lock: the same epoch means nobody
-  // did.
-  if (!timed_out || epoch_.load(std::memory_order_relaxed) != seen) return true;
+  // Whoever tells it does so under the lock.
+  if (!timed_out || self.told.load(std::memory_order_relaxed)) return true;
   if (timeout_ms < long_sleep_ms) return true;
-  counters.late_wakes += poller_ == 0;  // nobody told it that it is to poll
-  return poller_ == 0;
+  const bool has_poller = poller_ != 0 || is_called;
+  counters.late_wakes += !has_poller;  // nobody told it that it is to poll
+  return !has_poller;
 }
 
 bool Handoff::sleep(int timeout_ms) {

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/counter.h"
 #include "base/doorbell.h"
+#include "base/list.h"
 #include "base/outcome.h"
 #include "base/selector.h"
 #include "progress/engine_lock.h"
@@ -65,6 +66,13 @@ struct Counters {
   base::Counter sleeps;
   // Dozes that their safety net ended although what they wait for had come: must stay 0.
   base::Counter late_wakes;
+};
+
+// What a thread that parks waits for, for whoever completes a request: whether its wait may be over
+// by that. Asked with the engine owned, by any thread.
+struct Awaited {
+  bool (*is_there)(void* what) = nullptr;  // null: only the thread itself can tell
+  void* what = nullptr;
 };
 
 class Handoff {
@@ -157,8 +165,12 @@ class Handoff {
   // Gives the core away for a moment, and the engine to whoever wants it meanwhile. Nobody is told
   // to ring: this thread is back soon.
   void yield();
-  // True if another application thread already polls: the caller should park().
+  // True if another application thread already polls: the caller should park(), or where threads
+  // have to share cores, poll in turns with it.
   bool is_polled() const { return poller_ != 0; }
+  bool is_polled_in_turns() const { return poller_ > 1; }
+  // Threads that wait, however they do.
+  int waits() const { return poller_ + int(parked_.size()); }
   void set_poller(bool here) {
     poller_ += here ? 1 : -1;
     show_waiting(poller_ != 0);
@@ -170,17 +182,27 @@ class Handoff {
     if (sockets_ >= 0) attend_slowly();
   }
   // A thread dozes while it parks or sleeps: it sees nothing by itself. Whoever does what one may
-  // wait for tells it by completed(). A doze of long_sleep_ms or more is to be ended by that: its
-  // time-out is a safety net. Shorter ones are waits for the clock.
+  // wait for tells it: completed(), came(), came_far(). A doze of long_sleep_ms or more is to be
+  // ended by that: its time-out is a safety net. Shorter ones are waits for the clock.
   static constexpr int long_sleep_ms = 100;
-  bool has_dozers() const { return !quiet_ && (parked_ | sleepers_) != 0; }
-  // Waits (engine not owned meanwhile) until some request completes or nobody polls. False: its
-  // safety net ended it, so what it waits for must not be there.
-  bool park(int timeout_ms);
-  // Something completed, or came so far, that a parked or sleeping thread may wait for.
+  bool has_dozers() const { return !quiet_ && (!parked_.empty() || sleepers_ != 0); }
+  // Waits (engine not owned meanwhile) until it is told, or is to poll. False: its safety net ended
+  // it, so what it waits for must not be there.
+  bool park(int timeout_ms, const Awaited& awaited = {});
+  // A request is over: told to who sleeps, and to those who park and whose wait it may end.
   void completed() {
     if (!quiet_) [[unlikely]]
-      wake_others();
+      tell_dozers(News::completion);
+  }
+  // A message has come that no receive waits for: told to those who wait for no request.
+  void came() {
+    if (!quiet_) [[unlikely]]
+      tell_dozers(News::message);
+  }
+  // Something came so far that any wait may end: told to all.
+  void came_far() {
+    if (!quiet_) [[unlikely]]
+      tell_dozers(News::other);
   }
   // Sleeps (engine not owned meanwhile) until rung, a socket is readable, or the time is up. False:
   // as park().
@@ -218,6 +240,14 @@ class Handoff {
   Counters counters;
 
  private:
+  // A thread that parks, on its stack.
+  struct Parked {
+    Parked* list_next = nullptr;
+    Parked* list_prev = nullptr;
+    Awaited awaited;
+    std::atomic<uint32_t> told{0};  // its futex
+  };
+  enum class News : uint8_t { completion, message, other };
   // Whose descriptor is readable.
   enum Source : uint64_t {
     source_bell = 1,
@@ -259,17 +289,21 @@ class Handoff {
   void set_sockets_armed(bool armed);
   void set_sockets_watched(bool watched);
   void watch_sockets();
-  void wake_others();
-  void wake_parked(int most);
+  void tell_dozers(News news);
+  static void tell(Parked& one);
   // Before the engine is given away. Where nobody polls, one of those who park has to: it polls, or
   // it has what it waited for, and the next one is told when it leaves.
   void let_poll() {
-    if (parked_ && poller_ == 0) wake_parked(1);
+    if (!parked_.empty() && poller_ == 0 && !successor_) [[unlikely]]
+      call_successor();
   }
+  void call_successor();
+  // Somebody else polls, and is awake.
+  bool is_worked_for() const { return poller_ != 0 && !sleepers_ && !shield_.closes; }
   void show_waiting(bool waits) {
     if (waiting_) waiting_->store(waits, std::memory_order_relaxed);
   }
-  void refresh_quiet() { quiet_ = parked_ == 0 && sleepers_ == 0 && !shield_.closes; }
+  void refresh_quiet() { quiet_ = parked_.empty() && sleepers_ == 0 && !shield_.closes; }
   void run_thread();
   bool take_as_thread();
   bool sleeper_may_be_held_up();
@@ -288,7 +322,8 @@ class Handoff {
   bool traps_ = false;
   bool quiet_ = true;  // nobody parks or sleeps, and no page is closed
   int poller_ = 0;
-  int parked_ = 0;
+  base::List<Parked> parked_;
+  const Parked* successor_ = nullptr;  // is on its way to poll
   int sleepers_ = 0;
   std::atomic<uint32_t>* armed_ = nullptr;
   std::atomic<uint32_t>* waiting_ = nullptr;
@@ -296,7 +331,6 @@ class Handoff {
   void (*notice_death_)() = nullptr;
   alignas(64) std::atomic<uint32_t> contenders_{0};
   std::atomic<uint32_t> kick_{0};
-  std::atomic<uint32_t> epoch_{0};  // futex of the parked threads
   std::atomic<bool> stop_{false};
   base::Doorbell bell_;
   int timer_ = -1;

@@ -236,5 +236,81 @@ TEST(Handoff, AParkedThreadWakesWhenThePollerYields) {
   other.join();
 }
 
+// Whoever leaves beside one that polls has nobody ring: it would wake a thread for nothing.
+TEST(Handoff, NobodyRingsWhereAThreadPolls) {
+  Rank rank(true);
+  std::atomic<bool> is_out{false};
+  rank.handoff.enter();
+  rank.handoff.set_poller(true);
+  std::thread other([&] {
+    rank.handoff.enter();
+    rank.handoff.pending = 1;
+    rank.handoff.leave();
+    is_out = true;
+  });
+  const uint64_t start = base::now_ns();
+  while (!is_out && base::now_ns() - start < limit_ns) rank.handoff.breathe();
+  EXPECT_TRUE(is_out);
+  EXPECT_EQ(rank.handoff.counters.arms, 0u);
+  other.join();
+  rank.handoff.set_poller(false);
+  rank.handoff.leave();
+  rank.handoff.enter();
+  EXPECT_EQ(rank.handoff.counters.arms, 1u) << "nobody polls any more";
+  rank.handoff.pending = 0;
+  rank.handoff.leave();
+}
+
+// One of those who park is called to poll, and no other before that one is there.
+TEST(Handoff, OneIsCalledToPollHoweverOftenOthersLeave) {
+  Rank rank(true);
+  std::atomic<int> parked{0}, woken{0};
+  std::atomic<bool> stop{false};
+  rank.handoff.enter();
+  rank.handoff.set_poller(true);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      rank.handoff.enter();
+      ++parked;
+      bool polls = false;
+      while (!stop) {
+        if (!polls && rank.handoff.is_polled()) {
+          rank.handoff.park(int(4 * limit_ns / 1'000'000));
+          ++woken;
+        } else {
+          if (!polls) rank.handoff.set_poller(true);
+          polls = true;
+          rank.handoff.breathe();
+        }
+      }
+      if (polls) rank.handoff.set_poller(false);
+      rank.handoff.leave();
+    });
+  }
+  const auto await = [&](auto is) {
+    const uint64_t start = base::now_ns();
+    while (!is() && base::now_ns() - start < limit_ns) {
+      rank.handoff.breathe();
+      sched_yield();
+    }
+    EXPECT_TRUE(is());
+  };
+  await([&] { return parked == 4; });
+  rank.handoff.set_poller(false);
+  for (int i = 0; i < 100; ++i) {
+    rank.handoff.leave();
+    rank.handoff.enter();
+  }
+  await([&] { return rank.handoff.is_polled(); });
+  usleep(100'000);  // whoever was woken besides comes in now
+  rank.handoff.breathe();
+  EXPECT_EQ(woken.load(), 1);
+  stop = true;
+  rank.handoff.leave();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(rank.handoff.counters.late_wakes, 0u);
+}
+
 }  // namespace
 }  // namespace headway::progress

@@ -105,7 +105,7 @@ void Handoff::work_as_owner() {
   } while (!sleepers_ || sleeper_may_be_held_up());
   counters.thread_useful += useful;
   driver = Driver::nobody;
-  if (parked_) wake_parked(INT32_MAX);
+  let_poll();
   if (sleepers_) {
     // It went to sleep between two rounds of ours, armed for everything, and works for all. To arm
     // for our own needs would make it deaf to small messages.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,10 +14,11 @@
 #include <functional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "protocols/wire.h"
-#include "waiting/waiter.h"
+#include "waiting/many.h"
 
 namespace headway::waiting {
 namespace {
@@ -112,6 +114,9 @@ class Dozers : public testing::TestWithParam<As> {
 
   // A thread that waits for that, and dozes when this returns; the engine is held.
   void begin_to_doze(std::function<bool()> done, bool inside = false, int longest_ms = net_ms) {
+    begin_to_wait([=, this] { waiter_.until(done, nullptr, longest_ms); }, inside);
+  }
+  void begin_to_wait(std::function<void()> wait, bool inside) {
     progress::Handoff& handoff = engine_.handoff();
     handoff.enter();
     if (GetParam() == As::parked) {
@@ -120,11 +125,11 @@ class Dozers : public testing::TestWithParam<As> {
     } else {
       handoff.leave();
     }
-    dozer_ = std::thread([this, done, longest_ms, inside] {
+    dozer_ = std::thread([this, wait, inside] {
       while (!is_made_) sched_yield();
       engine_.handoff().enter();
       if (inside) engine_.release().wait_begins();
-      waiter_.until(done, nullptr, longest_ms);
+      wait();
       if (inside) engine_.release().wait_ends();
       ended_.store(true);
       engine_.handoff().leave();
@@ -160,12 +165,12 @@ class Dozers : public testing::TestWithParam<As> {
     }
   }
 
-  Request* post(char* buffer) {
+  Request* post(char* buffer, int tag = 1) {
     Request* receive = engine_.take_request();
     receive->kind = RequestKind::receive;
     receive->held_by_user = true;
     receive->memory = UserMemory(buffer, bytes);
-    receive->key = {2, 1, 1};
+    receive->key = {2, 1, tag};
     receive->peer = engine_.peer(1);
     engine_.handoff().enter();
     engine_.start_receive(receive);
@@ -187,6 +192,15 @@ class Dozers : public testing::TestWithParam<As> {
     header.source = 1;
     header.context = 2;
     give(header, &body);
+  }
+  void come_short(int tag) {
+    FrameHeader header;
+    header.kind = uint8_t(Kind::eager);
+    header.length = 8;
+    header.tag = tag;
+    header.source = 1;
+    header.context = 2;
+    give(header, "a word.");
   }
   void come(const Request* receive, uint64_t offset, uint64_t length) {
     static const char body[page] = {};
@@ -319,6 +333,30 @@ TEST_P(Dozers, AreToldWhenAllAreMatched) {
   end(receive);
 }
 
+// Of several that are waited for all may go but one, which is over then.
+TEST_P(Dozers, AreToldOfTheOneThatTheOthersWereKeptFor) {
+  start(1);
+  if (IsSkipped()) return;
+  if (!can_close()) GTEST_SKIP() << "no calls can be trapped here";
+  Memory other;
+  Request* const list[] = {post(other.base, 2), post(memory_.base)};
+  const auto at = [](const void* requests, uint32_t place) {
+    return static_cast<Request* const*>(requests)[place];
+  };
+  engine_.handoff().enter();
+  announce();
+  engine_.handoff().leave();
+  begin_to_wait([&] { Many(waiter_, list, 2, at, {}).until_all(); }, false);
+  if (HasFatalFailure()) return;
+  come_short(2);
+  await_end();
+  EXPECT_EQ(int(list[1]->done.load()), int(protocols::Done::released));
+  engine_.handoff().enter();
+  come_all(list[1], 0, bytes);
+  engine_.handoff().leave();
+  for (Request* receive : list) end(receive);
+}
+
 // A doze that its safety net ends too late is counted, by what its wait says itself; a short one is
 // a wait for the clock.
 TEST_P(Dozers, AreCountedWhenNobodyTellsThem) {
@@ -397,6 +435,90 @@ TEST_P(Parked, PollWhileTheUsersFunctionRuns) {
   engine_.handoff().set_poller(true);
   await_end();
   end(receive);
+}
+
+long waits_of_this_thread() {
+  rusage used{};
+  getrusage(RUSAGE_THREAD, &used);
+  return used.ru_nvcsw;
+}
+
+// Each is woken once, when its own request is over, however many others are before.
+TEST_P(Parked, AreWokenForTheirOwnRequestAlone) {
+  constexpr long threads = 8;
+  start(0);
+  progress::Handoff& handoff = engine_.handoff();
+  handoff.enter();
+  handoff.driver = progress::Driver::waiting;
+  handoff.set_poller(true);
+  std::atomic<long> begun{0}, waited{0};
+  std::vector<Request*> requests;
+  std::vector<std::thread> waiters;
+  for (long i = 0; i < threads; ++i) {
+    Request* request = engine_.take_request();
+    request->kind = RequestKind::receive;
+    request->held_by_user = true;
+    ++handoff.pending;
+    requests.push_back(request);
+  }
+  for (Request* request : requests) {
+    waiters.emplace_back([&, request] {
+      handoff.enter();
+      ++begun;
+      const long before = waits_of_this_thread();
+      waiter_.request(request);
+      waited += waits_of_this_thread() - before;
+      handoff.leave();
+    });
+  }
+  const auto let_in = [&](uint64_t ns) {
+    for (const uint64_t start = base::now_ns(); base::now_ns() - start < ns;) {
+      handoff.breathe();
+      usleep(100);
+    }
+  };
+  const uint64_t start = base::now_ns();
+  while (begun < threads && base::now_ns() - start < limit_ns) let_in(1'000'000);
+  for (Request* request : requests) {
+    engine_.complete(request, Outcome::ok);
+    let_in(10'000'000);
+  }
+  handoff.set_poller(false);
+  handoff.leave();
+  for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_EQ(begun.load(), threads);
+  EXPECT_LT(waited.load(), 2 * threads);  // woken for each, they would wait 36 times
+  EXPECT_EQ(handoff.counters.late_wakes, 0u);
+  for (Request* request : requests) end(request);
+}
+
+// Where it has no core of its own it does not park, but looks in turns with the one that polls.
+TEST_P(Parked, AreNotThoseWhoWantACore) {
+  start(0);
+  progress::Handoff& handoff = engine_.handoff();
+  Waiter waiter(engine_, {}, where_);
+  handoff.enter();
+  handoff.driver = progress::Driver::waiting;
+  handoff.set_poller(true);
+  waiter.expect_threads(1);
+  std::atomic<int> looks{0};
+  std::atomic<bool> is_over{false};
+  std::thread other([&] {
+    handoff.enter();
+    waiter.until([&] { return ++looks > 2 || is_over; }, nullptr, net_ms);
+    handoff.leave();
+  });
+  const uint64_t start = base::now_ns();
+  while (looks <= 2 && base::now_ns() - start < limit_ns) {
+    handoff.breathe();
+    usleep(100);
+  }
+  EXPECT_GT(looks.load(), 2);  // before it dozes it has looked twice
+  is_over = true;
+  handoff.came_far();
+  handoff.set_poller(false);
+  handoff.leave();
+  other.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Parked, testing::Values(As::parked),

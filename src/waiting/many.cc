@@ -56,7 +56,16 @@ void Many::note_waits() {
 
 void Many::until_all() {
   note_waits();
-  waiter_.until([this] { return are_over() || (may_any_go_ && let_all_go()); }, hint_, sleep_ms_);
+  const auto is_there = [](void* self) { return static_cast<Many*>(self)->may_have_ended(); };
+  waiter_.until([this] { return are_over() || (may_any_go_ && let_all_go()); }, hint_, sleep_ms_,
+                {is_there, this});
+}
+
+// For whoever completes a request while this thread parks: the last one, or that for which the
+// others, which may go, were kept. What the steps of a whole wait for is not known here.
+bool Many::may_have_ended() {
+  if (are_over()) return true;
+  return may_any_go_ && (whole_ || !is_left(at(unready_)));
 }
 
 bool Many::are_over() {

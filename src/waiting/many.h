@@ -51,6 +51,7 @@ class Many {
   bool each_left(Visit&& visit) const;
   void note_waits();
   bool are_over();
+  bool may_have_ended();
   uint64_t waited_ns();
   bool is_patience_over();
   bool may_go(const Request& request);

@@ -94,18 +94,22 @@ bool Waiter::idle(Wait& wait, protocols::Peer* hint) {
     return handoff.run_user_calls();
   }
   if (!wait.polling) {
-    if (handoff.is_polled()) return handoff.park(*wait.sleep_ms);
+    if (handoff.is_polled()) return handoff.park(*wait.sleep_ms, *wait.awaited);
     handoff.set_poller(true);
     wait.polling = true;
+    wait.idle = 1;  // whoever is called to poll begins as one who has just come
+    wait.since = 0;
     return true;
   }
   if (++wait.idle == attend_after) handoff.attend();
-  const bool rests = policy_.crowded || (wait.idle % clock_every == 0 && has_spun(wait, hint));
+  const bool in_turns = handoff.is_polled_in_turns();
+  const bool rests =
+      policy_.crowded || in_turns || (wait.idle % clock_every == 0 && has_spun(wait, hint));
   // Its wait looks before anybody is let in.
   if (rests && !rest(wait)) return false;
   // Last of all: whoever comes in now may complete what is awaited, and that is to be seen before
-  // this thread sleeps.
-  handoff.breathe();
+  // this thread sleeps. Who polls in turns has let all of them in.
+  if (!in_turns) handoff.breathe();
   return true;
 }
 
@@ -151,24 +155,31 @@ bool Waiter::part(uint32_t core) {
 }
 
 bool Waiter::rest(Wait& wait) {
+  progress::Handoff& handoff = engine.handoff();
   if (wait.idle == 1) wait.since = 0;
   const uint64_t before = base::now_ns();
   if (wait.since == 0) wait.since = before;
   const bool naps = naps_ > 0 || before < nap_until_;
   if (naps || before - wait.since > policy_.yield_ns) {
     if (naps_ > 0) --naps_;
-    const bool woken = sleep(wait, before < strangers_until_);
-    wait.last = base::now_ns();
-    return woken;
+    if (!handoff.is_polled_in_turns()) return sleep(wait, before < strangers_until_);
+    // It is called when nobody polls any more.
+    stop_polling(wait);
+    return handoff.park(*wait.sleep_ms, *wait.awaited);
   }
-  sched_yield();
+  // Threads that poll in turns have the engine in turns, too. Else who waits keeps it.
+  if (handoff.is_polled_in_turns()) {
+    handoff.yield();
+  } else {
+    sched_yield();
+  }
   wait.last = base::now_ns();
   judge_yield(before, wait.last);
   return true;
 }
 
 // Beside strangers it is not to be woken where its partner is.
-bool Waiter::sleep(const Wait& wait, bool beside_strangers) {
+bool Waiter::sleep(Wait& wait, bool beside_strangers) {
   Elsewhere elsewhere;
   if (beside_strangers && wait.partner != shm::Node::no_core &&
       int(wait.partner) != sched_getcpu()) {
@@ -178,6 +189,10 @@ bool Waiter::sleep(const Wait& wait, bool beside_strangers) {
   where_.asleep.store(gettid(), std::memory_order_relaxed);
   const bool woken = engine.handoff().sleep(*wait.sleep_ms);
   where_.asleep.store(0, std::memory_order_relaxed);
+  wait.last = base::now_ns();
+  // Where threads come and go it may have been woken for what one of them took, and would be again
+  // at the next message: so it stays up for a while.
+  if (threads_most_ != not_counted) wait.since = 0;
   return woken;
 }
 

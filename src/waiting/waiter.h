@@ -27,14 +27,17 @@ class Waiter {
       : engine(engine), policy_(policy), where_(where), shares_(policy.crowded) {}
 
   // Waits until done() is true. `hint`: the peer whose message is awaited, or null; it may change
-  // while this waits, and so may the longest time that it sleeps without a look.
+  // while this waits, and so may the longest time that it sleeps without a look. `awaited`: is
+  // there whenever the end of a request makes done() true.
   template <class Done>
-  void until(Done&& done, protocols::Peer* const& hint, const int& longest_sleep_ms = sleep_ms) {
+  void until(Done&& done, protocols::Peer* const& hint, const int& longest_sleep_ms = sleep_ms,
+             const progress::Awaited& awaited = {}) {
     HEADWAY_CHECK(engine.handoff().is_mine());
     if (done()) return;
     progress::Handoff& handoff = engine.handoff();
     Wait wait;
     wait.sleep_ms = &longest_sleep_ms;
+    wait.awaited = &awaited;
     begin(wait);
     while (!done()) {
       // The first looks are the hot ones: nothing but the ring, no clock.
@@ -51,9 +54,14 @@ class Waiter {
     HEADWAY_CHECK(engine.handoff().is_mine());
   }
   void request(protocols::Request* request) {
-    until([request] { return request->done.load(std::memory_order_relaxed) != 0; }, request->peer);
+    const auto is_over = [](void* what) {
+      const auto* one = static_cast<protocols::Request*>(what);
+      return one->done.load(std::memory_order_relaxed) != protocols::Done::no;
+    };
+    until([=] { return is_over(request); }, request->peer, sleep_ms, {is_over, request});
   }
-  // Several threads may call at once; so many of them have a core. Engine held.
+  // Several threads may call at once; so many of them have a core. Where more wait, those beyond do
+  // not park: all of these poll in turns, and give their core away after each look. Engine held.
   void expect_threads(uint32_t cores) {
     threads_most_ = cores;
     shares_ = true;
@@ -99,11 +107,14 @@ class Waiter {
     uint64_t last = 0;   // look at the clock
     uint32_t partner = shm::Node::no_core;  // the core where whom it waits for last waited
     const int* sleep_ms = nullptr;
+    const progress::Awaited* awaited = nullptr;
   };
   void begin(Wait& wait) {
-    engine.handoff().driver = progress::Driver::waiting;
-    if (!engine.handoff().is_polled()) {
-      engine.handoff().set_poller(true);
+    progress::Handoff& handoff = engine.handoff();
+    handoff.driver = progress::Driver::waiting;
+    // Beside another that polls: only if fewer have a core than wait.
+    if (!handoff.is_polled() || handoff.waits() >= int(threads_most_)) {
+      handoff.set_poller(true);
       wait.polling = true;
     }
   }
@@ -123,7 +134,7 @@ class Waiter {
   bool shares_core(Wait& wait, const protocols::Peer* hint);
   bool part(uint32_t core);
   bool rest(Wait& wait);
-  bool sleep(const Wait& wait, bool beside_strangers);
+  bool sleep(Wait& wait, bool beside_strangers);
   void note_vain(const Wait& wait, const protocols::Peer* hint);
   void judge_yield(uint64_t before, uint64_t after);
   void test_in_vain();
@@ -131,8 +142,9 @@ class Waiter {
 
   Policy policy_;
   base::Whereabouts& where_;
-  bool shares_;                // tests may have to yield
-  uint32_t threads_most_ = 0;  // 0: threads that test are not counted
+  bool shares_;  // tests may have to yield
+  static constexpr uint32_t not_counted = INT32_MAX;
+  uint32_t threads_most_ = not_counted;  // that have a core
   // Looks in vain, one soon after the other: since when, and the last one.
   uint64_t vain_since_ = 0, vain_last_ = 0;
   // Threads that test, by the addresses of their control blocks: those of this period, and how many

@@ -86,7 +86,7 @@ Arrived* Unexpected::make(Peer& peer, const FrameHeader& header, uint64_t size, 
   message->claimed = nullptr;
   message->data = data;
   queue_.add(message);
-  core_.handoff().completed();  // a parked thread may probe for it
+  core_.handoff().came();  // a parked thread may probe for it
   ++core_.counters().unexpected;
   add_bytes(bytes_of(*message));
   if (pressure_ | (bytes_ > core_.settings().unexpected_max)) [[unlikely]]

@@ -157,7 +157,7 @@ void Release::end_traps() {
 void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
   const bool is_over = guard_.arrived(region, offset, n);
   if (guard_.is_awaited_inside()) [[unlikely]]
-    messages_.handoff().completed();
+    messages_.handoff().came_far();
   if (!is_over) return;
   const guard::Guard::End& end = guard_.ended;
   if (learns_) {
@@ -455,7 +455,7 @@ void Release::note_match(Request* receive) {
     HEADWAY_CHECK(unseen() != 0);
     row.unseen = false;
     unseen_.fetch_sub(1, std::memory_order_release);
-    messages_.handoff().completed();  // somebody may doze until none is left
+    messages_.handoff().came_far();  // somebody may doze until none is left
     if (receive->outcome == Outcome::truncated) {
       messages_.links().fail(
           Outcome::truncated, *receive->peer,
@@ -515,7 +515,7 @@ void Release::tell_dozers(Request* receive) {
   const bool ready = receive->done.load(std::memory_order_relaxed) == Done::no && is_ready(receive);
   Row* row = ready ? &rows_.of(*receive) : rows_.find(*receive);
   if (!row) return;
-  if (ready && !row->told) messages_.handoff().completed();
+  if (ready && !row->told) messages_.handoff().came_far();
   row->told = ready;
 }
 
