@@ -263,6 +263,12 @@ void Handoff::let_go() {
   Shield::lower(held);
 }
 
+// Lets go of the engine with nothing to look after.
+void Handoff::rest() {
+  patrol_.rests();
+  Shield::lower(unlock());
+}
+
 // Takes what rang. Only by who owns the engine, and who looks at everything afterwards.
 void Handoff::drain() {
   bell_.drain();
@@ -340,7 +346,7 @@ bool Handoff::arm_and_unlock() {
     work_->hand_on();
     if (pending == passive) {
       called_ = false;
-      Shield::lower(unlock());
+      rest();
       return true;
     }
     if (round == leave_rounds) {
@@ -394,24 +400,23 @@ void Handoff::leave_slowly() {
     return;
   }
   if (pending == passive || !with_thread_) {
-    Shield::lower(unlock());
+    rest();
     return;
   }
   if (is_worked_for()) {
     let_go();
     return;
   }
-  if (leave_to_patrol()) return;
   // A brief call, and nobody rang: all is as the last one left it.
   if (is_armed_ && armed_->load(std::memory_order_relaxed) != 0) {
     if (unlock_armed()) return;
-  } else {
-    stay();
+  } else if (is_armed_) {
+    disarm();
   }
   work_->hand_on();
   if (pending == passive) {
     called_ = false;
-    Shield::lower(unlock());
+    rest();
     return;
   }
   while (!arm_and_unlock()) {

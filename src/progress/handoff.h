@@ -36,8 +36,9 @@ class Work {
  public:
   // One round over everything that can move. True if something did.
   virtual bool advance() = 0;
-  // A rank leaves MPI: the message thread is reminded of copies that lie begun.
-  virtual void hand_on() = 0;
+  // A rank leaves MPI: the message thread is reminded of copies that lie begun. True: there are
+  // any.
+  virtual bool hand_on() = 0;
   // Events that a sleeper has to wake for (a mask that peers compare with what they publish).
   virtual uint32_t wanted() = 0;
   // The sleeper is up: from now on advance() looks also at what wanted() let the kernel hold back.
@@ -120,7 +121,7 @@ class Handoff {
     if (!take_free()) [[unlikely]]
       enter_contended();
     driver = Driver::passing;
-    if (is_armed_ | patrol_.is_away()) [[unlikely]]
+    if (is_armed_) [[unlikely]]
       come_back();
   }
   // For a call that is over at once as a rule: peers go on ringing for what is pending, so that the
@@ -133,6 +134,7 @@ class Handoff {
       enter_contended();
     driver = Driver::passing;
   }
+  // A wait that has not found at once what it waits for stays, too.
   void stay() {
     if (is_armed_ | patrol_.is_away()) [[unlikely]]
       come_back();
@@ -142,8 +144,9 @@ class Handoff {
     driver = Driver::nobody;
     if ((pending == passive || !with_thread_) && quiet_) [[likely]] {
       HEADWAY_CHECK(!shield_.any_closed() && !shield_.held.up);
+      patrol_.rests();
       lock_.unlock();
-    } else {
+    } else if (!leave_to_patrol()) {
       leave_slowly();
     }
     if (traps_) [[unlikely]]
@@ -280,7 +283,8 @@ class Handoff {
   void let_go();
   void take_reminder();
   void leave_slowly();
-  bool leave_to_patrol();
+  [[gnu::noinline]] bool leave_to_patrol();
+  void rest();
   void set_patrol_timer(bool on);
   void look_after();
   bool arm_and_unlock();
@@ -321,6 +325,7 @@ class Handoff {
   bool with_thread_ = false;
   bool traps_ = false;
   bool quiet_ = true;  // nobody parks or sleeps, and no page is closed
+  Patrol patrol_;
   int poller_ = 0;
   base::List<Parked> parked_;
   const Parked* successor_ = nullptr;  // is on its way to poll
@@ -336,11 +341,10 @@ class Handoff {
   int timer_ = -1;
   bool reminding_ = false;
   uint64_t remind_at_ = 0;  // ns
-  Patrol patrol_;
-  int patrol_timer_ = -1;  // in the outer epoll: runs while the thread is on patrol
-  int sockets_ = -1;       // the transport's epoll
-  int inner_ = -1;         // bell and sockets, level-triggered: an application thread sleeps on it
-  int outer_ = -1;         // inner_, one shot: the message thread sleeps on it
+  int patrol_timer_ = -1;   // in the outer epoll: runs while the thread is on patrol
+  int sockets_ = -1;        // the transport's epoll
+  int inner_ = -1;          // bell and sockets, level-triggered: an application thread sleeps on it
+  int outer_ = -1;          // inner_, one shot: the message thread sleeps on it
   pthread_t thread_{};
   std::atomic<const void*> message_thread_{nullptr};  // its control block
   Shield shield_;

@@ -200,7 +200,7 @@ class HeldUpSleeper final : public Work {
     if (came) brought.store(true);
     return came;
   }
-  void hand_on() override {}
+  bool hand_on() override { return false; }
   uint32_t wanted() override { return event_mail; }
   void awake() override {}
   void thread_begins() override {}

@@ -6,8 +6,10 @@
 
 namespace headway::progress {
 
-// False: it is to be armed. Where pages are closed it always is: whoever touches one waits.
+// False: it is to be armed, or there is nothing to look after. Where pages are closed it always is:
+// whoever touches one waits.
 bool Handoff::leave_to_patrol() {
+  if (sleepers_ || pending == passive || !with_thread_) return false;
   patrol_.leaves();
   if (!patrol_.is_due() || is_armed_ || !quiet_ || poller_) [[unlikely]]
     return false;
@@ -16,7 +18,11 @@ bool Handoff::leave_to_patrol() {
     set_patrol_timer(true);
     ++counters.patrols;
   }
-  if (patrol_.is_look_due()) (void)work_->advance();
+  if (patrol_.is_look_due()) {
+    (void)work_->advance();
+    // A rank that tests in a loop leaves its copies to the thread, which nothing else would wake.
+    if (work_->hand_on()) return false;
+  }
   const bool call = called_;
   called_ = false;
   Shield::lower(unlock());

@@ -60,9 +60,10 @@ class Rank final : public Work {
     if (after_look) after_look(*this);
     return moved;
   }
-  void hand_on() override {
+  bool hand_on() override {
     ++handed_on;
     if (in_hand_on) in_hand_on(*this);
+    return has_begun;
   }
   uint32_t wanted() override { return event_mail; }
   void awake() override {}
@@ -87,6 +88,7 @@ class Rank final : public Work {
   std::atomic<uint64_t> taken_mail{0}, taken_bytes{0};
   std::atomic<int> two_owners{0};
   std::atomic<int> handed_on{0};
+  bool has_begun = false;  // what hand_on() answers
 
  private:
   std::atomic<uint64_t> mail_{0};

@@ -119,7 +119,7 @@ void Handoff::work_as_owner() {
     return;
   }
   if (pending == passive) {
-    unlock();
+    rest();
     return;
   }
   work_->hand_on();  // a copy that another rank helps with is perhaps not through

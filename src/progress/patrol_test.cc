@@ -47,6 +47,41 @@ TEST(Patrol, IsEarnedByShortAbsencesAndLostByALongOne) {
   EXPECT_FALSE(patrol.is_due());
 }
 
+// Calls for a moment on the way count: the mean is judged. Those before a look of the thread do not
+// hide what comes after it.
+TEST(Patrol, ManyShortAbsencesAreShort) {
+  Patrol patrol;
+  patrol.start(1000);
+  usleep(1000);
+  patrol.leaves();
+  patrol.comes();
+  patrol.begin();
+  const uint64_t start = base::now_ns();
+  uint32_t leaves = 0;
+  while (base::now_ns() - start < 10 * Patrol::short_ns) {
+    patrol.leaves();
+    ++leaves;
+  }
+  EXPECT_TRUE(leaves < 20 || !patrol.is_overdue());
+  (void)patrol.note_look();
+  const uint64_t look = base::now_ns();
+  while (base::now_ns() - look < 3 * Patrol::short_ns) base::cpu_relax();
+  EXPECT_TRUE(patrol.is_overdue());
+  EXPECT_FALSE(patrol.note_look());
+}
+
+TEST(Patrol, LongAbsencesEarnNone) {
+  Rank rank(true, after);
+  for (uint32_t i = 0; i < 3 * after; ++i) {
+    rank.handoff.enter();
+    rank.handoff.pending = 1;
+    rank.handoff.leave();
+    const uint64_t start = base::now_ns();
+    while (base::now_ns() - start < 3 * Patrol::short_ns) base::cpu_relax();
+  }
+  EXPECT_EQ(rank.handoff.counters.patrols, 0u);
+}
+
 // A rank takes a descriptor for it only where there may be one.
 TEST(Patrol, WithoutItThereIsNoTimerForIt) {
   const auto descriptors_of = [](uint32_t patrol_after) {
@@ -90,6 +125,19 @@ TEST(Patrol, OneLongAbsenceEndsIt) {
   rank.handoff.enter();
   rank.handoff.leave();
   EXPECT_NE(rank.armed.load(), 0u);
+}
+
+// A rank that tests in a loop leaves copies to the thread, and is always back at once.
+TEST(Patrol, WhereACopyLiesBegunTheThreadIsToBeWoken) {
+  Rank rank(true, after);
+  leave_often(rank);
+  rank.has_begun = true;
+  const uint64_t arms = rank.handoff.counters.arms;
+  for (uint32_t i = 0; i < Patrol::look_every; ++i) {
+    rank.handoff.enter();
+    rank.handoff.leave();
+  }
+  EXPECT_GT(rank.handoff.counters.arms, arms);
 }
 
 TEST(Patrol, NeverIfNotAllowed) {

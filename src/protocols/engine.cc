@@ -155,11 +155,11 @@ void Engine::send_on() {
 }
 
 // The program is not held up for a copy: it may be back in a moment. If not, our thread copies.
-void Engine::hand_on() {
+bool Engine::hand_on() {
   end_wait();
   if (presends_.is_asked()) [[unlikely]]
     handoff_.remind(presends_.next_look_us());
-  if (!one_copy_.has_runnable()) return;
+  if (!one_copy_.has_runnable()) return false;
   // Of a message whose user was released nobody else copies.
   const Request* first = one_copy_.pulls().first();
   if (first && first->is_redirected()) {
@@ -167,6 +167,7 @@ void Engine::hand_on() {
   } else {
     handoff_.remind(copy_after_us);
   }
+  return true;
 }
 
 uint32_t Engine::wanted() {

@@ -51,7 +51,7 @@ class Engine final : public Messages, public transports::Receiver {
 
   // --- progress ---
   bool advance() override;
-  void hand_on() override;
+  bool hand_on() override;
   uint32_t wanted() override;
   void awake() override { streams_.look_again(); }
   void thread_begins() override { release_.exempt_thread(); }

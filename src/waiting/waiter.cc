@@ -59,7 +59,9 @@ void Waiter::test_in_vain() {
   if (now - vain_last_ > loop_ns) vain_since_ = now;
   vain_last_ = now;
   if (now - vain_since_ < before_yield_ns) return;
-  engine.handoff().yield();
+  progress::Handoff& handoff = engine.handoff();
+  handoff.stay();
+  handoff.yield();
   glance();
   vain_since_ = vain_last_ = base::now_ns();
 }
@@ -87,6 +89,7 @@ void Waiter::note_vain(const Wait& wait, const protocols::Peer* hint) {
 
 bool Waiter::idle(Wait& wait, protocols::Peer* hint) {
   progress::Handoff& handoff = engine.handoff();
+  handoff.stay();
   note_vain(wait, hint);
   if (!handoff.user_calls.empty()) [[unlikely]] {
     stop_polling(wait);

@@ -39,15 +39,18 @@ class Waiter {
     wait.sleep_ms = &longest_sleep_ms;
     wait.awaited = &awaited;
     begin(wait);
-    while (!done()) {
+    for (bool over = false; !over;) {
       // The first looks are the hot ones: nothing but the ring, no clock.
       if (wait.polling && engine.advance_for(hint)) {
         wait.idle = 0;
         handoff.admit_handlers();
+        over = done();
+        if (!over) handoff.stay();
         continue;
       }
       const bool woken = idle(wait, hint);
-      if (!woken && done()) [[unlikely]]
+      over = done();
+      if (over && !woken) [[unlikely]]
         ++handoff.counters.late_wakes;
     }
     end(wait);
