@@ -177,13 +177,14 @@ Request* active_at(const MPI_Request* requests, int i) {
   return request && is_active(request) ? request : nullptr;
 }
 
-// One look, for a call that has found nothing so far. `request`: what it asks for, or null.
-void glance(const char* call, const Request* request = nullptr) {
+// One look, for a call that has found nothing so far. It asks for this request, or for those of a
+// list.
+void glance(const char* call, const void* list, const Request* request = nullptr) {
   const bool sends = request && request->kind == RequestKind::send;
   note_poll(call, request ? sends ? request->status_source : request->key.source : unset,
             request ? request->key.tag : unset);
   const waiting::Holding holding(engine());
-  process().waiter().test();
+  process().waiter().test(reinterpret_cast<uintptr_t>(request ? request : list));
 }
 
 // Retires all complete ones among the active; gives their indices. Statuses go to the next place.
@@ -217,6 +218,77 @@ int retire_all(const char* call, int count, MPI_Request* requests, MPI_Status* s
   return retiring.end(call);
 }
 
+bool errors_abort_for(const Request* request) {
+  return errors_abort(static_cast<const objects::Comm*>(request->communicator));
+}
+
+// The active requests of a list whose handles are valid; those of a short one are looked up once.
+class Listed {
+ public:
+  Listed(int count, const MPI_Request* handles) : count_(count), handles_(handles) {
+    for (int i = 0; i < count && is_short(); ++i) few_[i] = active_at(handles, i);
+  }
+  int count() const { return count_; }
+  Request* operator[](int i) const { return is_short() ? few_[i] : active_at(handles_, i); }
+  bool are_done() const {
+    for (int i = 0; i < count_; ++i) {
+      const Request* request = (*this)[i];
+      if (request && !is_done(request)) return false;
+    }
+    return true;
+  }
+  // Errors of all that are left end the job.
+  bool errors_abort() const {
+    for (int i = 0; i < count_; ++i) {
+      const Request* request = (*this)[i];
+      if (request && !is_done(request) && !errors_abort_for(request)) return false;
+    }
+    return true;
+  }
+  static Request* at(const void* listed, uint32_t place) {
+    return (*static_cast<const Listed*>(listed))[int(place)];
+  }
+
+ private:
+  static constexpr int most = 16;
+  bool is_short() const { return count_ <= most; }
+
+  const int count_;
+  const MPI_Request* const handles_;
+  Request* few_[most];
+};
+
+// With the engine held: retires all, if none has an error to tell or functions of the program to be
+// called, and no page is closed to this thread, which writes handles and statuses. False: nothing
+// was done.
+bool retire_held(const Listed& listed, MPI_Request* requests, MPI_Status* statuses, bool is_list) {
+  if (engine().release().any_closed()) [[unlikely]]
+    return false;
+  for (int i = 0; i < listed.count(); ++i) {
+    const Request* request = listed[i];
+    if (request && (request->outcome != Outcome::ok || is_generalized(request))) [[unlikely]]
+      return false;
+  }
+  for (int i = 0; i < listed.count(); ++i) {
+    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+    if (status != MPI_STATUS_IGNORE && is_list) status->MPI_ERROR = MPI_SUCCESS;
+    Request* request = listed[i];
+    if (!request) {
+      set_empty(status);
+      continue;
+    }
+    (void)show(request, status);
+    if (request->persistent) {
+      request->started = false;
+      continue;
+    }
+    requests[i] = MPI_REQUEST_NULL;
+    p2p::end_unfinished(request);
+    engine().give_request(request);
+  }
+  return true;
+}
+
 bool any_active(int count, const MPI_Request* requests) {
   for (int i = 0; i < count; ++i) {
     if (active_at(requests, i)) return true;
@@ -240,29 +312,36 @@ bool all_done(int count, const MPI_Request* requests) {
   return true;
 }
 
-bool errors_abort_for(const Request* request) {
-  return errors_abort(static_cast<const objects::Comm*>(request->communicator));
-}
-
 Request* active_in(const void* list, uint32_t place) {
   return active_at(static_cast<const MPI_Request*>(list), int(place));
 }
 
-// One wait for all: between two waits this rank would look as if it had left MPI. `all`, or the
-// first of them, whose place is given back.
-int wait_for(int count, const MPI_Request* requests, bool all, bool unmatched) {
-  for (int i = 0; unmatched && i < count; ++i) {
-    const Request* request = active_at(requests, i);
-    unmatched = !request || is_done(request) || errors_abort_for(request);
-  }
-  const protocols::UserMemory list(const_cast<MPI_Request*>(requests),
-                                   size_t(count) * sizeof *requests);
+// One wait for all: between two waits this rank would look as if it had left MPI. True: all are
+// retired, too.
+bool wait_for_all(const Listed& listed, MPI_Request* requests, MPI_Status* statuses) {
+  const bool unmatched = statuses == MPI_STATUSES_IGNORE &&
+                         waiting::Many::may_unmatched_go(process().waiter()) &&
+                         listed.errors_abort();
+  const protocols::UserMemory list(requests, size_t(listed.count()) * sizeof *requests);
   const waiting::Holding holding(engine());
-  waiting::Many many(process().waiter(), requests, uint32_t(count), active_in,
-                     {.unmatched = unmatched, .memory = list});
-  if (!all) return int(many.until_any());
-  many.until_all();
-  return 0;
+  waiting::Many(process().waiter(), &listed, uint32_t(listed.count()), Listed::at,
+                {.unmatched = unmatched, .memory = list})
+      .until_all();
+  return retire_held(listed, requests, statuses, true);
+}
+
+// The place of the first one that is over.
+int wait_for_any(int count, MPI_Request* requests) {
+  const protocols::UserMemory list(requests, size_t(count) * sizeof *requests);
+  const waiting::Holding holding(engine());
+  return int(
+      waiting::Many(process().waiter(), requests, uint32_t(count), active_in, {.memory = list})
+          .until_any());
+}
+
+bool retire_at_once(const Listed& listed, MPI_Request* requests, MPI_Status* statuses) {
+  const waiting::Holding holding(engine(), waiting::Holding::For::moment);
+  return retire_held(listed, requests, statuses, true);
 }
 
 }  // namespace
@@ -288,6 +367,7 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
     const waiting::Holding holding(engine());
     const bool unmatched = status == MPI_STATUS_IGNORE && errors_abort_for(request);
     waiting::Many(process().waiter(), request, unmatched).until_all();
+    if (retire_held({1, handle}, handle, status, false)) return MPI_SUCCESS;
   }
   return finish("MPI_Wait", request, handle, status);
 }
@@ -304,7 +384,7 @@ HEADWAY_ENTRY(MPI_Test)(MPI_Request* handle, int* flag, MPI_Status* status) {
     if (code == MPI_SUCCESS) set_empty(status);
     return code;
   }
-  if (!is_done(request)) glance("MPI_Test", request);
+  if (!is_done(request)) glance("MPI_Test", nullptr, request);
   *flag = is_done(request);
   return *flag ? finish("MPI_Test", request, handle, status) : MPI_SUCCESS;
 }
@@ -313,16 +393,16 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
   note_site();
   if (const int code = check_list("MPI_Waitall", count, requests)) return code;
   const Inside inside("MPI_Waitall");
-  const bool unmatched =
-      statuses == MPI_STATUSES_IGNORE && waiting::Many::may_unmatched_go(process().waiter());
-  if (!all_done(count, requests)) (void)wait_for(count, requests, true, unmatched);
-  return retire_all("MPI_Waitall", count, requests, statuses);
+  const Listed listed(count, requests);
+  const bool retired = listed.are_done() ? retire_at_once(listed, requests, statuses)
+                                         : wait_for_all(listed, requests, statuses);
+  return retired ? MPI_SUCCESS : retire_all("MPI_Waitall", count, requests, statuses);
 }
 
 HEADWAY_ENTRY(MPI_Testall)(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   if (const int code = check_list("MPI_Testall", count, requests)) return code;
   if (const int code = check_given("MPI_Testall", "flag", flag)) return code;
-  if (!all_done(count, requests)) glance("MPI_Testall");
+  if (!all_done(count, requests)) glance("MPI_Testall", requests);
   *flag = all_done(count, requests);
   return *flag ? retire_all("MPI_Testall", count, requests, statuses) : MPI_SUCCESS;
 }
@@ -339,7 +419,7 @@ HEADWAY_ENTRY(MPI_Waitany)(int count, MPI_Request* requests, int* index, MPI_Sta
   int found = first_done(count, requests);
   if (found < 0) {
     const Inside inside("MPI_Waitany");
-    found = wait_for(count, requests, false, false);
+    found = wait_for_any(count, requests);
   }
   *index = found;
   return finish("MPI_Waitany", find_request(requests[found]), &requests[found], status);
@@ -356,7 +436,7 @@ HEADWAY_ENTRY(MPI_Testany)(int count, MPI_Request* requests, int* index, int* fl
   }
   int found = first_done(count, requests);
   if (found < 0) {
-    glance("MPI_Testany");
+    glance("MPI_Testany", requests);
     found = first_done(count, requests);
   }
   *flag = found >= 0;
@@ -376,7 +456,7 @@ HEADWAY_ENTRY(MPI_Waitsome)(int incount, MPI_Request* requests, int* outcount, i
   }
   if (first_done(incount, requests) < 0) {
     const Inside inside("MPI_Waitsome");
-    (void)wait_for(incount, requests, false, false);
+    (void)wait_for_any(incount, requests);
   }
   return retire_some("MPI_Waitsome", incount, requests, outcount, indices, statuses);
 }
@@ -389,7 +469,7 @@ HEADWAY_ENTRY(MPI_Testsome)(int incount, MPI_Request* requests, int* outcount, i
     *outcount = MPI_UNDEFINED;
     return MPI_SUCCESS;
   }
-  if (first_done(incount, requests) < 0) glance("MPI_Testsome");
+  if (first_done(incount, requests) < 0) glance("MPI_Testsome", requests);
   return retire_some("MPI_Testsome", incount, requests, outcount, indices, statuses);
 }
 
@@ -403,7 +483,7 @@ HEADWAY_ENTRY(MPI_Request_get_status)(MPI_Request handle, int* flag, MPI_Status*
     if (code == MPI_SUCCESS) set_empty(status);
     return code;
   }
-  if (!is_done(request)) glance("MPI_Request_get_status", request);
+  if (!is_done(request)) glance("MPI_Request_get_status", nullptr, request);
   *flag = is_done(request);
   if (*flag && is_generalized(request)) return show(request, status);
   if (*flag) (void)show(request, status);
@@ -414,7 +494,7 @@ HEADWAY_ENTRY(MPI_Request_get_status_all)(int count, const MPI_Request* requests
                               MPI_Status* statuses) {
   if (const int code = check_list("MPI_Request_get_status_all", count, requests)) return code;
   if (const int code = check_given("MPI_Request_get_status_all", "flag", flag)) return code;
-  if (!all_done(count, requests)) glance("MPI_Request_get_status_all");
+  if (!all_done(count, requests)) glance("MPI_Request_get_status_all", requests);
   *flag = all_done(count, requests);
   for (int i = 0; *flag && statuses != MPI_STATUSES_IGNORE && i < count; ++i) {
     Request* request = active_at(requests, i);
@@ -435,7 +515,7 @@ HEADWAY_ENTRY(MPI_Request_get_status_any)(int count, const MPI_Request* requests
   *flag = 1;
   set_empty(status);
   if (!any_active(count, requests)) return MPI_SUCCESS;
-  if (first_done(count, requests) < 0) glance("MPI_Request_get_status_any");
+  if (first_done(count, requests) < 0) glance("MPI_Request_get_status_any", requests);
   const int found = first_done(count, requests);
   *flag = found >= 0;
   if (found < 0) return MPI_SUCCESS;
@@ -453,7 +533,7 @@ HEADWAY_ENTRY(MPI_Request_get_status_some)(int incount, const MPI_Request* reque
     *outcount = MPI_UNDEFINED;
     return MPI_SUCCESS;
   }
-  if (first_done(incount, requests) < 0) glance("MPI_Request_get_status_some");
+  if (first_done(incount, requests) < 0) glance("MPI_Request_get_status_some", requests);
   int n = 0;
   for (int i = 0; i < incount; ++i) {
     Request* request = active_at(requests, i);

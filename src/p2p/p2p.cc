@@ -324,7 +324,7 @@ protocols::Arrived* find(waiting::Waiter& waiter, const Address& from, bool wait
       waiter.until([&] { return (message = engine.unexpected().probe(key)) != nullptr; },
                    from.rank == matching::any ? nullptr : peer_of(engine, from));
     } else {
-      waiter.test();
+      waiter.test(uint64_t(uint32_t(from.rank)) << 32 | uint32_t(from.tag));
       message = engine.unexpected().probe(key);
     }
   }

@@ -57,8 +57,8 @@ void Many::note_waits() {
 void Many::until_all() {
   note_waits();
   const auto is_there = [](void* self) { return static_cast<Many*>(self)->may_have_ended(); };
-  waiter_.until([this] { return are_over() || (may_any_go_ && let_all_go()); }, hint_, sleep_ms_,
-                {is_there, this});
+  waiter_.until([this] { return are_over() || (may_any_go_ && !stays_ && let_all_go()); }, hint_,
+                sleep_ms_, {is_there, this});
 }
 
 // For whoever completes a request while this thread parks: the last one, or that for which the
@@ -75,6 +75,7 @@ bool Many::are_over() {
     if (!is_left(request)) continue;
     // Read with the engine held: until then another thread may write the peer of a match.
     hint_ = request->peer;
+    stays_ = request->kind == RequestKind::receive && !protocols::Release::may_have_pages(*request);
     return false;
   }
   return true;

@@ -71,6 +71,7 @@ class Many {
   const bool may_any_go_;
   bool unmatched_;        // receives may go before their match, once that has been waited for
   bool alone_ = false;    // it has, and nobody else could notice
+  bool stays_ = false;    // the first that is left is a receive that is too short to go
   bool sends_stay_;       // one could not be copied, or none may
   uint32_t next_ = 0;     // all before it are over
   uint32_t unready_ = 0;  // where the last look for who may go has ended

@@ -17,8 +17,9 @@ constexpr uint64_t long_yield_ns = 1'000'000;
 constexpr uint32_t soon = 16;  // two long yields within so many: it was no accident
 constexpr uint32_t calm = 64;  // short yields after which the last nap is forgotten
 constexpr uint32_t least_naps = 16;
-// Tests in vain that come sooner one after the other are a loop that waits; and it may test so long
-// before it yields: a list of requests that are tested one by one is to be looked through.
+// Tests in vain that come sooner one after the other are a loop that waits. One that is for the
+// same as the test before it yields; others after so long: a list of requests that are tested one
+// by one is to be looked through.
 constexpr uint64_t loop_ns = 20'000, before_yield_ns = 500;
 constexpr uint64_t testers_period_ns = 50'000'000;  // a few turns of all threads on one core
 // Two looks at the clock of one who spins that are so far apart: somebody else had the core.
@@ -53,12 +54,14 @@ bool Waiter::glance() {
   return handoff.run_user_calls() || moved;
 }
 
-void Waiter::test_in_vain() {
+void Waiter::test_in_vain(uint64_t what) {
   const uint64_t now = base::now_ns();
   if (!policy_.crowded && !many_threads_test(now)) return;
+  const bool again = what == vain_what_ && now - vain_last_ <= loop_ns;
   if (now - vain_last_ > loop_ns) vain_since_ = now;
   vain_last_ = now;
-  if (now - vain_since_ < before_yield_ns) return;
+  vain_what_ = what;
+  if (!again && now - vain_since_ < before_yield_ns) return;
   progress::Handoff& handoff = engine.handoff();
   handoff.stay();
   handoff.yield();

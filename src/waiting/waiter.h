@@ -93,10 +93,10 @@ class Waiter {
   // One look at everything, for calls that do not wait; also runs user functions that are due.
   bool glance();
   // The same for a test or a probe that has found nothing yet. Who tests in a loop waits: where
-  // others want its core, it yields and looks again.
-  void test() {
+  // others want its core, it yields and looks again. `what`: a number for what it looks for.
+  void test(uint64_t what) {
     if (!glance() && shares_) [[unlikely]]
-      test_in_vain();
+      test_in_vain(what);
   }
 
   protocols::Engine& engine;
@@ -140,7 +140,7 @@ class Waiter {
   bool sleep(Wait& wait, bool beside_strangers);
   void note_vain(const Wait& wait, const protocols::Peer* hint);
   void judge_yield(uint64_t before, uint64_t after);
-  void test_in_vain();
+  void test_in_vain(uint64_t what);
   bool many_threads_test(uint64_t now);
 
   Policy policy_;
@@ -150,6 +150,7 @@ class Waiter {
   uint32_t threads_most_ = not_counted;  // that have a core
   // Looks in vain, one soon after the other: since when, and the last one.
   uint64_t vain_since_ = 0, vain_last_ = 0;
+  uint64_t vain_what_ = 0;  // what it was for
   // Threads that test, by the addresses of their control blocks: those of this period, and how many
   // there were in the last one.
   static constexpr uint32_t most_testers = 64;

@@ -21,7 +21,6 @@ using guard::page_bytes;
 
 constexpr size_t most_members = 64;  // receives that share pages, one with the next
 constexpr size_t many_pages = 64;
-constexpr uint64_t release_from = 3 * page_bytes;  // one page inside, surely
 
 uint32_t to_boundary(const char* address) {
   return uint32_t(-reinterpret_cast<uintptr_t>(address) % page_bytes);
@@ -80,12 +79,7 @@ void Release::stop() {
   choice_.stop();
 }
 
-bool Release::may_have_pages(const Request& request) {
-  return request.kind == RequestKind::receive && request.memory.bytes() >= release_from;
-}
-
 void Release::learn_site(Request* receive) {
-  if (!may_have_pages(*receive)) return;
   Row& row = rows_.of(*receive);
   if (row.site != base::call_site && row.worth == Row::Worth::yes) {
     row.worth = Row::Worth::unasked;  // it stood for another place

@@ -45,6 +45,11 @@ class Release final : public guard::Pages {
   // Microseconds: shorter waits are not worth it.
   uint64_t patience_us() const { return release_us_; }
 
+  // Long enough for pages of its own. A shorter receive is never closed, so its user waits for it.
+  static bool may_have_pages(const Request& request) {
+    return request.kind == RequestKind::receive && request.memory.bytes() >= release_from;
+  }
+
   // --- at the match ---
   // A receive is matched, and so much of it is still to come that its user had better not wait.
   bool is_ready(const Request* receive) const {
@@ -80,7 +85,7 @@ class Release final : public guard::Pages {
   // --- the message's way ---
   // This thread begins to wait for that receive, at base::call_site.
   void note_wait(Request* receive) {
-    if (learns_) [[unlikely]]
+    if (learns_ && may_have_pages(*receive)) [[unlikely]]
       learn_site(receive);
   }
   // Before its user waits for it, the place where he last waited for that buffer stands in.
@@ -145,8 +150,6 @@ class Release final : public guard::Pages {
     bool unseen : 1 = false;   // its user was released before it was matched
     bool told : 1 = false;     // who dozes has been told that it may be released
   };
-  // Long enough for pages of its own.
-  static bool may_have_pages(const Request& request);
   // From the beginning of its message.
   static int64_t start_of(const guard::Region& region, const Request& receive) {
     return region.range.base - receive.home;
@@ -180,6 +183,8 @@ class Release final : public guard::Pages {
   static bool is_made_of_runs(const UserMemory& memory, uint64_t total);
   bool close_runs(Request* receive, const Request* whole);
   void open_runs(Request* receive, uint64_t offset, uint64_t n);
+
+  static constexpr uint64_t release_from = 3 * guard::page_bytes;  // one page inside, surely
 
   Messages& messages_;
   Beside<Row, Mark::release> rows_;
