@@ -27,6 +27,7 @@ struct Hint {
 
 struct Comm {
   std::atomic<uint32_t> references{1};
+  bool lasts = false;  // as long as the library: operations on it need not keep it
   uintptr_t handle = 0;
   uint64_t context = 0;
   Group* group = nullptr;  // the ranks of this side

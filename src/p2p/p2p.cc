@@ -17,6 +17,14 @@ using protocols::Peer;
 using protocols::RequestKind;
 using protocols::Stage;
 
+FrameHeader envelope_of(const Address& to) {
+  FrameHeader envelope;
+  envelope.tag = to.tag;
+  envelope.source = to.comm->own.self;
+  envelope.context = to.comm->context;
+  return envelope;
+}
+
 // Null without memory.
 Peer* peer_of(Engine& engine, const Address& address) {
   return engine.peer(address.comm->others.process(address.rank));
@@ -25,15 +33,14 @@ Peer* peer_of(Engine& engine, const Address& address) {
 // What a request keeps alive for its user: the communicator, and a datatype with gaps.
 void let_go(Request* request) {
   if (const datatypes::Type* type = request->memory.type()) type->release();
-  if (request->communicator) {
-    objects::release(static_cast<objects::Comm*>(request->communicator));
-  }
+  auto* comm = static_cast<objects::Comm*>(request->communicator);
+  if (comm && !comm->lasts) objects::release(comm);
   request->communicator = nullptr;
 }
 
 void keep(Request* request, const Address& address) {
   request->communicator = address.comm;
-  address.comm->retain();
+  if (!address.comm->lasts) address.comm->retain();
   if (const datatypes::Type* type = request->memory.type()) type->retain();
   request->on_give = let_go;
 }
@@ -104,14 +111,8 @@ Outcome send(waiting::Waiter& waiter, const UserMemory& memory, const Address& t
     holding.stay();  // a socket may take half of it
     engine.hear(*peer);
   }
-  if (mode != Mode::synchronous) [[likely]] {
-    FrameHeader envelope;
-    envelope.tag = to.tag;
-    envelope.source = to.comm->own.self;
-    envelope.context = to.comm->context;
-    if (engine.send_now(*peer, envelope, memory)) [[likely]]
-      return Outcome::ok;
-  }
+  if (mode != Mode::synchronous && engine.send_now(*peer, envelope_of(to), memory)) [[likely]]
+    return Outcome::ok;
   holding.stay();
   Request* request = make_send(engine, memory, to, mode, *peer);
   Outcome outcome = Outcome::no_memory;
@@ -168,17 +169,27 @@ Outcome receive(waiting::Waiter& waiter, const UserMemory& memory, const Address
 Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Address& to,
                     Mode mode) {
   Engine& engine = waiter.engine;
-  const waiting::Holding holding(engine);
+  waiting::Holding holding(engine, waiting::Holding::For::moment);
   waiter.open(memory);
   Peer* peer = peer_of(engine, to);
   if (!peer) return nullptr;
-  engine.hear(*peer);
-  Request* request = make_send(engine, memory, to, mode, *peer);
-  if (request) {
-    keep(request, to);
-    begin_unfinished(request, let_go);
-    engine.start_send(request);
+  const bool here = peer->out.attached();
+  if (!here) {
+    holding.stay();
+    engine.hear(*peer);
   }
+  Request* request = make_send(engine, memory, to, mode, *peer);
+  if (!request) return nullptr;
+  keep(request, to);
+  begin_unfinished(request, let_go);
+  // Most are short, and over at once: nothing has to know of such a request but its user.
+  if (here && mode != Mode::synchronous && !engine.reach().tells() &&
+      engine.send_now(*peer, envelope_of(to), memory)) [[likely]] {
+    request->done.store(protocols::Done::whole, std::memory_order_relaxed);
+    return request;
+  }
+  holding.stay();
+  engine.start_send(request);
   return request;
 }
 

@@ -14,8 +14,9 @@ struct Id {
 
 struct Unfinished {
   uint32_t count = 0;
-  uint32_t next = 0;  // place in `latest`
+  // Between two that are changed apart: read as one, each would wait for both.
   Id latest[latest_known] = {};
+  uint32_t next = 0;  // place in `latest`
   void (*let_go)(protocols::Request*) = nullptr;
 };
 constinit Unfinished all;  // changed with the engine held

@@ -23,6 +23,8 @@ class Reach {
   bool is_kept() const { return kept_; }
   void note(const Request& request);
 
+  // Overlaps of messages that are over at once are to be told, too.
+  bool tells() const { return tells_; }
   // From now on it is always kept, and one line tells of the first message whose buffer another one
   // under way has, if one of the two writes it. `rank`: ours in the job, for that line.
   void tell_overlaps(uint32_t rank) {

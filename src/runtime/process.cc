@@ -337,6 +337,7 @@ Outcome Process::make_world() {
   everyone->release();
   alone->release();
   if (!registry.everyone || !registry.alone) return Outcome::no_memory;
+  registry.everyone->lasts = registry.alone->lasts = true;
   registry.everyone->handle = abi::k_COMM_WORLD;
   registry.alone->handle = abi::k_COMM_SELF;
   strcpy(registry.everyone->name, "MPI_COMM_WORLD");

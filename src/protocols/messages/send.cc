@@ -24,20 +24,34 @@ FrameHeader envelope_of(const Request& request, Kind kind) {
   return header;
 }
 
+// Made anew, member by member: a copy of what was written a moment ago in other pieces would wait
+// until all of that has left the processor.
+FrameHeader eager_of(const Peer& peer, const FrameHeader& envelope, uint64_t bytes) {
+  FrameHeader header;
+  header.kind = uint8_t(Kind::eager);
+  header.flags = envelope.flags;
+  header.collective = envelope.collective;
+  header.shape = envelope.shape;
+  header.length = uint32_t(bytes);
+  header.tag = envelope.tag;
+  header.source = envelope.source;
+  header.context = envelope.context;
+  header.sequence = peer.sequence;
+  header.word = envelope.word;
+  return header;
+}
+
 }  // namespace
 
 bool Messages::send_now(Peer& peer, const FrameHeader& envelope, const UserMemory& memory) {
   const uint64_t bytes = memory.bytes();
   if (!links_.is_ready(peer) || bytes > peer.limits.eager) [[unlikely]]
     return false;
-  FrameHeader header = envelope;
-  header.kind = uint8_t(Kind::eager);
-  header.length = uint32_t(bytes);
-  header.sequence = peer.sequence;
   if (peer.out.attached()) [[likely]] {
     if (links_.rings().is_pressed(peer.number)) return false;
     if (bytes <= shm::inline_max && memory.is_flat()) [[likely]] {
-      if (links_.rings().push_small(peer.number, peer.out, header, memory.flat()) == Push::full)
+      if (links_.rings().push_small(peer.number, peer.out, eager_of(peer, envelope, bytes),
+                                    memory.flat()) == Push::full)
         return false;
       ++peer.sequence;
       ++counters_.eager_sent;
@@ -48,8 +62,10 @@ bool Messages::send_now(Peer& peer, const FrameHeader& envelope, const UserMemor
              (bytes > packed_at_once && !memory.is_flat())) {
     // To itself; or half of what is packed might have to wait, and nobody would hear of its end.
     return false;
-  } else if (engine().presends_.is_on() && peer.can(transports::early) && memory.is_flat() &&
-             !engine().presends_.note_sent_now(peer, header, memory.flat(), bytes)) {
+  }
+  FrameHeader header = eager_of(peer, envelope, bytes);
+  if (!peer.out.attached() && engine().presends_.is_on() && peer.can(transports::early) &&
+      memory.is_flat() && !engine().presends_.note_sent_now(peer, header, memory.flat(), bytes)) {
     return false;
   }
   const Feed feed = memory.feed(0, bytes);
