@@ -30,7 +30,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "Engine: public members": (0, 1),
     "engine.h: lines": (128, 220),
     "engine.h: files that include it": (9, 12),
-    "protocols: functions of the largest class": (65, 80),
+    "protocols: functions of the largest class": (66, 80),
     "Request: members": (29, 30),
     "Request: bools": (0, 0),
     "Peer: members": (18, 18),

@@ -101,7 +101,8 @@ Region* Guard::close_yielded(Range range, bool keep) {
   region->waited_ns = region->untouched_ns = 0;
   region->touches = 0;
   region->got = static_cast<uint16_t*>(base::heap_allocate(notes_bytes(range.pages)));
-  if (region->got) {
+  region->home = homes_.add(range.base, range.end(), region->pool_index);
+  if (region->got && region->home) {
     region->pages = reinterpret_cast<Page*>(region->got + range.pages);
     const Outcome closed =
         mechanism_->close(range, keep, reinterpret_cast<uint8_t*>(region->pages), region->view);
@@ -109,14 +110,16 @@ Region* Guard::close_yielded(Range range, bool keep) {
       memset(region->got, 0, notes_bytes(range.pages));
       region->closed_at = base::now_ns();
       region->inside_ns = inside_ns(region->closed_at);
-      active_.push_back(region);
+      share_until(region->closed_at);
+      region->share = share_;
       closed_.fetch_add(1, std::memory_order_release);
       ++counters.closed;
       counters.closed_bytes += range.bytes();
       return region;
     }
-    base::heap_free(region->got, notes_bytes(range.pages));
   }
+  if (region->got) base::heap_free(region->got, notes_bytes(range.pages));
+  if (region->home) homes_.remove(region->home);
   regions_.give(region);
   ++counters.refused;
   return nullptr;
@@ -140,7 +143,7 @@ void Guard::set(Region* region, size_t page, Page state) {
 // Open pages of a region that is not over yet may be the program's next buffer: they are no longer
 // that region's, or its end would open them. False: some are closed still.
 bool Guard::leave_to_others(Range range) {
-  for (size_t i = 0; i < range.pages && !active_.empty(); ++i) {
+  for (size_t i = 0; i < range.pages && any_closed(); ++i) {
     const auto [region, page] = find_page(range.base + i * page_bytes);
     if (!region) continue;
     if (is_shut(region->pages[page]) || !note_places(region)) return false;
@@ -242,8 +245,13 @@ void Guard::finish(Region* region) {
   HEADWAY_CHECK(any_closed() && !memchr(region->pages, int(Page::closed), region->range.pages) &&
                 !memchr(region->pages, int(Page::mixed), region->range.pages));
   const uint64_t now = base::now_ns();
-  ended = {region->owner, now - region->closed_at, region->waited_ns,
-           inside_ns(now) - region->inside_ns, region->touches};
+  share_until(now);
+  ended = {.owner = region->owner,
+           .closed_ns = now - region->closed_at,
+           .waited_ns = region->waited_ns,
+           .inside_ns = inside_ns(now) - region->inside_ns,
+           .share_ns = (share_ - region->share) >> share_shift,
+           .touches = region->touches};
   counters.closed_ns += ended.closed_ns;
   counters.waited_ns += ended.waited_ns;
   counters.inside_ns += ended.inside_ns;
@@ -264,9 +272,16 @@ void Guard::finish(Region* region) {
   }
   mechanism_->give_back(region->view, pages);
   base::heap_free(region->got, notes_bytes(pages));
-  active_.remove(region);
+  region->home ? homes_.remove(region->home) : moved_.remove(region);
   regions_.give(region);
   closed_.fetch_sub(1, std::memory_order_release);
+}
+
+// Before the number of regions changes.
+void Guard::share_until(uint64_t now) {
+  const uint32_t closed = closed_regions().load(std::memory_order_relaxed);
+  if (closed) share_ += ((now - shared_at_) << share_shift) / closed;
+  shared_at_ = now;
 }
 
 // Region by region, not page by page: a program may ask for all of its memory.
@@ -276,24 +291,34 @@ bool Guard::is_closed(const void* from, size_t n) {
   const char* begin = page_of(from);
   const char* end = reinterpret_cast<const char*>(n < ~at ? at + n : ~uintptr_t(0));
   const base::SpinGuard held(lock_);
-  for (const Region* region = active_.first(); region; region = region->list_next) {
-    for (size_t i = first_page(*region, begin); i < region->range.pages; ++i) {
-      const char* page = place(*region, i);
-      if (!region->places && page >= end) break;
-      if (page >= begin && page < end && is_shut(region->pages[i])) return true;
-    }
+  if (!homes_.visit(begin, end, [&](uint32_t, uint32_t index) {
+        return !any_shut(*regions_.at(index), begin, end);
+      })) {
+    return true;
+  }
+  for (const Region* region = moved_.first(); region; region = region->list_next) {
+    if (any_shut(*region, begin, end)) return true;
+  }
+  return false;
+}
+
+bool Guard::any_shut(const Region& region, const char* begin, const char* end) {
+  for (size_t i = first_page(region, begin); i < region.range.pages; ++i) {
+    const char* page = place(region, i);
+    if (!region.places && page >= end) break;
+    if (page >= begin && page < end && is_shut(region.pages[i])) return true;
   }
   return false;
 }
 
 Guard::Found Guard::find_page(char* address) {
-  for (Region* region = active_.first(); region; region = region->list_next) {
-    if (!region->places) {
-      if (address >= region->range.base && address < region->range.end()) {
-        return {region, size_t(address - region->range.base) / page_bytes};
-      }
-      continue;
-    }
+  Region* at_home = nullptr;
+  homes_.visit(address, address + page_bytes, [&](uint32_t, uint32_t index) {
+    at_home = regions_.at(index);
+    return false;
+  });
+  if (at_home) return {at_home, size_t(address - at_home->range.base) / page_bytes};
+  for (Region* region = moved_.first(); region; region = region->list_next) {
     for (size_t i = 0; i < region->range.pages; ++i) {
       if (region->places[i] == address) return {region, i};
     }
@@ -342,6 +367,9 @@ bool Guard::note_places(Region* region) {
   for (size_t i = 0; i < region->range.pages; ++i) {
     region->places[i] = region->range.base + i * page_bytes;
   }
+  homes_.remove(region->home);
+  region->home = 0;
+  moved_.push_back(region);
   return true;
 }
 

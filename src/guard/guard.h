@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/counter.h"
+#include "base/intervals.h"
 #include "base/list.h"
 #include "base/outcome.h"
 #include "base/pool.h"
@@ -45,6 +46,7 @@ struct Region {
   uint64_t closed_at = 0;     // ns
   uint64_t waited_ns = 0;     // that threads waited for its pages, which they had touched
   uint64_t inside_ns = 0;     // Guard::inside_ns() when it was closed
+  uint64_t share = 0;         // Guard::share_ when it was closed
   uint64_t untouched_ns = 0;  // from its closing to the first such touch; 0: none
   uint32_t touches = 0;
   Range range;              // where it was closed
@@ -53,6 +55,7 @@ struct Region {
   uint16_t* got = nullptr;  // bytes that have arrived, a number for each page
   Page* pages = nullptr;
   char** places = nullptr;  // where each page is now (null: nowhere), once one has moved
+  uint32_t home = 0;        // in the guard's index, until one has moved
 
   size_t size() const { return range.bytes(); }
 };
@@ -98,6 +101,8 @@ class Guard final : Listener {
   struct End {
     Region::Owner owner;
     uint64_t closed_ns, waited_ns, inside_ns;
+    uint64_t
+        share_ns;  // of the time that it was closed: that with n others closed counts 1 / (n + 1)
     uint32_t touches;
   };
   End ended{};
@@ -148,17 +153,20 @@ class Guard final : Listener {
   void lose(Region* region, size_t page);
   void waited_for(Region* region, size_t page);
   void finish(Region* region);
+  void share_until(uint64_t now);
+  static bool any_shut(const Region& region, const char* begin, const char* end);
   uint64_t inside_ns(uint64_t now) const {
     return inside_ns_ + (is_awaited_inside() ? now - inside_since_ : 0);
   }
-  char* place(const Region& region, size_t page) const {
+  static char* place(const Region& region, size_t page) {
     return region.places ? region.places[page] : region.range.base + page * page_bytes;
   }
 
   Mechanism* mechanism_ = nullptr;
   base::SpinLock lock_;  // the regions: serve() comes without the engine
   base::Pool<Region> regions_;
-  base::List<Region> active_;
+  base::Intervals homes_;     // of regions none of whose pages has moved; they share no page
+  base::List<Region> moved_;  // the other ones
   Mappings mappings_;
   std::atomic<uint32_t> closed_{0};      // regions
   std::atomic<uint32_t> mixed_{0};       // pages
@@ -167,6 +175,9 @@ class Guard final : Listener {
   std::atomic<uint32_t> inside_{0};      // threads between begin_wait() and end_wait()
   uint64_t inside_since_ = 0;            // since the first of them began
   uint64_t inside_ns_ = 0;               // in which there was one, up to inside_since_
+  // What one region's share would be that had been closed always, in ns / 2^share_shift.
+  static constexpr uint32_t share_shift = 12;
+  uint64_t share_ = 0, shared_at_ = 0;
 };
 
 }  // namespace headway::guard

@@ -187,6 +187,62 @@ TEST_P(Closed, OpenPagesOfOneAreClosedByTheNext) {
 }
 
 // A heap that shrank and grew again is several mappings; the kernel fills one a call.
+// Who looks for a page among many closed ranges does not look at all of them. (With a list of them
+// a Waitall of thousands of receives grew with the square of their number.)
+TEST_P(Closed, AmongManyAPageIsFoundAtOnce) {
+  constexpr size_t most = 4000, few = most / 40;
+  Memory memory(2 * most);
+  std::vector<Region*> regions;
+  const auto close_until = [&](size_t number) {
+    for (size_t i = regions.size(); i < number; ++i) {
+      regions.push_back(guard_.close({memory.base + 2 * i * page_bytes, 1}));
+      ASSERT_NE(regions.back(), nullptr);
+    }
+  };
+  // Of a hundred looks, the fastest of twenty: others may have the core meanwhile.
+  const auto looking_ns = [&] {
+    uint64_t best = ~uint64_t(0);
+    for (int round = 0; round < 20; ++round) {
+      const uint64_t from = base::now_ns();
+      for (size_t i = 0; i < few; ++i) {
+        const char* page = memory.base + 2 * (i * regions.size() / few) * page_bytes;
+        EXPECT_TRUE(guard_.is_closed(page, 1));
+        EXPECT_FALSE(guard_.is_closed(page + page_bytes, 1));
+      }
+      best = std::min(best, base::now_ns() - from);
+    }
+    return best;
+  };
+  close_until(few);
+  const uint64_t among_few = looking_ns();
+  close_until(most);
+  EXPECT_LE(looking_ns(), 4 * among_few) << "ns, among " << most << " and " << few;
+  for (size_t i = 0; i < regions.size(); ++i) EXPECT_TRUE(put_all(regions[i], i));
+  expect_message(memory.base, 0, page_bytes);
+}
+
+// Time in which several are closed is shared among them: together they hide it once.
+TEST_P(Closed, TheTimeOfSeveralIsShared) {
+  Memory memory(8);
+  Region* regions[4];
+  for (size_t i = 0; i < 4; ++i) regions[i] = guard_.close({memory.base + 2 * i * page_bytes, 1});
+  usleep(20'000);
+  uint64_t shares = 0, longest = 0;
+  for (Region* region : regions) {
+    ASSERT_NE(region, nullptr);
+    put_all(region, 1);
+    shares += guard_.ended.share_ns;
+    longest = std::max(longest, guard_.ended.closed_ns);
+    EXPECT_LE(guard_.ended.share_ns, guard_.ended.closed_ns);
+  }
+  EXPECT_GE(shares, 20'000'000u * 9 / 10);
+  EXPECT_LE(shares, longest * 11 / 10);
+  Region* alone = guard_.close({memory.base, 1});
+  usleep(2000);
+  put_all(alone, 2);
+  EXPECT_GE(guard_.ended.share_ns, guard_.ended.closed_ns * 9 / 10);
+}
+
 TEST_P(Closed, ARangeOfSeveralMappings) {
   Memory memory(16);
   ASSERT_EQ(madvise(memory.base + 5 * page_bytes, 2 * page_bytes, MADV_DONTFORK), 0);

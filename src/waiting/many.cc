@@ -1,5 +1,6 @@
 #include "waiting/many.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "protocols/ways/rate.h"
 
@@ -65,7 +66,8 @@ void Many::until_all() {
 // others, which may go, were kept. What the steps of a whole wait for is not known here.
 bool Many::may_have_ended() {
   if (are_over()) return true;
-  return may_any_go_ && (whole_ || !is_left(at(unready_)));
+  return may_any_go_ &&
+         (whole_ || !is_left(at(all_could_go_ && closed_ < count_ ? closed_ : unready_)));
 }
 
 bool Many::are_over() {
@@ -121,8 +123,9 @@ bool Many::close(Request* receive) {
                                              : engine_.release().foresee(receive);
 }
 
-bool Many::let_all_go() {
-  sleep_ms_ = unmatched_ ? 1 : Waiter::sleep_ms;
+// All could go at a time, and copies have been made of the sends: what they are made of may lie in
+// pages that are to be closed.
+bool Many::could_all_go() {
   uint32_t place = unready_ > next_ ? unready_ : next_;
   for (uint32_t left = count_ - next_; left > 0; --left) {
     const Request* request = at(place);
@@ -132,17 +135,41 @@ bool Many::let_all_go() {
     }
     if (++place == count_) place = next_;
   }
-  // Copies first: what they are made of may lie in pages that are to be closed.
-  const auto leaves = [this](Request* request) {
-    return request->kind != RequestKind::send || leave(request);
-  };
-  if (!each_left(leaves)) return false;
-  engine_.release().begin_call();
-  each_left([this](Request* receive) {
-    engine_.release().waits_for(receive);
-    return true;
-  });
-  if (!each_left([this](Request* receive) { return close(receive); })) return false;
+  return each_left(
+      [this](Request* request) { return request->kind != RequestKind::send || leave(request); });
+}
+
+// Looks again at what could not be closed the last time, and goes on from there: of a list of
+// thousands each is looked at once, not each time that one of them moves.
+bool Many::close_all() {
+  protocols::Release& release = engine_.release();
+  if (closed_ < next_) closed_ = next_;
+  for (; closed_ < count_; ++closed_) {
+    Request* receive = at(closed_);
+    if (!is_left(receive) || receive->is_redirected()) continue;
+    if (!may_go(*receive)) return false;
+    if (call_ != release.call()) {
+      call_ = release.begin_call();
+      each_left([&](Request* other) {
+        release.waits_for(other);
+        return true;
+      });
+    }
+    if (!close(receive)) return false;
+  }
+  return true;
+}
+
+bool Many::let_all_go() {
+  sleep_ms_ = unmatched_ ? 1 : Waiter::sleep_ms;
+  // The steps of a schedule change.
+  if (whole_) all_could_go_ = false, closed_ = 0;
+  if (!all_could_go_ && !(all_could_go_ = could_all_go())) return false;
+  if (!close_all()) return false;
+  const bool are_closed =
+      each_left([](const Request* receive) { return receive->is_redirected(); });
+  HEADWAY_CHECK(are_closed);
+  if (!are_closed) return false;
   if (whole_) {
     engine_.release().let_user_go(whole_);
     return true;

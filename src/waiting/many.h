@@ -58,6 +58,8 @@ class Many {
   bool may_leave(const Request& send);
   bool leave(Request* send);
   bool close(Request* receive);
+  bool could_all_go();
+  bool close_all();
   bool let_all_go();
   uint32_t first_over() const;
   void let_one_go();
@@ -75,7 +77,10 @@ class Many {
   bool sends_stay_;       // one could not be copied, or none may
   uint32_t next_ = 0;     // all before it are over
   uint32_t unready_ = 0;  // where the last look for who may go has ended
-  uint64_t since_ = 0;    // ns: something has been waited for that may go after a while
+  bool all_could_go_ = false;
+  uint32_t closed_ = 0;  // all before it are over or closed
+  uint32_t call_ = 0;    // the number of ours, to the receives that have been told of it
+  uint64_t since_ = 0;   // ns: something has been waited for that may go after a while
   int sleep_ms_ = Waiter::sleep_ms;
   protocols::Peer* hint_ = nullptr;
   protocols::Reach::Use use_;

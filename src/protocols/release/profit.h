@@ -18,6 +18,9 @@ struct Released {
   uint64_t closed_ns = 0;   // from its beginning until the last page was open
   uint64_t touched_ns = 0;  // in which a thread waited for a page that it had touched
   uint64_t inside_ns = 0;   // in which one waited in an MPI call, or in a system call
+  // Its part of closed_ns, where time in which several were closed is shared among them: what all
+  // of them hide is there once.
+  uint64_t share_ns = ~uint64_t(0);
   uint64_t closing_ns = 0;  // what closing took
   uint64_t moving_ns = 0;   // in which the message thread worked, perhaps on the program's core
   uint64_t traps = 0;
@@ -26,7 +29,8 @@ struct Released {
 
   uint64_t hidden_ns() const {
     const uint64_t waited = touched_ns + inside_ns;
-    return closed_ns > waited ? closed_ns - waited : 0;
+    const uint64_t alone = closed_ns > waited ? closed_ns - waited : 0;
+    return alone < share_ns ? alone : share_ns;
   }
 };
 

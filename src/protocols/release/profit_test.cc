@@ -60,6 +60,18 @@ TEST_F(ProfitTest, WhatWinsNothingIsTriedEverMoreSeldom) {
   EXPECT_EQ(profit_.all_given_up(), 1u);
 }
 
+// A list of thousands of receives whose pages are all closed at once: each of them is closed long,
+// and what they hide together is less than what closing them costs.
+TEST_F(ProfitTest, WhatManyHideTogetherCountsOnce) {
+  constexpr Released one_of_many{
+      .closed_ns = 100'000 * us, .share_ns = 30 * us, .closing_ns = 15 * us};
+  EXPECT_LE(released(10, here, buffer(0), one_of_many), 3);
+  // On a slow link each has its share.
+  constexpr Released slow{
+      .closed_ns = 100'000 * us, .share_ns = 6'000 * us, .closing_ns = 150 * us};
+  EXPECT_EQ(released(100, there, buffer(1), slow), 100);
+}
+
 TEST_F(ProfitTest, TheReasonIsWhatCostMost) {
   released(20, here, buffer(0), read_at_once);
   EXPECT_EQ(profit_.given_up[Profit::touched_at_once], 1u);

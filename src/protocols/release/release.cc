@@ -159,6 +159,7 @@ void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
                   {.closed_ns = end.closed_ns,
                    .touched_ns = end.waited_ns,
                    .inside_ns = end.inside_ns,
+                   .share_ns = end.share_ns,
                    .closing_ns = end.owner.closing_ns,
                    .moving_ns = messages_.handoff().thread_ns() - end.owner.thread_ns,
                    .traps = traps().traps.load(std::memory_order_relaxed) - end.owner.traps,

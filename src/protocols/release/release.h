@@ -74,7 +74,9 @@ class Release final : public guard::Pages {
   bool foresee(Request* receive);
   // Before that, what the same call waits for: a receive that it does not wait for may depend on
   // what the program does next, and must not keep a page closed.
-  void begin_call() { ++wait_; }
+  // The number of that call, which ends when another one begins.
+  uint32_t begin_call() { return ++wait_; }
+  uint32_t call() const { return wait_; }
   void waits_for(Request* receive) {
     if (may_have_pages(*receive)) rows_.of(*receive).wait = wait_;
   }
