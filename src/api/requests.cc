@@ -228,6 +228,8 @@ class Listed {
   Listed(int count, const MPI_Request* handles) : count_(count), handles_(handles) {
     for (int i = 0; i < count && is_short(); ++i) few_[i] = active_at(handles, i);
   }
+  // Of one that has been looked up: its handle may lie in a page that has been closed meanwhile.
+  explicit Listed(Request* one) : count_(1), handles_(nullptr) { few_[0] = one; }
   int count() const { return count_; }
   Request* operator[](int i) const { return is_short() ? few_[i] : active_at(handles_, i); }
   bool are_done() const {
@@ -367,7 +369,7 @@ HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
     const waiting::Holding holding(engine());
     const bool unmatched = status == MPI_STATUS_IGNORE && errors_abort_for(request);
     waiting::Many(process().waiter(), request, unmatched).until_all();
-    if (retire_held({1, handle}, handle, status, false)) return MPI_SUCCESS;
+    if (retire_held(Listed(request), handle, status, false)) return MPI_SUCCESS;
   }
   return finish("MPI_Wait", request, handle, status);
 }
