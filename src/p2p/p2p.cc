@@ -195,10 +195,12 @@ Request* start_send(waiting::Waiter& waiter, const UserMemory& memory, const Add
 
 Request* start_receive(waiting::Waiter& waiter, const UserMemory& memory, const Address& from) {
   Engine& engine = waiter.engine;
-  const waiting::Holding holding(engine);
+  waiting::Holding holding(engine);
   waiter.open(memory);
   Request* request = make_receive(engine, memory, from);
   if (request) {
+    // Some of it may be copied at once, which is no absence.
+    if (protocols::Release::may_have_pages(*request)) holding.stay();
     keep(request, from);
     begin_unfinished(request, let_go);
     engine.start_receive(request);

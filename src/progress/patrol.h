@@ -32,6 +32,8 @@ class Patrol {
     if (!away_) begin_absence();
     ++leaves_;
   }
+  // It was about to leave, and worked on.
+  void leaves_later() { begin_absence(1); }
   bool is_away() const { return away_; }
   // Nothing is pending: what is between its calls is no absence.
   void rests() { away_ = false; }
@@ -41,7 +43,8 @@ class Patrol {
     if (was_long()) {
       end_by_long();
     } else {
-      run_ += run_ < enough_;
+      const uint32_t more = leaves_ - first_;  // each of them was short, by their mean
+      run_ = more < enough_ - run_ ? run_ + more : enough_;
     }
   }
   bool is_due() const { return run_ == enough_ && enough_ != 0; }

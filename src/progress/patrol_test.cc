@@ -82,6 +82,30 @@ TEST(Patrol, LongAbsencesEarnNone) {
   EXPECT_EQ(rank.handoff.counters.patrols, 0u);
 }
 
+// What it looks at before it is gone may be copies of a long message: that is no absence.
+TEST(Patrol, LongLooksOnTheWayOutAreNone) {
+  Rank rank(true, after);
+  rank.after_look = [](Rank& self) {
+    if (self.handoff.counters.patrols) return;
+    const uint64_t start = base::now_ns();
+    while (base::now_ns() - start < 3 * Patrol::short_ns) base::cpu_relax();
+  };
+  leave_often(rank);
+}
+
+// Each of the calls for a moment was as short a stay as those that are judged one by one.
+TEST(Patrol, AllThatAreJudgedTogetherCount) {
+  Patrol patrol;
+  patrol.start(100);
+  usleep(1000);
+  int rounds = 0;
+  for (; rounds < 50 && !patrol.is_due(); ++rounds) {
+    for (int i = 0; i < 10; ++i) patrol.leaves();
+    patrol.comes();
+  }
+  EXPECT_LT(rounds, 50);
+}
+
 // A rank takes a descriptor for it only where there may be one.
 TEST(Patrol, WithoutItThereIsNoTimerForIt) {
   const auto descriptors_of = [](uint32_t patrol_after) {

@@ -57,6 +57,8 @@ void Many::note_waits() {
 
 void Many::until_all() {
   note_waits();
+  // The first look may copy for long, which is no absence.
+  if (!are_over() && !stays_) engine_.handoff().stay();
   const auto is_there = [](void* self) { return static_cast<Many*>(self)->may_have_ended(); };
   waiter_.until([this] { return are_over() || (may_any_go_ && !stays_ && let_all_go()); }, hint_,
                 sleep_ms_, {is_there, this});
