@@ -361,7 +361,7 @@ bool Handoff::arm_and_unlock() {
   watch_sockets();
   // MOD looks at the readiness again, so what came before it still fires.
   if (!sockets_armed_) set_sockets_armed(true);
-  if (patrol_.is_away()) patrol_.leaves_later();  // what it has looked at may have taken long
+  if (patrol_.is_away()) patrol_.leaves_only_now();  // what it has looked at may have taken long
   return unlock_armed();
 }
 

@@ -20,7 +20,7 @@ bool Handoff::leave_to_patrol() {
   }
   if (patrol_.is_look_due()) {
     (void)work_->advance();
-    patrol_.leaves_later();
+    patrol_.leaves_only_now();
     // A rank that tests in a loop leaves its copies to the thread, which nothing else would wake.
     if (work_->hand_on()) return false;
   }

@@ -33,7 +33,7 @@ class Patrol {
     ++leaves_;
   }
   // It was about to leave, and worked on.
-  void leaves_later() { begin_absence(1); }
+  void leaves_only_now() { begin_absence(1); }
   bool is_away() const { return away_; }
   // Nothing is pending: what is between its calls is no absence.
   void rests() { away_ = false; }

@@ -68,8 +68,7 @@ void Many::until_all() {
 // others, which may go, were kept. What the steps of a whole wait for is not known here.
 bool Many::may_have_ended() {
   if (are_over()) return true;
-  return may_any_go_ &&
-         (whole_ || !is_left(at(all_could_go_ && closed_ < count_ ? closed_ : unready_)));
+  return may_any_go_ && (whole_ || !is_left(at(unready_)));
 }
 
 bool Many::are_over() {
@@ -149,6 +148,7 @@ bool Many::close_all() {
   for (; closed_ < count_; ++closed_) {
     Request* receive = at(closed_);
     if (!is_left(receive) || receive->is_redirected()) continue;
+    unready_ = closed_;  // keeps the others, if this returns false
     if (!may_go(*receive)) return false;
     if (call_ != release.call()) {
       call_ = release.begin_call();

@@ -76,7 +76,7 @@ class Many {
   bool stays_ = false;    // the first that is left is a receive that is too short to go
   bool sends_stay_;       // one could not be copied, or none may
   uint32_t next_ = 0;     // all before it are over
-  uint32_t unready_ = 0;  // where the last look for who may go has ended
+  uint32_t unready_ = 0;  // the one that kept the others, at the last look
   bool all_could_go_ = false;
   uint32_t closed_ = 0;  // all before it are over or closed
   uint32_t call_ = 0;    // the number of ours, to the receives that have been told of it
