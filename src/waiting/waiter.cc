@@ -25,6 +25,8 @@ constexpr uint64_t testers_period_ns = 50'000'000;  // a few turns of all thread
 // Two looks at the clock of one who spins that are so far apart: somebody else had the core.
 constexpr uint64_t away_ns = 200'000;
 constexpr uint64_t strangers_stay_ns = 1'000'000'000;
+// So many times as long as else a rank yields before it sleeps, while strangers compute here.
+constexpr uint32_t slices = 16;
 // Between two leaves of a partner's core. Longer and longer where the system keeps both together:
 // it may know better, and to go where others queue can take their time slices.
 constexpr uint64_t first_part_ns = 4'000'000, longest_part_ns = 256'000'000;
@@ -127,7 +129,7 @@ bool Waiter::has_spun(Wait& wait, const protocols::Peer* hint) {
     wait.since = now;
   } else if (now - wait.last > away_ns) {
     wait.since += now - wait.last;
-    strangers_until_ = now + strangers_stay_ns;
+    note_strangers(now);
   }
   wait.last = now;
   return shares_core(wait, hint) || now - wait.since > policy_.spin_ns;
@@ -144,7 +146,7 @@ bool Waiter::shares_core(Wait& wait, const protocols::Peer* hint) {
   if (!hint || !hint->in.attached()) return false;  // nothing has come from it over the node
   wait.partner = engine.node().core_of(hint->number);
   if (wait.partner != uint32_t(core)) return false;
-  strangers_until_ = wait.last + strangers_stay_ns;
+  note_strangers(wait.last);
   return hint->number > engine.node().self() || !part(uint32_t(core));
 }
 
@@ -166,7 +168,7 @@ bool Waiter::rest(Wait& wait) {
   const uint64_t before = base::now_ns();
   if (wait.since == 0) wait.since = before;
   const bool naps = naps_ > 0 || before < nap_until_;
-  if (naps || before - wait.since > policy_.yield_ns) {
+  if (naps || before - wait.since > patience(before)) {
     if (naps_ > 0) --naps_;
     if (!handoff.is_polled_in_turns()) return sleep(wait, before < strangers_until_);
     // It is called when nobody polls any more.
@@ -182,6 +184,22 @@ bool Waiter::rest(Wait& wait) {
   wait.last = base::now_ns();
   judge_yield(before, wait.last);
   return true;
+}
+
+void Waiter::note_strangers(uint64_t now) {
+  strangers_until_ = now + strangers_stay_ns;
+  if (engine.node().active()) engine.node().tell_crowd(strangers_until_);
+}
+
+// How long a wait yields before it sleeps. A core whose rank sleeps is idle, and the system moves
+// there whom it finds waiting for another core: the partner, whose time slice a stranger has. Then
+// both have one core, and the stranger has the other: they take four times as long, and no part of
+// the system sees anything wrong. So where strangers are, whoever has a core to itself waits on it
+// for some of their time slices. Where somebody wants it, it is given away all the same.
+uint64_t Waiter::patience(uint64_t now) const {
+  if (policy_.crowded || !engine.node().active()) return policy_.yield_ns;
+  const bool beside_strangers = now < strangers_until_ || now < engine.node().crowd_until();
+  return beside_strangers ? slices * policy_.yield_ns : policy_.yield_ns;
 }
 
 // Beside strangers it is not to be woken where its partner is.
@@ -211,7 +229,7 @@ void Waiter::judge_yield(uint64_t before, uint64_t after) {
     if (++short_yields_ >= calm) nap_ns_ = 0;
     return;
   }
-  strangers_until_ = after + strangers_stay_ns;
+  note_strangers(after);
   const bool again = short_yields_ < soon;
   short_yields_ = 0;
   if (!again) return;

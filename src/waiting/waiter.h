@@ -4,7 +4,8 @@
 // Policy: with a core for every rank, spin a
 // little, then yield; with more ranks than cores, yield at once. Yields that take as long as a time
 // slice mean that somebody computes on this core: sleep, also for the next waits. Two ranks that
-// wait for each other need two cores: they part where they find themselves on one.
+// wait for each other need two cores: they part where they find themselves on one, and who waits
+// while strangers compute keeps its core busy for longer, or the system puts its partner there.
 #pragma once
 #include <cstdint>
 
@@ -138,6 +139,8 @@ class Waiter {
   bool part(uint32_t core);
   bool rest(Wait& wait);
   bool sleep(Wait& wait, bool beside_strangers);
+  void note_strangers(uint64_t now);
+  uint64_t patience(uint64_t now) const;
   void note_vain(const Wait& wait, const protocols::Peer* hint);
   void judge_yield(uint64_t before, uint64_t after);
   void test_in_vain(uint64_t what);

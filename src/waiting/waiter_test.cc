@@ -368,6 +368,38 @@ TEST(Waiter, YieldsAsLongAsItIsTold) {
   EXPECT_GE(sleeps_in_short_waits({.spin_ns = 0, .yield_ns = 0}), 20u);
 }
 
+// Sleeps of rank 0 in waits of 3 ms each, while its node says that strangers compute or not.
+uint64_t sleeps_beside(bool strangers, bool crowded) {
+  constexpr int waits = 10;
+  Pair pair({.crowded = crowded, .spin_ns = 0, .yield_ns = 1'000'000});
+  shm::Node& node = pair.engines[0].node();
+  node.tell_crowd(0);
+  std::thread other([&] {
+    for (int i = 0; i < waits; ++i) {
+      usleep(3'000);
+      EXPECT_EQ(pair.move(1, RequestKind::send, &i), Outcome::ok);
+    }
+  });
+  for (int i = 0, got; i < waits; ++i) {
+    if (strangers) node.tell_crowd(base::now_ns() + 1'000'000'000);
+    EXPECT_EQ(pair.move(0, RequestKind::receive, &got), Outcome::ok);
+    EXPECT_EQ(got, i);
+  }
+  other.join();
+  return pair.engines[0].handoff().counters.sleeps;
+}
+
+// Where it sleeps, its core is idle, and the system moves there whom it waits for.
+TEST(Waiter, BesideStrangersItYieldsForLonger) {
+  // Who has this core now and then makes it nap: not in every round.
+  uint64_t fewest = 1;
+  for (int round = 0; round < 20 && fewest > 0; ++round) {
+    fewest = std::min(fewest, sleeps_beside(true, false));
+  }
+  EXPECT_EQ(fewest, 0u);
+  EXPECT_GT(sleeps_beside(true, true), 0u) << "its core is wanted by other ranks";
+}
+
 // The calling thread, and those that it starts, on the first core that there is.
 void stay_on_a_core() {
   for (int core = 0; core < CPU_SETSIZE; ++core) {

@@ -13,13 +13,18 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/spin_lock.h"
 #include "base/text.h"
 
 namespace headway::shm {
 namespace {
 
 constexpr size_t page_bytes = 4096;
+// What a bell costs who rings it, about; whom it wakes costs several times that.
+constexpr uint64_t bell_ns = 1000;
+constexpr uint8_t most_vain = 4;
 
 // The segment's first page: proves that what was opened is what was meant.
 struct Head {
@@ -79,7 +84,7 @@ size_t Node::ring_offset(uint32_t from, uint32_t to) const {
 void Node::plan(uint32_t ranks) {
   places_ = ranks_ = ranks;
   shape_ = shape_for(ranks);
-  for (uint32_t i = 0; i < ranks; ++i) bells_[i] = -1;
+  for (uint32_t i = 0; i < ranks; ++i) callers_[i] = {};
 }
 
 Outcome Node::map(uint32_t ranks, int fd) {
@@ -208,8 +213,8 @@ void Node::keep(const uint32_t* members, uint32_t count) {
 
 void Node::detach() {
   for (uint32_t i = 0; i < ranks_; ++i) {
-    if (bells_[i] >= 0) close(bells_[i]);
-    bells_[i] = -1;
+    if (callers_[i].bell >= 0) close(callers_[i].bell);
+    callers_[i].bell = -1;
     pages_[i] = nullptr;
   }
   if (memory_) munmap(memory_, bytes_);
@@ -248,16 +253,44 @@ bool Node::take_newcomers(uint64_t (&fresh)[max_ranks / 64]) {
   return true;
 }
 
+// A rank that is outside MPI between two calls is back before anything woken can run, and a thread
+// that is woken on its core keeps it from coming back. So it is waited for, as long as the bell
+// would cost; more and more seldom where it does not come. A sleeper is armed for everything.
+bool Node::comes_back(uint32_t local) {
+  Caller& caller = callers_[local];
+  const std::atomic<uint32_t>& armed = pages_[local]->armed;
+  if (caller.skips > 0) {
+    --caller.skips;
+    return false;
+  }
+  uint32_t word = armed.load(std::memory_order_relaxed);
+  if (word & ~uint32_t(event_any)) return false;
+  const uint64_t end = base::now_ns() + bell_ns;
+  while (word != 0 && base::now_ns() < end) {
+    base::cpu_relax();
+    word = armed.load(std::memory_order_relaxed);
+  }
+  if (word == 0) {
+    caller.vain = 0;
+    return true;
+  }
+  if (caller.vain < most_vain) ++caller.vain;
+  caller.skips = uint8_t((1u << caller.vain) - 1);
+  return false;
+}
+
 void Node::ring(uint32_t local) {
+  if (comes_back(local)) return;
   ProcessPage& page = *pages_[local];
   // Of several ringers one takes the word and rings.
   if (page.armed.exchange(0, std::memory_order_acq_rel) == 0) return;
-  if (bells_[local] < 0) {
-    bells_[local] = base::Doorbell::open_of(page.pid.load(std::memory_order_relaxed),
-                                            page.bell_fd.load(std::memory_order_relaxed));
+  int& bell = callers_[local].bell;
+  if (bell < 0) {
+    bell = base::Doorbell::open_of(page.pid.load(std::memory_order_relaxed),
+                                   page.bell_fd.load(std::memory_order_relaxed));
   }
-  if (bells_[local] >= 0) {
-    base::Doorbell::ring_fd(bells_[local]);
+  if (bell >= 0) {
+    base::Doorbell::ring_fd(bell);
   } else if (bell_ && bell_->call_fd() >= 0) {
     base::Doorbell::call(bell_->call_fd(), name_of(local).c_str());
   }

@@ -41,6 +41,8 @@ struct ProcessPage {
   std::atomic<int32_t> bell_fd;
   std::atomic<uint32_t> left;  // it may end now, and is missed by nobody
   std::atomic<uint32_t> core;  // 1 more than the one on which it last waited; a hint
+  // Of the node's first rank: until when others than its ranks are said to compute here; a hint.
+  std::atomic<uint64_t> crowd_until;
   alignas(64) std::atomic<uint64_t> senders[max_ranks / 64];
 };
 static_assert(sizeof(ProcessPage) <= 4096);
@@ -138,6 +140,12 @@ class Node {
     return pages_[local]->core.load(std::memory_order_relaxed) - 1;
   }
   static constexpr uint32_t no_core = ~0u;
+  // Others than the ranks of this node compute on its cores, and will for a while: until that time
+  // of the monotonic clock, ns.
+  void tell_crowd(uint64_t until) {
+    pages_[0]->crowd_until.store(until, std::memory_order_relaxed);
+  }
+  uint64_t crowd_until() const { return pages_[0]->crowd_until.load(std::memory_order_relaxed); }
 
   // One-copy: reads from (or writes to) another process's contiguous memory at `remote`, through
   // `vectors` of our own. `done` counts the bytes that were copied, also when it ends early.
@@ -167,7 +175,14 @@ class Node {
   uint64_t senders_seen_[max_ranks / 64] = {};
   const base::Doorbell* bell_ = nullptr;
   ProcessPage* pages_[max_ranks] = {};
-  int bells_[max_ranks] = {};
+  // How this rank calls another one.
+  struct Caller {
+    int bell = -1;
+    uint8_t vain = 0;   // how often it was waited for in vain before the bell was rung, lately
+    uint8_t skips = 0;  // so many times it is not waited for
+  };
+  bool comes_back(uint32_t local);
+  Caller callers_[max_ranks];
 };
 
 }  // namespace headway::shm
