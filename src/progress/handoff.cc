@@ -143,6 +143,7 @@ void Handoff::abandon() {
 void Handoff::enter_contended() {
   Shield::Held held;
   bool contends = false;
+  const uint64_t came = is_message_thread() ? 0 : base::ticks();
   for (int pauses = 8;;) {
     const uint32_t state = lock_.state();
     if (state == EngineLock::guarded && !held.up && shield_.has_handlers() &&
@@ -162,6 +163,7 @@ void Handoff::enter_contended() {
   }
   if (contends) contenders_.fetch_sub(1, std::memory_order_relaxed);
   HEADWAY_CHECK(is_mine() && !shield_.held.up);
+  if (came && patrol_.is_away()) patrol_.came_at(came);
   if (!held.up) return;
   shield_.held = held;
   shield_.closes = true;  // or the last page has opened meanwhile: unlock() sees that
@@ -240,9 +242,10 @@ void Handoff::yield() {
   enter_again(mine);
 }
 
-void Handoff::remind(uint32_t us) {
+void Handoff::remind(uint32_t us, While on) {
   if (!with_thread_ && !sleepers_) return;
   const uint64_t at = base::now_ns() + uint64_t(us) * 1000;
+  reminds_while_ = reminding_ && reminds_while_ == While::always ? While::always : on;
   if (reminding_ && remind_at_ <= at) return;
   itimerspec when{};
   when.it_value.tv_nsec = long(us) * 1000;
@@ -281,8 +284,17 @@ void Handoff::take_reminder() {
   if (reminding_ && read(timer_, &times, sizeof times) > 0) reminding_ = false;
 }
 
+// It would wake the thread in the midst of what this one does itself, perhaps on its core.
+void Handoff::forget_reminder() {
+  const itimerspec never{};
+  timerfd_settime(timer_, 0, &never, nullptr);
+  reminding_ = false;
+}
+
 // The rank enters MPI, and was away with work pending.
 void Handoff::come_back() {
+  if (reminding_ && reminds_while_ == While::away) [[unlikely]]
+    forget_reminder();
   if (patrol_.is_away()) patrol_.comes();
   if (is_armed_) disarm();
 }

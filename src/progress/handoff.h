@@ -217,7 +217,8 @@ class Handoff {
 
   // Wakes the message thread after `us` microseconds (less than a second), or sooner if it was told
   // so before.
-  void remind(uint32_t us);
+  enum class While : uint8_t { away, always };  // `away`: if no thread of the program comes back
+  void remind(uint32_t us, While on = While::always);
   // Wakes the message thread, or who sleeps, as soon as the engine is free.
   void call_thread();
 
@@ -282,6 +283,7 @@ class Handoff {
   void drain();
   void let_go();
   void take_reminder();
+  void forget_reminder();
   void leave_slowly();
   [[gnu::noinline]] bool leave_to_patrol();
   void rest();
@@ -340,6 +342,7 @@ class Handoff {
   base::Doorbell bell_;
   int timer_ = -1;
   bool reminding_ = false;
+  While reminds_while_ = While::always;
   uint64_t remind_at_ = 0;  // ns
   int patrol_timer_ = -1;   // in the outer epoll: runs while the thread is on patrol
   int sockets_ = -1;        // the transport's epoll

@@ -43,9 +43,8 @@ void Handoff::look_after() {
   uint64_t times;
   (void)!read(patrol_timer_, &times, sizeof times);
   if (!take_as_thread()) return;  // it is inside MPI
-  const bool overdue = patrol_.is_on() && patrol_.is_overdue();
+  const bool overdue = patrol_.is_on() && patrol_.take_overdue();
   const bool idle = !patrol_.note_look();
-  if (overdue) patrol_.end_by_long();
   if (idle) patrol_.end();
   if (!patrol_.is_on()) set_patrol_timer(false);
   if (overdue && !sleepers_) {

@@ -311,6 +311,33 @@ struct Called : UserCall {
   bool held_at_end = false;
 };
 
+// What it was to be reminded of while it is away it does itself when it is back; anything else it
+// may not know of.
+TEST(Handoff, ARankThatIsBackForgetsWhatItIsToBeRemindedOfWhileAway) {
+  using While = Handoff::While;
+  const auto wakes_of = [](std::initializer_list<While> reminders) {
+    Rank rank(true);
+    rank.handoff.enter();
+    rank.handoff.pending = 1;
+    for (const While on : reminders) rank.handoff.remind(20'000, on);
+    rank.handoff.leave();
+    rank.handoff.enter();
+    usleep(60'000);
+    rank.handoff.pending = 0;
+    rank.handoff.leave();
+    rank.handoff.enter();  // with the thread
+    rank.handoff.leave();
+    return uint64_t(rank.handoff.counters.thread_wakes);
+  };
+  EXPECT_GE(wakes_of({While::always}), 1u);
+  EXPECT_GE(wakes_of({While::away, While::always}), 1u);
+  EXPECT_GE(wakes_of({While::always, While::away}), 1u);
+  // A core that is taken away for 20 ms is rare.
+  uint64_t fewest = 1;
+  for (int round = 0; round < 20 && fewest; ++round) fewest = wakes_of({While::away});
+  EXPECT_EQ(fewest, 0u);
+}
+
 TEST(Handoff, UserCallsRunWithoutTheEngineAndFinishWithIt) {
   Rank rank(true);
   Called calls[3];

@@ -5,6 +5,11 @@
 // away, and takes over if it is. A clock costs as much as half a call: it is read where the rank
 // leaves with nothing on its account, and where it waits. Calls between the two count as ends of
 // absences, and the mean is judged. Thread: holder of the engine. Owner: the handoff.
+// One that lasted a little longer was mostly no absence: whoever was woken here had the core, and
+// often it was our own thread that was rung for. It costs a part of what was earned, so a few of
+// them do no harm and a rank that often stays so long earns nothing. A rank that goes away for long
+// soon after it has earned the patrol has to be back more often the next time, or each of its
+// computations would begin with the wait for a look.
 // Invariant: an absence without a call in it that is long ends it.
 #pragma once
 #include <cstdint>
@@ -18,12 +23,19 @@ class Patrol {
   // How long a rank that is on its way from one call to the next stays away at most. Copies that
   // lie begun wait as long for it (Engine::hand_on).
   static constexpr uint64_t short_ns = 20'000;
+  // As often as this: a long absence, by far.
+  static constexpr uint32_t long_times = 10;
+  // So many that were a little longer take what was earned.
+  static constexpr uint32_t most_slips = 16;
+  // Soon: within so many times the short absences that had earned it. As often as that at most is
+  // needed what is enough at first.
+  static constexpr uint32_t soon_times = 16, dearest_times = 64;
   static constexpr uint32_t tick_us = 1000;
   static constexpr uint32_t look_every = 32;
 
-  // After `enough` short absences; 0: never.
+  // After `enough` short absences, at first; 0: never.
   void start(uint32_t enough) {
-    enough_ = enough;
+    first_enough_ = enough_ = enough;
     began_ns_ = base::now_ns();
     began_ = base::ticks();
   }
@@ -37,17 +49,16 @@ class Patrol {
   bool is_away() const { return away_; }
   // Nothing is pending: what is between its calls is no absence.
   void rests() { away_ = false; }
+  // It found the engine taken when it came back, at this tick: by whoever works for it.
+  void came_at(uint64_t tick) { came_ = tick; }
   // It is back, and stays.
   void comes() {
     away_ = false;
-    if (was_long()) {
-      end_by_long();
-    } else {
-      const uint32_t more = leaves_ - first_;  // each of them was short, by their mean
-      run_ = more < enough_ - run_ ? run_ + more : enough_;
-    }
+    judge();
+    came_ = 0;
   }
-  bool is_due() const { return run_ == enough_ && enough_ != 0; }
+  // Once earned, until half of it is lost.
+  bool is_due() const { return is_due_; }
 
   // Now and then the rank looks at what has come before it leaves: a program may start operations
   // for long, and wait for none.
@@ -60,13 +71,14 @@ class Patrol {
   }
   // It is not needed now. The next short absence may begin it again.
   void end() { is_on_ = false; }
-  // It is to be earned anew.
-  void end_by_long() {
+  // For the message thread, which has found the engine free: whether the rank is away for so long
+  // that the thread is to work for it. Then that is on its account, too.
+  bool take_overdue() {
+    if (!away_ || !was_long(1)) return false;
+    judge();
     is_on_ = false;
-    run_ = 0;
+    return true;
   }
-  // For the message thread, which has found the engine free.
-  bool is_overdue() { return away_ && was_long(); }
   // A look of the message thread: true if the rank has left MPI since the last one. Many short
   // absences do not hide a long one after them.
   bool note_look() {
@@ -83,23 +95,52 @@ class Patrol {
     left_ = base::ticks();
     first_ = leaves_ - counted;
   }
-  bool was_long() {
+  // Each of those that are judged together was short, by their mean, or it was too long.
+  void judge() {
+    if (!was_long(1)) {
+      const uint32_t more = leaves_ - first_;
+      run_ = more < enough_ - run_ ? run_ + more : enough_;
+      if (run_ == enough_ && enough_ != 0 && !is_due_) {
+        is_due_ = true;
+        due_since_ = leaves_;
+      }
+      return;
+    }
+    const uint32_t slip = enough_ / most_slips + 1;
+    run_ = was_long(long_times) || run_ < slip ? 0 : run_ - slip;
+    if (run_ < enough_ / 2 || run_ == 0) lose();
+  }
+  void lose() {
+    is_on_ = false;
+    if (!is_due_) return;
+    is_due_ = false;
+    if (leaves_ - due_since_ >= uint64_t(soon_times) * enough_) {
+      enough_ = first_enough_;
+    } else if (enough_ < dearest_times * uint64_t(first_enough_)) {
+      enough_ *= 2;
+    }
+  }
+  bool was_long(uint32_t times) {
     if (limit_ == 0) [[unlikely]] {
       const uint64_t ns = base::now_ns() - began_ns_;
       limit_ = uint64_t(double(base::ticks() - began_) / double(ns + 1) * double(short_ns)) + 1;
     }
-    return base::ticks() - left_ > limit_ * (leaves_ - first_);
+    const uint64_t back = came_ ? came_ : base::ticks();
+    return back > left_ && back - left_ > limit_ * times * (leaves_ - first_);
   }
 
   bool away_ = false;
   bool is_on_ = false;
-  uint32_t run_ = 0;  // short absences, one after the other
-  uint32_t enough_ = 0;
+  bool is_due_ = false;
+  uint32_t run_ = 0;  // short absences, less those that were a little longer
+  uint32_t enough_ = 0, first_enough_ = 0;
   uint32_t leaves_ = 0;  // how often it has left with work pending
   uint32_t first_ = 0;   // of these, before the absence that is judged
   uint32_t seen_ = 0;    // at the last look
-  uint64_t left_ = 0;    // ticks
-  uint64_t limit_ = 0;   // of a short absence, ticks; 0: not known yet
+  uint32_t due_since_ = 0;
+  uint64_t left_ = 0;   // ticks
+  uint64_t came_ = 0;   // ticks; 0: just now
+  uint64_t limit_ = 0;  // of a short absence, ticks; 0: not known yet
   uint64_t began_ns_ = 0, began_ = 0;
 };
 

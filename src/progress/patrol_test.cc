@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "progress/handoff_test_rank.h"
 
 namespace headway::progress {
@@ -26,6 +28,13 @@ void leave_often(Rank& rank) {
   ASSERT_EQ(rank.handoff.counters.patrols, 1u);
 }
 
+// True if the system took no part of it for others.
+bool stay(uint64_t ns) {
+  const uint64_t start = base::now_ns();
+  while (base::now_ns() - start < ns) base::cpu_relax();
+  return base::now_ns() - start < 2 * ns;
+}
+
 // By itself, without a thread that ends it, too.
 TEST(Patrol, IsEarnedByShortAbsencesAndLostByALongOne) {
   Patrol patrol;
@@ -40,11 +49,118 @@ TEST(Patrol, IsEarnedByShortAbsencesAndLostByALongOne) {
   patrol.begin();
   patrol.leaves();
   const uint64_t start = base::now_ns();
-  while (base::now_ns() - start < 3 * Patrol::short_ns) base::cpu_relax();
-  EXPECT_TRUE(patrol.is_overdue());
+  while (base::now_ns() - start < 2 * Patrol::long_times * Patrol::short_ns) base::cpu_relax();
+  EXPECT_TRUE(patrol.take_overdue());
   patrol.comes();
   EXPECT_FALSE(patrol.is_on());
   EXPECT_FALSE(patrol.is_due());
+}
+
+// Returns how many stays of `ns` it takes until a patrol that was earned is lost, or `most`.
+int stays_until_lost(uint64_t ns, int short_ones_between, int most) {
+  Patrol patrol;
+  patrol.start(160);
+  usleep(1000);
+  for (int i = 0; i < 100'000 && !patrol.is_due(); ++i) {
+    patrol.leaves();
+    patrol.comes();
+  }
+  EXPECT_TRUE(patrol.is_due());
+  for (int stays = 0; stays < most; ++stays) {
+    if (!patrol.is_due()) return stays;
+    for (int tries = 0; tries < 100; ++tries) {
+      Patrol before = patrol;
+      patrol.leaves();
+      const bool as_long = stay(ns);
+      patrol.comes();
+      if (as_long) break;
+      patrol = before;
+    }
+    for (int i = 0; i < short_ones_between; ++i) {
+      Patrol before = patrol;
+      patrol.leaves();
+      const uint64_t start = base::now_ns();
+      patrol.comes();
+      if (base::now_ns() - start > Patrol::short_ns / 2) patrol = before;
+    }
+  }
+  return most;
+}
+
+// Whoever is woken on this core may have it for some time: that is no absence, where it is seldom.
+TEST(Patrol, AFewThatWereALittleLongerDoNotEndIt) {
+  constexpr uint64_t longer = 3 * Patrol::short_ns;
+  EXPECT_EQ(stays_until_lost(longer, 100, 50), 50);
+  EXPECT_LT(stays_until_lost(longer, 1, 50), 20);
+  EXPECT_EQ(stays_until_lost(2 * Patrol::long_times * Patrol::short_ns, 100, 50), 1);
+}
+
+// It came back at once, and found the engine taken by who worked for it.
+TEST(Patrol, ToWaitForTheEngineIsNoAbsence) {
+  bool stays = false;
+  for (int tries = 0; tries < 20 && !stays; ++tries) {
+    Patrol patrol;
+    patrol.start(2);
+    usleep(1000);
+    for (int i = 0; i < 1000 && !patrol.is_due(); ++i) {
+      patrol.leaves();
+      patrol.comes();
+    }
+    ASSERT_TRUE(patrol.is_due());
+    patrol.leaves();
+    const uint64_t came = base::ticks();
+    stay(2 * Patrol::long_times * Patrol::short_ns);
+    patrol.came_at(came);
+    patrol.comes();
+    stays = patrol.is_due();
+    // That was told of this absence alone.
+    patrol.leaves();
+    stay(2 * Patrol::long_times * Patrol::short_ns);
+    patrol.comes();
+    EXPECT_FALSE(patrol.is_due());
+  }
+  EXPECT_TRUE(stays);
+}
+
+// A program that computes after each hundred calls would wait for a look each time.
+TEST(Patrol, WhoIsSoonAwayForLongEarnsItMoreDearly) {
+  constexpr uint32_t enough = 16;
+  Patrol patrol;
+  patrol.start(enough);
+  usleep(1000);
+  const auto short_ones_until_due = [&] {
+    uint32_t count = 0;
+    for (; count < 100'000 && !patrol.is_due(); ++count) {
+      patrol.leaves();
+      patrol.comes();
+    }
+    return count;
+  };
+  const auto stay_long = [&] {
+    patrol.leaves();
+    stay(2 * Patrol::long_times * Patrol::short_ns);
+    patrol.comes();
+    EXPECT_FALSE(patrol.is_due());
+  };
+  EXPECT_GE(short_ones_until_due(), enough);
+  for (uint32_t needed = 2 * enough; needed <= Patrol::dearest_times * enough; needed *= 2) {
+    stay_long();
+    EXPECT_GE(short_ones_until_due(), needed);
+  }
+  stay_long();
+  // One that interrupts the count asks for more of them, so the fewest of some rounds count.
+  uint32_t fewest = 100'000;
+  for (int round = 0; round < 20 && fewest >= 2 * enough; ++round) {
+    (void)short_ones_until_due();
+    for (uint32_t i = 0; i < 2 * Patrol::soon_times * Patrol::dearest_times * enough; ++i) {
+      patrol.leaves();
+      patrol.comes();
+    }
+    stay_long();
+    fewest = std::min(fewest, short_ones_until_due());
+    stay_long();
+  }
+  EXPECT_LT(fewest, 2 * enough);
 }
 
 // Calls for a moment on the way count: the mean is judged. Those before a look of the thread do not
@@ -62,11 +178,11 @@ TEST(Patrol, ManyShortAbsencesAreShort) {
     patrol.leaves();
     ++leaves;
   }
-  EXPECT_TRUE(leaves < 20 || !patrol.is_overdue());
+  EXPECT_TRUE(leaves < 20 || !patrol.take_overdue());
   (void)patrol.note_look();
   const uint64_t look = base::now_ns();
   while (base::now_ns() - look < 3 * Patrol::short_ns) base::cpu_relax();
-  EXPECT_TRUE(patrol.is_overdue());
+  EXPECT_TRUE(patrol.take_overdue());
   EXPECT_FALSE(patrol.note_look());
 }
 

@@ -87,11 +87,11 @@ inline constexpr OptionInfo option_table[] = {
      "unless set, not at all where ranks share cores and every message comes over TCP. 0, with "
      "SPIN=0, for waits that take no time of a processor",
      &Settings::yield_us, nullptr},
-    {"PATROL", Category::progress, Audience::tuner, OptionKind::count, "1000", "",
-     "after how many stays outside MPI of less than 20us each, one after the other and with "
-     "something "
-     "pending, nobody rings for this rank any more: its message thread looks once a millisecond "
-     "whether it is still away (at most 1000000); 0: never",
+    {"PATROL", Category::progress, Audience::tuner, OptionKind::count, "100", "",
+     "after how many stays outside MPI of less than 20us each, with something pending, nobody "
+     "rings "
+     "for this rank any more: its message thread looks once a millisecond whether it is still away "
+     "(at most 1000000); more are asked for each time that it soon stays away for long; 0: never",
      &Settings::patrol_after, nullptr, 1'000'000},
     {"SHM", Category::transports, Audience::user, OptionKind::boolean, "on", "",
      "use shared memory between ranks of one host; off sends everything over TCP", &Settings::shm,
