@@ -116,9 +116,11 @@ bool Engine::take_frame(Peer& peer, const shm::Cell& cell) {
 bool Engine::advance() {
   bool moved = links_.rings().reap(Links::reap_budget);
   if (links_.is_busy()) moved |= flush_busy();
-  if (one_copy_.has_runnable()) moved |= one_copy_.copy_some();
+  const bool copied = one_copy_.has_runnable() && one_copy_.copy_some();
+  moved |= copied;
   if (streams_.overlooks()) moved |= streams_.look_at_expected();
-  if (one_copy_.may_help() && handoff_.driver == progress::Driver::waiting) {
+  // Whoever has copies of its own leaves those of others alone: they do the same.
+  if (!copied && one_copy_.may_help() && handoff_.driver == progress::Driver::waiting) {
     moved |= one_copy_.help_some();
   }
   if (links_.has_others()) {
@@ -158,14 +160,14 @@ void Engine::send_on() {
 bool Engine::hand_on() {
   end_wait();
   if (presends_.is_asked()) [[unlikely]]
-    handoff_.remind(presends_.next_look_us());
+    handoff_.remind(presends_.next_look_us(), progress::Handoff::While::away);
   if (!one_copy_.has_runnable()) return false;
   // Of a message whose user was released nobody else copies.
   const Request* first = one_copy_.pulls().first();
   if (first && first->is_redirected()) {
     handoff_.call_thread();
   } else {
-    handoff_.remind(copy_after_us);
+    handoff_.remind(copy_after_us, progress::Handoff::While::away);
   }
   return true;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "protocols/engine_test_plain.h"
 
 namespace headway::protocols {
@@ -91,6 +92,56 @@ TEST_F(Ways, InAnExchangeEachCopiesItsOwn) {
   EXPECT_EQ(engines_[1]->counters().pulls, 1u);
   EXPECT_EQ(engines_[1]->counters().streams, 0u);
   EXPECT_EQ(engines_[1]->counters().helped, 0u);
+}
+
+// Rank 1 has begun to copy what rank 0 sends, and is perhaps on its way to its own send: so rank 0,
+// which waits for that, does not help at once. When it has come, rank 0 copies it first.
+TEST_F(Ways, WhoIsToCopyItselfDoesNotHelpBefore) {
+  constexpr uint64_t long_ones = 2 << 20;
+  for (uint32_t i = 0; i < 2; ++i) {
+    sent_[i].assign(long_ones, char('a' + i));
+    received_[i].assign(long_ones, '.');
+  }
+  Engine &zero = *engines_[0], &one = *engines_[1];
+  Request* const in[] = {take(0, RequestKind::receive, received_[0]),
+                         take(1, RequestKind::receive, received_[1])};
+  Request* const out[] = {take(0, RequestKind::send, sent_[0]),
+                          take(1, RequestKind::send, sent_[1])};
+  const auto waits = [](Engine& engine, bool does) {
+    engine.handoff().driver = does ? progress::Driver::waiting : progress::Driver::passing;
+    engine.node().own().waiting.store(does);
+  };
+  waits(zero, false);
+  waits(one, false);
+  zero.start_receive(in[0]);
+  one.start_receive(in[1]);
+  zero.start_send(out[0]);
+  one.advance();
+  ASSERT_EQ(one.counters().pulls, 1u);
+  waits(zero, true);
+  zero.advance();
+  EXPECT_EQ(zero.counters().helped, 0u) << "at once";
+  // Perhaps rank 1 computes.
+  const uint64_t start = base::now_ns();
+  while (zero.counters().helped == 0 && base::now_ns() - start < 1'000'000'000) zero.advance();
+  EXPECT_EQ(zero.counters().helped, 1u);
+  one.start_send(out[1]);
+  waits(one, true);
+  const uint64_t helped = zero.counters().helped;
+  for (int round = 0; round < 1000 && in[0]->done.load() != whole; ++round) {
+    zero.advance();
+    if (in[0]->done.load() != whole) {
+      ASSERT_EQ(zero.counters().helped, helped) << "in the midst of its own";
+    }
+  }
+  const auto over = [](Request* const(&all)[2]) {
+    return all[0]->done.load() == whole && all[1]->done.load() == whole;
+  };
+  for (int round = 0; round < 100'000 && !(over(in) && over(out)); ++round) {
+    for (auto& engine : engines_) engine->advance();
+  }
+  ASSERT_TRUE(over(in) && over(out));
+  for (uint32_t i = 0; i < 2; ++i) EXPECT_EQ(received_[i], sent_[1 - i]);
 }
 
 }  // namespace

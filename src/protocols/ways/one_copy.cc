@@ -17,6 +17,7 @@ constexpr uint64_t turn_bytes = 1 << 20;     // then another transfer has its tu
 constexpr uint64_t first_piece = 16 << 10, released_piece = 64 << 10, first_ones = 64 << 10;
 constexpr uint64_t share_from = 64 << 10;  // shorter rests are not worth the bookkeeping
 constexpr size_t most_vectors = 64;
+constexpr uint64_t on_its_way_ns = 5'000;
 constexpr int most_looks = 8;  // at sends, for one to a given rank
 
 bool is_push(const Request* request) { return request->kind == RequestKind::send; }
@@ -318,6 +319,7 @@ void OneCopy::expect_help(Request* request) {
   }
   Row& row = rows_.of(*request);
   if (row.helpable) return;
+  left_alone_since_ = 0;
   row.helpable = true;
   helpable_.push_back(request);
 }
@@ -340,10 +342,23 @@ void OneCopy::end_one_copy(Request* request) {
   request->peer->direct.advertised = nullptr;
 }
 
+// Whether the other side is outside MPI for a moment only, and perhaps about to send here what this
+// side is to copy itself: with each in the midst of the other's message, one ends after the other.
+bool OneCopy::is_on_its_way(const Peer& peer) {
+  if (messages_.node().is_waiting(peer.number) || messages_.in_stage(Stage::posted) == 0) {
+    left_alone_since_ = 0;
+    return false;
+  }
+  const uint64_t now = base::now_ns();
+  if (left_alone_since_ == 0) left_alone_since_ = now;
+  return now - left_alone_since_ < on_its_way_ns;
+}
+
 bool OneCopy::help_some() {
   Request* request = helpable_.first();
   HEADWAY_CHECK(rows_[*request].helpable && request->stage() != Stage::idle);
   const Peer& peer = *request->peer;
+  if (is_on_its_way(peer)) return false;
   const bool push = is_push(request);
   shm::Split split = push ? peer.out.pulled() : peer.in.pushed();
   uint64_t remote = 0, done = 0;

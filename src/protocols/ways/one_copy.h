@@ -103,6 +103,7 @@ class OneCopy {
   bool is_worth_pulling_on(Request* pull);
   void stream_instead(Request* request);
   void begin_copy(Request* request, Stage stage, base::List<Request>& list);
+  bool is_on_its_way(const Peer& peer);
   void share(Request* request);
   void unshare(Request* request);
   bool next_piece(Request* request, shm::Piece& piece);
@@ -115,7 +116,8 @@ class OneCopy {
   Beside<Row, Mark::direct> rows_;
   base::List<Request> pulls_;
   base::List<Request> pushes_;
-  base::List<Request> helpable_;  // the other rank may have begun to copy
+  base::List<Request> helpable_;   // the other rank may have begun to copy
+  uint64_t left_alone_since_ = 0;  // whose message it could help with is on its way; 0: not
   bool may_pull_ = true;
 };
 
