@@ -15,6 +15,10 @@ constexpr uint64_t stuck_ns = 100'000'000;  // in which a receiver takes none of
 // So long a handshake's answer is waited for, by the time between two sends: a receiver that
 // computes gives none.
 constexpr uint64_t answer_part = 8, least_answer_ns = 1'000'000;
+// Between two looks: a part of the time that the link needs for what is left. Where many ranks
+// share a processor and a link is slow, looks in vain are most of what a rank that waits does.
+constexpr uint64_t least_leaving_ns = 200'000, most_leaving_ns = 10'000'000;
+constexpr uint64_t leaving_part = 2;
 
 }  // namespace
 
@@ -48,21 +52,25 @@ void Presends::expect_answer(Peer& peer, const Request& send) {
 }
 
 // Messages that have been sent are on their way out of this host, or will be as soon as their
-// receivers have answered.
-bool Presends::others_leave(uint64_t now) {
+// receivers have answered: how long until the next look, or 0 if there are none.
+uint64_t Presends::others_leave(uint64_t now) {
   for (size_t i = 0; i < draining_.size();) {
     Peer& peer = *draining_[i];
-    if (core_.in_stage(Stage::requested) && now < peer.early.answer_until) return true;
+    if (core_.in_stage(Stage::requested) && now < peer.early.answer_until) return least_leaving_ns;
     const uint64_t left = peer.transport->in_flight(peer.number);
     if (left < peer.early.unacknowledged) {
       peer.early.unacknowledged = left;
       peer.early.acknowledged_at = now;
     }
-    if (left > little && now - peer.early.acknowledged_at < stuck_ns) return true;
+    if (left > little && now - peer.early.acknowledged_at < stuck_ns) {
+      const uint64_t rate = peer.transport->rate(peer.number);
+      const uint64_t ns = rate ? (left - little) * 1'000'000'000 / rate / leaving_part : 0;
+      return std::clamp(ns, least_leaving_ns, most_leaving_ns);
+    }
     peer.early.draining = false;
     draining_.remove_unordered(i);
   }
-  return false;
+  return 0;
 }
 
 }  // namespace headway::protocols

@@ -98,6 +98,27 @@ TEST_F(PrefetchingPatience, WhatHasBeenAnnouncedGoesFirst) {
   complete(receive, out, in);
 }
 
+// Nothing can be sent early beside what a full link holds back, and the link tells when that is
+// over: a rank that waits meanwhile is not woken to see that nothing has changed.
+TEST_F(PrefetchingPatience, AFullLinkIsNotAskedAllTheTime) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  Request* receive = post(in);
+  for (int i = 0; i < 1000 && !sender().presends().is_asked(); ++i) both();
+  ASSERT_TRUE(sender().presends().is_asked());
+  Buffer other(short_size), taken(short_size);
+  std::vector<Request*> sends;
+  while (!sender().links().is_busy() && sends.size() < 10'000) sends.push_back(send(other, 2));
+  ASSERT_TRUE(sender().links().is_busy()) << "after " << sends.size() << " messages";
+  for (int i = 0; i < 20; ++i) {
+    sender().advance();
+    if (!sender().links().is_busy()) continue;
+    EXPECT_GE(sender().presends().next_look_us(), 1000u);
+  }
+  for (Request* request : sends) end(request, post(taken, 2));
+  complete(receive, out, in);
+}
+
 // The first guess, a part of the time between two sends, is much too long for what is written in
 // one go: that is seen at once. A pause of half of it between two writes is reason to keep it.
 TEST_F(PrefetchingPatience, HowLongIsWaitedFollowsThePausesBetweenWrites) {

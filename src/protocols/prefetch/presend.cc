@@ -50,7 +50,7 @@ constexpr uint64_t most_times = 2;            // that its bytes go for one reque
 constexpr uint32_t most_idle = 32, most_idle_in_vain = 4;
 constexpr uint64_t most_prefetched = 1ull << 30;  // bytes of a message
 constexpr uint64_t early_cookie = ~0ull;
-constexpr uint64_t leaving_ns = 200'000;  // between two looks at what others_leave()
+constexpr uint64_t held_ns = 1'000'000;  // net: a link that holds all back tells when it is free
 uint64_t within(uint64_t value, uint64_t least, uint64_t most) {
   return value < least ? least : value > most ? most : value;
 }
@@ -344,11 +344,8 @@ void Presends::begin_looks(Origin& origin) {
 bool Presends::presend_some() {
   if (presending_ || core_.links().is_busy()) return false;
   const uint64_t now = base::now_ns();
+  if (now >= nothing_until_) nothing_until_ = now + others_leave(now);
   if (now < nothing_until_) return false;
-  if (!draining_.empty() && others_leave(now)) {
-    nothing_until_ = now + leaving_ns;
-    return false;
-  }
   uint64_t until = now + most_rest_ns;
   bool moved = false;
   for (uint64_t left = asked_.size(); left > 0 && !presending_; --left) {
@@ -501,6 +498,7 @@ uint32_t Presends::next_look_us() const {
     if (left < soonest) soonest = left;
   }
   if (now + soonest < nothing_until_) soonest = nothing_until_ - now;
+  if ((presending_ || core_.links().is_busy()) && soonest < held_ns) soonest = held_ns;
   return uint32_t(soonest / 1000) + 50;
 }
 

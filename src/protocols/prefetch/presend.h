@@ -134,7 +134,7 @@ class Presends {
   void note_pushed(Peer& peer, const FrameHeader& header);
   void note_leaving(Peer& peer, uint64_t bytes);
   void expect_answer(Peer& peer, const Request& send);
-  bool others_leave(uint64_t now);
+  uint64_t others_leave(uint64_t now);
 
   Core& core_;
   Beside<Row, Mark::presend> rows_;
