@@ -57,8 +57,13 @@ def kernel_row(ends, entries=(1000, 3000, 5000), watch="ws", size=64 * K, sent=(
     }
 
 
-def found_row(size, watch="ws"):
-    return {"measure": "blocks_from", "size": size, "unit": "bytes", "samples": [size], "extra": {"watch": watch}}
+def found_row(size, watch="ws", held=1):
+    extra = {"watch": watch, "held": held}
+    return {"measure": "blocks_from", "size": size, "unit": "bytes", "samples": [size], "extra": extra}
+
+
+def stays_row(size, share):
+    return {"measure": "stays", "size": size, "unit": "share", "samples": [share], "extra": {"count": 1, "runs": 5}}
 
 
 class Kernel(unittest.TestCase):
@@ -75,6 +80,16 @@ class Kernel(unittest.TestCase):
         rows = [kernel_row([9, 9, 9], size=32 * K), kernel_row([1010, 3010, 5010]), found_row(60000)]
         answer = blocking.read_find(rows, "ws")
         self.assertEqual((answer.size, answer.looked_to, answer.kind_below), (60000, 64 * K, "free"))
+        self.assertTrue(answer.held)
+
+    def test_find_that_contradicts_itself(self):
+        rows = [kernel_row([9, 9, 9], size=32 * K), kernel_row([1010, 3010, 5010]), found_row(0, held=0)]
+        answer = blocking.read_find(rows, "ws")
+        self.assertEqual((answer.size, answer.held), (0, False))
+        self.assertEqual(verdicts.needs(answer), "not found")
+        (said,) = verdicts.of_calls(findings.Of(calls={"ws": answer}))
+        self.assertIn("an MPI_Wait for a send needs the receiver was not found: answers", said.seen)
+        self.assertEqual(said.do, "", "nothing is advised on what is not known")
 
     def test_releases(self):
         self.assertEqual(blocking.read_release(kernel_row([1010, 3010, 5010]), "test", 30000), (True, 0))
@@ -275,6 +290,23 @@ class Made(Folder):
         self.assertIn("in 3 or 10 pieces does not", said["b"])
         self.assertIn("with 16, 32 MB with 256, 0.5 GB with 4,096 peers", said["b"])
 
+    def test_where_eager_ends_is_not_where_a_call_blocks(self):
+        """Open MPI in shared memory: a wait needs the receiver from 257 B on, but messages leave up to 4 KB."""
+        store = self.store()
+        self.assertEqual(findings.read(store).of["b", "shm"].switch, 65300, "of an older study")
+        entry = {"settings": "", "place": "shm", "mpi": "b", "turn": 0, "failure": "", "verdict": {}}
+        rows = [kernel_row([9, 9, 9], size=256), kernel_row([1010, 3010, 5010], size=257), found_row(257)]
+        store.add("shm/find/ws|b|0", entry | {"test": "find/ws", "rows": rows})
+        rows = [stays_row(2048, 0), stays_row(4051, 1), found_row(4028, "left")]
+        store.add("shm/find/left|b|0", entry | {"test": "find/left", "rows": rows})
+        of = findings.read(store).of["b", "shm"]
+        self.assertEqual((of.blocks, of.switch, set(of.calls)), (257, 4028, {"s", "ws"}))
+        said = " ".join(s.seen for s in verdicts.sayings(of, "shm"))
+        self.assertIn("the switch lies at 3.93 KB. From 256 B on a send completes only when its receiver calls MPI", said)
+        rows = [stays_row(4 * M, 0), found_row(0, "left")]
+        store.add("shm/find/left|b|0", entry | {"test": "find/left", "rows": rows})
+        self.assertEqual(findings.read(store).of["b", "shm"].switch, 0, "asked, and there is none")
+
     def test_the_page_opens_without_a_network(self):
         path = page.write(findings.read(self.store()), self.folder)
         text = path.read_text()
@@ -397,7 +429,8 @@ class Made(Folder):
         study = Study(settings, [], self.store(), print)
         asked = []
         study.attempt = lambda task, *_: asked.append(task.test.split("/")[0])
-        whole = study.blocking_seconds(plan.SHM)
+        seconds = lambda: study.blocking_seconds(plan.SHM, ours(BUILD / "bin"))  # noqa: E731
+        whole = seconds()
         for only, kinds in (
             ("*/find", {"find"}),
             ("shm/pieces,shm/tests", {"find", "pieces", "tests"}),
@@ -409,9 +442,63 @@ class Made(Folder):
             self.assertTrue(study.blocking_wanted(plan.SHM))
             study.block(plan.SHM, ours(BUILD / "bin"), lambda text, seconds: None)
             self.assertEqual(set(asked), kinds, only)
-            self.assertEqual(study.blocking_seconds(plan.SHM) < whole, only not in ("shm/blocking", "shm"), only)
+            self.assertEqual(seconds() < whole, only not in ("shm/blocking", "shm"), only)
         settings.only = "shm/latency"
         self.assertFalse(study.blocking_wanted(plan.SHM))
+
+    def test_the_quick_form_ends_within_ten_minutes(self):
+        """By its plan with a third to spare, of four MPIs at both places; and whatever happens, nothing begins late."""
+        who = [
+            ours(BUILD / "bin"),
+            *(contestants.mpich(Path("/m"), name=m, environment={"MPIR_CVAR_CH4_NETMOD": m}) for m in ("ofi", "ucx")),
+            contestants.openmpi(Path("/o")),
+        ]
+        notes = []
+        study = Study(Settings(self.folder, [plan.SHM, plan.net("1gbit")], True), who, self.store(), notes.append)
+        study.usable = who
+        self.assertLess(study.seconds(), 510)
+        self.assertLess(plan.QUICK_SECONDS + 65 + 15, 600, "the longest start, and the page")
+        tasks = [t for p in study.settings.places for t in blocking.find_tasks(p, True) + plan.paper_tasks(p, True, 0)]
+        self.assertLessEqual(max(t.time_limit for t in tasks), 65)
+        study.until = time.monotonic() - 1
+        study.start = lambda *_: self.fail("it is too late")
+        steps = []
+        study.copy = lambda step: None
+        study.run(lambda text, seconds: steps.append(text))
+        self.assertIn("starts were left out, since the quick form ends within ten minutes", notes[-1])
+        self.assertIn("--resume", notes[-1])
+        adds = Study(Settings(self.folder, [], True, adds=True), who, study.store, notes.append)
+        self.assertFalse(adds.is_late(), "what is added to a study takes its time")
+
+    def test_what_does_not_stand_is_measured_anew(self):
+        """When a study goes on: what others spoilt, and answers that contradict each other."""
+        study = Study(Settings(self.folder, [plan.SHM], True), [], self.store(), print)
+        started = []
+        study.start = lambda *_: started.append(1) or Outcome(0, '@@{"measure":"latency","size":1,"samples":[1]}', "")
+        study.cluster.verdict = lambda: {"valid": True}
+        mpi, task = ours(BUILD / "bin"), plan.Task(plan.net("1gbit"), "latency", "latency", (), 1)
+        good = {"settings": study.settings_of(task, mpi), "test": "latency", "place": "1gbit", "mpi": "headway"}
+        good |= {"turn": 0, "failure": "", "rows": [found_row(1)], "verdict": {"valid": True, "others": 0.5}}
+        spoilt = {"verdict": {"valid": False, "others": 0.5, "reasons": ["saturated"]}}
+        for changed, anew in (
+            ({}, False),
+            ({"verdict": {"valid": False, "others": 0.02, "reasons": ["saturated"]}}, False),
+            (spoilt, True),
+            ({"rows": [found_row(0, held=0)]}, True),
+            ({"failure": "exit code 1"}, True),
+        ):
+            started.clear()
+            study.store.add(task.key(mpi), good | changed)
+            entry = study.take(task, mpi)
+            self.assertEqual(len(started), anew, changed)
+            self.assertEqual(study.store.find(task.key(mpi), good["settings"]), entry)
+            self.assertEqual(entry["rows"][0]["measure"] == "latency", anew, "what is new replaces it")
+        study.store.add(task.key(mpi), good | spoilt)
+        study.again = 0
+        self.assertEqual(study.take(task, mpi)["rows"], good["rows"], "the quick form has a minute for it")
+        study.again = 60
+        study.start = lambda *_: Outcome(1, "", "no")
+        self.assertEqual(study.take(task, mpi)["rows"], good["rows"], "but no result does not")
 
     def test_runs_that_others_disturb_are_repeated_only_while_that_helps(self):
         study = Study(Settings(self.folder, [plan.net("1gbit")], True), [], self.store(), print)
@@ -661,31 +748,63 @@ class Short(Folder):
         again = headway(*self.words(), code=2)
         self.assertIn("holds a study already: --resume goes on", again.stderr)
 
-    def test_stopped_and_resumed(self):
-        study = subprocess.Popen([HEADWAY, *self.words()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def kept(self):
         file = self.folder / "s" / "study.sqlite"
+        try:
+            with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=5) as store:
+                return dict(store.execute("select key, at from runs"))
+        except sqlite3.Error:
+            return {}
+
+    def stopped(self, words, sign, at_least):
+        """Once it has so many results. Returns its exit code, what it said, and what is kept."""
+        study = subprocess.Popen([HEADWAY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 120
-
-        def kept():
-            try:
-                with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=5) as store:
-                    return dict(store.execute("select key, at from runs"))
-            except sqlite3.Error:
-                return {}
-
-        while len(kept()) < 2 and time.monotonic() < deadline:
+        while len(self.kept()) < at_least and time.monotonic() < deadline:
             time.sleep(0.05)
-        study.send_signal(signal.SIGINT)
+        study.send_signal(sign)
         _, errors = study.communicate(timeout=60)
-        self.assertEqual(study.returncode, 130, errors)
-        self.assertIn("--resume --out", errors)
-        before = kept()
-        self.assertTrue(2 <= len(before) < 5, before)
-        self.assertTrue((self.folder / "s" / "study.html").exists(), "what was gained is shown")
-        headway(*self.words("--resume"), timeout=240)
-        after = kept()
-        self.assertEqual(len(after), 5)
-        self.assertEqual({k: after[k] for k in before}, before, "nothing was measured twice")
+        return study.returncode, errors, self.kept()
+
+    def test_stopped_and_resumed(self):
+        """By Ctrl-C, then by SIGTERM, then by SIGKILL, each a little later."""
+        whole = ["study", "--mpi=headway", "--net=none", "--quick", f"--out={self.folder / 's'}"]
+        whole.append("--only=shm/latency,shm/bandwidth,shm/overlap,shm/progress")
+        known = {}
+        for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            words = [*whole, *(["--resume"] if known else [])]
+            code, errors, after = self.stopped(words, sign, max(2, len(known) + 1))
+            self.assertEqual({k: after[k] for k in known}, known, "nothing was measured twice")
+            self.assertTrue(len(known) < len(after) < 9, after)
+            known = after
+            if sign == signal.SIGKILL:
+                self.assertEqual(code, -signal.SIGKILL)
+                continue
+            self.assertEqual(code, 130, errors)
+            self.assertIn("--resume --out", errors)
+            self.assertTrue((self.folder / "s" / "study.html").exists(), "what was gained is shown")
+        headway(*whole, "--resume", timeout=240)
+        after = self.kept()
+        self.assertEqual(len(after), 9)
+        self.assertEqual({k: after[k] for k in known}, known, "nothing was measured twice")
+
+    def test_hosts_of_a_study_that_was_killed_are_taken_down(self):
+        """Nobody could, then; who goes on does."""
+
+        def clusters():
+            return set(re.findall(r"^ +(study\w+) ", headway("cluster", "status").stdout, re.MULTILINE))
+
+        before = clusters()
+        words = ["study", "--mpi=headway", "--quick", "--only=1gbit/latency,1gbit/overlap/recv"]
+        words.append(f"--out={self.folder / 's'}")
+        code, errors, _ = self.stopped(words, signal.SIGKILL, 2)  # the machine's copy, and a latency
+        self.assertEqual(code, -signal.SIGKILL)
+        self.addCleanup(lambda: [headway("cluster", "down", "--name", n) for n in clusters() - before])
+        if "are left out" in errors:
+            self.skipTest(errors)
+        self.assertEqual(len(clusters() - before), 1)
+        headway(*words, "--resume", timeout=240)
+        self.assertEqual(clusters(), before)
 
     def test_no_room_on_the_disk(self):
         disk = self.disk("300k")

@@ -71,6 +71,7 @@ class Store:
             "insert or replace into runs values (?, ?, ?, ?)",
             (key, settings, time.strftime("%Y-%m-%d %H:%M:%S"), json.dumps(entry)),
         )
+        self.lines.pop(key, None)  # in the order of writing, as in the file
         self.lines[key] = {"key": key, "settings": settings} | entry
         return self.lines[key]
 

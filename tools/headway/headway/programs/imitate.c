@@ -10,6 +10,8 @@
 //                 given; timeout_down=1: of sends to a lower rank alone, so that of two
 //                 that wait for each other one goes on); test+timeout both
 //     transfer    1: the call that blocks lasts until its message has arrived, too
+//     noise       in how many calls of a hundred the core is lost for up to noise_us, as beside
+//                 other processes; a rank that loses it in MPI_Recv is inside of MPI so long
 //   IMITATE_PAGE=FILE  a file that all ranks map: who has sent, entered, tested. It stands for what
 //   a library would see in its messages, and belongs to the imitation alone.
 // All sends are copied and passed on below, so that the MPI underneath shows no behaviour of its
@@ -38,6 +40,8 @@ static struct {
   size_t bytes;
   struct timespec nap;
   double timeout_us;  // negative: never
+  double noise, noise_us;
+  uint64_t random;
   struct Page* page;
 } it;
 
@@ -94,6 +98,10 @@ static void begin(void) {
   it.down = down && *down == '1';
   const char* transfer = value_of(text, "transfer=");
   it.transfer = transfer && *transfer == '1';
+  const char* noise = value_of(text, "noise=");
+  const char* noise_us = value_of(text, "noise_us=");
+  it.noise = noise ? atof(noise) / 100 : 0;
+  it.noise_us = noise_us ? atof(noise_us) : 3000;
   int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) fail("cannot open the file named by IMITATE_PAGE");
   void* page = mmap(NULL, sizeof(struct Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -101,6 +109,7 @@ static void begin(void) {
   if (page == MAP_FAILED) fail("cannot map the file named by IMITATE_PAGE");
   it.page = page;
   PMPI_Comm_rank(MPI_COMM_WORLD, &it.rank);
+  it.random = (uint64_t)it.rank + 1;
   const char* only = value_of(text, "timeout_of=");
   if (only && atoi(only) != it.rank) it.timeout_us = -1;
   int ranks;
@@ -117,6 +126,18 @@ int MPI_Init(int* argc, char*** argv) {
   int code = PMPI_Init(argc, argv);
   begin();
   return code;
+}
+
+// ---- noise -----------------------------------------------------------------------------------
+static double draw(void) {
+  it.random = it.random * 6364136223846793005ull + 1442695040888963407ull;
+  return (double)(it.random >> 11) / (double)(1ull << 53);
+}
+
+static void lose_core(void) {
+  if (it.noise <= 0 || draw() >= it.noise) return;
+  double until = now_us() + draw() * it.noise_us;
+  while (now_us() < until) continue;
 }
 
 // ---- what lies open --------------------------------------------------------------------------
@@ -222,6 +243,7 @@ int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag,
               MPI_Request* request) {
   if (!it.on || to < 0 || to >= most_ranks)
     return PMPI_Isend(buffer, count, type, to, tag, comm, request);
+  lose_core();
   int size;
   PMPI_Type_size(type, &size);  // contiguous types only
   size_t bytes = (size_t)size * (size_t)count;
@@ -269,6 +291,7 @@ int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI
               MPI_Request* request) {
   int code = PMPI_Irecv(buffer, count, type, from, tag, comm, request);
   if (!it.on || from < 0 || from >= most_ranks) return code;
+  lose_core();
   struct Open* o = add_open(*request);
   o->peer = from;
   o->number = ++received[from];
@@ -309,8 +332,19 @@ static int wait_for(MPI_Request* request, MPI_Status* status) {
   return PMPI_Wait(request, status);
 }
 
+int MPI_Recv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+             MPI_Status* status) {
+  if (!it.on || it.noise <= 0) return PMPI_Recv(buffer, count, type, from, tag, comm, status);
+  enter_wait();
+  int code = PMPI_Recv(buffer, count, type, from, tag, comm, status);
+  lose_core();
+  leave_wait();
+  return code;
+}
+
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   if (!it.on || *request == MPI_REQUEST_NULL) return PMPI_Wait(request, status);
+  lose_core();
   enter_wait();
   int code = wait_for(request, status);
   leave_wait();
@@ -322,6 +356,7 @@ int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   int open_here = 0, code = MPI_SUCCESS;
   for (int i = 0; i < count; i++) open_here += requests[i] != MPI_REQUEST_NULL;
   if (!open_here) return MPI_SUCCESS;
+  lose_core();
   enter_wait();
   for (int i = 0; i < count; i++) {  // all that are waited for are entered at once
     struct Open* o = requests[i] == MPI_REQUEST_NULL ? NULL : find_open(requests[i]);

@@ -11,16 +11,24 @@
 //                                       @N  compute until N us after the start; @e: until the
 //                                       entry;
 //                                       @e+N
+//                                       k   MPI_Testall of the sends until 0.6 of the entry
+//                                       w   write over what is sent: no program may, and what
+//                                       arrives tells whether it had left before
 //                                       cN  compute what alone takes N us
 //   --sizes LIST   --count N     messages from each rank that sends, each of that size
 //   --entries N    how many entries (default 3); --runs N at each; --first US --apart US of
 //   entries:
 //                  without them from the transfer's own time
-//   --watch s|ws   the call of rank 0 whose return is looked at
+//   --watch s|ws   the call of rank 0 whose return is looked at; left (with --find): not a call,
+//                  but whether a message stays with its sender until the receiver's entry
 //   --find 1       the smallest size from --least to --most at which that call blocks; within
 //   --within
 // A call BLOCKS if its return moves with the entry of the other rank: slope at least 0.9 over the
 // entries, as the median of the slopes between all pairs; at most 0.1 is free of it.
+// Other processes take cores away: that makes a return later, never earlier, unless it kept a rank
+// from coming to the start in time; such a run does not count. So a call that returned before its
+// entry does not block, and a search asks until slope and order agree; it asks the ends of what it
+// found again and says so if they do not hold ("held").
 // One line for each size looked at: what was done when on both sides, typical times for each entry.
 #include "common.h"
 
@@ -32,6 +40,7 @@ enum {
   max_events = 64,
   max_entries = 5,
   max_runs = 64,
+  max_again = 20,
   tag_message = 11,
   tag_other = 12,
   tag_order = 13,
@@ -39,6 +48,7 @@ enum {
 };
 
 static const double blocks_from = 0.9;
+static const double late_us = 5;  // who begins so late after the start has lost its core
 
 struct Op {
   char kind[3];
@@ -74,6 +84,7 @@ struct Setup {
 
 struct Ran {
   int n;
+  int stayed;  // what was sent is what was written over it
   struct Event events[max_events];
 };
 
@@ -83,12 +94,14 @@ struct Seen {
   double begin[2][max_events][max_entries], end[2][max_events][max_entries];
   struct Ran shape[2];
   double transfer, slope;
+  int runs;   // at each entry
+  int early;  // of all: returned before the entry
   int blocks;
 };
 
 // ---- scripts ---------------------------------------------------------------------------------
 static struct Script read_script(const char* text) {
-  static const char* const words[] = {"r", "s", "wr", "ws", "p", "t", "T", "o", "q"};
+  static const char* const words[] = {"r", "s", "wr", "ws", "p", "t", "T", "o", "q", "k", "w"};
   struct Script script = {.n = 0};
   char copy[1024];
   snprintf(copy, sizeof copy, "%s", text);
@@ -105,7 +118,7 @@ static struct Script read_script(const char* text) {
     int known = 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
       known |= strcmp(word, words[i]) == 0;
-    if (!known) fail("a word of a script is none of r s wr ws p t T o q @N cN");
+    if (!known) fail("a word of a script is none of r s wr ws p t T o q k w @N cN");
     snprintf(op->kind, sizeof op->kind, "%s", word);
   }
   return script;
@@ -118,6 +131,8 @@ struct Requests {
 };
 
 static char other_out, other_in;
+
+enum { sent_first = 1, written_over = 2 };
 
 static void note(struct Ran* ran, const char* op, double begin, double start) {
   if (ran->n == max_events) fail("too many calls in a script");
@@ -161,6 +176,11 @@ static void call(const struct Setup* s, const struct Order* o, struct Requests* 
     MPI_Test(&r->receives[0], &flag, MPI_STATUS_IGNORE);
   } else if (strcmp(op, "T") == 0) {
     MPI_Testall(r->posted, r->receives, &flag, MPI_STATUSES_IGNORE);
+  } else if (strcmp(op, "k") == 0) {
+    do MPI_Testall(r->sent, r->sends, &flag, MPI_STATUSES_IGNORE);
+    while (now_us() < o->start + 0.6 * o->entry);
+  } else if (strcmp(op, "w") == 0) {
+    memset(s->out, written_over, o->bytes * (size_t)o->count);
   } else if (strcmp(op, "q") == 0) {
     MPI_Irecv(&other_in, 1, MPI_BYTE, 1 - s->rank, tag_other, MPI_COMM_WORLD, &r->asked);
   } else {
@@ -192,6 +212,13 @@ static void play(const struct Setup* s, const struct Order* o, struct Ran* ran) 
   MPI_Waitall(r.posted, r.receives, MPI_STATUSES_IGNORE);
   MPI_Waitall(r.sent, r.sends, MPI_STATUSES_IGNORE);
   MPI_Wait(&r.asked, MPI_STATUS_IGNORE);
+  ran->stayed = r.posted && s->in[o->bytes * (size_t)o->count - 1] == written_over;
+}
+
+static int writes_over(const struct Setup* s) {
+  for (int i = 0; i < s->script.n; i++)
+    if (s->script.ops[i].kind[0] == 'w' && !s->script.ops[i].kind[1]) return 1;
+  return 0;
 }
 
 // Both ranks begin at one time, a moment after rank 1 has said that it is there.
@@ -222,12 +249,25 @@ static void serve(const struct Setup* s) {
   }
 }
 
-// By rank 0: what both did.
-static void run_once(const struct Setup* s, size_t bytes, double entry, struct Ran* both) {
+// Whether a rank was not there at the start: the other one met it inside of MPI, or late.
+static int is_void(const struct Ran* both) {
+  for (int r = 0; r < 2; r++)
+    if (both[r].n && both[r].events[0].begin > late_us) return 1;
+  return 0;
+}
+
+// By rank 0: what both did. A void run is made again, as long as there is hope.
+static void run_any(const struct Setup* s, size_t bytes, double entry, struct Ran* both) {
   struct Order o = {.go_on = 1, .count = s->count, .bytes = bytes, .entry = entry};
+  if (writes_over(s)) memset(s->out, sent_first, bytes * (size_t)s->count);
   synchronise(s, &o);
   play(s, &o, &both[0]);
   MPI_Recv(&both[1], sizeof both[1], MPI_BYTE, 1, tag_answer, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void run_once(const struct Setup* s, size_t bytes, double entry, struct Ran* both) {
+  run_any(s, bytes, entry, both);
+  for (int again = 0; again < max_again && is_void(both); again++) run_any(s, bytes, entry, both);
 }
 
 // Other processes' time slices only lengthen: what counts is the second quickest of all runs, so
@@ -266,19 +306,17 @@ static double slope_of(const struct Seen* seen, const char* watch, int entries) 
 
 // A transfer that nobody delays tells how far the entries have to lie.
 static double transfer_time(const struct Setup* s, size_t bytes) {
-  double times[3];
+  double least = 1e30;
   struct Ran both[2];
   run_once(s, bytes, 0, both);  // warms the pair up
   for (int i = 0; i < 3; i++) {
     run_once(s, bytes, 0, both);
-    times[i] = latest(both);
+    if (latest(both) < least) least = latest(both);
   }
-  return median(times, 3);
+  return least;
 }
 
-static void look(const struct Setup* s, size_t bytes, struct Seen* seen) {
-  static double begins[2][max_events][max_runs], ends[2][max_events][max_runs];
-  struct Ran both[2];
+static void place_entries(const struct Setup* s, size_t bytes, struct Seen* seen) {
   memset(seen, 0, sizeof *seen);
   double floor = 0;
   for (int i = 0; i < s->script.n; i++)  // what the script itself lasts is no transfer
@@ -286,24 +324,43 @@ static void look(const struct Setup* s, size_t bytes, struct Seen* seen) {
   seen->transfer = transfer_time(s, bytes) - floor;
   double first = s->first >= 0 ? s->first : 1.5 * (seen->transfer > 500 ? seen->transfer : 500);
   double apart = s->apart > 0 ? s->apart : first > 2000 ? first : 2000;
+  for (int e = 0; e < s->entries; e++) seen->entry[e] = first + apart * e;
+}
+
+static struct {
+  double begins[max_entries][2][max_events][max_runs], ends[max_entries][2][max_events][max_runs];
+} all_runs;
+
+static int returned_early(const struct Ran* of, const char* watch, double entry) {
+  for (int i = of->n - 1; i >= 0; i--)
+    if (strcmp(of->events[i].op, watch) == 0) return of->events[i].end < entry - 1;
+  return 0;
+}
+
+// More runs at each entry, beside those that were made.
+static void look_more(const struct Setup* s, size_t bytes, int more, struct Seen* seen) {
+  struct Ran both[2];
+  int runs = seen->runs + more < max_runs ? seen->runs + more : max_runs;
   for (int e = 0; e < s->entries; e++) {
-    seen->entry[e] = first + apart * e;
-    for (int run = -1; run < s->runs; run++) {
+    run_once(s, bytes, seen->entry[e], both);  // warms up
+    for (int run = seen->runs; run < runs; run++) {
       run_once(s, bytes, seen->entry[e], both);
-      for (int r = 0; r < 2 && run >= 0; r++)
+      seen->early += returned_early(&both[0], s->watch, seen->entry[e]);
+      for (int r = 0; r < 2; r++)
         for (int i = 0; i < both[r].n; i++) {
-          begins[r][i][run] = both[r].events[i].begin;
-          ends[r][i][run] = both[r].events[i].end;
+          all_runs.begins[e][r][i][run] = both[r].events[i].begin;
+          all_runs.ends[e][r][i][run] = both[r].events[i].end;
         }
     }
     for (int r = 0; r < 2; r++) {
       seen->shape[r] = both[r];
       for (int i = 0; i < both[r].n; i++) {
-        seen->begin[r][i][e] = typical(begins[r][i], s->runs);
-        seen->end[r][i][e] = typical(ends[r][i], s->runs);
+        seen->begin[r][i][e] = typical(all_runs.begins[e][r][i], runs);
+        seen->end[r][i][e] = typical(all_runs.ends[e][r][i], runs);
       }
     }
   }
+  seen->runs = runs;
   seen->slope = slope_of(seen, s->watch, s->entries);
   // A wait behind a call that blocks already moves with that call.
   if (strcmp(s->watch, "ws") == 0) {
@@ -322,8 +379,9 @@ static void print_medians(const char* name, const double* values, int n) {
 static void report(const struct Setup* s, size_t bytes, const struct Seen* seen) {
   printf(
       "@@{\"measure\":\"kernel\",\"size\":%zu,\"unit\":\"slope\",\"samples\":[%.4f],\"extra\":{"
-      "\"count\":%d,\"watch\":\"%s\",\"runs\":%d,\"blocks\":%d,\"transfer_us\":%.2f,",
-      bytes, seen->slope, s->count, s->watch, s->runs, seen->blocks, seen->transfer);
+      "\"count\":%d,\"watch\":\"%s\",\"runs\":%d,\"early\":%d,\"blocks\":%d,\"transfer_us\":%.2f,",
+      bytes, seen->slope, s->count, s->watch, seen->runs, seen->early, seen->blocks,
+      seen->transfer);
   print_medians("entries", seen->entry, s->entries);
   for (int r = 0; r < 2; r++) {
     printf(",\"%s\":[", r ? "one" : "zero");
@@ -340,70 +398,149 @@ static void report(const struct Setup* s, size_t bytes, const struct Seen* seen)
   fflush(stdout);
 }
 
-// What is neither free nor moves with the entry may be a run that was hit: once more, with more
-// runs.
-static int look_and_tell(struct Setup* s, size_t bytes) {
+// What is neither free nor moves with the entry may be runs that were hit: once more, with more of
+// them.
+static void look_and_tell(const struct Setup* s, size_t bytes) {
   static struct Seen seen;
-  look(s, bytes, &seen);
-  if ((seen.slope > 0.1 && seen.slope < blocks_from) || seen.slope > 1.2) {
-    int runs = s->runs;
-    s->runs = 3 * runs < max_runs ? 3 * runs : max_runs;
-    look(s, bytes, &seen);
-    s->runs = runs;
+  place_entries(s, bytes, &seen);
+  look_more(s, bytes, s->runs, &seen);
+  if ((seen.slope > 0.1 && seen.slope < blocks_from) || seen.slope > 1.2)
+    look_more(s, bytes, 2 * s->runs, &seen);
+  report(s, bytes, &seen);
+}
+
+// ---- the search ------------------------------------------------------------------------------
+// Between a size that does not block and one that does; 0: none is known.
+struct Bracket {
+  size_t below, above;
+};
+
+// Slope and order must agree: none that blocks returned before its entry, and of those that do not
+// block some did. A wait behind a call that blocks always returns behind the entry: there the slope
+// alone decides.
+static int is_sure(const struct Setup* s, const struct Seen* seen) {
+  if (strcmp(s->watch, "ws") == 0 && slope_of(seen, "s", s->entries) >= blocks_from) return 1;
+  return seen->blocks ? seen->early == 0 : seen->early >= 2;
+}
+
+static int is_over_before(const struct Ran* of, const char* op, double entry) {
+  for (int i = 0; i < of->n; i++)
+    if (strcmp(of->events[i].op, op) == 0) return of->events[i].end < entry;
+  return 0;
+}
+
+// By what arrives. The entry is late enough for all to leave; a message that left in one run does
+// not need the receiver. A sender that lost its core and wrote behind the entry tells nothing.
+static int asks_stays(const struct Setup* s, size_t bytes) {
+  enum { wanted = 5, most = 25 };
+  struct Seen seen;
+  struct Ran both[2];
+  int stayed = 0, runs = 0;
+  place_entries(s, bytes, &seen);
+  for (int i = 0; i < most && runs < wanted; i++) {
+    run_once(s, bytes, 4 * seen.entry[0], both);
+    if (is_void(both) || !is_over_before(&both[0], "w", 4 * seen.entry[0])) continue;
+    runs++;
+    stayed += both[1].stayed;
   }
+  printf(
+      "@@{\"measure\":\"stays\",\"size\":%zu,\"unit\":\"share\",\"samples\":[%.2f],\"extra\":{"
+      "\"count\":%d,\"runs\":%d}}\n",
+      bytes, runs ? (double)stayed / runs : 0, s->count, runs);
+  fflush(stdout);
+  return runs && stayed == runs;
+}
+
+static int asks(const struct Setup* s, size_t bytes) {
+  static struct Seen seen;
+  if (strcmp(s->watch, "left") == 0) return asks_stays(s, bytes);
+  place_entries(s, bytes, &seen);
+  look_more(s, bytes, s->runs, &seen);
+  while (!is_sure(s, &seen) && seen.runs < max_runs) look_more(s, bytes, 2 * seen.runs, &seen);
   report(s, bytes, &seen);
   return seen.blocks;
 }
 
-static void bisect(struct Setup* s, size_t* below, size_t* above, double within) {
-  while ((double)*above > (double)*below * (1 + within)) {
-    size_t middle = (size_t)((double)*below * sqrt((double)*above / (double)*below));
-    if (middle <= *below || middle >= *above) return;
-    if (look_and_tell(s, middle))
-      *above = middle;
+// Two answers of three.
+static int asks_again(const struct Setup* s, size_t bytes, int before) {
+  int now = asks(s, bytes);
+  return now == before ? now : asks(s, bytes);
+}
+
+// Upwards by doubling, from a size that does not block.
+static void go_up(const struct Setup* s, size_t most, struct Bracket* b) {
+  b->above = 0;
+  for (size_t bytes = b->below * 2; bytes <= most && !b->above; bytes *= 2) {
+    if (asks(s, bytes) && asks_again(s, bytes, 1))
+      b->above = bytes;
     else
-      *below = middle;
+      b->below = bytes;
   }
 }
 
-// The smallest size that blocks: doubled until one does, then bisected by ratio.
-static void find(struct Setup* s, size_t least, size_t most, double within) {
-  size_t below = 0, above = 0;
-  for (size_t bytes = least; bytes <= most; bytes *= 2) {
-    if (look_and_tell(s, bytes)) {
-      above = bytes;
-      break;
-    }
-    below = bytes;
-  }
-  while (above && !below && above > 1) {  // the first one blocks already: downwards
-    size_t less = above / 2;
-    if (look_and_tell(s, less))
-      above = less;
+// Downwards by halves, from a size that blocks.
+static void go_down(const struct Setup* s, struct Bracket* b) {
+  b->below = 0;
+  for (size_t bytes = b->above / 2; bytes && !b->below; bytes /= 2) {
+    if (!asks(s, bytes) && !asks_again(s, bytes, 0))
+      b->below = bytes;
     else
-      below = less;
+      b->above = bytes;
   }
-  // A wrong answer on the way would lead astray, so the ends are asked again, outside of what is
-  // known.
-  for (int again = 0; below && above && again < 3; again++) {
-    bisect(s, &below, &above, within);
-    size_t less = (size_t)((double)below / (1 + within)),
-           more = (size_t)((double)above * (1 + within));
-    if (less < 1 || more > most) break;
-    if (look_and_tell(s, less)) {
-      above = less;
-      below = (size_t)((double)less / 1.5);
-    } else if (!look_and_tell(s, more)) {
-      below = more;
-      above = (size_t)((double)more * 1.5) < most ? (size_t)((double)more * 1.5) : most;
-    } else {
-      break;
-    }
+}
+
+static void bisect(const struct Setup* s, struct Bracket* b, double within) {
+  while ((double)b->above > (double)b->below * (1 + within)) {
+    size_t middle = (size_t)((double)b->below * sqrt((double)b->above / (double)b->below));
+    if (middle <= b->below || middle >= b->above) return;
+    if (asks(s, middle))
+      b->above = middle;
+    else
+      b->below = middle;
   }
+}
+
+// Asks both ends again, a little outside of what is known. What does not hold is left in the
+// direction in which the truth must lie.
+static int holds(const struct Setup* s, size_t most, double within, struct Bracket* b) {
+  size_t less = (size_t)((double)b->below / (1 + within));
+  size_t more = (size_t)((double)b->above * (1 + within));
+  if (more > most) more = b->above;
+  if (less && asks(s, less) && asks_again(s, less, 1)) {
+    b->above = less;
+    go_down(s, b);
+    return 0;
+  }
+  if (!asks(s, more) && !asks_again(s, more, 0)) {
+    b->below = more;
+    go_up(s, most, b);
+    return 0;
+  }
+  return 1;
+}
+
+// The smallest size that blocks: doubled until one does, then bisected by ratio. A wrong answer on
+// the way would lead astray: the bracket is asked again before and behind the bisection.
+static void find(const struct Setup* s, size_t least, size_t most, double within) {
+  struct Bracket b = {0, 0};
+  if (asks(s, least) && asks_again(s, least, 1)) {
+    b.above = least;
+    go_down(s, &b);
+  } else {
+    b.below = least;
+    go_up(s, most, &b);
+  }
+  int held = 0;
+  if (b.above && b.below) holds(s, most, 0, &b);
+  for (int again = 0; !held && again < 4; again++) {
+    if (b.above && b.below) bisect(s, &b, within);
+    held = !b.above || !b.below || holds(s, most, within, &b);
+  }
+  size_t found = held ? b.above : 0;
   printf(
       "@@{\"measure\":\"blocks_from\",\"size\":%zu,\"unit\":\"bytes\",\"samples\":[%zu],\"extra\":{"
-      "\"count\":%d,\"watch\":\"%s\",\"free_to\":%zu,\"least\":%zu,\"most\":%zu}}\n",
-      above, above, s->count, s->watch, below, least, most);
+      "\"count\":%d,\"watch\":\"%s\",\"free_to\":%zu,\"least\":%zu,\"most\":%zu,\"held\":%d}}\n",
+      found, found, s->count, s->watch, b.below, least, most, held);
   fflush(stdout);
 }
 

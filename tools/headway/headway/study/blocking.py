@@ -15,6 +15,9 @@ LATE = 30_000  # when all is over, us: late enough to be told from an entry
 FIRST, APART = 1500, 2500  # entries of the tests of what releases a call
 TIMEOUT_LATE = 150_000
 TESTS = (0, 1, 2, 4, 8, 16)
+PLACES = (0.125, 0.25, 0.75)  # of the computation: where one test stands
+QUICK_TESTS, QUICK_PLACES = (0, 1, 4, 16), (0.25,)
+QUICK_FIGURES = (3, 5, 8, 9, 11)  # between hosts, where each start takes longer
 # What is asked, by the first part of a task's name; `find` first: all others are for the sizes that it finds.
 KINDS = ("find", "three", "release", "exchange", "exchange-late", "pieces", "tests", "figure", "strategy", "memory")
 CALLS = {"s": "MPI_Isend", "ws": "a send's MPI_Wait"}
@@ -36,20 +39,25 @@ def scale(place: Place, size: int) -> float:
     return max(1.0, 4 * wire_seconds(place, (size,)) * 1e6 / LATE)
 
 
+LEFT = "left"  # of a find task: not a call, but whether a message stays with its sender
+
+
 def find_tasks(place: Place, quick: bool, program: str = "kernel") -> list[Task]:
+    """From which size each call blocks, and from which a message stays with its sender until the receiver comes.
+    Order tells, and the search asks until its answers agree: so they need not be undisturbed."""
     most = 1 * M if quick and place.hosts else 4 * M
-    seconds = 3 if place.hosts is None else 8 + 100 * wire_seconds(place, (most,))
-    return [
+    seconds = 2 if place.hosts is None else 2 + 30 * wire_seconds(place, (most,))
+    tasks = [
         kernel(
             place,
-            f"find/{call}",
+            f"find/{what}",
             seconds,
             "--find",
             1,
             "--watch",
-            call,
+            what,
             "--zero",
-            "s ws",
+            "s k w ws" if what == LEFT else "s ws",
             "--one",
             "r @e wr",
             "--least",
@@ -59,9 +67,11 @@ def find_tasks(place: Place, quick: bool, program: str = "kernel") -> list[Task]
             "--within",
             0.01,
             program=program,
+            limit=40 + 10 * seconds,
         )
-        for call in ("s", "ws")
+        for what in ("s", "ws", LEFT)
     ]
+    return [replace(t, timed=False) for t in tasks]
 
 
 def release_words(call: str, how: str, late: float, first: float, apart: float) -> list[object]:
@@ -85,7 +95,7 @@ def detail_tasks(place: Place, call: str, size: int, program: str = "kernel") ->
     three = kernel(
         place,
         f"three/{call}",
-        3 * k,
+        2 * k,
         "--find",
         1,
         "--watch",
@@ -110,7 +120,7 @@ def detail_tasks(place: Place, call: str, size: int, program: str = "kernel") ->
             kernel(
                 place,
                 f"release/{call}/{how}",
-                2 * k if how != "timeout" else 2,
+                1.5 * k if how != "timeout" else 1.5,
                 "--sizes",
                 above,
                 *release_words(call, how, late, first, apart),
@@ -123,7 +133,7 @@ def detail_tasks(place: Place, call: str, size: int, program: str = "kernel") ->
         kernel(
             place,
             f"exchange/{call}",
-            1,
+            0.6,
             "--sizes",
             above,
             "--watch",
@@ -171,7 +181,7 @@ def pieces_tasks(place: Place, size: int) -> list[Task]:
         kernel(
             place,
             f"pieces/{n}",
-            1 * k,
+            0.5 * k,
             "--sizes",
             max(1, size // n),
             "--count",
@@ -197,19 +207,20 @@ def tests_script(computing: float, tests: int, place_of_one: float = 0) -> str:
     return "r " + f"c{part:.0f} T " * tests + f"c{part:.0f} wr"
 
 
-def tests_tasks(place: Place, size: int) -> list[Task]:
+def tests_tasks(place: Place, size: int, quick: bool = False) -> list[Task]:
     """What MPI_Testall costs and gains: both sides compute as long as two transfers."""
+    numbers, places = (QUICK_TESTS, QUICK_PLACES) if quick else (TESTS, PLACES)
     computing = max(400.0, 2e6 * wire_seconds(place, (size,)))
     tasks = []
     for name, script in [
-        *((str(n), tests_script(computing, n)) for n in TESTS),
-        *((f"at-{p:g}", tests_script(computing, 1, p)) for p in (0.125, 0.25, 0.75)),
+        *((str(n), tests_script(computing, n)) for n in numbers),
+        *((f"at-{p:g}", tests_script(computing, 1, p)) for p in places),
     ]:
         tasks.append(
             kernel(
                 place,
                 f"tests/{name}",
-                0.5 + computing * 30e-6,
+                0.3 + computing * 30e-6,
                 "--sizes",
                 size,
                 "--watch",
@@ -286,7 +297,7 @@ def strategy_tasks(place: Place, size: int, turn: int) -> list[Task]:
     found = []
     for form in FORMS:
         task = kernel(
-            place, f"strategy/{form.name}", 0.5 + 60e-6 * computing, "--sizes", size, "--count", STRATEGY_MESSAGES,
+            place, f"strategy/{form.name}", 0.2 + 60e-6 * computing, "--sizes", size, "--count", STRATEGY_MESSAGES,
             "--entries", 1, "--runs", 9, "--zero", form_script(form, computing, 1),
             "--one", form_script(form, computing, IMBALANCE), limit=20 + 200e-6 * computing,
         )  # fmt: skip
@@ -337,13 +348,16 @@ def scaled(script: str, k: float) -> str:
     return " ".join(f"@{float(w[1:]) * k:.0f}" if w[0] == "@" else w for w in script.split())
 
 
-def figure_tasks(place: Place, size: int, program: str = "kernel", numbers: tuple[int, ...] = ()) -> list[Task]:
+def figure_tasks(
+    place: Place, size: int, program: str = "kernel", numbers: tuple[int, ...] = (), quick: bool = False
+) -> list[Task]:
     k = scale(place, size)
+    numbers = numbers or (QUICK_FIGURES if quick and place.hosts else ())
     return [
         kernel(
             place,
             f"figure/{f.number}",
-            0.6 + 0.1 * k,
+            0.3 + 0.1 * k,
             "--sizes",
             1024 if f.small else size,
             "--count",
@@ -372,6 +386,7 @@ class Blocking:
     call: str  # s or ws
     looked_to: int = 0  # the largest size that was looked at
     size: int = 0  # it blocks from here on; 0: not seen
+    held: bool = True  # answers to the same question agreed; else no size is known
     kind_below: str = "free"  # of the largest size that does not block
     slope: float = 0.0
     each_of_three: int = 0
@@ -408,15 +423,16 @@ def kind_of_row(row: dict) -> str:
 
 
 def read_find(rows: list[dict], call: str) -> Blocking:
-    looked = [r for r in rows if r["measure"] == "kernel"]
+    looked = [r for r in rows if r["measure"] in ("kernel", "stays")]
     found = next((r for r in rows if r["measure"] == "blocks_from"), None)
     answer = Blocking(call)
     if not looked:
         return answer
     answer.looked_to = max(r["size"] for r in looked)
     answer.size = int(found["samples"][0]) if found else 0
+    answer.held = bool(found and found["extra"].get("held", 1))
     answer.slope = max((r["samples"][0] for r in looked), default=0.0)
-    below = [r for r in looked if not r["extra"]["blocks"]]
+    below = [r for r in looked if r["measure"] == "kernel" and not r["extra"]["blocks"]]
     if below:
         answer.kind_below = kind_of_row(max(below, key=lambda r: r["size"]))
     return answer

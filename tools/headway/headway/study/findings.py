@@ -41,6 +41,7 @@ class Of:
     bound: dict[str, dict[int, float]] = field(default_factory=dict)  # recv, send: the machine's
     both: dict[int, float] = field(default_factory=dict)  # the machine's where both sides compute
     calls: dict[str, Blocking] = field(default_factory=dict)  # s, ws
+    left: Blocking | None = None  # from which size a message stays with its sender
     pieces: dict[int, dict] = field(default_factory=dict)
     tests: dict[str, dict] = field(default_factory=dict)
     strategies: dict[str, Strategy] = field(default_factory=dict)  # by form
@@ -48,10 +49,15 @@ class Of:
     memory: memory.Memory | None = None  # what a higher limit costs
 
     @property
+    def blocks(self) -> int:
+        """The size from which a call needs the receiver. 0 if none was seen."""
+        return min((c.size for c in self.calls.values() if c.size), default=0)
+
+    @property
     def switch(self) -> int:
-        """The size from which a send needs its receiver: where eager ends. 0 if none was seen."""
-        sizes = [c.size for c in self.calls.values() if c.size]
-        return min(sizes) if sizes else 0
+        """The size from which a message stays with its sender until the receiver comes: where eager ends. An older
+        study did not ask that: there it is taken for the size from which a call blocks. 0 if none was seen."""
+        return self.left.size if self.left and self.left.looked_to else self.blocks
 
 
 @dataclass
@@ -163,7 +169,11 @@ def read_blocking(found: Of, kernel: dict) -> None:
     for test, entry in kernel.items():
         parts = test.split("/")
         if parts[0] == "find" and not entry["failure"]:
-            found.calls[parts[1]] = blocking.read_find(entry["rows"], parts[1])
+            answer = blocking.read_find(entry["rows"], parts[1])
+            if parts[1] == blocking.LEFT:
+                found.left = answer
+            else:
+                found.calls[parts[1]] = answer
     for test, entry in kernel.items():
         kind, *rest = test.split("/")
         rows = entry["rows"]

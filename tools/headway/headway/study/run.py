@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
@@ -21,25 +22,32 @@ from headway.measure.store import Store
 from headway.measure.validity import may_count
 from headway.study import blocking, imitation, memory, samr
 from headway.study.plan import (
-    ALL_SIZES,
     K,
     PROGRAMS,
-    QUICK_SIZES,
+    QUICK_SECONDS,
     SHM,
     Place,
     Task,
     of_sizes,
     paper_tasks,
     rounds,
+    sizes_of,
     wire_seconds,
 )
 
 FILE = "study.sqlite"
 GIVE_UP_AFTER = 2  # failed starts of one MPI in one test
 TRIES = 3  # of a run that is invalid while others use this machine
+QUICK_AGAIN = 60  # seconds of such repetitions in the quick form, and of what was spoilt when it was stopped
 IN_VAIN = 3  # tasks that were invalid in all their tries: others stay, and each is run once from then on
 COPIED = 16 * K  # from here on the machine's bound tells; below, calls cost more than copies
 PAGE_BYTES = 1 << 17  # more than the imitation's page, and than the probe's
+
+
+def stands(entry: dict) -> bool:
+    """Whether a result is kept when a study goes on: it is there, others did not spoil it, and its answers agreed."""
+    held = all(r.get("extra", {}).get("held", 1) for r in entry.get("rows", []))
+    return not entry.get("failure") and held and may_count(entry.get("verdict") or {})
 
 
 def socket_limits() -> dict[str, int]:
@@ -80,8 +88,14 @@ class Study:
     untrue: set[tuple[str, str]] = field(default_factory=set)  # MPI, place: it went past the wire
 
     def __post_init__(self) -> None:
-        self.cluster = Cluster(self.settings.headway, f"study{os.getpid()}", self.settings.out / "cluster-run.json")
+        # A name of the folder, so that the next start takes down what a killed one has left.
+        name = f"study{zlib.crc32(os.fsencode(self.settings.out)):08x}"
+        self.cluster = Cluster(self.settings.headway, name, self.settings.out / "cluster-run.json")
         self.page = self.settings.out / "page"
+        limited = self.settings.quick and not self.settings.adds
+        self.until = time.monotonic() + (QUICK_SECONDS if limited else float("inf"))
+        self.left_for_later = 0  # starts that are not begun any more
+        self.again = QUICK_AGAIN if limited else float("inf")  # seconds left for repetitions
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -198,16 +212,21 @@ class Study:
         changed = {k: v for k, v in contestant.environment.items() if not k.startswith(("OMPI_ALLOW", "I_MPI_ROOT"))}
         return f"{self.versions.get(contestant.name, '')} {changed} {task.settings}"
 
-    def take(self, task: Task, contestant: Contestant, more: dict[str, str] | None = None, suffix: str = "") -> dict:
-        """One start, or what the store has of it."""
-        key = task.key(contestant) + suffix
+    def take(
+        self, task: Task, contestant: Contestant, more: dict[str, str] | None = None, anew: bool = False
+    ) -> dict:
+        """One start, or what the store has of it, if that stands and is not asked anew."""
+        key = task.key(contestant)
         settings = self.settings_of(task, contestant)
         kept = self.store.find(key, settings)
-        if kept and not kept.get("failure"):
+        is_there = kept is not None and not kept["failure"]
+        if is_there and not anew and (stands(kept) or self.again <= 0):
             return kept
         entry: dict = {}
         tries = TRIES if task.place.hosts and self.in_vain < IN_VAIN else 1
-        for _ in range(tries):
+        for number in range(tries):
+            if number and (self.again <= 0 or self.is_late()):
+                break
             began = time.monotonic()
             done = self.start(task, contestant, more)
             rows = programs.parse_lines(done.out)
@@ -226,12 +245,21 @@ class Study:
                 "way": task.way,
                 "title": task.title,
             }
+            self.again -= time.monotonic() - began if number or is_there else 0
             if failure or may_count(verdict):
-                self.in_vain = 0 if task.place.hosts else self.in_vain
+                self.in_vain = 0 if verdict else self.in_vain
                 break
         else:
             self.tried_in_vain()
+        if is_there and entry["failure"]:  # no result is worse than a spoilt one
+            return kept
         return self.store.add(key, entry)
+
+    def kept(self, task: Task, contestant: Contestant) -> dict | None:
+        return self.store.find(task.key(contestant), self.settings_of(task, contestant))
+
+    def is_late(self) -> bool:
+        return time.monotonic() > self.until
 
     def tried_in_vain(self) -> None:
         self.in_vain += 1
@@ -245,6 +273,10 @@ class Study:
         self, task: Task, contestant: Contestant, may_fail: bool = False, more: dict[str, str] | None = None
     ) -> dict | None:
         """None if it gave nothing; says so, and gives up after two failures in a test."""
+        if self.is_late():
+            kept = self.kept(task, contestant)
+            self.left_for_later += not kept
+            return kept if kept and not kept["failure"] else None
         which = (task.name, contestant.name)
         if self.failed.get(which, 0) >= GIVE_UP_AFTER:
             return None
@@ -279,13 +311,15 @@ class Study:
     def at(self, place: Place) -> list[Contestant]:
         return [c for c in self.usable if (c.name, place.name) not in self.untrue]
 
-    def blocking_seconds(self, place: Place) -> float:
+    def blocking_seconds(self, place: Place, contestant: Contestant) -> float:
         size, quick = 256 * K, self.settings.quick
         tasks = blocking.detail_tasks(place, "ws", size) + blocking.pieces_tasks(place, size)
-        tasks += blocking.tests_tasks(place, size) + blocking.figure_tasks(place, size)
+        tasks += blocking.tests_tasks(place, size, quick) + blocking.figure_tasks(place, size, quick=quick)
         for turn in range(rounds(place, self.settings.quick)):
             tasks += blocking.strategy_tasks(place, 1 << 20, turn)
-        tasks += [memory.task(place, size, n, more) for n in (memory.FEW, memory.MANY[quick]) for more in ({}, {"option": "raised"})]
+        option = memory.options(contestant, place, size)
+        if option:
+            tasks += [memory.task(place, size, n, more) for n in (memory.FEW, memory.MANY[quick]) for more in ({}, option)]
         tasks = [t for t in tasks if self.blocking_wanted(place, t.test.split("/")[0])]
         return sum(t.seconds + 0.4 for t in blocking.find_tasks(place, self.settings.quick) + tasks)
 
@@ -295,7 +329,7 @@ class Study:
         return (
             2
             + sum(t.seconds for t, _ in self.paper_plan())
-            + sum(len(self.at(p)) * self.blocking_seconds(p) for p in places)
+            + sum(self.blocking_seconds(p, c) for p in places for c in self.at(p))
             + (15 if self.imitates() else 0)
         )
 
@@ -315,12 +349,17 @@ class Study:
                     self.block(place, contestant, step)
         if self.imitates():
             self.imitate(step)
+        if self.left_for_later:
+            self.note(
+                f"{self.left_for_later} starts were left out, since the quick form ends within ten minutes: "
+                f"headway study --quick --resume --out {self.settings.out} makes them"
+            )
 
     def copy(self, step: Callable[[str, float], None]) -> None:
         """What the machine itself takes: no MPI."""
         step("copies of this machine", 0)
         program = self.settings.out / "programs" / "copy"
-        sizes = tuple(s for s in (QUICK_SIZES if self.settings.quick else ALL_SIZES) if s >= COPIED)
+        sizes = tuple(s for s in sizes_of(SHM, self.settings.quick) if s >= COPIED)
         words = of_sizes(sizes)
         if not self.store.find("shm/copy|machine|0", str(words)):
             program.parent.mkdir(parents=True, exist_ok=True)
@@ -348,7 +387,8 @@ class Study:
     def block(self, place: Place, contestant: Contestant, step: Callable[[str, float], None]) -> None:
         """The kernel's questions; what is asked next depends on the answers."""
         told = f"which calls block, {place.title}, {contestant.label}"
-        left = self.blocking_seconds(place)
+        left = self.blocking_seconds(place, contestant)
+        quick = self.settings.quick
         found: list[blocking.Blocking] = []
 
         def ask(task: Task, may_fail: bool = False, more: dict[str, str] | None = None) -> dict | None:
@@ -363,9 +403,9 @@ class Study:
         def asked(tasks: list[Task]) -> list[Task]:
             return [t for t in tasks if self.blocking_wanted(place, t.test.split("/")[0])]
 
-        for task in blocking.find_tasks(place, self.settings.quick):
+        for task in blocking.find_tasks(place, quick):
             entry = ask(task)
-            if entry:
+            if entry and task.test != f"find/{blocking.LEFT}":
                 found.append(blocking.read_find(entry["rows"], task.test.split("/")[1]))
         for answer in found:
             if answer.size:
@@ -374,10 +414,10 @@ class Study:
         sizes = [a.size for a in found if a.size]
         large = int(min(sizes) * 1.3) if sizes else 1 << 20
         # A test can only gain what a transfer takes: at a size that takes some time.
-        tasks = blocking.pieces_tasks(place, large) + blocking.tests_tasks(place, max(large, 1 << 20))
-        for task in asked(tasks + blocking.figure_tasks(place, large)):
+        tasks = blocking.pieces_tasks(place, large) + blocking.tests_tasks(place, max(large, 1 << 20), quick)
+        for task in asked(tasks + blocking.figure_tasks(place, large, quick=quick)):
             ask(task)
-        for turn in range(rounds(place, self.settings.quick)):
+        for turn in range(rounds(place, quick)):
             for task in asked(blocking.strategy_tasks(place, max(large, 1 << 20), turn)):
                 ask(task)
         if sizes and self.blocking_wanted(place, "memory"):
@@ -401,7 +441,7 @@ class Study:
         contestant = self.usable[0]
         step(f"the paper's figures, imitated over {contestant.label}", 0)
         for task, what in imitation.figure_tasks():
-            self.take(task, contestant, imitation.environment(what, self.page))
+            self.attempt(task, contestant, may_fail=True, more=imitation.environment(what, self.page))
         step("", 15)
 
     def end(self) -> None:

@@ -73,9 +73,14 @@ def best_size(findings: Findings, place: str, measure: str) -> int:
     return max((s for s in sizes if s <= HEADLINE), default=max(sizes, default=0))
 
 
+UNKNOWN = "not found"  # answers to the same question contradicted each other
+
+
 def needs(call: Blocking | None) -> str:
     if call is None or not call.looked_to:
         return "-"
+    if not call.held:
+        return UNKNOWN
     if not call.size:
         told = "not" if call.kind_below == "free" else "not (the transfer)"
         return f"{told} up to {human_size(call.looked_to)}"
@@ -210,6 +215,14 @@ def tests_numbers(of: Of) -> list[list[str]]:
 def of_calls(of: Of) -> list[Saying]:
     said = []
     isend, wait = of.calls.get("s"), of.calls.get("ws")
+    for call, name in ((isend, "MPI_Isend itself"), (wait, "an MPI_Wait for a send")):
+        if call and not call.held:
+            said.append(
+                Saying(
+                    f"From which size on {name} needs the receiver was not found: answers to the same question "
+                    "contradicted each other, as where others use the machine. headway study --resume asks again."
+                )
+            )
     if isend and isend.size:
         said.append(
             of_call(isend, "MPI_Isend itself", "Call MPI_Testall for the receives while you compute (figure 7).")
@@ -227,7 +240,7 @@ def of_calls(of: Of) -> list[Saying]:
                 ),
             )
         )
-    if wait and wait.looked_to and not wait.size and not (isend and isend.size):
+    if wait and wait.looked_to and wait.held and not wait.size and not (isend and (isend.size or not isend.held)):
         told = (
             "its wait may last as long as the transfer itself"
             if wait.kind_below == "wire"
@@ -414,7 +427,7 @@ def of_strategies(of: Of) -> list[Saying]:
 
 
 def of_pieces(of: Of) -> list[Saying]:
-    if set(of.pieces) < {1, 3, 10} or not of.switch:
+    if set(of.pieces) < {1, 3, 10} or not of.blocks:
         return []
     kinds = {n: of.pieces[n]["kind"] for n in (1, 3, 10)}
     blocked = [n for n in (3, 10) if kinds[n] == "blocks"]
@@ -430,9 +443,9 @@ def of_pieces(of: Of) -> list[Saying]:
 
 
 def of_memory(of: Of, place: str, limits: dict) -> list[Saying]:
-    if not of.switch:
+    if not of.blocks:
         return []
-    size = 2 * of.switch
+    size = 2 * of.blocks
     measured = memory.words(of.memory, size)
     text = ", ".join(f"{near(memory_bytes(size, n))} with {n:,}" for n in PEERS)
     told = ""
@@ -451,16 +464,25 @@ def of_memory(of: Of, place: str, limits: dict) -> list[Saying]:
     ]
 
 
+def of_switch(of: Of) -> list[Saying]:
+    """Where eager ends, and that a call may need the receiver before."""
+    if not of.switch:
+        return []
+    said = (
+        "Small messages go at once (eager), larger ones only with their receiver (rendezvous): the switch lies at "
+        f"{near(of.switch)}."
+    )
+    if of.blocks and of.blocks < 0.9 * of.switch:
+        said += (
+            f" From {near(of.blocks)} on a send completes only when its receiver calls MPI, although its message has "
+            "left: it can be written over, but its wait cannot end."
+        )
+    return [Saying(said)]
+
+
 def sayings(of: Of, place: str, limits: dict | None = None) -> list[Saying]:
-    switch = []
-    if of.switch and place:
-        switch = [
-            Saying(
-                f"Small messages go at once (eager), larger ones only with their receiver (rendezvous): the switch lies at {near(of.switch)}."
-            )
-        ]
     return [
-        *switch,
+        *(of_switch(of) if place else []),
         *of_calls(of),
         *of_strategies(of),
         *of_pieces(of),
