@@ -8,13 +8,14 @@ import sqlite3
 import unittest
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 from support import BUILD, Folder, headway, need_packages
 
 need_packages()
 
 from headway.measure import contestants, programs  # noqa: E402
-from headway.measure.processes import execute  # noqa: E402
+from headway.measure.processes import Outcome, execute  # noqa: E402
 from headway.measure.store import Store  # noqa: E402
 from headway.study import compare, findings, meshes, page, plan, samr  # noqa: E402
 from headway.study.run import Settings, Study  # noqa: E402
@@ -68,10 +69,10 @@ class Ways(unittest.TestCase):
         self.assertEqual(
             self.texts(CASES["frea-32"], OURS)[:4],
             [
-                "32 ranks, 12 times slower",
-                "32 ranks, 24 times slower",
-                "32 ranks, 48 times slower",
-                "16 ranks instead of 32, 6 times slower",
+                "32 ranks, 8 times slower",
+                "32 ranks, 16 times slower",
+                "32 ranks, 32 times slower",
+                "16 ranks instead of 32, 4 times slower",
             ],
         )
 
@@ -109,36 +110,111 @@ class Probed(Folder):
         store = Store(self.folder / "a.sqlite", False)
         return Meshes(Study(Settings(self.folder, [plan.SHM], True), [who], store, notes.append)), notes
 
-    def way(self, case, who, answer, meshes=None):
+    def way(self, case, who, answer, meshes=None, others=0.0, failure=""):
         asked = []
         meshes, notes = meshes or self.meshes(who)
 
-        def take(task, contestant, more=None):
+        def take(task, contestant, more=None, anew=False):
             way = task.way
             asked.append((way, more))
             valid, own = answer(way)
             verdict = {"valid": valid, "own": own, "reasons": [] if valid else ["the processors were saturated (99%)"]}
-            return {"failure": "", "verdict": verdict}
+            return {"failure": "" if valid else failure, "verdict": verdict | {"others": others}}
 
         meshes.study.take = take
         return meshes.way_for(case, who, lambda text, seconds: None), asked, notes
 
     def test_the_first_valid_one(self):
-        way, asked, _ = self.way(CASES["frea-16"], THEIRS, lambda way: ("12 times" in way, 0.5))
-        self.assertEqual(way, samr.Way(16, True, 12))
+        way, asked, _ = self.way(CASES["frea-16"], THEIRS, lambda way: ("8 times" in way, 0.5))
+        self.assertEqual(way, samr.Way(16, True, 8))
         self.assertEqual([bool(more) for _, more in asked], [False, True, True], "its option, once it is asked for")
         self.assertEqual(asked[1][1], {"OMPI_MCA_mpi_yield_when_idle": "1"})
 
     def test_who_spins_is_not_slowed_for_nothing(self):
-        way, asked, _ = self.way(CASES["frea-16"], THEIRS, lambda way: (way.startswith("4 ranks"), 0.99))
-        self.assertEqual(way, samr.Way(4, False, 1.5))
+        """As many ranks as there are processors may spin, and no more: numbers between are not asked."""
+        both = self.meshes(THEIRS)
+        both[0].processors = 4
+        way, asked, _ = self.way(CASES["frea-16"], THEIRS, lambda way: (way.startswith("4 ranks"), 0.99), both)
+        self.assertEqual(way, samr.Way(4, False, 1))
         self.assertEqual(
-            [w for w, _ in asked if w.startswith("16")],
-            ["16 ranks, 6 times slower", "16 ranks, yielding, 6 times slower", "16 ranks, yielding, 12 times slower"],
+            [w for w, _ in asked],
+            [
+                "16 ranks, 4 times slower",
+                "16 ranks, yielding, 4 times slower",
+                "16 ranks, yielding, 8 times slower",
+                "4 ranks instead of 16",
+            ],
         )
+
+    def test_beside_others_nobody_is_taken_for_one_who_spins(self):
+        """Its share of the cores is what they leave."""
+        _, asked, _ = self.way(CASES["frea-16"], OURS, lambda way: (way.startswith("8"), 0.4), others=0.5)
+        self.assertEqual([w for w, _ in asked][:3], [f"16 ranks, {d} times slower" for d in (4, 8, 16)])
+
+    def test_the_search_for_a_way_has_an_end(self):
+        both = self.meshes(OURS)
+        clock = [0.0]
+
+        def slow(_way):
+            clock[0] += 200
+            return False, 0.5
+
+        with mock.patch("headway.study.samr_run.time.monotonic", lambda: clock[0]):
+            way, asked, _ = self.way(CASES["frea-32"], OURS, slow, both, others=0.36)
+        self.assertIsNone(way)
+        self.assertEqual(len(asked), 2)
+        (row,) = samr.read(both[0].study.store)
+        self.assertIn("99%), while others used 36% of this machine", row.invalid)
+        self.assertIn("; no further way: 300 s were over", row.invalid)
+
+    def test_what_takes_too_long_is_not_slowed(self):
+        late = "exit code 1: cluster: the program is not done after 300 s, ended"
+        both = self.meshes(OURS)
+        both[0].study.settings.only = "frea-32"
+        shorter = lambda way: (not way.startswith("32"), 0.5)  # noqa: E731
+        way, asked, _ = self.way(CASES["frea-32"], OURS, shorter, both, failure=late)
+        self.assertEqual([w for w, _ in asked], ["32 ranks, 8 times slower", "16 ranks instead of 32, 4 times slower"])
+        self.assertEqual(way.ranks, 16)
+
+    def test_a_start_has_a_limit(self):
+        for case in samr.PAPER:
+            for way in samr.ways(case, THEIRS):
+                task = samr.task_of(case, way, "13", 0)
+                self.assertLessEqual(task.time_limit, max(300, 2 * task.seconds), task.way)
+
+    def test_a_probe_that_was_not_valid_is_asked_again(self):
+        """When a study goes on. What others spoilt in any case, what was so by itself if the case has no runs."""
+        meshes, _ = self.meshes(OURS)
+        case, way = CASES["frea-16"], samr.Way(16, False, 4)
+        task = samr.task_of(case, way, case.forms[-1], 0, probe=True)
+        meshes.study.start = lambda *_: Outcome(0, '@@{"measure":"samr","size":1,"samples":[1]}', "")
+        meshes.study.cluster.verdict = lambda: {"valid": True, "others": 0.0}
+        put = {"settings": meshes.study.settings_of(task, OURS), "test": task.test, "place": "samr", "mpi": "headway"}
+        put |= {"turn": 0, "failure": "", "rows": [result("13", 1, 0.5)], "way": task.way, "title": "x"}
+        for others, valid, runs, anew in (
+            (0.5, False, False, True),
+            (0.5, False, True, True),
+            (0.0, False, False, True),
+            (0.0, False, True, False),
+            (0.0, True, False, False),
+            (0.5, True, True, False),
+        ):
+            for key in [*meshes.study.store.lines]:
+                meshes.study.store.lines.pop(key)
+            verdict = {"valid": valid, "others": others, "reasons": ["saturated (99%)"]}
+            meshes.study.store.add(task.key(OURS), put | {"verdict": verdict})
+            if runs:
+                meshes.study.store.add("samr/frea-16/13|headway|0", put | {"test": "frea-16/13", "verdict": {}})
+            kept = meshes.probe(case, way, OURS, 0)
+            self.assertEqual(kept["verdict"]["valid"], valid or anew, (others, valid, runs))
+            self.assertEqual(meshes.study.store.find(task.key(OURS), put["settings"]), kept, "replaced")
+            with sqlite3.connect(self.folder / "a.sqlite") as file:
+                (entry,) = file.execute("select entry from runs where key = ?", (task.key(OURS),)).fetchone()
+            self.assertEqual(json.loads(entry)["verdict"]["valid"], valid or anew, "in the file, too")
 
     def test_what_was_found_with_few_ranks_is_not_looked_for_again(self):
         both = self.meshes(THEIRS)
+        both[0].processors = 4
         spinning = lambda way: (way.startswith("4 ranks"), 0.99)  # noqa: E731
         self.way(CASES["frea-16"], THEIRS, spinning, both)
         way, asked, notes = self.way(CASES["frea-64"], THEIRS, spinning, both)

@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import dataclass
 
 
+TIMED_OUT = "ended at its time limit"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # on the disk
 
 
@@ -28,7 +29,7 @@ class Outcome:
     @property
     def failure(self) -> str:
         if self.timed_out:
-            return "ended at its time limit"
+            return TIMED_OUT
         if self.code != 0:
             tail = " | ".join((self.err.strip() or self.out.strip()).splitlines()[-3:])
             return f"exit code {self.code}: {tail[-400:]}"

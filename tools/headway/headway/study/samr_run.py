@@ -4,13 +4,16 @@ runs. Owner of nothing: the study has folder, store and cluster.
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import replace
 from typing import Callable
 
 from headway.measure import programs
 from headway.measure.contestants import Contestant
 from headway.measure.plan import patterns, rotated, wanted
-from headway.measure.processes import Failure
+from headway.measure.processes import TIMED_OUT, Failure
+from headway.measure.validity import OTHERS_HARM
 from headway.study import blocking, imitation, samr
 from headway.study.plan import Place
 from headway.study.run import Study
@@ -19,11 +22,24 @@ from headway.study.samr import Case, Way
 Step = Callable[[str, float], None]
 
 
+def took_too_long(entry: dict) -> bool:
+    """By this limit, or by the cluster's own, which ends the ranks on its hosts."""
+    return entry["failure"] == TIMED_OUT or "the program is not done after" in entry["failure"]
+
+
+def why_not(entry: dict) -> str:
+    verdict = entry.get("verdict") or {}
+    why = entry["failure"] or "; ".join(verdict.get("reasons", ["no verdict"]))
+    others = verdict.get("others", 0.0)
+    return f"{why}, while others used {others:.0%} of this machine" if others >= OTHERS_HARM else why
+
+
 class Meshes:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.no_hosts = ""  # why there are none
         self.hopeless: dict[str, int] = {}  # MPI: so many ranks spin on this machine, whatever they are told
+        self.processors = os.cpu_count() or 1  # as many ranks may spin
 
     # -- preparation ---------------------------------------------------------------------------
     def prepare(self) -> None:
@@ -63,7 +79,7 @@ class Meshes:
     def switch(self, place: Place, contestant: Contestant) -> int:
         """The size from which a call blocks: of this study, or measured now. 0 if none does."""
         sizes = []
-        for task in blocking.find_tasks(place, self.study.settings.quick):
+        for task in blocking.find_tasks(place, self.study.settings.quick)[:2]:  # the calls
             entry = self.study.attempt(task, contestant)
             found = blocking.read_find(entry["rows"], task.test.split("/")[1]) if entry else None
             if found and found.size:
@@ -79,28 +95,52 @@ class Meshes:
         return self.study.take(task, contestant, self.environment(case, way, contestant))
 
     def way_for(self, case: Case, contestant: Contestant, step: Step) -> Way | None:
-        """The first one whose probe is valid; None if none is, or if fewer ranks were measured already: then the
-        store says why, as the case's row."""
+        """The first one whose probe is valid; None if none is, if fewer ranks were measured already, or if its time
+        is over: then the store says why, as the case's row."""
         tried: list[str] = []
         before: tuple[Way, dict] | None = None
+        too_long: Way | None = None
+        until = time.monotonic() + samr.LOOKING
         for number, way in enumerate(samr.ways(case, contestant)):
             if way.ranks >= self.hopeless.get(contestant.name, way.ranks + 1):
+                continue
+            if too_long and way == replace(too_long, dilation=way.dilation):  # and slower takes longer
                 continue
             if not case.per_host or case.ranks <= 2:
                 return way
             if self.is_told(case, way, contestant):
                 return self.no_row(case, contestant, tried)
+            if tried and time.monotonic() > until:
+                tried.append(f"no further way: {samr.LOOKING} s were over")
+                return self.no_row(case, contestant, tried)
             step(f"{case.title}, {contestant.label}: are {way.text(case)} valid?", 0)
-            entry = self.take(case, way, contestant, samr.task_of(case, way, case.forms[-1], number, probe=True))
+            entry = self.probe(case, way, contestant, number)
             verdict = entry.get("verdict") or {}
             if not entry["failure"] and verdict.get("valid"):
                 return way
             if before and before[0] == replace(way, dilation=way.dilation / 2) and samr.spins(before[1], entry):
-                self.hopeless[contestant.name] = way.ranks
+                self.hopeless[contestant.name] = min(way.ranks, self.processors + 1)
+            if took_too_long(entry):
+                too_long = way
             before = (way, entry)
-            why = entry["failure"] or "; ".join(verdict.get("reasons", ["no verdict"]))
-            tried.append(f"{way.text(case)}: {why}")
+            tried.append(f"{way.text(case)}: {why_not(entry)}")
         return self.no_row(case, contestant, tried)
+
+    def probe(self, case: Case, way: Way, contestant: Contestant, number: int) -> dict:
+        """Whether that way is valid. What was not when it was asked before is asked again: others may have spoilt it.
+        A case that has runs keeps them, unless its way was the second best because others spoilt the best one."""
+        task = samr.task_of(case, way, case.forms[-1], number, probe=True)
+        kept = self.study.kept(task, contestant)
+        valid = kept and (kept.get("verdict") or {}).get("valid")
+        anew = bool(kept and not valid and not self.has_runs(case, contestant))
+        return self.study.take(task, contestant, self.environment(case, way, contestant), anew)
+
+    def has_runs(self, case: Case, contestant: Contestant) -> bool:
+        tests = {f"{case.name}/{form}" for form in case.forms}
+        return any(
+            e.get("place") == samr.PLACE and e["test"] in tests and e["mpi"] == contestant.name and not e["failure"]
+            for e in self.study.store.lines.values()
+        )
 
     def no_row(self, case: Case, contestant: Contestant, tried: list[str]) -> None:
         """Of a case without a valid run: what was tried, in this order, and what the simulated hosts objected to."""
