@@ -29,7 +29,8 @@ LIMITS: dict[str, tuple[int, int]] = {
     "Engine: members": (8, 28),
     "Engine: public members": (0, 1),
     "engine.h: lines": (128, 220),
-    "engine.h: files that include it": (9, 12),
+    "engine.h: files that include it": (11, 12),
+    "engine.h: .cc that see it": (25, 40),
     "protocols: functions of the largest class": (66, 80),
     "Request: members": (29, 30),
     "Request: bools": (0, 0),
@@ -41,14 +42,14 @@ LIMITS: dict[str, tuple[int, int]] = {
     "files that name copies aside": (4, 5),
     "files that name grants": (3, 5),
     "files that name one-copy": (5, 5),
-    "engine.handoff outside protocols": (19, 20),
+    "engine.handoff outside protocols": (18, 20),
     "engine.guard outside protocols": (0, 0),
     "entries of one statement, by hand": (1, 20),
     "entries of a large count, by hand": (0, 12),
     '"MPI_ in api': (173, 220),
     "comm size and rank in collectives": (0, 0),
 }  # fmt: skip
-LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (206, 40)}
+LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (207, 40)}
 
 
 def code_of(text: str) -> str:
@@ -68,6 +69,17 @@ class Tree:
         """How often a pattern stands in the code, and in how many files."""
         found = [len(re.findall(pattern, code)) for name, code in self.code.items() if not re.match(but, name)]
         return sum(found), sum(n > 0 for n in found)
+
+    def seeing(self, header: str) -> list[str]:
+        """The .cc files that include a header, by themselves or by what they include."""
+        includes = {name: re.findall(r'^\s*#\s*include "([^"]+)"', code, re.MULTILINE) for name, code in self.code.items()}
+        seeing, rest = {header}, [header]
+        while rest:
+            seen = rest.pop()
+            more = [name for name, included in includes.items() if seen in included and name not in seeing]
+            seeing.update(more)
+            rest += more
+        return sorted(name for name in seeing if name.endswith(".cc"))
 
     def body(self, file: str, kind: str, name: str) -> str:
         """The inside of a class or struct."""
@@ -165,6 +177,7 @@ def measure(root: Path) -> dict[str, int]:
         "Engine: public members": sum(map(public_members, [engine, *below])),
         "engine.h: lines": tree.code.get("protocols/engine.h", "").count("\n"),
         "engine.h: files that include it": tree.count(r'#include "protocols/engine\.h"')[1],
+        "engine.h: .cc that see it": len(tree.seeing("protocols/engine.h")),
         "protocols: functions of the largest class": max(classes, default=0),
         "Request: members": functions_and_members(request)[1],
         "Request: bools": len(re.findall(r"\bbool \w+ =", request)),
@@ -255,10 +268,16 @@ def self_test() -> int:
         path.parent.mkdir(parents=True)
         path.write_text(SMALL)
         (path.parent / "engine_test.cc").write_text("Via::x; HEADWAY_CHECK(1);")
-        (path.parent / "a.cc").write_text("HEADWAY_CHECK(a->via == Via::shm);\n")
+        (path.parent / "a.cc").write_text("HEADWAY_CHECK(a->via == Via::shm);\n// #include \"protocols/engine.h\"\n")
+        # b.h and c.h have each other; d.cc sees the engine by both, e.cc by itself, a.cc not at all.
+        for name, included in (("b.h", "c.h"), ("c.h", "b.h"), ("c.h", "engine.h"), ("d.cc", "b.h"),
+                               ("e.cc", "engine.h"), ("f_test.cc", "engine.h")):  # fmt: skip
+            with (path.parent / name).open("a") as file:
+                file.write(f'#include "protocols/{included}"\n')
         found = measure(Path(folder))
         expected = {"Engine: functions": 4, "Engine: members": 5, "Engine: public members": 1, "Via::": 1,
-                    "HEADWAY_CHECK": 1, "engine.h: lines": SMALL.count("\n")}  # fmt: skip
+                    "HEADWAY_CHECK": 1, "engine.h: lines": SMALL.count("\n"),
+                    "engine.h: files that include it": 2, "engine.h: .cc that see it": 2}  # fmt: skip
         problems += [f"{name}: {found[name]} instead of {n}" for name, n in expected.items() if found[name] != n]
     lines: list[str] = []
     steady = {name: limit for table in (LIMITS, LEAST) for name, (limit, _) in table.items()}

@@ -30,7 +30,7 @@ void await_open(const void* from, size_t n) {
 }
 
 void await_all_open() {
-  await([] { return !process().engine().release().any_closed(); });
+  await([] { return !process().any_closed(); });
 }
 
 }  // namespace headway::api

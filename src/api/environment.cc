@@ -73,7 +73,7 @@ int finalize_world(const char* call) {
       delete_attributes(registry().self->attributes, MPI_COMM_SELF, /*regardless=*/true);
   if (left.code != MPI_SUCCESS) raise({.call = call, .comm = registry().self}, left);
   const Inside inside(call);
-  if (process().is_running() && process().engine().release().any_closed()) await_all_open();
+  if (process().is_running() && process().any_closed()) await_all_open();
   p2p::finish_buffers(process().waiter());
   process().close_world();
   end_comms(nullptr);

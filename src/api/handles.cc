@@ -111,7 +111,7 @@ bool request_lives(uintptr_t handle) {
 }
 bool message_lives(uintptr_t handle) {
   return is_running() &&
-         process().engine().unexpected().find_message(uint32_t(handle), uint32_t(handle >> 32));
+         p2p::find_message(process().waiter(), uint32_t(handle), uint32_t(handle >> 32));
 }
 
 constinit Numbers requests{request_lives};

@@ -17,9 +17,7 @@ MPI_Message handle_of_message(const protocols::Arrived* message) {
 protocols::Arrived* find_message(MPI_Message handle) {
   const uintptr_t value = value_of(handle);
   if (value >> 32 == 0) return nullptr;
-  protocols::Arrived* message =
-      process().engine().unexpected().find_message(uint32_t(value), uint32_t(value >> 32));
-  return message && !message->queued ? message : nullptr;
+  return p2p::find_message(process().waiter(), uint32_t(value), uint32_t(value >> 32));
 }
 
 int check(Story& story, int source, int tag, MPI_Comm comm) {

@@ -264,7 +264,7 @@ class Listed {
 // called, and no page is closed to this thread, which writes handles and statuses. False: nothing
 // was done.
 bool retire_held(const Listed& listed, MPI_Request* requests, MPI_Status* statuses, bool is_list) {
-  if (engine().release().any_closed()) [[unlikely]]
+  if (process().any_closed()) [[unlikely]]
     return false;
   for (int i = 0; i < listed.count(); ++i) {
     const Request* request = listed[i];

@@ -25,7 +25,7 @@ int start_one(const char* call, MPI_Request handle) {
                  "complete it with MPI_Wait before it is started again");
   }
   waiting::Waiter& waiter = process().waiter();
-  if (waiter.engine.release().any_closed()) [[unlikely]] {
+  if (process().any_closed()) [[unlikely]] {
     const Inside inside(call);
     await_all_open();
   }

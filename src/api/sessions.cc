@@ -131,7 +131,7 @@ int session_finalize(const char* call, MPI_Session* session) {
     (void)p2p::detach_buffer(process().waiter(), &story.session->buffer, memory, size, automatic);
   }
   const Inside inside(story.call);
-  if (process().engine().release().any_closed()) await_all_open();
+  if (process().any_closed()) await_all_open();
   registry().sessions.remove(story.session->handle);
   process().close_session();
   end_comms(story.session);

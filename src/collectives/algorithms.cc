@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "protocols/engine.h"
+
 namespace headway::collectives {
 namespace {
 

@@ -5,7 +5,6 @@
 // Owns nothing. Invariant: false means that nothing was done and the caller has to make a schedule.
 #pragma once
 #include "collectives/collectives.h"
-#include "waiting/waiter.h"
 
 namespace headway::collectives {
 

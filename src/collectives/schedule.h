@@ -13,8 +13,15 @@
 #include "objects/registry.h"
 #include "objects/team.h"
 #include "progress/user_calls.h"
-#include "protocols/engine.h"
-#include "waiting/waiter.h"
+#include "protocols/request.h"
+
+namespace headway::protocols {
+class Engine;
+class Reach;
+}  // namespace headway::protocols
+namespace headway::waiting {
+class Waiter;
+}
 
 namespace headway::collectives {
 

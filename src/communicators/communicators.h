@@ -7,7 +7,11 @@
 
 #include "objects/comm.h"
 #include "objects/registry.h"
-#include "waiting/waiter.h"
+#include "protocols/request.h"
+
+namespace headway::waiting {
+class Waiter;
+}
 
 namespace headway::communicators {
 

@@ -365,6 +365,11 @@ protocols::Arrived* matched_probe(waiting::Waiter& waiter, const Address& from, 
   return find(waiter, from, wait, true, status);
 }
 
+protocols::Arrived* find_message(waiting::Waiter& waiter, uint32_t number, uint32_t generation) {
+  protocols::Arrived* message = waiter.engine.unexpected().find_message(number, generation);
+  return message && !message->queued ? message : nullptr;
+}
+
 Request* start_matched_receive(waiting::Waiter& waiter, const UserMemory& memory,
                                protocols::Arrived* message) {
   Engine& engine = waiter.engine;

@@ -5,8 +5,15 @@
 #include <cstdint>
 
 #include "objects/comm.h"
+#include "protocols/messages/arrived.h"
 #include "protocols/request.h"
-#include "waiting/waiter.h"
+
+namespace headway::protocols {
+class Engine;
+}
+namespace headway::waiting {
+class Waiter;
+}
 
 namespace headway::p2p {
 
@@ -64,6 +71,8 @@ Request* start_send_receive(waiting::Waiter& waiter, const UserMemory& out, cons
 bool probe(waiting::Waiter& waiter, const Address& from, bool wait, Status& status);
 protocols::Arrived* matched_probe(waiting::Waiter& waiter, const Address& from, bool wait,
                                   Status& status);
+// The one with that number and generation, or null.
+protocols::Arrived* find_message(waiting::Waiter& waiter, uint32_t number, uint32_t generation);
 inline objects::Comm* comm_of(const protocols::Arrived& message) {
   return static_cast<objects::Comm*>(message.communicator);
 }

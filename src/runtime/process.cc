@@ -21,6 +21,7 @@
 #include "runtime/leftovers.h"
 #include "runtime/locked.h"
 #include "runtime/neighbours.h"
+#include "waiting/waiter.h"
 
 namespace headway::runtime {
 namespace {
@@ -118,6 +119,8 @@ Outcome Process::init() {
   if (!settings.progress) settings.send_ahead = 0;  // nobody would send what is left behind
   node_ranks_ = new (node_ranks_memory) base::Vec<uint32_t>;
   engine_ = new (engine_memory) protocols::Engine;
+  requests_ = &engine_->requests();
+  closed_ = &engine_->release().closed_regions();
   job_ = objects::job_number(bootstrap.job().job_id);
   const Outcome prepared = engine_->prepare(settings, uint32_t(bootstrap.rank()),
                                             uint32_t(bootstrap.size()), on_fatal, job_);

@@ -11,11 +11,17 @@
 #include "base/whereabouts.h"
 #include "bootstrap/bootstrap.h"
 #include "objects/registry.h"
-#include "protocols/engine.h"
+#include "protocols/requests.h"
 #include "runtime/deaths.h"
 #include "settings/options.h"
 #include "transports/tcp/tcp.h"
-#include "waiting/waiter.h"
+
+namespace headway::protocols {
+class Engine;
+}
+namespace headway::waiting {
+class Waiter;
+}
 
 namespace headway::runtime {
 
@@ -44,6 +50,11 @@ class Process {
   bool is_running() const { return state.load(std::memory_order_acquire) == State::running; }
   protocols::Engine& engine() { return *engine_; }
   waiting::Waiter& waiter() { return *waiter_; }
+  // What nearly every call asks the engine, for callers that need not see all of it.
+  protocols::Request* find_request(uint32_t index, uint32_t generation) const {
+    return requests_->find(index, generation);
+  }
+  bool any_closed() const { return closed_->load(std::memory_order_relaxed) != 0; }
   // Ranks of world that share this node's memory, in order; own place among them.
   const base::Vec<uint32_t>& node_ranks() const { return *node_ranks_; }
   // A context that no other communicator has or had.
@@ -123,6 +134,9 @@ class Process {
   std::atomic<bool> lost_at_rest_{false};
 
   protocols::Engine* engine_ = nullptr;
+  // The engine's.
+  const protocols::Requests* requests_ = nullptr;
+  const std::atomic<uint32_t>* closed_ = nullptr;  // regions of memory
   tcp::Tcp tcp_;
   waiting::Waiter* waiter_ = nullptr;
   base::Vec<uint32_t>* node_ranks_ = nullptr;  // a pointer: nothing here has a destructor

@@ -4,6 +4,7 @@
 
 #include "base/machine.h"
 #include "base/text.h"
+#include "protocols/engine.h"
 #include "runtime/process.h"
 
 namespace headway::runtime {

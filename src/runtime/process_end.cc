@@ -8,6 +8,7 @@
 #include "runtime/leftovers.h"
 #include "runtime/locked.h"
 #include "runtime/process.h"
+#include "waiting/waiter.h"
 
 namespace headway::runtime {
 namespace {

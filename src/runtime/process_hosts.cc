@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "protocols/engine.h"
 #include "runtime/host_ring.h"
 #include "runtime/neighbours.h"
 #include "runtime/process.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "protocols/engine.h"
 #include "runtime/neighbours.h"
 #include "runtime/process.h"
 

@@ -72,7 +72,7 @@ void await_all_open();
 inline bool is_running() {
   if (!is_still_running()) [[unlikely]]
     return false;
-  if (process().engine().release().any_closed()) [[unlikely]]
+  if (process().any_closed()) [[unlikely]]
     await_matched();
   return true;
 }

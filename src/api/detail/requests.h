@@ -14,8 +14,7 @@ inline MPI_Request handle_of_request(const protocols::Request* request) {
 inline protocols::Request* find_request(MPI_Request handle) {
   const uintptr_t value = value_of(handle);
   if (value >> 32 == 0) return nullptr;
-  protocols::Request* request =
-      process().engine().find_request(uint32_t(value), uint32_t(value >> 32));
+  protocols::Request* request = process().find_request(uint32_t(value), uint32_t(value >> 32));
   return request && request->held_by_user ? request : nullptr;
 }
 

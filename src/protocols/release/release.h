@@ -108,7 +108,7 @@ class Release final : public guard::Pages {
 
   // --- closed pages ---
   bool any_closed() const { return guard_.any_closed(); }
-  uint32_t closed_regions() const { return guard_.closed_regions(); }
+  const std::atomic<uint32_t>& closed_regions() const { return guard_.closed_regions(); }
   // Pages of receives without a match, which hold other data of the program, too.
   bool any_mixed() const { return guard_.any_mixed(); }
   // Somebody waits for one: which, null: nobody. And whose message thread opens it.
