@@ -56,6 +56,8 @@ int raise_for(Story story, const p2p::Status& status, Outcome outcome) {
 
 namespace {
 
+protocols::Engine& engine() { return process().engine(); }
+
 // The status of a complete request; the error code of a generalized one's query function.
 int show(const Request* request, MPI_Status* status) {
   if (const Generalized* generalized = generalized_of(request)) [[unlikely]] {
@@ -70,21 +72,31 @@ int show(const Request* request, MPI_Status* status) {
   return error_class_of(request->outcome);
 }
 
+// Its user has a complete request no more. False: a persistent one, which stays his and is inactive
+// now. Else it is to be given back. In two steps, since the handle may lie in a closed page.
+bool take_from_user(Request* request, MPI_Request* handle) {
+  if (request->persistent) {
+    request->started = false;
+    return false;
+  }
+  *handle = MPI_REQUEST_NULL;
+  return true;
+}
+// Engine held.
+void give_back(Request* request) {
+  p2p::end_unfinished(request);
+  engine().give_request(request);
+}
+
 }  // namespace
 
 int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
   const int code = show(request, status);
   Generalized* generalized = generalized_of(request);
-  if (request->persistent) {
-    request->started = false;
-    return code;
-  }
-  *handle = MPI_REQUEST_NULL;
+  if (!take_from_user(request, handle)) return code;
   {
-    protocols::Engine& engine = process().engine();
-    const waiting::Holding holding(engine);
-    p2p::end_unfinished(request);
-    engine.give_request(request);
+    const waiting::Holding holding(engine());
+    give_back(request);
   }
   if (!generalized) [[likely]]
     return code;
@@ -93,8 +105,6 @@ int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
 }
 
 namespace {
-
-protocols::Engine& engine() { return process().engine(); }
 
 struct Held {
   Request* request;
@@ -280,13 +290,7 @@ bool retire_held(const Listed& listed, MPI_Request* requests, MPI_Status* status
       continue;
     }
     (void)show(request, status);
-    if (request->persistent) {
-      request->started = false;
-      continue;
-    }
-    requests[i] = MPI_REQUEST_NULL;
-    p2p::end_unfinished(request);
-    engine().give_request(request);
+    if (take_from_user(request, &requests[i])) give_back(request);
   }
   return true;
 }
