@@ -39,9 +39,10 @@ class Patrol {
     began_ns_ = base::now_ns();
     began_ = base::ticks();
   }
-  // It leaves MPI with work pending, perhaps after a call for a moment.
+  // It leaves MPI with work pending, perhaps after a call for a moment. Of one that never begins no
+  // absence is judged.
   void leaves() {
-    if (!away_) begin_absence();
+    if (!away_ && enough_ != 0) begin_absence();
     ++leaves_;
   }
   // It was about to leave, and worked on.

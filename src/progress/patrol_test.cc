@@ -280,6 +280,14 @@ TEST(Patrol, WhereACopyLiesBegunTheThreadIsToBeWoken) {
   EXPECT_GT(rank.handoff.counters.arms, arms);
 }
 
+// The clock is read for absences alone.
+TEST(Patrol, OneThatIsSwitchedOffJudgesNoAbsence) {
+  Patrol patrol;
+  patrol.start(0);
+  patrol.leaves();
+  EXPECT_FALSE(patrol.is_away());
+}
+
 TEST(Patrol, NeverIfNotAllowed) {
   Rank rank(true, 0);
   for (uint32_t i = 0; i < 100 * after; ++i) {
