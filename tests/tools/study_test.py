@@ -1,12 +1,8 @@
 #!/usr/bin/env python3
-"""`headway study`: what it makes of answers that were made up, bad lines, and a short study of ours from end
-to end, stopped and resumed."""
+"""`headway study`: what it makes of answers that were made up, and a short study of ours from end to end,
+stopped and resumed."""
 
-import csv
 import json
-import os
-import re
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -15,55 +11,15 @@ import time
 import unittest
 from pathlib import Path
 
-from support import BUILD, HEADWAY, ROOT, Folder, headway, need_packages
+from support import BUILD, HEADWAY, Folder, headway
+from study_made import K, M, Made, found_row, kernel_row, overlap_row, progress_row, stays_row
 
-need_packages()
-
-from headway.measure import contestants  # noqa: E402
-from headway.measure.contestants import headway as ours  # noqa: E402
-from headway.measure.processes import Outcome  # noqa: E402
-from headway.measure.store import Store  # noqa: E402
-from headway.study import blocking, compare, findings, memory, mpis, page, plan, verdicts  # noqa: E402
-from headway.study.blocking import Blocking  # noqa: E402
-from headway.study.run import Settings, Study  # noqa: E402
-
-K, M = 1 << 10, 1 << 20
-
-
-def kernel_row(ends, entries=(1000, 3000, 5000), watch="ws", size=64 * K, sent=(5, 5, 5), late=30000, transfer=100):
-    zero = [{"op": "s", "begin": [1, 1, 1], "end": list(sent)}, {"op": "ws", "begin": list(sent), "end": list(ends)}]
-    one = [
-        {"op": "r", "begin": [0, 0, 0], "end": [1, 1, 1]},
-        {"op": "@", "begin": [1, 1, 1], "end": list(entries)},
-        {"op": "@", "begin": list(entries), "end": [late] * 3},
-        {"op": "wr", "begin": [late] * 3, "end": [late + 9] * 3},
-    ]
-    slope = (ends[-1] - ends[0]) / (entries[-1] - entries[0])
-    return {
-        "measure": "kernel",
-        "size": size,
-        "unit": "slope",
-        "samples": [slope],
-        "extra": {
-            "count": 1,
-            "watch": watch,
-            "runs": 7,
-            "blocks": int(slope >= 0.9),
-            "transfer_us": transfer,
-            "entries": list(entries),
-            "zero": zero,
-            "one": one,
-        },
-    }
-
-
-def found_row(size, watch="ws", held=1):
-    extra = {"watch": watch, "held": held}
-    return {"measure": "blocks_from", "size": size, "unit": "bytes", "samples": [size], "extra": extra}
-
-
-def stays_row(size, share):
-    return {"measure": "stays", "size": size, "unit": "share", "samples": [share], "extra": {"count": 1, "runs": 5}}
+from headway.measure import contestants
+from headway.measure.contestants import headway as ours
+from headway.measure.processes import Outcome
+from headway.study import blocking, compare, findings, plan, verdicts
+from headway.study.blocking import Blocking
+from headway.study.run import Settings, Study
 
 
 class Kernel(unittest.TestCase):
@@ -106,133 +62,8 @@ class Kernel(unittest.TestCase):
         self.assertEqual(blocking.scaled("s @100 ws @9000", 2), "s @200 ws @18000")
 
 
-def overlap_row(side, size, value, l0=100.0, after=None, t1=1.0, t3=50.0, copied=0):
-    extra = {
-        "l0_us": l0,
-        "l0_after_us": after or l0,
-        "c_us": 50,
-        "l_us": 100,
-        "steps": 5,
-        "slowdown": 0.0,
-        "t1_us": t1,
-        "t2_us": l0 - t1 - t3,
-        "t3_us": t3,
-        "bound": 0.5,
-        "delivered_us": l0,
-        "copied": copied,
-    }
-    return {
-        "measure": f"overlap_{side}",
-        "size": size,
-        "unit": "share",
-        "samples": [] if copied else [value],
-        "extra": extra,
-    }
-
-
-def progress_row(size, value, arrived, delay=2.0):
-    return {
-        "measure": "progress_recv",
-        "size": size,
-        "unit": "share",
-        "samples": [value],
-        "extra": {
-            "delay": delay,
-            "delay_us": 200,
-            "fixed": 0,
-            "l0_us": 100.0,
-            "l0_after_us": 100.0,
-            "latency_us": 200 + 100 * (1 - value),
-            "left_us": 100 * (1 - value),
-            "arrived_share": arrived,
-            "arrived_us": 90,
-        },
-    }
-
-
-class Made(Folder):
-    """A store that was made up: MPI a hides all and waits for nobody; b moves nothing and blocks."""
-
-    def store(self, name="a.sqlite", scale=1.0):
-        store = Store(self.folder / name, resume=False)
-        store.tell(
-            labels={"a": "A", "b": "B"},
-            versions={"a": "1.0"},
-            places=[["shm", "shared memory"]],
-            quick=True,
-            machine={"date": "today", "cpu": "none", "cores": 2, "kernel": "0"},
-        )
-
-        def put(mpi, test, rows, turn=0, failure=""):
-            store.add(
-                f"shm/{test}|{mpi}|{turn}",
-                {
-                    "settings": "",
-                    "test": test,
-                    "place": "shm",
-                    "mpi": mpi,
-                    "turn": turn,
-                    "failure": failure,
-                    "rows": rows,
-                    "verdict": {},
-                },
-            )
-
-        for turn in range(3):
-            for mpi, value in (("a", 0.95), ("b", 0.05)):
-                put(mpi, "overlap/recv", [overlap_row("recv", s, value + 0.01 * turn) for s in (64 * K, M)], turn)
-                put(
-                    mpi,
-                    "progress/recv",
-                    [progress_row(s, 0.99 if mpi == "a" else 0.02, mpi == "a") for s in (64 * K, M)],
-                    turn,
-                )
-                put(
-                    mpi,
-                    "latency",
-                    [{"measure": "latency", "size": 1, "unit": "us", "samples": [scale, scale * 1.01]}],
-                    turn,
-                )
-        put("a", "overlap/send", [overlap_row("send", M, 0, copied=1)])
-        put(
-            "machine",
-            "copy",
-            [{"measure": "copy", "size": M, "unit": "us", "samples": [100.0], "extra": {"speedup": 1.6}}],
-        )
-        for call in ("s", "ws"):
-            put("a", f"find/{call}", [kernel_row([9, 9, 9], watch=call, size=4 * M), found_row(0, call)])
-        put("b", "find/s", [kernel_row([9, 9, 9], watch="s", size=4 * M), found_row(0, "s")])
-        put("b", "find/ws", [kernel_row([9, 9, 9], size=32 * K), kernel_row([1010, 3010, 5010]), found_row(65300)])
-        put("b", "three/ws", [found_row(65100)])
-        put("b", "release/ws/test", [kernel_row([30010] * 3)])
-        put("b", "release/ws/other", [kernel_row([1010, 3010, 5010])])
-        put("b", "release/ws/timeout", [kernel_row([150010] * 3)])
-        put("b", "exchange/ws", [], failure="ended at its time limit")
-        for n, ends in ((1, [1010, 3010, 5010]), (3, [9, 9, 9]), (10, [9, 9, 9])):
-            put("b", f"pieces/{n}", [kernel_row(ends, size=84 * K // n)])
-        for n, whole in ((0, 5000), (1, 4000), (4, 3500)):
-            row = kernel_row([whole] * 3)
-            row["extra"]["one"] = [{"op": "T", "begin": [10], "end": [11]}] * n + [
-                {"op": "wr", "begin": [10], "end": [whole]}
-            ]
-            put("b", f"tests/{n}", [row])
-        for turn in range(3):
-            for name, whole, calls in (
-                ("6", 10000, 4000),
-                ("7", 9000, 3000),
-                ("6c", 7000 + 10 * turn, 1000),
-                ("6ct", 7500, 900),
-                ("12", 8000, 2000),
-                ("13", 8000, 2000),
-            ):
-                row = kernel_row([calls] * 3, sent=(0, 0, 0))
-                row["extra"]["zero"] = [
-                    {"op": "ws", "begin": [0], "end": [calls]},
-                    {"op": "c", "begin": [calls], "end": [whole]},
-                ]
-                row["extra"]["one"] = [{"op": "wr", "begin": [0], "end": [10]}]
-                put("b", f"strategy/{name}", [row | {"size": M}], turn)
-        return store
+class Words(Made):
+    """What is found and said."""
 
     def test_findings(self):
         found = findings.read(self.store())
@@ -307,25 +138,6 @@ class Made(Folder):
         store.add("shm/find/left|b|0", entry | {"test": "find/left", "rows": rows})
         self.assertEqual(findings.read(store).of["b", "shm"].switch, 0, "asked, and there is none")
 
-    def test_the_page_opens_without_a_network(self):
-        path = page.write(findings.read(self.store()), self.folder)
-        text = path.read_text()
-        self.assertNotRegex(text, r"(src|href)=\"?https?:|@import|<script src")
-        made = json.loads(re.search(r"const CHARTS = (.*);\n", text)[1])
-        self.assertEqual([c["title"] for c in made], ["latency, µs", "receive overlap", "receive progress"])
-        self.assertEqual(made[1]["data"][0], [64 * K, M])
-        self.assertEqual(text.count("class=chart "), len(made))
-        self.assertIn("In your program:", text)
-        self.assertIn("<svg", text)
-        self.assertIn("| B | shared memory | ", (self.folder / "study.md").read_text(), "what to change, in short")
-        named = set(re.findall(r"<a href=#(\w+)>", text))
-        self.assertIn("figure13", named)
-        for anchor in named:
-            self.assertRegex(text, f"id=\"?{anchor}\\b", "what an advice names is on the page")
-        self.assertLess(text.index("In short"), text.index("<h2>Shared memory"))
-        ids = re.findall(r'\bid="([^"]+)"', text)
-        self.assertEqual(len(ids), len(set(ids)), "no picture draws with another's shapes")
-        self.assertIn("| receive overlap, 1 MB | 0.96", (self.folder / "study.md").read_text())
 
     def test_numbers_beside_each_overlap(self):
         of = findings.read(self.store()).of["b", "shm"]
@@ -378,51 +190,6 @@ class Made(Folder):
         self.assertEqual((found.dropped, of.curves["overlap_recv"][M].count), (1, 3))
         self.assertEqual(of.unsteady["overlap_recv"], {16 * K})
         self.assertEqual([r[5] for r in verdicts.overlap_numbers(of, "recv")], ["0.40 ~", "0.96 ±.01", "0.96 ±.01"])
-
-    def test_memory_and_the_systems_limit(self):
-        of = findings.read(self.store()).of["b", "shm"]
-        (said,) = verdicts.of_memory(of, "1gbit", {"tcp_wmem": 4 << 20, "wmem_max": 212992})
-        self.assertIn("a socket 4 MB to send from at most", said.seen)
-        self.assertIn("208 KB if a program asks", said.seen)
-        self.assertIn("computed, not tried", said.seen)
-
-    def memory_rows(self, held, done, standing=1 << 20, size=128 * K, option="LIMIT=1"):
-        """Of 16 and 64 ranks; `held` bytes a peer, and 10 KB more memory for each further rank where it is raised."""
-        entries = {}
-        for which in ("now", "raised"):
-            for ranks in (16, 64) if done else (16,):
-                peers = ranks - 1
-                extra = {
-                    "ranks": ranks,
-                    "peers": peers,
-                    "done": peers if done else 3,
-                    "standing": standing + (10 * K * peers if which == "raised" else 0),
-                    "most": 0,
-                }
-                row = {"measure": "memory", "size": size, "samples": [held * peers], "extra": extra}
-                entry = {"failure": "", "rows": [row], "way": option if which == "raised" else ""}
-                entries[f"memory/{which}/{ranks}"] = entry
-        return memory.read(entries)
-
-    def test_memory_that_was_measured(self):
-        of = findings.read(self.store()).of["b", "shm"]
-        of.memory = self.memory_rows(200 * K, True, size=2 * of.switch)
-        (said,) = verdicts.of_memory(of, "shm", {})
-        self.assertIn("(LIMIT=1) frees it", said.seen)
-        self.assertIn("2.9 MB with 15 peers and 12 MB with 63 (measured, 200 KB each)", said.seen)
-        self.assertIn("by that slope 50 MB with 256, 0.8 GB with 4,096 peers (computed)", said.seen)
-        rows = memory.numbers(of.memory)
-        self.assertEqual([r[:2] for r in rows[1:3]], [["63 of 64 ranks", "measured"], ["256", "computed"]])
-        self.assertEqual(rows[2][2:4], ["1 MB", "3.5 MB"])
-
-    def test_memory_where_the_option_does_not_help(self):
-        of = findings.read(self.store()).of["b", "shm"]
-        of.memory = self.memory_rows(200 * K, False, size=2 * of.switch)
-        (said,) = verdicts.of_memory(of, "shm", {})
-        self.assertIn("(LIMIT=1) does not free it: 12 of 15 sends of that size still waited", said.seen)
-        self.assertEqual(memory.numbers(of.memory), [])
-        of.memory.size = 1
-        self.assertIn("computed, not tried", verdicts.of_memory(of, "shm", {})[0].seen, "of another limit")
 
     def test_parts_of_what_blocks(self):
         settings = Settings(self.folder, [plan.SHM], True)
@@ -519,13 +286,6 @@ class Made(Folder):
         self.assertEqual(take(7, valid=True), 1)
         self.assertEqual(take(8, others=0.9), 3, "once they have gone, it helps again")
 
-    def test_limits_are_raised_by_each_mpis_own_option(self):
-        opened, ours_ = contestants.openmpi(Path("/o")), contestants.headway(Path("/h"))
-        self.assertEqual(memory.options(opened, plan.net("1gbit"), 64 * K)["OMPI_MCA_btl_tcp_eager_limit"], "66560")
-        self.assertEqual(memory.options(ours_, plan.SHM, 64 * K), {})
-        task = memory.task(plan.net("1gbit"), 64 * K, 64, {"A": "1"})
-        self.assertEqual((task.per_host, task.words[3], task.settings[-3:], task.timed), (32, "32", "A=1", False))
-
     def test_eager_and_rendezvous_apart(self):
         of = findings.read(self.store()).of["b", "shm"]
         of.curves["overlap_recv"][1024] = findings.Value(0.9, 0.9, 0.9, 1)
@@ -540,54 +300,6 @@ class Made(Folder):
         found = compare.compare(a, b)
         self.assertEqual([(d.mpi, d.what, d.better) for d in found], [(m, "latency: 1 B", False) for m in "ab"])
         self.assertEqual((found[0].before, found[0].after), ("1.00 µs", "2.01 µs"))
-
-    def test_export(self):
-        store = self.store()
-        count = compare.write_csv(store, self.folder / "a.csv")
-        with (self.folder / "a.csv").open() as file:
-            rows = list(csv.DictReader(file))
-        self.assertEqual(len(rows), count)
-        self.assertEqual({r["value"] for r in rows if r["measure"] == "copy"}, {"100.0"})
-        self.assertEqual(json.loads(next(r["extra"] for r in rows if r["measure"] == "copy")), {"speedup": 1.6})
-
-    def test_parquet(self):
-        try:
-            import pyarrow.parquet
-        except ImportError:
-            self.skipTest("pyarrow is not here")
-        store = self.store()
-        count = compare.write_parquet(store, self.folder / "a.parquet")
-        compare.write_csv(store, self.folder / "a.csv")
-        table = pyarrow.parquet.read_table(self.folder / "a.parquet")
-        self.assertEqual(table.num_rows, count)
-        with (self.folder / "a.csv").open() as file:
-            same = [{k: v and float(v) if k == "value" else v for k, v in r.items()} for r in csv.DictReader(file)]
-        self.assertEqual(
-            [{k: "" if v is None else v if k == "value" else str(v) for k, v in r.items()} for r in table.to_pylist()],
-            same,
-        )
-        nothing = Store(self.folder / "none.sqlite", resume=False)
-        compare.write_parquet(nothing, self.folder / "none.parquet")
-        self.assertEqual(pyarrow.parquet.read_table(self.folder / "none.parquet").schema, table.schema)
-
-    def test_parquet_without_its_package(self):
-        self.store("study.sqlite")
-        (self.folder / "pyarrow.py").write_text("raise ImportError('no pyarrow')")
-        there = {**os.environ, "PYTHONPATH": str(self.folder)}
-        done = headway("study", "export", self.folder, self.folder / "a.parquet", code=2, env=there)
-        self.assertRegex(done.stderr, r"a\.parquet: Parquet needs the package pyarrow \(.* -m pip install pyarrow\)")
-        self.assertFalse((self.folder / "a.parquet").exists())
-
-    def test_an_export_is_whole_or_not_there(self):
-        self.store("study.sqlite")
-        done = headway("study", "export", self.folder, self.folder / "no" / "a.csv", code=1)
-        self.assertIn("a.csv cannot be written: No such file or directory", done.stderr)
-        disk = self.disk("8k")
-        (disk / "a.csv").write_text("older")
-        done = headway("study", "export", self.folder, disk / "a.csv", code=1)
-        self.assertIn(f"there is no room on the disk for {disk}/a.csv", done.stderr)
-        self.assertEqual([(f.name, f.read_text()) for f in disk.iterdir()], [("a.csv", "older")])
-
 
 class Sizes(unittest.TestCase):
     def test_all_powers_of_two(self):
@@ -612,109 +324,6 @@ class Sizes(unittest.TestCase):
             verdicts.lets_go(Blocking("ws", 4 * M, 65536, released={"timeout": True}, timeout_us=40000)),
             "its receive's wait, 40.0 ms",
         )
-
-
-class Named(Folder):
-    """MPIs that only say who they are."""
-
-    def prefix(self, name, says, version=""):
-        self.script(f"{name}/bin/mpicc", 'exec cc "$@"')
-        self.script(f"{name}/bin/mpiexec", f"echo '{says}'")
-        if version:
-            self.script(f"{name}/bin/mpichversion", f"echo 'MPICH Device:      {version}'")
-        return self.folder / name
-
-    def test_kinds(self):
-        for says, kind in (
-            ("HYDRA build details:", "mpich"),
-            ("mpirun (Open MPI) 5.0.11", "openmpi"),
-            ("Intel(R) MPI Library for Linux* OS, Version 2021", "intel"),
-            ("mpiexec (Headway MPI) 0.1.0", "headway"),
-            ("something else", ""),
-        ):
-            self.assertEqual(mpis.kind_of(self.prefix("x", says)), kind, says)
-
-    def test_mpich_with_two_modules_is_two_contestants(self):
-        prefix = self.prefix("m", "HYDRA", "ch4:ucx ofi")
-        found = mpis.choose([f"mine={prefix}"])
-        self.assertEqual(
-            [(c.name, c.label, c.environment) for c in found],
-            [
-                ("mine-ofi", "mine ofi", {"MPIR_CVAR_CH4_NETMOD": "ofi"}),
-                ("mine-ucx", "mine ucx", {"MPIR_CVAR_CH4_NETMOD": "ucx"}),
-            ],
-        )
-        one = mpis.choose([f"mine={prefix},MPIR_CVAR_CH4_NETMOD=ofi,X=1"])
-        self.assertEqual(
-            [(c.name, c.environment) for c in one], [("mine", {"MPIR_CVAR_CH4_NETMOD": "ofi", "X": "1"})]
-        )
-
-    def test_bad_lines(self):
-        prefix = self.prefix("m", "HYDRA")
-        (self.folder / "file").write_text("")
-        for words, told in (
-            ((f"--mpi=a={prefix}", f"--mpi=a={prefix}"), "two MPIs are called a"),
-            (("--mpi=a=/nowhere",), "there is no /nowhere/bin/mpicc"),
-            ((f"--mpi=a={prefix},b",), "'b' is no VARIABLE=VALUE"),
-            ((f"--mpi=a={self.prefix('o', 'something else')}",), "has no mpiexec of"),
-            (("--mpi=nobody",), "no such MPI was found"),
-            (("--mpi=a b=/",), "a name is made of"),
-            (("--net=fast",), "a rate is 100mbit"),
-            (("--only=shm/nothing",), "there are"),
-            (("--resume", f"--out={self.folder}"), "--resume: there is no study in"),
-            (("--again", f"--out={self.folder}"), "--again: there is no study in"),
-            (("samr", "--nonsense"), "No such option: --nonsense"),
-            (("samr", f"--mpi=a={prefix}", f"--mpi=a={prefix}"), "two MPIs are called a"),
-            ((f"--out={self.folder / 'file'}",), "that is a file"),
-            (("--nonsense",), "No such option: --nonsense"),
-            (("compare", "/nowhere", "/x"), "there is no study in /nowhere"),
-            (("export", "/nowhere", "x.csv"), "there is no study"),
-        ):
-            done = headway("study", *words, code=2, cwd=self.folder)
-            self.assertIn(told, re.sub(r"\s+", " ", done.stderr), words)
-            self.assertEqual(done.stdout, "", words)
-        self.assertFalse((self.folder / "headway-study").exists(), "a bad line leaves nothing behind")
-
-    def test_who_does_not_compile_is_left_out(self):
-        self.script("bad/bin/mpicc", "echo cc: not found >&2; exit 127")
-        self.script("bad/bin/mpiexec", "echo HYDRA")
-        words = (f"--mpi=bad={self.folder / 'bad'}", "--net=none", "--quick", "--only=shm/latency")
-        done = headway("study", *words, f"--out={self.folder / 's'}", code=1, timeout=120)
-        self.assertIn("bad is left out: latency.c does not compile: exit code 127: cc: not found", done.stderr)
-        self.assertIn("no MPI can be studied", done.stderr)
-
-    def test_without_namespaces_the_rest_is_measured(self):
-        """Root without the rights to make them; what is measured in shared memory is kept and shown."""
-        less = ["setpriv", "--bounding-set=-sys_admin,-net_admin"]
-        if not shutil.which("setpriv") or subprocess.run([*less, "true"], capture_output=True, check=False).returncode:
-            self.skipTest("no rights can be taken away here")
-        words = [*less, HEADWAY, "study", "--mpi=headway", "--quick", f"--out={self.folder / 's'}"]
-        said = "2 hosts, 1 Gbit/s are left out: no simulated hosts: network namespaces are not allowed here"
-        done = subprocess.run([*words, "--only=*/latency"], capture_output=True, text=True, timeout=120, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(said, done.stderr)
-        self.assertIn("latency, 1 B", done.stdout)
-        self.assertIn(said, (self.folder / "s" / "study.md").read_text())
-        words[-1] = f"--out={self.folder / 't'}"
-        done = subprocess.run([*words, "--only=1gbit/latency"], capture_output=True, text=True, timeout=120, check=False)
-        self.assertEqual(done.returncode, 1, "there was nothing else")
-        self.assertIn(said, done.stderr)
-        self.assertIn("nothing was measured", done.stderr)
-
-    def test_who_does_not_start_is_left_out(self):
-        """Of two, the study goes on with the other; of one, it says so."""
-        bad = self.folder / "bad"
-        self.script("bad/bin/mpicc", f'exec {BUILD}/bin/mpicc "$@"')
-        self.script(
-            "bad/bin/mpiexec", 'if [ "$1" = --version ]; then echo HYDRA; else echo no provider >&2; exit 9; fi'
-        )
-        words = (f"--mpi=bad={bad}", "--net=none", "--quick", "--only=shm/latency")
-        done = headway("study", *words, f"--out={self.folder / 's'}", code=1, timeout=120)
-        self.assertIn("bad is left out: it does not start: exit code 9: no provider", done.stderr)
-        self.assertIn("no MPI can be studied", done.stderr)
-        done = headway("study", *words, "--mpi=headway", f"--out={self.folder / 't'}", timeout=120)
-        self.assertIn("latency, 1 B", done.stdout)
-        self.assertNotIn("bad", done.stdout)
 
 
 class Short(Folder):
@@ -806,28 +415,6 @@ class Short(Folder):
         headway(*words, "--resume", timeout=240)
         self.assertEqual(clusters(), before)
 
-    def test_no_room_on_the_disk(self):
-        disk = self.disk("300k")
-        done = headway(
-            "study",
-            "--mpi=headway",
-            "--net=none",
-            "--quick",
-            "--only=shm/latency",
-            f"--out={disk / 's'}",
-            code=None,
-            timeout=120,
-        )
-        self.assertEqual(done.returncode, 1, done)
-        self.assertRegex(done.stderr, "no room on the disk|takes no more results|No space left")
-        self.assertNotIn("Traceback", done.stderr)
-
-    def test_packages_that_are_missing(self):
-        bare = self.script("python3", f'exec {sys.executable} -S "$@"')
-        done = headway("study", code=1, env={**os.environ, "HEADWAY_PYTHON": str(bare)})
-        self.assertRegex(done.stderr, r"has no typer, rich, numpy, matplotlib\. .*pip install typer")
-
-
 @unittest.skipUnless("Everybody" in sys.argv, "a slow test: name it")
 class Everybody(Folder):
     """All MPIs that are found, also between hosts: what must be so whatever they measure."""
@@ -850,16 +437,6 @@ class Everybody(Folder):
                 if call["size"]:
                     self.assertIn("test", call["released"], who)
             self.assertTrue(of["sayings"], who)
-
-
-class Pages(unittest.TestCase):
-    def test_the_manual_page_is_of_these_options(self):
-        """docs.man runs in a Python that may have no packages, and leaves this page out then."""
-        script = ROOT / "scripts" / "make-man-pages.py"
-        done = subprocess.run(
-            [sys.executable, script, "--check", "--build", BUILD], capture_output=True, text=True, check=False
-        )
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 class Ours(unittest.TestCase):

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""`headway study`: the page, the export and the manual page that it writes."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+from support import BUILD, ROOT, headway
+from study_made import K, M, Made
+
+from headway.measure.store import Store
+from headway.study import compare, findings, page
+
+
+class Written(Made):
+    def test_the_page_opens_without_a_network(self):
+        path = page.write(findings.read(self.store()), self.folder)
+        text = path.read_text()
+        self.assertNotRegex(text, r"(src|href)=\"?https?:|@import|<script src")
+        made = json.loads(re.search(r"const CHARTS = (.*);\n", text)[1])
+        self.assertEqual([c["title"] for c in made], ["latency, µs", "receive overlap", "receive progress"])
+        self.assertEqual(made[1]["data"][0], [64 * K, M])
+        self.assertEqual(text.count("class=chart "), len(made))
+        self.assertIn("In your program:", text)
+        self.assertIn("<svg", text)
+        self.assertIn("| B | shared memory | ", (self.folder / "study.md").read_text(), "what to change, in short")
+        named = set(re.findall(r"<a href=#(\w+)>", text))
+        self.assertIn("figure13", named)
+        for anchor in named:
+            self.assertRegex(text, f"id=\"?{anchor}\\b", "what an advice names is on the page")
+        self.assertLess(text.index("In short"), text.index("<h2>Shared memory"))
+        ids = re.findall(r'\bid="([^"]+)"', text)
+        self.assertEqual(len(ids), len(set(ids)), "no picture draws with another's shapes")
+        self.assertIn("| receive overlap, 1 MB | 0.96", (self.folder / "study.md").read_text())
+
+    def test_export(self):
+        store = self.store()
+        count = compare.write_csv(store, self.folder / "a.csv")
+        with (self.folder / "a.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), count)
+        self.assertEqual({r["value"] for r in rows if r["measure"] == "copy"}, {"100.0"})
+        self.assertEqual(json.loads(next(r["extra"] for r in rows if r["measure"] == "copy")), {"speedup": 1.6})
+
+    def test_parquet(self):
+        try:
+            import pyarrow.parquet
+        except ImportError:
+            self.skipTest("pyarrow is not here")
+        store = self.store()
+        count = compare.write_parquet(store, self.folder / "a.parquet")
+        compare.write_csv(store, self.folder / "a.csv")
+        table = pyarrow.parquet.read_table(self.folder / "a.parquet")
+        self.assertEqual(table.num_rows, count)
+        with (self.folder / "a.csv").open() as file:
+            same = [{k: v and float(v) if k == "value" else v for k, v in r.items()} for r in csv.DictReader(file)]
+        self.assertEqual(
+            [{k: "" if v is None else v if k == "value" else str(v) for k, v in r.items()} for r in table.to_pylist()],
+            same,
+        )
+        nothing = Store(self.folder / "none.sqlite", resume=False)
+        compare.write_parquet(nothing, self.folder / "none.parquet")
+        self.assertEqual(pyarrow.parquet.read_table(self.folder / "none.parquet").schema, table.schema)
+
+    def test_parquet_without_its_package(self):
+        self.store("study.sqlite")
+        (self.folder / "pyarrow.py").write_text("raise ImportError('no pyarrow')")
+        there = {**os.environ, "PYTHONPATH": str(self.folder)}
+        done = headway("study", "export", self.folder, self.folder / "a.parquet", code=2, env=there)
+        self.assertRegex(done.stderr, r"a\.parquet: Parquet needs the package pyarrow \(.* -m pip install pyarrow\)")
+        self.assertFalse((self.folder / "a.parquet").exists())
+
+    def test_an_export_is_whole_or_not_there(self):
+        self.store("study.sqlite")
+        done = headway("study", "export", self.folder, self.folder / "no" / "a.csv", code=1)
+        self.assertIn("a.csv cannot be written: No such file or directory", done.stderr)
+        disk = self.disk("8k")
+        (disk / "a.csv").write_text("older")
+        done = headway("study", "export", self.folder, disk / "a.csv", code=1)
+        self.assertIn(f"there is no room on the disk for {disk}/a.csv", done.stderr)
+        self.assertEqual([(f.name, f.read_text()) for f in disk.iterdir()], [("a.csv", "older")])
+
+
+class Pages(unittest.TestCase):
+    def test_the_manual_page_is_of_these_options(self):
+        """docs.man runs in a Python that may have no packages, and leaves this page out then."""
+        script = ROOT / "scripts" / "make-man-pages.py"
+        done = subprocess.run(
+            [sys.executable, script, "--check", "--build", BUILD], capture_output=True, text=True, check=False
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1, argv=sys.argv)
