@@ -40,7 +40,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "files that name release": (8, 9),
     "files that name prefetch": (7, 10),
     "files that name copies aside": (4, 5),
-    "files that name grants": (3, 5),
+    "files that name grants": (2, 5),
     "files that name one-copy": (5, 5),
     "engine.handoff outside protocols": (18, 20),
     "engine.guard outside protocols": (0, 0),
@@ -49,7 +49,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     '"MPI_ in api': (173, 220),
     "comm size and rank in collectives": (0, 0),
 }  # fmt: skip
-LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (207, 40)}
+LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (208, 40)}
 
 
 def code_of(text: str) -> str:

@@ -70,7 +70,10 @@ void Core::end_marked(Request* request) {
 
 void Core::note_wait(Request* receive) { engine().note_wait(receive); }
 
-void Core::note_gone(Request* receive) { engine().fetches_.note_wait(receive); }
+void Core::note_gone(Request* receive) {
+  engine().streams_.note_gone(receive);
+  engine().fetches_.note_wait(receive);
+}
 
 void Core::tell_arrival(Request* receive, uint64_t offset, uint64_t n) {
   if (receive->is_redirected()) engine().release_.open_pages(receive, offset, n);

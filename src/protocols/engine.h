@@ -37,7 +37,7 @@ class Engine final : public Messages, public transports::Receiver {
   // This thread begins to wait for that receive, at base::call_site.
   void note_wait(Request* receive) {
     receive->awaited = true;
-    streams_.grant_next();
+    streams_.note_wait(receive);
     release_.note_wait(receive);
     fetches_.note_wait(receive);
   }

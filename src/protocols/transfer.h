@@ -8,6 +8,19 @@
 namespace headway::protocols {
 
 class Order;
+struct Request;
+
+// How much the user of a landing needs the rest, by which its turn is. Met: the rest comes; ending:
+// it does, and keeps no other's from coming.
+enum class Need : uint8_t { none, closed, awaited, met, ending };
+
+// A landing's place among those of one need (ways/grants.cc).
+struct Turn {
+  Turn* list_next = nullptr;
+  Turn* list_prev = nullptr;
+  Request* receive = nullptr;
+  Need need = Need::met;
+};
 
 struct Transfer {
   uint64_t total = 0;      // bytes that will move
@@ -29,6 +42,7 @@ struct Transfer {
   bool copied : 1 = false;    // send: some of it was copied straight into the receiver's buffer
   bool alone : 1 = false;     // pulling: nobody else copies it, and its edges come first
   bool stays : 1 = false;     // receive: it could not be released, so its user waits for all of it
+  Turn turn;                  // of one that is expected
 };
 
 }  // namespace headway::protocols

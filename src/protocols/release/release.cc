@@ -204,8 +204,8 @@ void Release::let_user_go(Request* request) {
     unseen_.fetch_add(1, std::memory_order_release);
     ++counters.foreseen;
   }
-  messages_.note_gone(request);
   request->awaited = false;
+  messages_.note_gone(request);
   request->done.store(Done::released, std::memory_order_release);
   ++counters.released;
 }

@@ -18,8 +18,6 @@ constexpr uint32_t at_once = 2;            // of one kind and better: one may be
 constexpr uint64_t nearly_over_us = 2000;  // on the link: the next one takes as long to begin
 constexpr uint64_t nearly_over_least = 16 << 10;
 
-enum Need : int { none, closed, awaited };
-
 Need need_of(const Request& receive) {
   if (receive.awaited) return Need::awaited;
   return receive.is_redirected() ? Need::closed : Need::none;
@@ -34,43 +32,70 @@ bool Streams::withhold(Request* receive) {
       edges_of(transfer) >= transfer.total) {
     return false;
   }
-  transfer.withheld = true;
+  line_up(transfer.turn, need_of(*receive));
   const bool waits = next_granted() != receive;
+  if (!waits) line_up(transfer.turn, Need::met);
   transfer.withheld = waits;
   withheld_ += waits;
   core_.counters().withheld += waits;
   return waits;
 }
 
-// The next one whose turn has come, or null.
-Request* Streams::next_granted() const {
-  Request* next = nullptr;
-  for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    if (!core_.transfer(*receive).withheld) continue;
-    if (!next || need_of(*receive) > need_of(*next) ||
-        (need_of(*receive) == need_of(*next) && receive->serial < next->serial)) {
-      next = receive;
-    }
-  }
+// The next one whose turn has come, or null. Thousands may wait, or come and be nearly over: they
+// are not looked at.
+Request* Streams::next_granted() {
+  const Turn* next = nullptr;
+  for (int need = int(Need::awaited); !next && need >= 0; --need) next = turns_[need].first();
   if (!next) return nullptr;
   uint32_t before = 0;
-  for (Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    const Transfer& transfer = core_.transfer(*receive);
-    if (transfer.withheld || transfer.stays || receive->notify ||
-        need_of(*receive) < need_of(*next)) {
-      continue;
-    }
+  for (Turn* comes = turns_[int(Need::met)].first(); comes && before < at_once;) {
+    Turn& turn = *comes;
+    comes = comes->list_next;
+    const Request& receive = *turn.receive;
+    const Transfer& transfer = core_.transfer(receive);
     const uint64_t left = transfer.total - transfer.moved - transfer.partial;
-    const uint64_t little = arrival_rate(*receive->peer) * nearly_over_us / 1'000'000;
-    before += left > (little > nearly_over_least ? little : nearly_over_least);
+    const uint64_t little = arrival_rate(*receive.peer) * nearly_over_us / 1'000'000;
+    if (transfer.stays || receive.notify ||
+        left <= (little > nearly_over_least ? little : nearly_over_least)) {
+      line_up(turn, Need::ending);
+    } else {
+      before += need_of(receive) >= next->need;
+    }
   }
-  return before < at_once ? next : nullptr;
+  return before < at_once ? next->receive : nullptr;
+}
+
+// To the others with that need, in the order of the receives. Nearly always it is the last of them,
+// or, where their senders began with the last, the first.
+void Streams::line_up(Turn& turn, Need need) {
+  turns_[int(turn.need)].remove(&turn);
+  turn.need = need;
+  base::List<Turn>& turns = turns_[int(need)];
+  const auto is_before = [&turn](const Turn* other) {
+    return turn.receive->serial < other->receive->serial;
+  };
+  Turn* next = need < Need::met ? turns.first() : nullptr;
+  if (next && !is_before(next)) {
+    next = nullptr;
+    for (Turn* last = turns.last(); is_before(last); last = last->list_prev) next = last;
+  }
+  next ? turns.insert_before(next, &turn) : turns.push_back(&turn);
+}
+
+void Streams::change_turn(const Request* receive) {
+  Transfer* transfer = core_.requests().transfers.find(*receive);
+  if (transfer && transfer->expected && transfer->withheld &&
+      transfer->turn.need != need_of(*receive))
+    line_up(transfer->turn, need_of(*receive));
 }
 
 uint32_t Streams::count_withheld() const {
   uint32_t count = 0;
   for (const Request* receive = landings_.first(); receive; receive = receive->list_next) {
-    count += core_.transfer(*receive).withheld;
+    const Transfer& transfer = core_.transfer(*receive);
+    HEADWAY_CHECK(transfer.withheld ? transfer.turn.need == need_of(*receive)
+                                    : transfer.turn.need >= Need::met);
+    count += transfer.withheld;
   }
   return count;
 }
@@ -85,6 +110,7 @@ void Streams::grant(Request* receive) {
   HEADWAY_CHECK(transfer.expected && transfer.withheld && withheld_ != 0);
   transfer.withheld = false;
   --withheld_;
+  line_up(transfer.turn, Need::met);
   if (transfer.asked_at) transfer.asked_at = base::now_ns();
   FrameHeader header;
   header.kind = uint8_t(Kind::grant);

@@ -43,6 +43,8 @@ void Streams::begin_stream(Request* receive) {
   HEADWAY_CHECK(!transfer.withheld && !transfer.expected);
   transfer.expected = true;
   landings_.push_back(receive);
+  transfer.turn = {.receive = receive};
+  turns_[int(Need::met)].push_back(&transfer.turn);
 }
 
 void Streams::end_stream(Request* request) {
@@ -50,6 +52,7 @@ void Streams::end_stream(Request* request) {
   if (transfer.expected) {
     transfer.expected = false;
     landings_.remove(request);
+    turns_[int(transfer.turn.need)].remove(&transfer.turn);
     HEADWAY_CHECK(withheld_ >= transfer.withheld);
     withheld_ -= transfer.withheld;
     HEADWAY_CHECK(withheld_ <= landings_.size());

@@ -44,6 +44,18 @@ class Streams {
   // Before its clear-to-send, of one whose pages may be closed: whether the rest of the message
   // waits for a grant.
   bool withhold(Request* receive);
+  // Its user has gone on without it: its turn is a later one.
+  void note_gone(const Request* receive) {
+    if (withheld_) [[unlikely]]
+      change_turn(receive);
+  }
+  // Its user begins to wait for it: its turn is a sooner one, and may have come.
+  void note_wait(const Request* receive) {
+    if (!withheld_) [[likely]]
+      return;
+    change_turn(receive);
+    grant_turns();
+  }
   // Whatever may have changed whose turn it is: those whose turn has come are granted.
   void grant_next() {
     if (withheld_) [[unlikely]]
@@ -75,7 +87,9 @@ class Streams {
   void data_landed(const FrameHeader& header, const Landing& landing, uint64_t arrived);
   void end_data(uint32_t from, const FrameHeader& header, const Landing& landing);
   // ways/grants.cc
-  Request* next_granted() const;
+  Request* next_granted();
+  void line_up(Turn& turn, Need need);
+  void change_turn(const Request* receive);
   void grant_turns();
   uint32_t count_withheld() const;  // for checks: it looks at all
   void grant(Request* receive);
@@ -97,6 +111,8 @@ class Streams {
   uint64_t batch_pages_ = 0;
   base::List<Request> landings_;  // streams that come in place
   uint32_t withheld_ = 0;         // of them
+  // Of all of them, by need; of what is withheld in the order of the receives.
+  base::List<Turn> turns_[int(Need::ending) + 1];
   uint32_t expect_round_ = 0;
   bool expects_ = false;                // expect_streams() has set marks
   bool overlooks_ = false;              // and what lies below them is to be seen again
