@@ -125,6 +125,27 @@ TEST_F(PrefetchingWithLittleRoom, TheNextTakesThePlaceOfTheOneBefore) {
   EXPECT_EQ(receiver().counters().prefetch_no_room, 0u);
 }
 
+// What went for it is gone, and must not be told of to the next one.
+TEST_F(Prefetching, ARequestThatIsWithdrawnHasBroughtNothing) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  Request* receive = come_early(out, in);
+  ASSERT_NE(receive, nullptr);
+  FrameHeader withdrawal;
+  withdrawal.kind = uint8_t(Kind::prefetch);
+  withdrawal.flags = flag_yes;
+  withdrawal.word = receiver().peer(0)->early.stores.first()->origin;
+  withdrawal.context = long_size;
+  ASSERT_TRUE(sender().frame(1, withdrawal, nullptr));
+  ASSERT_TRUE(run_until([&] { return receiver().counters().prefetch_refused == 1; }));
+  const uint64_t asked = receiver().counters().prefetches;
+  receiver().note_wait(receive);
+  EXPECT_EQ(receiver().counters().prefetches, asked + 1);
+  drive(1);
+  complete(receive, out, in);
+  EXPECT_EQ(receiver().counters().garbage, 0u);
+}
+
 // What no engine would send.
 TEST_F(Prefetching, ForgedFramesAreRefused) {
   Buffer out(long_size), in(long_size);

@@ -303,6 +303,7 @@ bool Presends::deliver_prefetch(Peer& peer, const FrameHeader& header, const cha
 void Presends::begin_asked(Origin& origin) {
   HEADWAY_CHECK(origin.watched && !origin.asked && !origin.kept);
   origin.asked = true;
+  memset(origin.early, 0, origin.grid.pages() * sizeof *origin.early);  // nothing has gone for it
   origin.looked_at = origin.early_bytes = origin.mistaken = origin.pauses = 0;
   origin.pauses_since = base::now_ns();
   begin_looks(origin);
@@ -452,8 +453,7 @@ bool Presends::presend_piece(Peer& peer, Origin& origin) {
     ++end;
   }
   const uint64_t offset = grid.begin(begin), length = grid.begin(end) - offset;
-  // Closed since the last look, with a receive that shares a page: this thread would wait for
-  // itself.
+  // Closed since the last look, with a receive that shares a page: this would wait for itself.
   if (core_.is_closed(origin.address + offset, length)) {
     origin.next = pages;
     return false;
