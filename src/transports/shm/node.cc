@@ -22,8 +22,8 @@ namespace headway::shm {
 namespace {
 
 constexpr size_t page_bytes = 4096;
-// What a bell costs who rings it, about; whom it wakes costs several times that.
-constexpr uint64_t bell_ns = 1000;
+// Of a rank that does not come back by itself: all but one of 1 << this many times it is rung at
+// once.
 constexpr uint8_t most_vain = 4;
 
 // The segment's first page: proves that what was opened is what was meant.
@@ -265,7 +265,7 @@ bool Node::comes_back(uint32_t local) {
   }
   uint32_t word = armed.load(std::memory_order_relaxed);
   if (word & ~uint32_t(event_any)) return false;
-  const uint64_t end = base::now_ns() + bell_ns;
+  const uint64_t end = base::now_ns() + bell_ns_;
   while (word != 0 && base::now_ns() < end) {
     base::cpu_relax();
     word = armed.load(std::memory_order_relaxed);

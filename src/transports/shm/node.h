@@ -125,6 +125,8 @@ class Node {
       ring(local);
   }
   void ring(uint32_t local);
+  // So long a rank that is outside MPI is waited for before its bell is rung; else what that costs.
+  void set_bell_cost(uint64_t ns) { bell_ns_ = ns; }
   // False while the peer is outside MPI, in a call that does not wait, or asleep.
   bool is_waiting(uint32_t local) const {
     return pages_[local]->waiting.load(std::memory_order_relaxed) != 0;
@@ -182,6 +184,7 @@ class Node {
     uint8_t skips = 0;  // so many times it is not waited for
   };
   bool comes_back(uint32_t local);
+  uint64_t bell_ns_ = 1000;  // about; whom it wakes costs several times that
   Caller callers_[max_ranks];
 };
 
