@@ -3,6 +3,7 @@
 stopped and resumed."""
 
 import json
+import re
 import signal
 import sqlite3
 import subprocess
