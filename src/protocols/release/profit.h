@@ -27,6 +27,11 @@ struct Released {
   uint32_t touches = 0;
   bool settles = false;  // its first trapped call waited for all pages
 
+  // Of what was spent while it was closed, for all that were: its part.
+  uint64_t part_of(uint64_t spent_ns) const {
+    return share_ns < closed_ns ? uint64_t(double(spent_ns) * double(share_ns) / double(closed_ns))
+                                : spent_ns;
+  }
   uint64_t hidden_ns() const {
     const uint64_t waited = touched_ns + inside_ns;
     const uint64_t alone = closed_ns > waited ? closed_ns - waited : 0;
@@ -179,10 +184,11 @@ class Profit {
   }
 
   static uint64_t extra_ns(const Released& release) {
-    return release.touches * touch_ns + release.traps * trap_ns;
+    return release.touches * touch_ns + release.part_of(release.traps * trap_ns);
   }
   static bool has_won(const Released& release) {
-    const uint64_t hidden = release.hidden_ns(), extra = extra_ns(release) + release.moving_ns;
+    const uint64_t hidden = release.hidden_ns(),
+                   extra = extra_ns(release) + release.part_of(release.moving_ns);
     const uint64_t won = hidden > extra ? hidden - extra : 0;
     return won > 2 * release.closing_ns &&
            (won * least_part > release.closed_ns || won > least_times * release.closing_ns);
@@ -190,7 +196,7 @@ class Profit {
   // The largest part of what was lost.
   static Reason why(const Released& release) {
     const uint64_t lost[reasons] = {release.touched_ns + release.touches * touch_ns,
-                                    release.inside_ns, release.traps * trap_ns,
+                                    release.inside_ns, release.part_of(release.traps * trap_ns),
                                     2 * release.closing_ns};
     Reason most = touched_at_once;
     for (uint8_t i = 1; i < reasons; ++i) {
@@ -200,7 +206,7 @@ class Profit {
   }
   static void learn_traps(Site& site, const Released& release, base::Counter& settled) {
     if (release.settles) return;  // it had one trap at most, and shows nothing by that
-    if (release.traps * trap_ns * most_traps <= release.hidden_ns()) {
+    if (release.part_of(release.traps * trap_ns) * most_traps <= release.hidden_ns()) {
       site.settles = false;
       site.next_free.reset();
     } else if (site.settles) {

@@ -72,6 +72,19 @@ TEST_F(ProfitTest, WhatManyHideTogetherCountsOnce) {
   EXPECT_EQ(released(100, there, buffer(1), slow), 100);
 }
 
+// Blocks of a Waitall from seven neighbours over a slow link, used one after the other: what the
+// message thread spends and whoever is trapped is there once for all of them, too.
+TEST_F(ProfitTest, WhatManyCostTogetherCountsOnce) {
+  constexpr Released one_of_seven{.closed_ns = 14'000 * us,
+                                  .touched_ns = 500 * us,
+                                  .share_ns = 2'000 * us,
+                                  .closing_ns = 150 * us,
+                                  .moving_ns = 2'500 * us,
+                                  .traps = 100,
+                                  .touches = 2};
+  EXPECT_EQ(released(100, there, buffer(0), one_of_seven), 100);
+}
+
 TEST_F(ProfitTest, TheReasonIsWhatCostMost) {
   released(20, here, buffer(0), read_at_once);
   EXPECT_EQ(profit_.given_up[Profit::touched_at_once], 1u);
