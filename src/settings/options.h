@@ -24,7 +24,7 @@ struct Settings {
   uint64_t progress = 1;
   uint64_t spin_us = 50;
   uint64_t yield_us = 1000;
-  uint64_t patrol_after = 1000;
+  uint64_t patrol_after = 100;
   // transports
   uint64_t shm = 1;
   uint64_t one_copy = 1;
