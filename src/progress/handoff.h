@@ -215,9 +215,9 @@ class Handoff {
   // runs them must not be the one who polls: they may take long, or wait for another thread.
   bool run_user_calls() { return user_calls.empty() ? false : run_user_calls_slowly(); }
 
+  enum class While : uint8_t { away, always };  // `away`: if no thread of the program comes back
   // Wakes the message thread after `us` microseconds (less than a second), or sooner if it was told
   // so before.
-  enum class While : uint8_t { away, always };  // `away`: if no thread of the program comes back
   void remind(uint32_t us, While on = While::always);
   // Wakes the message thread, or who sleeps, as soon as the engine is free.
   void call_thread();

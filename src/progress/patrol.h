@@ -42,6 +42,7 @@ class Patrol {
   // It leaves MPI with work pending, perhaps after a call for a moment. Of one that never begins no
   // absence is judged.
   void leaves() {
+    came_ = 0;  // of a call for a moment
     if (!away_ && enough_ != 0) begin_absence();
     ++leaves_;
   }

@@ -122,6 +122,26 @@ TEST(Patrol, ToWaitForTheEngineIsNoAbsence) {
   EXPECT_TRUE(stays);
 }
 
+// A call for a moment found the engine taken, too; the absence after it is one by itself.
+TEST(Patrol, ToWaitForTheEngineInACallForAMomentHidesNoLongAbsence) {
+  Patrol patrol;
+  patrol.start(2);
+  usleep(1000);
+  for (int i = 0; i < 1000 && !patrol.is_due(); ++i) {
+    patrol.leaves();
+    patrol.comes();
+  }
+  ASSERT_TRUE(patrol.is_due());
+  patrol.begin();
+  patrol.leaves();
+  patrol.came_at(base::ticks());
+  patrol.leaves();
+  stay(3 * Patrol::long_times * Patrol::short_ns);
+  EXPECT_TRUE(patrol.take_overdue());
+  patrol.comes();
+  EXPECT_FALSE(patrol.is_due());
+}
+
 // A program that computes after each hundred calls would wait for a look each time.
 TEST(Patrol, WhoIsSoonAwayForLongEarnsItMoreDearly) {
   constexpr uint32_t enough = 16;
