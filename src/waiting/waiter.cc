@@ -26,7 +26,7 @@ constexpr uint64_t testers_period_ns = 50'000'000;  // a few turns of all thread
 constexpr uint64_t away_ns = 200'000;
 constexpr uint64_t strangers_stay_ns = 1'000'000'000;
 // So many times as long as else a rank yields before it sleeps, while strangers compute here.
-constexpr uint32_t slices = 16;
+constexpr uint32_t beside_strangers_times = 16;
 // Between two leaves of a partner's core. Longer and longer where the system keeps both together:
 // it may know better, and to go where others queue can take their time slices.
 constexpr uint64_t first_part_ns = 4'000'000, longest_part_ns = 256'000'000;
@@ -188,7 +188,7 @@ bool Waiter::rest(Wait& wait) {
 
 void Waiter::note_strangers(uint64_t now) {
   strangers_until_ = now + strangers_stay_ns;
-  if (engine.node().active()) engine.node().tell_crowd(strangers_until_);
+  if (engine.node().active()) engine.node().tell_strangers(strangers_until_);
 }
 
 // How long a wait yields before it sleeps. A core whose rank sleeps is idle, and the system moves
@@ -198,8 +198,8 @@ void Waiter::note_strangers(uint64_t now) {
 // for some of their time slices. Where somebody wants it, it is given away all the same.
 uint64_t Waiter::patience(uint64_t now) const {
   if (policy_.crowded || !engine.node().active()) return policy_.yield_ns;
-  const bool beside_strangers = now < strangers_until_ || now < engine.node().crowd_until();
-  return beside_strangers ? slices * policy_.yield_ns : policy_.yield_ns;
+  const bool beside_strangers = now < engine.node().strangers_until();  // also this rank's own
+  return beside_strangers ? beside_strangers_times * policy_.yield_ns : policy_.yield_ns;
 }
 
 // Beside strangers it is not to be woken where its partner is.

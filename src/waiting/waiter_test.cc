@@ -373,7 +373,7 @@ uint64_t sleeps_beside(bool strangers, bool crowded) {
   constexpr int waits = 10;
   Pair pair({.crowded = crowded, .spin_ns = 0, .yield_ns = 1'000'000});
   shm::Node& node = pair.engines[0].node();
-  node.tell_crowd(0);
+  node.tell_strangers(0);
   std::thread other([&] {
     for (int i = 0; i < waits; ++i) {
       usleep(3'000);
@@ -381,7 +381,7 @@ uint64_t sleeps_beside(bool strangers, bool crowded) {
     }
   });
   for (int i = 0, got; i < waits; ++i) {
-    if (strangers) node.tell_crowd(base::now_ns() + 1'000'000'000);
+    if (strangers) node.tell_strangers(base::now_ns() + 1'000'000'000);
     EXPECT_EQ(pair.move(0, RequestKind::receive, &got), Outcome::ok);
     EXPECT_EQ(got, i);
   }

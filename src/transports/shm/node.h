@@ -42,7 +42,7 @@ struct ProcessPage {
   std::atomic<uint32_t> left;  // it may end now, and is missed by nobody
   std::atomic<uint32_t> core;  // 1 more than the one on which it last waited; a hint
   // Of the node's first rank: until when others than its ranks are said to compute here; a hint.
-  std::atomic<uint64_t> crowd_until;
+  std::atomic<uint64_t> strangers_until;
   alignas(64) std::atomic<uint64_t> senders[max_ranks / 64];
 };
 static_assert(sizeof(ProcessPage) <= 4096);
@@ -144,10 +144,12 @@ class Node {
   static constexpr uint32_t no_core = ~0u;
   // Others than the ranks of this node compute on its cores, and will for a while: until that time
   // of the monotonic clock, ns.
-  void tell_crowd(uint64_t until) {
-    pages_[0]->crowd_until.store(until, std::memory_order_relaxed);
+  void tell_strangers(uint64_t until) {
+    pages_[0]->strangers_until.store(until, std::memory_order_relaxed);
   }
-  uint64_t crowd_until() const { return pages_[0]->crowd_until.load(std::memory_order_relaxed); }
+  uint64_t strangers_until() const {
+    return pages_[0]->strangers_until.load(std::memory_order_relaxed);
+  }
 
   // One-copy: reads from (or writes to) another process's contiguous memory at `remote`, through
   // `vectors` of our own. `done` counts the bytes that were copied, also when it ends early.
