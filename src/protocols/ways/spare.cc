@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "guard/mechanism.h"
 #include "protocols/ways/rate.h"
@@ -20,6 +21,9 @@ constexpr uint64_t steady = 96 << 10;
 constexpr uint64_t away_ns = 1'000'000;  // somebody else had its core
 constexpr uint64_t dry_ns = 50'000'000;
 constexpr uint64_t longest_remind_us = 100'000;
+// After so many messages that met none of the other direction, none is expected to.
+constexpr uint32_t most_one_way = 8;
+constexpr uint64_t still_leaves = 32 << 10;  // bytes on the way: of a message, not of a few frames
 // Where links are spared whatever they are, so that tests have it: less than the system takes.
 constexpr uint64_t most_forced = 16 << 10;  // bytes
 
@@ -29,6 +33,7 @@ constexpr uint64_t most_forced = 16 << 10;  // bytes
 // stands behind a quarter of what has gone.
 uint64_t Spare::enough_for(Peer& peer, uint64_t moved) {
   if (wish_ == uint64_t(Wish::off) || !peer.can(transports::in_place)) return 0;
+  if (wish_ == uint64_t(Wish::automatic) && peer.flow.one_way >= most_one_way) return 0;
   if (is_watched() && !ran_dry(peer)) {
     const uint64_t enough = busy_for(peer, watched_us);
     return enough ? std::max({enough, std::min(moved / 2, steady), moved / 4}) : 0;
@@ -36,6 +41,24 @@ uint64_t Spare::enough_for(Peer& peer, uint64_t moved) {
   if (!handoff_.has_thread()) return 0;
   const uint64_t enough = busy_for(peer, alone_us);
   return enough ? std::max(enough, least_alone) : 0;
+}
+
+// Two streams meet if one begins before the other is over: the link has some of it still, or one is
+// under way when the other is done with.
+void Spare::note_landing(Peer& peer) {
+  ++peer.flow.landing;
+  if (peer.transport->in_flight(peer.number) >= still_leaves) peer.flow.one_way = 0;
+}
+
+void Spare::note_landed(Peer& peer) {
+  HEADWAY_CHECK(peer.flow.landing);
+  --peer.flow.landing;
+  if (!peer.backlog.streams.empty()) peer.flow.one_way = 0;
+}
+
+void Spare::note_left(Peer& peer) {
+  Flow& flow = peer.flow;
+  flow.one_way = flow.landing ? 0 : std::min(flow.one_way + 1, most_one_way);
 }
 
 uint64_t Spare::busy_for(const Peer& peer, uint64_t us) const {

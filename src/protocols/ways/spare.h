@@ -1,10 +1,12 @@
 // Spare: how much of the messages that stream to a peer is given to a slow link at a time. In an
 // exchange each rank asks for the other's message while its own streams; the system's buffers take
 // 1 MB at once, and with all of that before the answer the two directions took turns. (1 MB at
-// 1 Gbit/s, mean of exchanges: 17 ms without this, 11 to 12 with; the wire needs 8.9.)
-// Thread: holder of the engine. Owner: Streams. Invariant: of what was spared somebody goes on: a
-// thread that waits and looks, or the message thread by a reminder. Where there is neither, nothing
-// is spared.
+// 1 Gbit/s, mean of exchanges: 17 ms without this, 11 to 12 with; the wire needs 8.9.) Where
+// nothing comes while messages leave there is nothing to gain, and whoever looks needs a core for
+// it: so a link that carried long messages in one direction only lately is not spared. Thread:
+// holder of the engine. Owner: Streams. Invariant: of what was spared somebody goes on: a thread
+// that waits and looks, or the message thread by a reminder. Where there is neither, nothing is
+// spared.
 #pragma once
 #include <cstdint>
 
@@ -26,6 +28,11 @@ class Spare {
   uint64_t enough_for(Peer& peer, uint64_t moved);
   // As many are on their way; what is left waits.
   bool has_enough(Peer& peer, uint64_t enough);
+  // A stream from that peer begins, or is over.
+  void note_landing(Peer& peer);
+  void note_landed(Peer& peer);
+  // All of a stream to it has been given to the link.
+  void note_left(Peer& peer);
   // The length of a frame: a few are on the way, so that the link goes on while the acknowledgement
   // of one comes back.
   static uint64_t piece_of(uint64_t enough);

@@ -1,5 +1,6 @@
 // One engine whose link is slow: who waits gives it what it needs now, so that an answer leaves at
-// once; who sleeps, goes on or does not wait gives it more, and all where nobody would go on.
+// once; who sleeps, goes on or does not wait gives it more, and all where nobody would go on or
+// nothing comes the other way.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -74,6 +75,78 @@ TEST_F(Spare, WhatIsKeptBackIsCountedOnceAPause) {
   look(progress::Driver::waiting);
   EXPECT_EQ(engine_.counters().spared, 2u);
   engine_.end_wait();
+}
+
+// Of so many messages in one direction the next one is not spared.
+class SpareOneWay : public Spare {
+ protected:
+  static constexpr int one_way = 8;
+  // All of a message leaves while somebody waits for it. Bytes that went at once.
+  uint64_t leave() {
+    engine_.handoff().driver = progress::Driver::waiting;
+    is_cleared();
+    const uint64_t at_once = link_.data;
+    for (int i = 0; i < 1000 && link_.data < bytes; ++i) {
+      link_.on_the_way = 0;
+      look(progress::Driver::waiting);
+    }
+    engine_.end_wait();
+    return at_once;
+  }
+};
+
+TEST_F(SpareOneWay, NothingComesAndAllIsGiven) {
+  for (int i = 0; i < one_way; ++i) {
+    ASSERT_LT(leave(), bytes) << i;
+    start_next();
+  }
+  EXPECT_EQ(leave(), bytes);
+  start_next();
+  EXPECT_EQ(leave(), bytes);
+  // What is asked for when all has left meets nothing.
+  link_.on_the_way = 0;
+  is_announced();
+  start_next();
+  EXPECT_EQ(leave(), bytes);
+  // That message is still on its way in: from now on they meet.
+  start_next();
+  EXPECT_LT(leave(), bytes);
+}
+
+TEST_F(SpareOneWay, AnAnswerBehindAMessageEndsIt) {
+  for (int i = 0; i < one_way; ++i) {
+    ASSERT_LT(leave(), bytes) << i;
+    start_next();
+  }
+  EXPECT_EQ(leave(), bytes);
+  ASSERT_GT(link_.on_the_way, bytes / 2);
+  is_announced();
+  start_next();
+  EXPECT_LT(leave(), bytes);
+}
+
+TEST_F(SpareOneWay, AMessageThatCameMeanwhileEndsIt) {
+  for (int i = 0; i < one_way - 1; ++i) {
+    ASSERT_LT(leave(), bytes) << i;
+    start_next();
+  }
+  engine_.handoff().driver = progress::Driver::waiting;
+  is_cleared();
+  ASSERT_LT(link_.data, bytes);
+  is_announced();
+  has_come();
+  engine_.end_wait();
+  start_next();
+  EXPECT_LT(leave(), bytes);
+}
+
+TEST_F(SpareOneWay, MessagesThatMeetStaySpared) {
+  is_announced();
+  for (int i = 0; i < 3 * one_way; ++i) {
+    ASSERT_LT(leave(), bytes) << i;
+    start_next();
+  }
+  ASSERT_LT(leave(), bytes);
 }
 
 class SpareSwitchedOff : public Spare {

@@ -82,6 +82,13 @@ class OneSlowLink : public testing::Test {
     kind == RequestKind::send ? void(engine_.start_send(request)) : engine_.start_receive(request);
     return request;
   }
+  // Another message for it; the last one is over.
+  void start_next() {
+    ASSERT_TRUE(send_->done.load());
+    engine_.give_request(send_);
+    link_.data = link_.on_the_way = 0;
+    send_ = start(RequestKind::send, out_);
+  }
   // The other rank asks for the message; and it has one, too.
   void is_cleared() {
     FrameHeader header;
@@ -104,6 +111,17 @@ class OneSlowLink : public testing::Test {
     header.length = sizeof announced;
     ASSERT_TRUE(engine_.frame(1, header, reinterpret_cast<const char*>(&announced)));
     ASSERT_EQ(int(link_.last), int(Kind::clear_send));
+  }
+  // And all of it comes.
+  void has_come() {
+    FrameHeader header;
+    header.kind = uint8_t(Kind::data);
+    header.word = id_of(receive_);
+    header.length = frame_bytes;
+    for (header.context = 0; header.context < bytes; header.context += frame_bytes) {
+      ASSERT_TRUE(engine_.frame(1, header, out_.data()));
+    }
+    ASSERT_TRUE(receive_->done.load());
   }
   void look(progress::Driver as) {
     engine_.handoff().driver = as;

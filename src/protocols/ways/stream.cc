@@ -43,6 +43,7 @@ void Streams::begin_stream(Request* receive) {
   HEADWAY_CHECK(!transfer.withheld && !transfer.expected);
   transfer.expected = true;
   landings_.push_back(receive);
+  spare_.note_landing(*receive->peer);
   transfer.turn = {.receive = receive};
   turns_[int(Need::met)].push_back(&transfer.turn);
 }
@@ -52,6 +53,7 @@ void Streams::end_stream(Request* request) {
   if (transfer.expected) {
     transfer.expected = false;
     landings_.remove(request);
+    spare_.note_landed(*request->peer);
     turns_[int(transfer.turn.need)].remove(&transfer.turn);
     HEADWAY_CHECK(withheld_ >= transfer.withheld);
     withheld_ -= transfer.withheld;
@@ -121,6 +123,7 @@ bool Streams::stream_some(Peer& peer) {
       continue;
     }
     peer.backlog.streams.remove(request);
+    spare_.note_left(peer);
     if (request == copy_now_) next_copy();
     if (transfer.copied) {
       one_copy_.finish_push(request);  // the receiver could not count what was copied
