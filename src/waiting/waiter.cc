@@ -64,6 +64,8 @@ void Waiter::test_in_vain(uint64_t what) {
   vain_last_ = now;
   vain_what_ = what;
   if (!again && now - vain_since_ < before_yield_ns) return;
+  // Not for threads of one rank: they have one engine in turns.
+  if (policy_.crowded && linger_.goes_on(now)) return;
   progress::Handoff& handoff = engine.handoff();
   handoff.stay();
   handoff.yield();

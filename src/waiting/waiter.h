@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/whereabouts.h"
 #include "protocols/engine.h"
+#include "waiting/linger.h"
 
 namespace headway::waiting {
 
@@ -96,8 +97,9 @@ class Waiter {
   // The same for a test or a probe that has found nothing yet. Who tests in a loop waits: where
   // others want its core, it yields and looks again. `what`: a number for what it looks for.
   void test(uint64_t what) {
-    if (!glance() && shares_) [[unlikely]]
-      test_in_vain(what);
+    const bool moved = glance();
+    if (shares_) [[unlikely]]
+      moved ? linger_.note_moved() : test_in_vain(what);
   }
 
   protocols::Engine& engine;
@@ -154,6 +156,7 @@ class Waiter {
   // Looks in vain, one soon after the other: since when, and the last one.
   uint64_t vain_since_ = 0, vain_last_ = 0;
   uint64_t vain_what_ = 0;  // what it was for
+  Linger linger_;
   // Threads that test, by the addresses of their control blocks: those of this period, and how many
   // there were in the last one.
   static constexpr uint32_t most_testers = 64;
