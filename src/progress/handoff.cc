@@ -293,7 +293,8 @@ void Handoff::forget_reminder() {
 
 // The rank enters MPI, and was away with work pending.
 void Handoff::come_back() {
-  if (reminding_ && reminds_while_ == While::away) [[unlikely]]
+  // A thread that sleeps in MPI is woken by it, and one that comes in beside it may park at once.
+  if (reminding_ && reminds_while_ == While::away && !sleepers_) [[unlikely]]
     forget_reminder();
   if (patrol_.is_away()) patrol_.comes();
   if (is_armed_) disarm();

@@ -261,6 +261,35 @@ TEST(Handoff, NobodyRingsWhereAThreadPolls) {
   rank.handoff.leave();
 }
 
+// What it sleeps over may be due by the clock alone. Another thread that comes and parks beside it
+// has not looked at that.
+TEST(Handoff, AVisitorWhoParksDoesNotTakeASleepersReminder) {
+  Rank rank(true);
+  rank.in_hand_on = [](Rank& self) { self.handoff.remind(200'000, Handoff::While::away); };
+  std::atomic<bool> sleeps{false}, is_up{false};
+  std::thread sleeper([&] {
+    rank.handoff.enter();
+    rank.handoff.driver = Driver::waiting;
+    rank.handoff.set_poller(true);
+    sleeps = true;
+    const uint64_t start = base::now_ns();
+    rank.handoff.sleep(int(limit_ns / 1'000'000));
+    EXPECT_LT(base::now_ns() - start, limit_ns / 2);
+    rank.in_hand_on = nullptr;
+    rank.handoff.set_poller(false);
+    is_up = true;
+    rank.handoff.leave();
+  });
+  while (!sleeps) sched_yield();
+  rank.handoff.enter();  // when it sleeps
+  if (!is_up) {
+    rank.handoff.driver = Driver::waiting;
+    rank.handoff.park(int(2 * limit_ns / 1'000'000));
+  }
+  rank.handoff.leave();
+  sleeper.join();
+}
+
 // One of those who park is called to poll, and no other before that one is there.
 TEST(Handoff, OneIsCalledToPollHoweverOftenOthersLeave) {
   Rank rank(true);

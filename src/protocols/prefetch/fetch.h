@@ -3,7 +3,8 @@
 // messages come that nobody waits for yet. Nothing of it is put into the receive's buffer before: a
 // shorter message leaves the bytes beyond it alone. Source: message-prefetching paper, section 2.2.
 // Thread: holder of the engine. Owner: the engine. Invariants: one request for an origin at a time;
-// what is kept takes at most HEADWAY_PREFETCH_MAX bytes.
+// what is kept takes at most HEADWAY_PREFETCH_MAX bytes, and while a message is put into its place
+// also what the next one takes.
 #pragma once
 #include <cstdint>
 

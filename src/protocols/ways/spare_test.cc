@@ -66,6 +66,15 @@ TEST_F(Spare, AFastLinkGetsAll) {
   EXPECT_EQ(engine_.counters().spared, 0u);
 }
 
+TEST_F(Spare, WhoHadNoCoreMeanwhileIsNoThreadThatIsBackAtOnce) {
+  engine_.handoff().driver = progress::Driver::waiting;
+  is_cleared();
+  ASSERT_LT(link_.data, bytes);
+  usleep(1100);
+  look(progress::Driver::waiting);
+  EXPECT_EQ(link_.data, bytes);
+}
+
 TEST_F(Spare, WhatIsKeptBackIsCountedOnceAPause) {
   engine_.handoff().driver = progress::Driver::waiting;
   is_cleared();

@@ -87,6 +87,8 @@ class OneSlowLink : public testing::Test {
     ASSERT_TRUE(send_->done.load());
     engine_.give_request(send_);
     link_.data = link_.on_the_way = 0;
+    // It may have had no core for a while.
+    engine_.peer(1)->flow.spared_at = engine_.peer(1)->flow.dry_until = 0;
     send_ = start(RequestKind::send, out_);
   }
   // The other rank asks for the message; and it has one, too.

@@ -1,8 +1,9 @@
 // Streams: messages that come in frames, and in which order. Their edges first; the rest when its
 // turn has come, if the link is slow (grants.cc); a page that somebody waits for before others
 // (demand.cc); copies of sends one after the other (line.cc); how much of one is worth a wake-up
-// (expect.cc). Thread: holder of the engine. Owner: the engine. Invariant: what is withheld is
-// granted as soon as a user waits for it, and when nothing before it is left to come.
+// (expect.cc). Thread: holder of the engine. Owner: the engine. Invariant: what is withheld goes
+// before the others when a user waits for it, at once when a page of it is touched, and is granted
+// when nothing before it is left to come.
 #pragma once
 #include <cstdint>
 
