@@ -4,6 +4,8 @@
 // batch of them with all turns of the others in it (exchange_mean_*), until all pairs are through.
 //   --way wait|testall|iprobe|status|ibarrier  --strangers N (stranger i stays on core i)
 //   --sizes LIST  --exchanges N (of one batch)  --batches N  --pin 0|1
+// A batch of two ranks lasts for least_ms, so with as many exchanges more: in a shorter one either
+// nobody else had a turn, or one turn is most of it, and its mean tells which.
 //   --threads N: each rank has so many threads, and each exchanges with its like of the partner by
 //   a tag of its own (MPI_THREAD_MULTIPLE); the mean alone is told
 // As many ranks as cores stay on a core each, too (--pin 1): else the system moves them out of the
@@ -14,7 +16,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-enum { most_strangers = 64, most_exchanges = 100000, most_threads = 64 };
+enum { most_strangers = 64, most_exchanges = 200000, most_threads = 64, least_ms = 40 };
 static const size_t most_bytes = 800000000;  // of one batch; but twenty exchanges are made
 
 struct Setup {
@@ -120,9 +122,20 @@ static void batch_of_threads(const struct Setup* s, size_t bytes) {
   if (s->rank == 0) print_answer(s, "exchange_mean", bytes, mean);
 }
 
-static void batch(const struct Setup* s, size_t bytes) {
-  static double times[most_exchanges];
+// As many as both ranks find that a batch of that size needs.
+static int enough_of(const struct Setup* s, size_t bytes) {
   int n = exchanges_of(s, bytes);
+  if (s->ranks > 2) return n;
+  double start = now_us();
+  for (int i = 0; i < n; i++) exchange(s, bytes);
+  double wanted = least_ms * 1000.0 * n / (now_us() - start);
+  if (wanted > n) n = wanted < most_exchanges ? (int)wanted : most_exchanges;
+  MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return n;
+}
+
+static void batch(const struct Setup* s, size_t bytes, int n) {
+  static double times[most_exchanges];
   if (s->ranks > 2) MPI_Barrier(MPI_COMM_WORLD);
   double start = now_us();
   for (int i = 0; i < n; i++) {
@@ -165,7 +178,7 @@ int main(int argc, char** argv) {
   s.way = arg_text(argc, argv, "--way", "wait");
   if (s.threads > 1 && strcmp(s.way, "ibarrier") == 0) fail("threads have no --way ibarrier");
   s.exchanges = (int)arg_number(argc, argv, "--exchanges", 2000);
-  if (s.exchanges < 1 || s.exchanges > most_exchanges) fail("--exchanges must be 1 to 100000");
+  if (s.exchanges < 1 || s.exchanges > most_exchanges) fail("--exchanges must be 1 to 200000");
   s.strangers = s.rank == 0 ? (int)arg_number(argc, argv, "--strangers", 0) : 0;
   int batches = (int)arg_number(argc, argv, "--batches", 3);
   start_strangers(s.strangers);
@@ -175,8 +188,9 @@ int main(int argc, char** argv) {
     s.in = new_buffer(sizes[i]);
     MPI_Barrier(MPI_COMM_WORLD);
     check(&s, sizes[i]);
+    int enough = s.threads > 1 ? 0 : enough_of(&s, sizes[i]);
     for (int b = 0; b < batches; b++)
-      s.threads > 1 ? batch_of_threads(&s, sizes[i]) : batch(&s, sizes[i]);
+      s.threads > 1 ? batch_of_threads(&s, sizes[i]) : batch(&s, sizes[i], enough);
     MPI_Barrier(MPI_COMM_WORLD);
     free(s.out);
     free(s.in);
