@@ -63,6 +63,7 @@ struct Counters {
   base::Counter thread_busy;    // found the engine taken
   base::Counter arms;
   base::Counter patrols;
+  base::Counter patrol_looks;  // by the message thread, without the engine
   base::Counter self_rings;
   base::Counter sleeps;
   // Dozes that their safety net ended although what they wait for had come: must stay 0.
@@ -338,6 +339,7 @@ class Handoff {
   void (*notice_death_)() = nullptr;
   alignas(64) std::atomic<uint32_t> contenders_{0};
   std::atomic<uint32_t> kick_{0};
+  std::atomic<bool> patrol_is_slow_{false};  // the timer has gone off since it was set
   std::atomic<bool> stop_{false};
   base::Doorbell bell_;
   int timer_ = -1;

@@ -17,6 +17,8 @@ bool Handoff::leave_to_patrol() {
     patrol_.begin();
     set_patrol_timer(true);
     ++counters.patrols;
+  } else if (patrol_is_slow_.load(std::memory_order_relaxed)) [[unlikely]] {
+    set_patrol_timer(true);
   }
   if (patrol_.is_look_due()) {
     (void)work_->advance();
@@ -31,9 +33,15 @@ bool Handoff::leave_to_patrol() {
   return true;
 }
 
+// Goes off soon, and then seldom: a look takes the core from a rank that waits in MPI, where it is
+// in good hands. When it leaves, the next look is soon again.
 void Handoff::set_patrol_timer(bool on) {
   itimerspec when{};
-  when.it_value.tv_nsec = when.it_interval.tv_nsec = on ? long(Patrol::tick_us) * 1000 : 0;
+  if (on) {
+    when.it_value.tv_nsec = long(Patrol::tick_us) * 1000;
+    when.it_interval.tv_nsec = long(Patrol::slow_tick_us) * 1000;
+  }
+  patrol_is_slow_.store(false, std::memory_order_relaxed);
   timerfd_settime(patrol_timer_, 0, &when, nullptr);
 }
 
@@ -42,11 +50,14 @@ void Handoff::set_patrol_timer(bool on) {
 void Handoff::look_after() {
   uint64_t times;
   (void)!read(patrol_timer_, &times, sizeof times);
+  ++counters.patrol_looks;
+  // One who leaves just now may not see that yet: then the next look is a slow one.
+  patrol_is_slow_.store(true, std::memory_order_relaxed);
   if (!take_as_thread()) return;  // it is inside MPI
   const bool overdue = patrol_.is_on() && patrol_.take_overdue();
   const bool idle = !patrol_.note_look();
   if (idle) patrol_.end();
-  if (!patrol_.is_on()) set_patrol_timer(false);
+  set_patrol_timer(patrol_.is_on());
   if (overdue && !sleepers_) {
     work_as_owner();
   } else {

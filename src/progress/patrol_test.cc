@@ -347,5 +347,41 @@ TEST(Patrol, ARankThatNeverWaitsLooksNowAndThen) {
   EXPECT_EQ(rank.taken_mail.load(), 1u);
 }
 
+// A look takes the core from a rank that waits in MPI. When it leaves it is soon looked after
+// again.
+TEST(Patrol, WhoIsInsideIsLookedAtSeldomAndWhoLeavesSoon) {
+  constexpr uint64_t soon_ns = Patrol::slow_tick_us * 250;
+  uint64_t fewest = ~uint64_t(0);
+  for (int round = 0; round < 30 && fewest > soon_ns && !testing::Test::HasFailure(); ++round) {
+    Rank rank(true, after);
+    leave_often(rank);
+    rank.handoff.enter();
+    const uint64_t start = base::now_ns(), looks = rank.handoff.counters.patrol_looks;
+    sleep_us(10 * Patrol::slow_tick_us);
+    const uint64_t seen = rank.handoff.counters.patrol_looks;
+    EXPECT_LE(seen - looks, (base::now_ns() - start) / 1000 / Patrol::slow_tick_us + 2);
+    // It leaves just after a look: without being told, the next one is a slow one.
+    uint64_t last = base::now_ns(), longest_gap = 0;
+    const auto mind_gaps = [&] {
+      const uint64_t now = base::now_ns();
+      longest_gap = std::max(longest_gap, now - last);
+      last = now;
+    };
+    while (rank.handoff.counters.patrol_looks == seen && last - start < limit_ns) mind_gaps();
+    const bool alone = longest_gap < 500'000 && stay(200'000);  // until it is done with its look
+    rank.handoff.leave();
+    const uint64_t left = base::now_ns();
+    const bool is_on = rank.armed.load() == 0 && rank.handoff.counters.patrols == 1;
+    while (rank.armed.load() == 0 && base::now_ns() - left < limit_ns) base::cpu_relax();
+    ASSERT_NE(rank.armed.load(), 0u) << "nobody works for it";
+    if (alone && is_on) fewest = std::min(fewest, base::now_ns() - left);
+    rank.handoff.enter();
+    rank.handoff.pending = 0;
+    rank.handoff.leave();
+  }
+  if (fewest == ~uint64_t(0)) GTEST_SKIP() << "never alone on a core when it left";
+  EXPECT_LE(fewest, soon_ns);
+}
+
 }  // namespace
 }  // namespace headway::progress

@@ -89,6 +89,7 @@ constexpr Reader readers[] = {
     {"thread_busy", progress_counter<&progress::Counters::thread_busy>},
     {"arms", progress_counter<&progress::Counters::arms>},
     {"patrols", progress_counter<&progress::Counters::patrols>},
+    {"patrol_looks", progress_counter<&progress::Counters::patrol_looks>},
     {"self_rings", progress_counter<&progress::Counters::self_rings>},
     {"sleeps", progress_counter<&progress::Counters::sleeps>},
     {"late_wakes", progress_counter<&progress::Counters::late_wakes>},

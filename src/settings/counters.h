@@ -37,6 +37,8 @@ inline constexpr CounterInfo counter_table[] = {
      "a thread left MPI with something pending, as often before for a moment only, and from then "
      "on "
      "the message thread looked after it by the clock instead of a doorbell"},
+    {"patrol_looks", Category::progress, CounterKind::events, Audience::developer,
+     "looks of the message thread on patrol whether the rank is still away"},
     {"self_rings", Category::progress, CounterKind::events, Audience::developer,
      "a thread left MPI while data kept coming and woke the message thread at once"},
     {"sleeps", Category::progress, CounterKind::events, Audience::tuner,
