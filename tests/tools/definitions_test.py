@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The definitions of a study on curves of which the answer is known. The search for the overlap is C:
-it is compiled into a library and driven from here."""
+"""The definitions of a study on curves of which the answer is known. The searches for the overlap and for
+the size from which a call blocks are C: they are compiled into a library and driven from here."""
 
 import ctypes
 import subprocess
@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from random import Random
 
 from support import need_packages
 
@@ -22,21 +23,35 @@ class Overlap(ctypes.Structure):
     _fields_ += [("steps", ctypes.c_int)]
 
 
+class Threshold(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in ("found", "below", "above")]
+    _fields_ += [(name, ctypes.c_int) for name in ("doubts", "held")]
+
+
+ASK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
 STEP = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_double, ctypes.c_int)
+
+
+def library(test, text):
+    """Of C, for the tests of a class."""
+    scratch = tempfile.TemporaryDirectory()
+    test.addClassCleanup(scratch.cleanup)
+    source, made = Path(scratch.name, "a.c"), Path(scratch.name, "a.so")
+    source.write_text(text)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-O1", f"-I{programs.FOLDER}", source, "-o", made, "-lm"], check=True
+    )
+    return ctypes.CDLL(str(made))
 
 
 class Search(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.scratch.cleanup)
-        source, library = Path(cls.scratch.name, "a.c"), Path(cls.scratch.name, "a.so")
-        source.write_text(
+        cls.search = library(
+            cls,
             '#include "search.h"\nstruct Overlap search(OverlapStep step, double l0) '
-            "{ return find_overlap(step, 0, l0); }\n"
-        )
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", f"-I{programs.FOLDER}", source, "-o", library], check=True)
-        cls.search = ctypes.CDLL(str(library)).search
+            "{ return find_overlap(step, 0, l0); }\n",
+        ).search
         cls.search.restype = Overlap
         cls.search.argtypes = [STEP, ctypes.c_double]
 
@@ -87,6 +102,101 @@ class Search(unittest.TestCase):
 
         self.assertAlmostEqual(self.found(curve).overlap, 1)
         self.assertTrue(hit)
+
+
+class FromWhichSize(unittest.TestCase):
+    """The search for the size from which a call blocks. Answers may be wrong, or in doubt."""
+
+    BLOCKS, DOUBT = 1, 2
+    THREE = (10922, 91752)  # least and most of three/*, for 64 KB
+
+    @classmethod
+    def setUpClass(cls):
+        cls.search = library(
+            cls,
+            """#include "threshold.h"
+            struct Found { size_t found, below, above; int doubts, held; };
+            struct Found search(ThresholdAsk ask, size_t least, size_t most, double within) {
+              struct Threshold t = {.ask = ask, .most = most, .within = within};
+              struct Found f = {.found = find_threshold(&t, least)};
+              f.below = t.below, f.above = t.above, f.doubts = t.doubts, f.held = t.held;
+              return f;
+            }
+            """,
+        ).search
+        cls.search.restype = Threshold
+        cls.search.argtypes = [ASK, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_double]
+
+    def found(self, truth, least=64, most=4 << 20, within=0.01, twist=lambda size, answer: answer):
+        """`twist` may change the answer to a question, which is noted in `asked`."""
+        self.asked = []
+
+        def ask(_with, size):
+            self.assertLessEqual(size, most)
+            self.asked.append(size)
+            return twist(size, int(truth > 0 and size >= truth))
+
+        f = self.search(ASK(ask), least, most, within)
+        self.assertEqual(bool(f.found), bool(f.found and f.held))
+        return f
+
+    def test_what_blocks(self):
+        for truth in (1, 2, 3, 63, 64, 65, 257, 4028, 65536, 100_000, 3 << 20, 4 << 20):
+            f = self.found(truth)
+            self.assertTrue(f.held, truth)
+            self.assertTrue(truth <= f.found <= 1.02 * truth + 1, (truth, f.found))
+
+    def test_nothing_blocks(self):
+        f = self.found(0)
+        self.assertEqual((f.found, f.held, f.below), (0, 1, 4 << 20))
+
+    def test_the_largest_size_is_asked(self):
+        """No size that is the least one doubled: thresholds in the last octave."""
+        for most in (91752, 1_000_000):
+            for truth in (most, most - 1, int(0.8 * most)):
+                f = self.found(truth, 10922, most)
+                self.assertTrue(f.held and truth <= f.found <= 1.02 * truth, (most, truth, f.found))
+
+    def test_one_wrong_answer_in_the_last_octave(self):
+        """It says that a size blocks that does not; the ends say that it does not hold."""
+        least, most = self.THREE
+        wrong = []
+
+        def twist(size, answer):
+            if 61_000 < size < 65_000 and not wrong:
+                wrong.append(size)
+                return self.BLOCKS
+            return answer
+
+        f = self.found(65536, least, most, 0.02, twist)
+        self.assertTrue(wrong)
+        self.assertTrue(f.held and 65536 <= f.found < 1.03 * 65536, f.found)
+
+    def test_wrong_answers_by_chance(self):
+        """One in 25 is: a size is seldom taken for another one, and never is nothing found without a word."""
+        held = wrong = 0
+        for seed in range(300):
+            random = Random(seed)
+            truth = random.randrange(12_000, 91_000)
+            f = self.found(truth, *self.THREE, 0.02, lambda _, answer: answer ^ (random.random() < 0.04))
+            held += f.held
+            wrong += f.held and abs(f.found / truth - 1) > 0.06
+        self.assertGreater(held, 250)
+        self.assertLess(wrong, 6)
+
+    def test_what_cannot_be_asked_is_no_answer(self):
+        f = self.found(65536, twist=lambda size, answer: self.DOUBT)
+        self.assertEqual((f.found, f.held), (0, 0))
+        f = self.found(0, twist=lambda size, answer: self.DOUBT if size == 1024 else answer)
+        self.assertEqual((f.found, f.held), (0, 0), "1 KB may be one that blocks")
+
+    def test_doubts_count_that_the_answer_rests_on(self):
+        f = self.found(65536, twist=lambda size, answer: answer | self.DOUBT * (size < 10_000 or size > 100_000))
+        self.assertTrue(f.held and 65536 <= f.found < 1.02 * 65536, f.found)
+        f = self.found(65536, twist=lambda size, answer: answer | self.DOUBT * (size > 65536))
+        self.assertEqual((f.found, f.held), (0, 0))
+        self.assertGreater(f.doubts, 0)
+        self.assertLess(len(self.asked), 50)
 
 
 class Bounds(unittest.TestCase):

@@ -49,22 +49,35 @@ class Imitation(unittest.TestCase):
             with self.subTest(seed=SEED, number=number, truth=truth):
                 self.check(self.study, self.mpi, truth)
 
+    def find(self, truth):
+        """How the search of the call ended."""
+        (task,) = [
+            t
+            for t in blocking.find_tasks(SHM, True, imitation.PROGRAM)
+            if t.test == f"find/{'s' if truth.call == 'isend' else 'ws'}"
+        ]
+        return self.study.start(task, self.mpi, imitation.environment(truth, self.study.page))
+
+    def finds(self, truth):
+        with self.subTest(truth=truth):
+            done = self.find(truth)
+            self.assertEqual(done.failure, "")
+            found = blocking.read_find(programs.parse_lines(done.out), "s" if truth.call == "isend" else "ws")
+            print(f"{truth}\n  {found.size}", flush=True)
+            self.assertTrue(found.held)
+            self.assertLess(abs(found.size / truth.bytes - 1), 0.02)
+
     def test_calls_that_lose_their_core_turn_no_search(self):
         """One call in five does, for up to 3 ms: a rank is late, or is met inside of MPI where it should compute."""
         for call, size in (("wait", 257), ("wait", 64 * K), ("isend", 60_000)):
-            truth = imitation.Behaviour(call, size, free="any", noise=20)
-            (task,) = [
-                t
-                for t in blocking.find_tasks(SHM, True, imitation.PROGRAM)
-                if t.test == f"find/{'s' if call == 'isend' else 'ws'}"
-            ]
-            with self.subTest(truth=truth):
-                done = self.study.start(task, self.mpi, imitation.environment(truth, self.study.page))
-                self.assertEqual(done.failure, "")
-                found = blocking.read_find(programs.parse_lines(done.out), task.test.split("/")[1])
-                print(f"{truth}\n  {found.size}", flush=True)
-                self.assertTrue(found.held)
-                self.assertLess(abs(found.size / size - 1), 0.02)
+            self.finds(imitation.Behaviour(call, size, free="any", noise=20))
+
+    def test_ranks_that_lie_far_apart_begin_together(self):
+        """The word when to begin takes 1.5 ms, or longer than any run waits for it: that is no answer."""
+        self.finds(imitation.Behaviour("wait", 64 * K, free="any", late_us=1500))
+        done = self.find(imitation.Behaviour("wait", 64 * K, free="any", late_us=30_000))
+        self.assertIn("the two ranks never began together", done.failure)
+        self.assertEqual(programs.parse_lines(done.out), [])
 
     def check(self, study, mpi, truth):
         def take(task):

@@ -12,6 +12,7 @@
 //     transfer    1: the call that blocks lasts until its message has arrived, too
 //     noise       in how many calls of a hundred the core is lost for up to noise_us, as beside
 //                 other processes; a rank that loses it in MPI_Recv is inside of MPI so long
+//     late_us     each MPI_Recv of rank 1 lasts so much longer, as where the ranks lie far apart
 //   IMITATE_PAGE=FILE  a file that all ranks map: who has sent, entered, tested. It stands for what
 //   a library would see in its messages, and belongs to the imitation alone.
 // All sends are copied and passed on below, so that the MPI underneath shows no behaviour of its
@@ -41,6 +42,7 @@ static struct {
   struct timespec nap;
   double timeout_us;  // negative: never
   double noise, noise_us;
+  double late_us;
   uint64_t random;
   struct Page* page;
 } it;
@@ -102,6 +104,7 @@ static void begin(void) {
   const char* noise_us = value_of(text, "noise_us=");
   it.noise = noise ? atof(noise) / 100 : 0;
   it.noise_us = noise_us ? atof(noise_us) : 3000;
+  const char* late = value_of(text, "late_us=");
   int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) fail("cannot open the file named by IMITATE_PAGE");
   void* page = mmap(NULL, sizeof(struct Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -109,6 +112,7 @@ static void begin(void) {
   if (page == MAP_FAILED) fail("cannot map the file named by IMITATE_PAGE");
   it.page = page;
   PMPI_Comm_rank(MPI_COMM_WORLD, &it.rank);
+  it.late_us = late && it.rank == 1 ? atof(late) : 0;
   it.random = (uint64_t)it.rank + 1;
   const char* only = value_of(text, "timeout_of=");
   if (only && atoi(only) != it.rank) it.timeout_us = -1;
@@ -134,10 +138,13 @@ static double draw(void) {
   return (double)(it.random >> 11) / (double)(1ull << 53);
 }
 
-static void lose_core(void) {
-  if (it.noise <= 0 || draw() >= it.noise) return;
-  double until = now_us() + draw() * it.noise_us;
+static void spin(double us) {
+  double until = now_us() + us;
   while (now_us() < until) continue;
+}
+
+static void lose_core(void) {
+  if (it.noise > 0 && draw() < it.noise) spin(draw() * it.noise_us);
 }
 
 // ---- what lies open --------------------------------------------------------------------------
@@ -334,10 +341,12 @@ static int wait_for(MPI_Request* request, MPI_Status* status) {
 
 int MPI_Recv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
              MPI_Status* status) {
-  if (!it.on || it.noise <= 0) return PMPI_Recv(buffer, count, type, from, tag, comm, status);
+  if (!it.on || (it.noise <= 0 && it.late_us <= 0))
+    return PMPI_Recv(buffer, count, type, from, tag, comm, status);
   enter_wait();
   int code = PMPI_Recv(buffer, count, type, from, tag, comm, status);
   lose_core();
+  spin(it.late_us);
   leave_wait();
   return code;
 }

@@ -31,8 +31,7 @@
 // found again and says so if they do not hold ("held").
 // One line for each size looked at: what was done when on both sides, typical times for each entry.
 #include "common.h"
-
-#include <math.h>
+#include "threshold.h"
 
 enum {
   max_ops = 48,
@@ -49,6 +48,9 @@ enum {
 
 static const double blocks_from = 0.9;
 static const double late_us = 5;  // who begins so late after the start has lost its core
+// The start lies so long after rank 1 has said that it is there.
+static const double least_ahead_us = 300, most_ahead_us = 10000;
+static double ahead_us = 300;  // rank 0's
 
 struct Op {
   char kind[3];
@@ -94,8 +96,9 @@ struct Seen {
   double begin[2][max_events][max_entries], end[2][max_events][max_entries];
   struct Ran shape[2];
   double transfer, slope;
-  int runs;   // at each entry
-  int early;  // of all: returned before the entry
+  int runs;  // that were asked for, at each entry
+  int counted[max_entries];
+  int early;  // of all that count: returned before the entry
   int blocks;
 };
 
@@ -228,7 +231,7 @@ static void synchronise(const struct Setup* s, struct Order* o) {
     MPI_Send(o, sizeof *o, MPI_BYTE, 1, tag_order, MPI_COMM_WORLD);
     if (!o->go_on) return;
     MPI_Recv(&here, 1, MPI_BYTE, 1, tag_answer, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    o->start = now_us() + 300;
+    o->start = now_us() + ahead_us;
     MPI_Send(&o->start, 1, MPI_DOUBLE, 1, tag_order, MPI_COMM_WORLD);
   } else {
     MPI_Recv(o, sizeof *o, MPI_BYTE, 0, tag_order, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -249,14 +252,9 @@ static void serve(const struct Setup* s) {
   }
 }
 
-// Whether a rank was not there at the start: the other one met it inside of MPI, or late.
-static int is_void(const struct Ran* both) {
-  for (int r = 0; r < 2; r++)
-    if (both[r].n && both[r].events[0].begin > late_us) return 1;
-  return 0;
-}
+static int is_late(const struct Ran* of) { return of->n && of->events[0].begin > late_us; }
 
-// By rank 0: what both did. A void run is made again, as long as there is hope.
+// By rank 0: what both did.
 static void run_any(const struct Setup* s, size_t bytes, double entry, struct Ran* both) {
   struct Order o = {.go_on = 1, .count = s->count, .bytes = bytes, .entry = entry};
   if (writes_over(s)) memset(s->out, sent_first, bytes * (size_t)s->count);
@@ -265,9 +263,27 @@ static void run_any(const struct Setup* s, size_t bytes, double entry, struct Ra
   MPI_Recv(&both[1], sizeof both[1], MPI_BYTE, 1, tag_answer, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static void run_once(const struct Setup* s, size_t bytes, double entry, struct Ran* both) {
-  run_any(s, bytes, entry, both);
-  for (int again = 0; again < max_again && is_void(both); again++) run_any(s, bytes, entry, both);
+// A run is void if a rank was not there at the start: the other one met it inside of MPI, or late.
+// Then it is made again, as long as there is hope. Rank 1 may lie further away than the start is
+// ahead, or lose its core in step with others' time slices: from its second time on each start is
+// twice as far ahead as the last one, in turns. What did is kept for a while; the further, the
+// likelier is a lost core.
+// Returns whether the last run counts.
+static int run_once(const struct Setup* s, size_t bytes, double entry, struct Ran* both) {
+  static int calm;  // runs that count since that was changed
+  int late = 0;
+  for (int again = 0; again <= max_again; again++) {
+    run_any(s, bytes, entry, both);
+    int void_by_one = is_late(&both[1]);
+    if (!void_by_one && !is_late(&both[0])) {
+      if (++calm % 16 == 0) ahead_us = fmax(least_ahead_us, ahead_us / 2);
+      return 1;
+    }
+    if (!void_by_one || ++late < 2) continue;
+    ahead_us = 2 * ahead_us <= most_ahead_us ? 2 * ahead_us : least_ahead_us;
+    calm = 0;
+  }
+  return 0;
 }
 
 // Other processes' time slices only lengthen: what counts is the second quickest of all runs, so
@@ -309,10 +325,9 @@ static double transfer_time(const struct Setup* s, size_t bytes) {
   double least = 1e30;
   struct Ran both[2];
   run_once(s, bytes, 0, both);  // warms the pair up
-  for (int i = 0; i < 3; i++) {
-    run_once(s, bytes, 0, both);
-    if (latest(both) < least) least = latest(both);
-  }
+  for (int i = 0; i < 3; i++)
+    if (run_once(s, bytes, 0, both) && latest(both) < least) least = latest(both);
+  if (least == 1e30) fail("the two ranks never began together");
   return least;
 }
 
@@ -337,29 +352,47 @@ static int returned_early(const struct Ran* of, const char* watch, double entry)
   return 0;
 }
 
-// More runs at each entry, beside those that were made.
-static void look_more(const struct Setup* s, size_t bytes, int more, struct Seen* seen) {
-  struct Ran both[2];
-  int runs = seen->runs + more < max_runs ? seen->runs + more : max_runs;
-  for (int e = 0; e < s->entries; e++) {
-    run_once(s, bytes, seen->entry[e], both);  // warms up
-    for (int run = seen->runs; run < runs; run++) {
-      run_once(s, bytes, seen->entry[e], both);
-      seen->early += returned_early(&both[0], s->watch, seen->entry[e]);
-      for (int r = 0; r < 2; r++)
-        for (int i = 0; i < both[r].n; i++) {
-          all_runs.begins[e][r][i][run] = both[r].events[i].begin;
-          all_runs.ends[e][r][i][run] = both[r].events[i].end;
-        }
+// How many runs count, at the entry that has the fewest.
+static int fewest(const struct Setup* s, const struct Seen* seen) {
+  int n = seen->counted[0];
+  for (int e = 1; e < s->entries; e++)
+    if (seen->counted[e] < n) n = seen->counted[e];
+  return n;
+}
+
+static void keep(const struct Setup* s, const struct Ran* both, int entry, struct Seen* seen) {
+  int run = seen->counted[entry]++;
+  seen->early += returned_early(&both[0], s->watch, seen->entry[entry]);
+  for (int r = 0; r < 2; r++)
+    for (int i = 0; i < both[r].n; i++) {
+      all_runs.begins[entry][r][i][run] = both[r].events[i].begin;
+      all_runs.ends[entry][r][i][run] = both[r].events[i].end;
     }
-    for (int r = 0; r < 2; r++) {
-      seen->shape[r] = both[r];
-      for (int i = 0; i < both[r].n; i++) {
-        seen->begin[r][i][e] = typical(all_runs.begins[e][r][i], runs);
-        seen->end[r][i][e] = typical(all_runs.ends[e][r][i], runs);
-      }
+}
+
+// More runs at one entry, beside those that were made. Ends where there is no hope.
+static void look_at(const struct Setup* s, size_t bytes, int more, int entry, struct Seen* seen) {
+  struct Ran both[2];
+  int in_vain = !run_once(s, bytes, seen->entry[entry], both);  // warms up
+  for (int run = 0; run < more && in_vain < 2; run++) {
+    if (run_once(s, bytes, seen->entry[entry], both))
+      keep(s, both, entry, seen);
+    else
+      in_vain++;
+  }
+  int n = seen->counted[entry];
+  for (int r = 0; r < 2; r++) {
+    seen->shape[r] = both[r];
+    for (int i = 0; i < both[r].n && n; i++) {
+      seen->begin[r][i][entry] = typical(all_runs.begins[entry][r][i], n);
+      seen->end[r][i][entry] = typical(all_runs.ends[entry][r][i], n);
     }
   }
+}
+
+static void look_more(const struct Setup* s, size_t bytes, int more, struct Seen* seen) {
+  int runs = seen->runs + more < max_runs ? seen->runs + more : max_runs;
+  for (int e = 0; e < s->entries; e++) look_at(s, bytes, runs - seen->runs, e, seen);
   seen->runs = runs;
   seen->slope = slope_of(seen, s->watch, s->entries);
   // A wait behind a call that blocks already moves with that call.
@@ -380,7 +413,7 @@ static void report(const struct Setup* s, size_t bytes, const struct Seen* seen)
   printf(
       "@@{\"measure\":\"kernel\",\"size\":%zu,\"unit\":\"slope\",\"samples\":[%.4f],\"extra\":{"
       "\"count\":%d,\"watch\":\"%s\",\"runs\":%d,\"early\":%d,\"blocks\":%d,\"transfer_us\":%.2f,",
-      bytes, seen->slope, s->count, s->watch, seen->runs, seen->early, seen->blocks,
+      bytes, seen->slope, s->count, s->watch, fewest(s, seen), seen->early, seen->blocks,
       seen->transfer);
   print_medians("entries", seen->entry, s->entries);
   for (int r = 0; r < 2; r++) {
@@ -406,15 +439,11 @@ static void look_and_tell(const struct Setup* s, size_t bytes) {
   look_more(s, bytes, s->runs, &seen);
   if ((seen.slope > 0.1 && seen.slope < blocks_from) || seen.slope > 1.2)
     look_more(s, bytes, 2 * s->runs, &seen);
+  if (!fewest(s, &seen)) fail("the two ranks never began together");
   report(s, bytes, &seen);
 }
 
 // ---- the search ------------------------------------------------------------------------------
-// Between a size that does not block and one that does; 0: none is known.
-struct Bracket {
-  size_t below, above;
-};
-
 // Slope and order must agree: none that blocks returned before its entry, and of those that do not
 // block some did. A wait behind a call that blocks always returns behind the entry: there the slope
 // alone decides.
@@ -430,117 +459,55 @@ static int is_over_before(const struct Ran* of, const char* op, double entry) {
 }
 
 // By what arrives. The entry is late enough for all to leave; a message that left in one run does
-// not need the receiver. A sender that lost its core and wrote behind the entry tells nothing.
+// not need the receiver; that it stays is only sure when it was seen often enough. A sender that
+// lost its core and wrote behind the entry tells nothing.
 static int asks_stays(const struct Setup* s, size_t bytes) {
   enum { wanted = 5, most = 25 };
   struct Seen seen;
   struct Ran both[2];
-  int stayed = 0, runs = 0;
+  int stayed = 0, runs = 0, in_vain = 0;
   place_entries(s, bytes, &seen);
-  for (int i = 0; i < most && runs < wanted; i++) {
-    run_once(s, bytes, 4 * seen.entry[0], both);
-    if (is_void(both) || !is_over_before(&both[0], "w", 4 * seen.entry[0])) continue;
-    runs++;
-    stayed += both[1].stayed;
+  for (int i = 0; i < most && runs < wanted && in_vain < 2; i++) {
+    if (!run_once(s, bytes, 4 * seen.entry[0], both)) {
+      in_vain++;
+    } else if (is_over_before(&both[0], "w", 4 * seen.entry[0])) {
+      runs++;
+      stayed += both[1].stayed;
+    }
   }
+  if (!runs) return answer_in_doubt;
   printf(
       "@@{\"measure\":\"stays\",\"size\":%zu,\"unit\":\"share\",\"samples\":[%.2f],\"extra\":{"
       "\"count\":%d,\"runs\":%d}}\n",
-      bytes, runs ? (double)stayed / runs : 0, s->count, runs);
+      bytes, (double)stayed / runs, s->count, runs);
   fflush(stdout);
-  return runs && stayed == runs;
+  if (stayed < runs) return 0;
+  return answer_blocks | (runs < wanted ? answer_in_doubt : 0);
 }
 
-static int asks(const struct Setup* s, size_t bytes) {
+static int asks(void* with, size_t bytes) {
+  const struct Setup* s = with;
   static struct Seen seen;
   if (strcmp(s->watch, "left") == 0) return asks_stays(s, bytes);
   place_entries(s, bytes, &seen);
   look_more(s, bytes, s->runs, &seen);
-  while (!is_sure(s, &seen) && seen.runs < max_runs) look_more(s, bytes, 2 * seen.runs, &seen);
+  while (fewest(s, &seen) && !is_sure(s, &seen) && seen.runs < max_runs)
+    look_more(s, bytes, 2 * seen.runs, &seen);
+  if (!fewest(s, &seen)) return answer_in_doubt;
   report(s, bytes, &seen);
-  return seen.blocks;
+  return (seen.blocks ? answer_blocks : 0) | (is_sure(s, &seen) ? 0 : answer_in_doubt);
 }
 
-// Two answers of three.
-static int asks_again(const struct Setup* s, size_t bytes, int before) {
-  int now = asks(s, bytes);
-  return now == before ? now : asks(s, bytes);
-}
-
-// Upwards by doubling, from a size that does not block.
-static void go_up(const struct Setup* s, size_t most, struct Bracket* b) {
-  b->above = 0;
-  for (size_t bytes = b->below * 2; bytes <= most && !b->above; bytes *= 2) {
-    if (asks(s, bytes) && asks_again(s, bytes, 1))
-      b->above = bytes;
-    else
-      b->below = bytes;
-  }
-}
-
-// Downwards by halves, from a size that blocks.
-static void go_down(const struct Setup* s, struct Bracket* b) {
-  b->below = 0;
-  for (size_t bytes = b->above / 2; bytes && !b->below; bytes /= 2) {
-    if (!asks(s, bytes) && !asks_again(s, bytes, 0))
-      b->below = bytes;
-    else
-      b->above = bytes;
-  }
-}
-
-static void bisect(const struct Setup* s, struct Bracket* b, double within) {
-  while ((double)b->above > (double)b->below * (1 + within)) {
-    size_t middle = (size_t)((double)b->below * sqrt((double)b->above / (double)b->below));
-    if (middle <= b->below || middle >= b->above) return;
-    if (asks(s, middle))
-      b->above = middle;
-    else
-      b->below = middle;
-  }
-}
-
-// Asks both ends again, a little outside of what is known. What does not hold is left in the
-// direction in which the truth must lie.
-static int holds(const struct Setup* s, size_t most, double within, struct Bracket* b) {
-  size_t less = (size_t)((double)b->below / (1 + within));
-  size_t more = (size_t)((double)b->above * (1 + within));
-  if (more > most) more = b->above;
-  if (less && asks(s, less) && asks_again(s, less, 1)) {
-    b->above = less;
-    go_down(s, b);
-    return 0;
-  }
-  if (!asks(s, more) && !asks_again(s, more, 0)) {
-    b->below = more;
-    go_up(s, most, b);
-    return 0;
-  }
-  return 1;
-}
-
-// The smallest size that blocks: doubled until one does, then bisected by ratio. A wrong answer on
-// the way would lead astray: the bracket is asked again before and behind the bisection.
+// The smallest size from which that call blocks; not held: answers contradicted each other, or it
+// could not be asked.
 static void find(const struct Setup* s, size_t least, size_t most, double within) {
-  struct Bracket b = {0, 0};
-  if (asks(s, least) && asks_again(s, least, 1)) {
-    b.above = least;
-    go_down(s, &b);
-  } else {
-    b.below = least;
-    go_up(s, most, &b);
-  }
-  int held = 0;
-  if (b.above && b.below) holds(s, most, 0, &b);
-  for (int again = 0; !held && again < 4; again++) {
-    if (b.above && b.below) bisect(s, &b, within);
-    held = !b.above || !b.below || holds(s, most, within, &b);
-  }
-  size_t found = held ? b.above : 0;
+  struct Threshold t = {.ask = asks, .with = (void*)s, .most = most, .within = within};
+  size_t found = find_threshold(&t, least);
   printf(
       "@@{\"measure\":\"blocks_from\",\"size\":%zu,\"unit\":\"bytes\",\"samples\":[%zu],\"extra\":{"
-      "\"count\":%d,\"watch\":\"%s\",\"free_to\":%zu,\"least\":%zu,\"most\":%zu,\"held\":%d}}\n",
-      found, found, s->count, s->watch, b.below, least, most, held);
+      "\"count\":%d,\"watch\":\"%s\",\"free_to\":%zu,\"least\":%zu,\"most\":%zu,\"held\":%d,"
+      "\"doubts\":%d}}\n",
+      found, found, s->count, s->watch, t.below, least, most, t.held, t.doubts);
   fflush(stdout);
 }
 

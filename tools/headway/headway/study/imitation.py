@@ -30,6 +30,7 @@ class Behaviour:
     timeout_down: bool = False  # of two that wait for each other the higher one's ends
     transfer: bool = False  # the call lasts until its message has arrived, too
     noise: int = 0  # of a hundred calls so many lose their core for up to 3 ms
+    late_us: int = 0  # each MPI_Recv of rank 1 lasts so much longer
 
     def text(self) -> str:
         words = [
@@ -42,6 +43,7 @@ class Behaviour:
         words += [f"timeout_of={self.timeout_of}"] if self.timeout_of is not None else []
         words += ["timeout_down=1"] if self.timeout_down else []
         words += [f"noise={self.noise}"] if self.noise else []
+        words += [f"late_us={self.late_us}"] if self.late_us else []
         return ",".join(words + (["transfer=1"] if self.transfer else []))
 
 
