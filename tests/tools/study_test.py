@@ -18,7 +18,7 @@ from study_made import K, M, Made, found_row, kernel_row, overlap_row, progress_
 from headway.measure import contestants
 from headway.measure.contestants import headway as ours
 from headway.measure.processes import Outcome
-from headway.study import blocking, compare, findings, plan, verdicts
+from headway.study import blocking, command, compare, findings, plan, verdicts
 from headway.study.blocking import Blocking
 from headway.study.run import Settings, Study
 
@@ -139,6 +139,63 @@ class Words(Made):
         store.add("shm/find/left|b|0", entry | {"test": "find/left", "rows": rows})
         self.assertEqual(findings.read(store).of["b", "shm"].switch, 0, "asked, and there is none")
 
+    def test_where_eager_ends_was_not_found(self):
+        """A search that failed, that contradicts itself or that was left out is no older study, and its word is said."""
+        entry = {"settings": "", "place": "shm", "mpi": "b", "turn": 0, "failure": "", "verdict": {}}
+        late = {"failure": "ended at its time limit", "rows": [stays_row(2048, 0)]}
+        for changed, why in (
+            (late, "the search gave no answer (ended at its time limit)"),
+            ({"rows": [stays_row(2048, 0), found_row(0, "left", held=0)]}, "answers to the same question contradicted"),
+            ({"rows": [found_row(0, "left", held=0)]}, "or could not be had"),
+            ({}, "the search gave no answer (it was left out)"),
+        ):
+            store = self.store()
+            for size in (64, 512):
+                rows = [progress_row(size, 0.02, False)]
+                store.add(f"shm/progress/recv|b|{size}", entry | {"test": "progress/recv", "turn": size, "rows": rows})
+            rows = [kernel_row([9, 9, 9], size=256), kernel_row([1010, 3010, 5010], size=257), found_row(257)]
+            store.add("shm/find/ws|b|0", entry | {"test": "find/ws", "rows": rows})
+            if changed:
+                store.add("shm/find/left|b|0", entry | {"test": "find/left"} | changed)
+            else:
+                store.tell(finds=["s", "ws", "left"])
+            found = findings.read(store)
+            of = found.of["b", "shm"]
+            self.assertEqual((of.blocks, of.switch, of.switch_is_known), (257, 0, False), why)
+            self.assertEqual(set(of.curves), {"latency", "overlap_recv", "progress_recv"}, "its rows are no curve")
+            said = " ".join(s.seen for s in verdicts.sayings(of, "shm"))
+            self.assertIn("(where eager ends) was not found: ", said)
+            self.assertIn(why, said)
+            self.assertIn("--resume asks again. Until then small messages and large ones are not told apart", said)
+            self.assertNotIn("the switch lies", said)
+            words = of.verdicts["recv"]
+            self.assertEqual((words[64], words[512]), ("arrived but not completed", "never moved"), "64 B have gone")
+            self.assertIsNone(command.as_json(found)["of"][-1]["switch"])
+            self.assertTrue(found.of["a", "shm"].switch_is_known or not changed)
+
+    def test_a_search_that_failed_is_not_silent(self):
+        store = self.store()
+        entry = {"settings": "", "place": "shm", "mpi": "b", "turn": 0, "verdict": {}, "rows": []}
+        store.add("shm/find/s|b|0", entry | {"test": "find/s", "failure": "exit code 3: benchmark: no"})
+        found = findings.read(store)
+        said = [s.seen for s in verdicts.of_calls(found.of["b", "shm"])]
+        self.assertIn("MPI_Isend itself needs the receiver was not found: the search gave no answer (exit code 3", said[0])
+        rows = {r.what: r.cells for r in verdicts.table(found, "shm")}
+        self.assertEqual(rows["MPI_Isend needs the receiver from"], ["not up to 4 MB", "not found"])
+
+    def test_only_who_waits_for_ever_is_in_a_deadlock(self):
+        store = self.store()
+        entry = {"settings": "", "place": "shm", "mpi": "b", "turn": 0, "verdict": {}, "rows": [], "test": "exchange/ws"}
+        for failure, stuck in (
+            ("ended at its time limit", True),
+            ("exit code 124: cluster: the program is not done after 12 s", True),
+            ("exit code 1: no room", None),
+        ):
+            store.add("shm/exchange/ws|b|0", entry | {"failure": failure})
+            of = findings.read(store).of["b", "shm"]
+            self.assertIs(of.calls["ws"].deadlock, stuck, failure)
+        said = " ".join(s.seen for s in verdicts.of_calls(of))
+        self.assertNotIn("Two ranks that send to each other", said)
 
     def test_numbers_beside_each_overlap(self):
         of = findings.read(self.store()).of["b", "shm"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 
 TIMED_OUT = "ended at its time limit"
+ENDED_ON_HOSTS = "the program is not done after"  # the simulated cluster's word for it
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # on the disk
 
 
@@ -34,6 +35,11 @@ class Outcome:
             tail = " | ".join((self.err.strip() or self.out.strip()).splitlines()[-3:])
             return f"exit code {self.code}: {tail[-400:]}"
         return ""
+
+
+def took_too_long(failure: str) -> bool:
+    """By execute()'s limit, or by the cluster's own, which ends the ranks on its hosts."""
+    return failure == TIMED_OUT or ENDED_ON_HOSTS in failure
 
 
 def end_group(process: subprocess.Popen) -> None:

@@ -40,6 +40,7 @@ def scale(place: Place, size: int) -> float:
 
 
 LEFT = "left"  # of a find task: not a call, but whether a message stays with its sender
+FINDS = ("s", "ws", LEFT)
 
 
 def find_tasks(place: Place, quick: bool, program: str = "kernel") -> list[Task]:
@@ -69,7 +70,7 @@ def find_tasks(place: Place, quick: bool, program: str = "kernel") -> list[Task]
             program=program,
             limit=40 + 10 * seconds,
         )
-        for what in ("s", "ws", LEFT)
+        for what in FINDS
     ]
     return [replace(t, timed=False) for t in tasks]
 
@@ -387,6 +388,7 @@ class Blocking:
     looked_to: int = 0  # the largest size that was looked at
     size: int = 0  # it blocks from here on; 0: not seen
     held: bool = True  # answers to the same question agreed; else no size is known
+    failure: str = ""  # why there are no answers at all; then it is not held
     kind_below: str = "free"  # of the largest size that does not block
     slope: float = 0.0
     each_of_three: int = 0
@@ -425,17 +427,23 @@ def kind_of_row(row: dict) -> str:
 def read_find(rows: list[dict], call: str) -> Blocking:
     looked = [r for r in rows if r["measure"] in ("kernel", "stays")]
     found = next((r for r in rows if r["measure"] == "blocks_from"), None)
-    answer = Blocking(call)
+    answer = Blocking(call, held=bool(found and found["extra"].get("held", 1)))
     if not looked:
         return answer
     answer.looked_to = max(r["size"] for r in looked)
     answer.size = int(found["samples"][0]) if found else 0
-    answer.held = bool(found and found["extra"].get("held", 1))
     answer.slope = max((r["samples"][0] for r in looked), default=0.0)
     below = [r for r in looked if r["measure"] == "kernel" and not r["extra"]["blocks"]]
     if below:
         answer.kind_below = kind_of_row(max(below, key=lambda r: r["size"]))
     return answer
+
+
+def read_entry(entry: dict, call: str) -> Blocking:
+    """What failed is no answer."""
+    if entry["failure"]:
+        return Blocking(call, held=False, failure=entry["failure"])
+    return read_find(entry["rows"], call)
 
 
 def read_release(row: dict, how: str, late: float) -> tuple[bool, float]:

@@ -166,7 +166,7 @@ def as_json(found: finding.Findings) -> dict:
             {
                 "mpi": mpi,
                 "place": place,
-                "switch": of.switch,
+                "switch": of.switch if of.switch_is_known else None,
                 "curves": {
                     m: {str(s): [v.median, v.low, v.high, v.count] for s, v in c.items()}
                     for m, c in of.curves.items()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from headway.measure.processes import took_too_long
 from headway.measure.store import Store
 from headway.measure.validity import reasons_of, steady
 from headway.study import blocking, definitions, memory, samr
@@ -56,8 +57,14 @@ class Of:
     @property
     def switch(self) -> int:
         """The size from which a message stays with its sender until the receiver comes: where eager ends. An older
-        study did not ask that: there it is taken for the size from which a call blocks. 0 if none was seen."""
-        return self.left.size if self.left and self.left.looked_to else self.blocks
+        study did not ask that: there it is taken for the size from which a call blocks. 0 if none was seen, or if it
+        is not known."""
+        return self.left.size if self.left else self.blocks
+
+    @property
+    def switch_is_known(self) -> bool:
+        """Also that there is none."""
+        return self.left is None or self.left.held
 
 
 @dataclass
@@ -89,9 +96,7 @@ def gather(store: Store) -> tuple[dict, dict, int]:
         who = (entry["mpi"], entry["place"])
         if entry["place"] == samr.PLACE:  # read on its own
             continue
-        if any(r["measure"] in ("kernel", "blocks_from") for r in entry["rows"]) or entry["test"].startswith(
-            ("exchange", "memory")
-        ):
+        if entry["test"].split("/")[0] in (*blocking.KINDS, "imitation"):
             kernel[who][f"{entry['test']}@{entry['turn']}" if entry["turn"] else entry["test"]] = entry
             continue
         for row in entry["rows"]:
@@ -168,8 +173,8 @@ def read_progress(found: Of, measures: dict) -> None:
 def read_blocking(found: Of, kernel: dict) -> None:
     for test, entry in kernel.items():
         parts = test.split("/")
-        if parts[0] == "find" and not entry["failure"]:
-            answer = blocking.read_find(entry["rows"], parts[1])
+        if parts[0] == "find":
+            answer = blocking.read_entry(entry, parts[1])
             if parts[1] == blocking.LEFT:
                 found.left = answer
             else:
@@ -180,7 +185,8 @@ def read_blocking(found: Of, kernel: dict) -> None:
         call = found.calls.get(rest[0]) if rest else None
         if kind.startswith("exchange") and call:
             if kind == "exchange":
-                call.deadlock = bool(entry["failure"])
+                # Only who waits for ever needs all of its time; what failed otherwise says nothing.
+                call.deadlock = took_too_long(entry["failure"]) or (None if entry["failure"] else False)
             continue
         if entry["failure"] or not rows:
             continue
@@ -208,9 +214,11 @@ def read_blocking(found: Of, kernel: dict) -> None:
 
 def correct_small(found: Of) -> None:
     """A message that its sender could leave without the receiver has gone: what is left of a receive below
-    the switch is the copy out of the library's memory, however long that takes beside a short latency."""
+    the switch is the copy out of the library's memory, however long that takes beside a short latency. Where
+    the switch is not known, it does not lie below the size from which a call blocks."""
+    switch = found.switch if found.switch_is_known else found.blocks
     for size, word in found.verdicts.get("recv", {}).items():
-        if word == definitions.NEVER and size < found.switch:
+        if word == definitions.NEVER and size < switch:
             found.verdicts["recv"][size] = definitions.ARRIVED
 
 
@@ -255,7 +263,8 @@ def read(store: Store) -> Findings:
     }
     of: dict[tuple[str, str], Of] = {}
     imitated: dict[str, dict[int, dict]] = defaultdict(dict)
-    for who in sorted({*samples, *kernel} - {("machine", "shm")}):
+    answered = {who for who, tests in kernel.items() if any(e["rows"] for e in tests.values())}
+    for who in sorted({*samples, *answered} - {("machine", "shm")}):
         found = of[who] = Of()
         read_curves(found, samples.get(who, {}))
         read_progress(found, samples.get(who, {}))
@@ -272,6 +281,8 @@ def read(store: Store) -> Findings:
         found.memory = memory.read({t: e for t, e in tests.items() if t.startswith("memory/")})
         apart = ("imitation/", "strategy/", "memory/")
         read_blocking(found, {t: e for t, e in tests.items() if not t.startswith(apart)})
+        if found.calls and not found.left and blocking.LEFT in about.get("finds", ()):
+            found.left = Blocking(blocking.LEFT, held=False, failure="it was left out")
         correct_small(found)
         read_bounds(found, who[1], copies)
     invalid: dict[tuple[str, str], list[dict]] = defaultdict(list)

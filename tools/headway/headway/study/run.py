@@ -146,6 +146,8 @@ class Study:
             left_out=was.get("left_out", {}) | self.left_out,
             places=[*map(list, places.items())],
             quick=was.get("quick", self.settings.quick),
+            # So that a question that was left out is told from one that an older study did not know.
+            finds=was.get("finds", []) if self.settings.adds else [*blocking.FINDS],
             machine=was.get("machine") or machine.about_machine(self.settings.quick, {}, Path(__file__).parent),
             limits=socket_limits(),
         )

@@ -12,7 +12,7 @@ from typing import Callable
 from headway.measure import programs
 from headway.measure.contestants import Contestant
 from headway.measure.plan import patterns, rotated, wanted
-from headway.measure.processes import TIMED_OUT, Failure
+from headway.measure.processes import Failure, took_too_long
 from headway.measure.validity import OTHERS_HARM
 from headway.study import blocking, imitation, samr
 from headway.study.plan import Place
@@ -20,11 +20,6 @@ from headway.study.run import Study
 from headway.study.samr import Case, Way
 
 Step = Callable[[str, float], None]
-
-
-def took_too_long(entry: dict) -> bool:
-    """By this limit, or by the cluster's own, which ends the ranks on its hosts."""
-    return entry["failure"] == TIMED_OUT or "the program is not done after" in entry["failure"]
 
 
 def why_not(entry: dict) -> str:
@@ -120,7 +115,7 @@ class Meshes:
                 return way
             if before and before[0] == replace(way, dilation=way.dilation / 2) and samr.spins(before[1], entry):
                 self.hopeless[contestant.name] = min(way.ranks, self.processors + 1)
-            if took_too_long(entry):
+            if took_too_long(entry["failure"]):
                 too_long = way
             before = (way, entry)
             tried.append(f"{way.text(case)}: {why_not(entry)}")

@@ -73,14 +73,14 @@ def best_size(findings: Findings, place: str, measure: str) -> int:
     return max((s for s in sizes if s <= HEADLINE), default=max(sizes, default=0))
 
 
-UNKNOWN = "not found"  # answers to the same question contradicted each other
+UNKNOWN = "not found"  # answers to the same question contradicted each other, or there are none
 
 
 def needs(call: Blocking | None) -> str:
+    if call and not call.held:
+        return UNKNOWN
     if call is None or not call.looked_to:
         return "-"
-    if not call.held:
-        return UNKNOWN
     if not call.size:
         told = "not" if call.kind_below == "free" else "not (the transfer)"
         return f"{told} up to {human_size(call.looked_to)}"
@@ -212,17 +212,32 @@ def tests_numbers(of: Of) -> list[list[str]]:
 
 
 # ---- sentences ---------------------------------------------------------------------------------
-def of_calls(of: Of) -> list[Saying]:
+def not_found(of: Of) -> list[Saying]:
+    """What was asked and is not known."""
     said = []
-    isend, wait = of.calls.get("s"), of.calls.get("ws")
-    for call, name in ((isend, "MPI_Isend itself"), (wait, "an MPI_Wait for a send")):
+    for call, what, more in (
+        (of.calls.get("s"), "From which size on MPI_Isend itself needs the receiver", ""),
+        (of.calls.get("ws"), "From which size on an MPI_Wait for a send needs the receiver", ""),
+        (
+            of.left,
+            "Up to which size a message leaves without its receiver (where eager ends)",
+            " Until then small messages and large ones are not told apart here.",
+        ),
+    ):
         if call and not call.held:
-            said.append(
-                Saying(
-                    f"From which size on {name} needs the receiver was not found: answers to the same question "
-                    "contradicted each other, as where others use the machine. headway study --resume asks again."
-                )
+            why = (
+                f"the search gave no answer ({call.failure})"
+                if call.failure
+                else "answers to the same question contradicted each other, or could not be had, as where others use "
+                "the machine"
             )
+            said.append(Saying(f"{what} was not found: {why}. headway study --resume asks again.{more}"))
+    return said
+
+
+def of_calls(of: Of) -> list[Saying]:
+    said = not_found(of)
+    isend, wait = of.calls.get("s"), of.calls.get("ws")
     if isend and isend.size:
         said.append(
             of_call(isend, "MPI_Isend itself", "Call MPI_Testall for the receives while you compute (figure 7).")
