@@ -325,6 +325,34 @@ class Words(Made):
         study.start = lambda *_: Outcome(1, "", "no")
         self.assertEqual(study.take(task, mpi)["rows"], good["rows"], "but no result does not")
 
+    def test_a_failure_is_told(self):
+        """Once: of a test that is asked once, and of nothing that is there."""
+        mpi = ours(BUILD / "bin")
+        study = Study(Settings(self.folder, [], True), [mpi], self.store(), print)
+        study.usable = [mpi]
+        study.copy = lambda step: None
+        study.imitate = lambda step: None
+        study.start = lambda *_: Outcome(3, "", "benchmark: no")
+        for test, turn in (("find/left", 0), ("latency", 0), ("latency", 1)):
+            study.attempt(plan.Task(plan.SHM, test, "kernel", (), 1, turn), mpi)
+        study.attempt(plan.Task(plan.SHM, "exchange/s", "kernel", (), 1), mpi, may_fail=True)
+        study.start = lambda *_: Outcome(3, "", "benchmark: no")
+        study.attempt(plan.Task(plan.SHM, "bandwidth", "kernel", (), 1, 1), mpi)
+        study.start = lambda *_: Outcome(0, '@@{"measure":"window","size":1,"samples":[1]}', "")
+        study.attempt(plan.Task(plan.SHM, "bandwidth", "kernel", (), 1, 0), mpi)
+        study.run(lambda text, seconds: None)
+        told = [f"Headway gave no result in shm/{t}: exit code 3: benchmark: no" for t in ("latency", "find/left")]
+        self.assertEqual(study.notes, told)
+
+    def test_a_verdict_is_of_its_own_run(self):
+        """A run that ends before the simulated hosts say anything has none."""
+        study = Study(Settings(self.folder, [], True, headway=Path("/none")), [], self.store(), print)
+        study.cluster.use = lambda hosts: None
+        study.cluster.report.write_text('{"valid": true}')
+        done = study.start(plan.Task(plan.net("1gbit"), "latency", "latency", (), 1), ours(BUILD / "bin"))
+        self.assertIn("cannot start", done.failure)
+        self.assertEqual(study.cluster.verdict(), {})
+
     def test_runs_that_others_disturb_are_repeated_only_while_that_helps(self):
         study = Study(Settings(self.folder, [plan.net("1gbit")], True), [], self.store(), print)
         starts = []

@@ -84,6 +84,7 @@ class Study:
     notes: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     failed: dict[tuple[str, str], int] = field(default_factory=dict)
+    why: dict[tuple[str, str], str] = field(default_factory=dict)  # the last of them
     in_vain: int = 0  # tasks, one behind the other, that others disturbed in each try
     untrue: set[tuple[str, str]] = field(default_factory=set)  # MPI, place: it went past the wire
 
@@ -197,6 +198,7 @@ class Study:
         if task.place.hosts is None:
             return execute(contestant.local_command(task.ranks, program, words), environment, task.time_limit)
         self.cluster.use(task.place.hosts)
+        self.cluster.report.unlink(missing_ok=True)  # what a run says that is over is no verdict on this one
         launcher = contestant.launcher
         if contestant.library == "mpich" and (launcher.parent / "mpiexec.hydra").exists():
             launcher = launcher.parent / "mpiexec.hydra"
@@ -257,6 +259,13 @@ class Study:
             return kept
         return self.store.add(key, entry)
 
+    def tell_failures(self) -> None:
+        """Of tests of which nothing is there, although they were not given up: most are asked once."""
+        there = {tuple(key.split("|")[:2]) for key, e in self.store.lines.items() if not e["failure"]}
+        for which, why in self.why.items():
+            if which not in there:
+                self.note(why)
+
     def kept(self, task: Task, contestant: Contestant) -> dict | None:
         return self.store.find(task.key(contestant), self.settings_of(task, contestant))
 
@@ -287,8 +296,9 @@ class Study:
             return entry
         if not may_fail:
             self.failed[which] = self.failed.get(which, 0) + 1
+            self.why[which] = f"{contestant.label} gave no result in {task.name}: {entry['failure']}"
             if self.failed[which] == GIVE_UP_AFTER:
-                self.note(f"{contestant.label} gave no result in {task.name}: {entry['failure']}")
+                self.note(self.why[which])
         return entry if may_fail else None
 
     # -- all of them ---------------------------------------------------------------------------
@@ -351,6 +361,7 @@ class Study:
                     self.block(place, contestant, step)
         if self.imitates():
             self.imitate(step)
+        self.tell_failures()
         if self.left_for_later:
             self.note(
                 f"{self.left_for_later} starts were left out, since the quick form ends within ten minutes: "
