@@ -8,6 +8,7 @@ import sqlite3
 import unittest
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 from support import BUILD, Folder, headway, need_packages
@@ -270,10 +271,22 @@ class Series(unittest.TestCase):
         self.assertEqual(self.sizes(1000 * K), [("shm-below", "32x16x16", 8), ("shm-above", "64x32x32", 8)])
         self.assertEqual(self.sizes(0), self.sizes(60 * K), "where nothing blocks, the paper's")
         self.assertIn("no call blocks", samr.series(plan.SHM, 0)[0].title)
+        self.assertEqual(self.sizes(None), self.sizes(0))
+        self.assertIn("what blocks was not found", samr.series(plan.SHM, None)[0].title)
         self.assertEqual(self.sizes(8 * K), [("shm-below", "16x4x4", 4), ("shm-above", "8x4x4", 4)])
         self.assertEqual([s[0] for s in self.sizes(100)], ["shm-above"], "no message is that small")
         self.assertEqual([s[0] for s in self.sizes(64 << 20)], ["shm-below"])
         self.assertEqual(samr.series(plan.net("100mbit"), 0)[0].mbit, 100)
+
+    def test_what_blocks_may_not_be_known(self):
+        row = {"measure": "blocks_from", "size": 0, "samples": [0], "extra": {"held": 1}}
+        nothing, contradicted = {"rows": [row]}, {"rows": [row | {"extra": {"held": 0}}]}
+        for entries, switch in (([nothing, nothing], 0), ([nothing, None], None), ([contradicted, nothing], None)):
+            answers = iter(entries)
+            study = SimpleNamespace(
+                settings=Settings(Path("/none"), [], True), attempt=lambda *_, answers=answers: next(answers)
+            )
+            self.assertEqual(Meshes(study).switch(plan.SHM, None), switch, entries)
 
     def test_the_table_is_the_programs(self):
         for size in samr.SERIES[:8]:

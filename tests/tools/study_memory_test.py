@@ -57,6 +57,14 @@ class Memory(Made):
         of.memory.size = 1
         self.assertIn("computed, not tried", verdicts.of_memory(of, "shm", {})[0].seen, "of another limit")
 
+    def test_memory_that_could_not_be_tried(self):
+        of = findings.read(self.store()).of["b", "shm"]
+        failed = {"failure": "ended at its time limit", "rows": [], "way": "LIMIT=1"}
+        of.memory = memory.read({"memory/raised/16": failed})
+        (said,) = verdicts.of_memory(of, "shm", {})
+        self.assertIn("(computed: LIMIT=1 was tried and gave too few results)", said.seen)
+        self.assertEqual(memory.numbers(of.memory), [])
+
     def test_limits_are_raised_by_each_mpis_own_option(self):
         opened, ours_ = contestants.openmpi(Path("/o")), contestants.headway(Path("/h"))
         self.assertEqual(memory.options(opened, plan.net("1gbit"), 64 * K)["OMPI_MCA_btl_tcp_eager_limit"], "66560")

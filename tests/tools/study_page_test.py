@@ -14,6 +14,7 @@ from study_made import K, M, Made
 
 from headway.measure.store import Store
 from headway.study import compare, findings, page
+from headway.study.blocking import Blocking
 
 
 class Written(Made):
@@ -36,6 +37,13 @@ class Written(Made):
         ids = re.findall(r'\bid="([^"]+)"', text)
         self.assertEqual(len(ids), len(set(ids)), "no picture draws with another's shapes")
         self.assertIn("| receive overlap, 1 MB | 0.96", (self.folder / "study.md").read_text())
+
+    def test_what_was_not_found_is_not_in_short_nothing(self):
+        found = findings.read(self.store())
+        of = found.of["a", "shm"]
+        self.assertEqual(page.in_short(found)[0][2], "Isend and Wait may stand next to each other.")
+        of.calls = {call: Blocking(call, held=False) for call in ("s", "ws")}
+        self.assertEqual(page.in_short(found)[0][2], "Not all was found: see below.")
 
     def test_export(self):
         store = self.store()

@@ -387,6 +387,14 @@ class Words(Made):
         self.assertEqual([(d.mpi, d.what, d.better) for d in found], [(m, "latency: 1 B", False) for m in "ab"])
         self.assertEqual((found[0].before, found[0].after), ("1.00 µs", "2.01 µs"))
 
+    def test_what_was_not_found_is_no_better(self):
+        a, b = (findings.read(self.store(name)) for name in ("a.sqlite", "b.sqlite"))
+        b.of["b", "shm"].calls["ws"] = Blocking("ws", 4 * M, held=False)
+        (d,) = compare.compare(a, b)
+        self.assertEqual((d.before, d.after, d.better), ("64 KB", "not found", None))
+        a.of["b", "shm"].calls["ws"] = Blocking("ws", held=False)
+        self.assertEqual(compare.compare(a, b), [])
+
 class Sizes(unittest.TestCase):
     def test_all_powers_of_two(self):
         self.assertEqual((plan.ALL_SIZES[0], plan.ALL_SIZES[-1], len(plan.ALL_SIZES)), (1, 4 * M, 23))
@@ -407,9 +415,23 @@ class Sizes(unittest.TestCase):
 
     def test_what_lets_go(self):
         self.assertEqual(
-            verdicts.lets_go(Blocking("ws", 4 * M, 65536, released={"timeout": True}, timeout_us=40000)),
+            verdicts.lets_go(
+                Blocking("ws", 4 * M, 65536, released={"test": False, "other": False, "timeout": True}, timeout_us=40000)
+            ),
             "its receive's wait, 40.0 ms",
         )
+
+    def test_what_lets_go_and_was_not_asked(self):
+        call = Blocking("ws", 4 * M, 65536, released={"timeout": False})
+        self.assertEqual(
+            verdicts.lets_go(call), "its receive's wait (not known: a test of it, a wait for another request)"
+        )
+        call.released = {}
+        self.assertEqual(verdicts.lets_go(call), "its receive's wait (more is not known)")
+        call.released = {"other": True}
+        self.assertEqual(verdicts.lets_go(call), "any wait (not known: a test of it)")
+        (said,) = verdicts.of_calls(findings.Of(calls={"ws": call}))
+        self.assertIn("(whether what several take counts together is not known)", said.seen)
 
 
 class Short(Folder):

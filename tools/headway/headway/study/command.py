@@ -410,7 +410,7 @@ def compare(
         view.add_column(name)
     for d in found:
         view.add_row(
-            a.label(d.mpi), a.title(d.place), d.what, d.before, d.after, style="green" if d.better else "red"
+            a.label(d.mpi), a.title(d.place), d.what, d.before, d.after, style={True: "green", False: "red", None: ""}[d.better]
         )
     shown.out.print(view)
 

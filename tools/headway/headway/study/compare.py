@@ -39,7 +39,7 @@ class Difference:
     what: str
     before: str
     after: str
-    better: bool | None
+    better: bool | None  # None: one of the two is not known
 
 
 def apart(a: Value, b: Value) -> bool:
@@ -91,6 +91,12 @@ def compare(before: Findings, after: Findings) -> list[Difference]:
             if call not in a.calls or call not in b.calls:
                 continue
             was, now = a.calls[call].size, b.calls[call].size
+            held = [c.calls[call].held for c in (a, b)]
+            if not all(held):
+                if any(held):
+                    cells = [near(c.size) if c.size else "not seen" if c.held else "not found" for c in (a.calls[call], b.calls[call])]
+                    found.append(Difference(*who, name, *cells, None))
+                continue
             if bool(was) != bool(now) or (was and abs(now / was - 1) > 0.03):
                 found.append(
                     Difference(

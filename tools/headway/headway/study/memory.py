@@ -110,13 +110,13 @@ def read(entries: dict[str, dict]) -> Memory | None:
     found = Memory()
     for test, entry in entries.items():
         _, which, ranks = test.split("/")
+        found.option = entry.get("way", "") or found.option
         if entry["failure"] or not entry["rows"]:
             continue
         row = entry["rows"][-1]
         found.size = row["size"]
         getattr(found, which)[int(ranks)] = row
-        found.option = entry.get("way", "") or found.option
-    return found if found.raised else None
+    return found if found.option or found.raised else None
 
 
 def numbers(memory: Memory | None) -> list[list[str]]:

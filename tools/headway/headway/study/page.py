@@ -181,7 +181,8 @@ def in_short(findings: Findings) -> list[list[str]]:
     for place, _, said in sections(findings):
         for name, every in said:
             do = list(dict.fromkeys(s.do for s in every if s.do))
-            rows.append([name, findings.title(place), " ".join(do) or "Nothing that was found here."])
+            nothing = "Not all was found: see below." if any(s.missing for s in every) else "Nothing that was found here."
+            rows.append([name, findings.title(place), " ".join(do) or nothing])
     return sorted(rows, key=lambda r: [findings.label(m) for m in findings.mpis].index(r[0]))
 
 

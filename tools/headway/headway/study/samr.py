@@ -158,10 +158,12 @@ SERIES = (
 PAPERS_SWITCH = 60 * K  # where nothing blocks, the paper's
 
 
-def series(place: Place, switch: int) -> list[Case]:
-    """Two meshes, whose messages are below and above the size from which a call blocks; as far as there are."""
+def series(place: Place, switch: int | None) -> list[Case]:
+    """Two meshes, whose messages are below and above the size from which a call blocks; as far as there are. None: that
+    is not known."""
     at = switch or PAPERS_SWITCH
-    blocks = f"the {near(switch)} from which a call blocks" if switch else f"the paper's {near(at)}: no call blocks"
+    none = "no call blocks" if switch is not None else "what blocks was not found"
+    blocks = f"the {near(switch)} from which a call blocks" if switch else f"the paper's {near(at)}: {none}"
     below = [("below", s) for s in SERIES if s.largest < at][-1:]
     above = [("above", s) for s in SERIES if s.middle >= 1.2 * at][:1]
     found = []

@@ -71,15 +71,17 @@ class Meshes:
         return every + 6 * len(self.study.usable)
 
     # -- thresholds ----------------------------------------------------------------------------
-    def switch(self, place: Place, contestant: Contestant) -> int:
-        """The size from which a call blocks: of this study, or measured now. 0 if none does."""
-        sizes = []
+    def switch(self, place: Place, contestant: Contestant) -> int | None:
+        """The size from which a call blocks: of this study, or measured now. 0 if none does; None if none was found
+        and a search has no answer."""
+        sizes, known = [], True
         for task in blocking.find_tasks(place, self.study.settings.quick)[:2]:  # the calls
             entry = self.study.attempt(task, contestant)
             found = blocking.read_find(entry["rows"], task.test.split("/")[1]) if entry else None
+            known = known and bool(found and found.held)
             if found and found.size:
                 sizes.append(found.size)
-        return min(sizes, default=0)
+        return min(sizes, default=0 if known else None)
 
     # -- ways ----------------------------------------------------------------------------------
     def environment(self, case: Case, way: Way, contestant: Contestant) -> dict[str, str]:

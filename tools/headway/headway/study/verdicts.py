@@ -33,6 +33,7 @@ class Saying:
 
     seen: str
     do: str = ""
+    missing: bool = False  # it is said what is not known
 
 
 def share(value: Value | None) -> str:
@@ -88,15 +89,23 @@ def needs(call: Blocking | None) -> str:
     return f"{near(call.size)}{kind}"
 
 
+RELEASERS = {"test": "a test of it", "other": "a wait for another request", "timeout": "time alone"}
+
+
 def lets_go(call: Blocking | None) -> str:
     if call is None or not call.size:
         return "-"
     if call.released.get("other"):
-        return "any wait" + (" or a test" if call.released.get("test") else "")
-    found = ["its receive's wait"] + (["a test of it"] if call.released.get("test") else [])
-    if call.released.get("timeout"):
-        found.append(f"{short(call.timeout_us / 1e3)} ms")
-    return ", ".join(found)
+        told, asked = "any wait" + (" or a test" if call.released.get("test") else ""), ["test"]
+    else:
+        found = ["its receive's wait"] + (["a test of it"] if call.released.get("test") else [])
+        if call.released.get("timeout"):
+            found.append(f"{short(call.timeout_us / 1e3)} ms")
+        told, asked = ", ".join(found), [*RELEASERS]
+    if len(asked) > 1 and all(call.released.get(how) is None for how in asked):
+        return f"{told} (more is not known)"
+    unknown = [RELEASERS[how] for how in asked if call.released.get(how) is None]
+    return told + (f" (not known: {', '.join(unknown)})" if unknown else "")
 
 
 def table(findings: Findings, place: str) -> list[Row]:
@@ -231,7 +240,7 @@ def not_found(of: Of) -> list[Saying]:
                 else "answers to the same question contradicted each other, or could not be had, as where others use "
                 "the machine"
             )
-            said.append(Saying(f"{what} was not found: {why}. headway study --resume asks again.{more}"))
+            said.append(Saying(f"{what} was not found: {why}. headway study --resume asks again.{more}", missing=True))
     return said
 
 
@@ -280,6 +289,8 @@ def of_call(call: Blocking, name: str, do: str) -> Saying:
         seen += ", all together that the receiver has not taken (three of a third each do, too)"
     elif call.cumulative is False:
         seen += f", each (three of {near(call.each_of_three // 2)} do not)"
+    else:
+        seen += " (whether what several take counts together is not known)"
     seen += f". What lets it go: {lets_go(call)}."
     if call.deadlock:
         seen += " Two ranks that send to each other so before they receive wait for ever."
@@ -471,10 +482,12 @@ def of_memory(of: Of, place: str, limits: dict) -> list[Saying]:
         )
     if measured:
         return [Saying(measured + told)]
+    vain = of.memory and of.memory.option and of.memory.size in (0, size)
+    how = f"computed: {of.memory.option} was tried and gave too few results" if vain else "computed, not tried"
     return [
         Saying(
             f"Raising the limit to {near(size)} instead takes memory for one such message to each peer: {text} "
-            f"peers (computed, not tried: no option of this MPI for it is known here).{told}"
+            f"peers ({how}).{told}"
         )
     ]
 
