@@ -348,6 +348,14 @@ class Made(Folder):
         self.assertFalse(b.same)
         self.assertEqual(b.invalid, "1 of 2 runs: saturated")
 
+    def test_runs_that_failed_are_told(self):
+        store = self.store()
+        failed = {"failure": "ended at its time limit", "rows": [], "test": "frea-16/6c", "turn": 7, "verdict": {}}
+        kept = next(e for e in store.lines.values() if e["mpi"] == "b")
+        store.add("samr/frea-16/6c|b|7", {k: v for k, v in kept.items() if k != "key"} | failed)
+        _, b = samr.read(store)
+        self.assertEqual(b.invalid, "1 of 2 runs: saturated; 1 of 3 runs failed: ended at its time limit")
+
     def test_words_and_page(self):
         found = findings.read(self.store())
         self.assertEqual(found.mpis, ["a", "b"])

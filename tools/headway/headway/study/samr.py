@@ -268,7 +268,7 @@ class Row:
     messages: float = 0.0  # an iteration, all ranks
     sizes: tuple[int, int, int] = (0, 0, 0)
     same: bool = True  # all forms have the same field
-    invalid: str = ""  # what the simulated hosts object to in some of the runs; or why there is none
+    invalid: str = ""  # what the simulated hosts object to in some of the runs, and those that failed; or why there is none
 
     def unoptimised(self, group: str) -> Value | None:
         """Execution time of the paper's first form by that of the best one."""
@@ -313,6 +313,7 @@ def row_of(name: str, mpi: str, entries: list[dict]) -> Row:
     entries = [e for e in entries if e.get("way", "") == row.way]
     runs: dict[str, dict[int, dict]] = defaultdict(dict)
     reasons: list[str] = []
+    failures = [e["failure"] or "no result" for e in entries if e["failure"] or not e["rows"]]
     for entry in entries:
         if entry["failure"] or not entry["rows"]:
             continue
@@ -327,8 +328,10 @@ def row_of(name: str, mpi: str, entries: list[dict]) -> Row:
     row.same = len({e["checksum"] for e in every}) == 1
     row.imbalance, row.messages = every[0]["imbalance"], every[0]["messages"]
     row.sizes = tuple(every[0]["sizes"])
-    if reasons:
-        row.invalid = f"{len(reasons)} of {len(every)} runs: {max(set(reasons), key=reasons.count)}"
+    told = [f"{len(reasons)} of {len(every)} runs: {max(set(reasons), key=reasons.count)}"] if reasons else []
+    if failures:
+        told.append(f"{len(failures)} of {len(entries)} runs failed: {max(set(failures), key=failures.count)}")
+    row.invalid = "; ".join(told)
     for form in ALL:
         found = figures(runs.get(BASE[form], {}), runs.get(form, {}))
         if found:
