@@ -59,8 +59,8 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
   if (!with_thread) return Outcome::ok;
   patrol_.start(patrol_after);
   if (patrol_after) {
-    patrol_timer_ = make_timer();
-    if (patrol_timer_ < 0 || !add_to(outer_, patrol_timer_, EPOLLIN, source_patrol))
+    patrol_timer_.fd = make_timer();
+    if (patrol_timer_.fd < 0 || !add_to(outer_, patrol_timer_.fd, EPOLLIN, source_patrol))
       return Outcome::no_resource;
   }
   // All signals are the program's: none may be delivered on our thread. But a fault of its own, at
@@ -130,7 +130,7 @@ void Handoff::stop() {
 
 void Handoff::abandon() {
   with_thread_ = false;
-  for (int* fd : {&inner_, &outer_, &timer_, &patrol_timer_}) {
+  for (int* fd : {&inner_, &outer_, &timer_, &patrol_timer_.fd}) {
     if (*fd >= 0) close(*fd);
     *fd = -1;
   }

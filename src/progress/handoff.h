@@ -18,6 +18,7 @@
 #include "base/selector.h"
 #include "progress/engine_lock.h"
 #include "progress/patrol.h"
+#include "progress/patrol_timer.h"
 #include "progress/shield.h"
 #include "progress/user_calls.h"
 
@@ -288,7 +289,6 @@ class Handoff {
   void leave_slowly();
   [[gnu::noinline]] bool leave_to_patrol();
   void rest();
-  void set_patrol_timer(bool on);
   void look_after();
   bool arm_and_unlock();
   bool unlock_armed();
@@ -339,17 +339,16 @@ class Handoff {
   void (*notice_death_)() = nullptr;
   alignas(64) std::atomic<uint32_t> contenders_{0};
   std::atomic<uint32_t> kick_{0};
-  std::atomic<bool> patrol_is_slow_{false};  // the timer has gone off since it was set
   std::atomic<bool> stop_{false};
   base::Doorbell bell_;
   int timer_ = -1;
   bool reminding_ = false;
   While reminds_while_ = While::always;
-  uint64_t remind_at_ = 0;  // ns
-  int patrol_timer_ = -1;   // in the outer epoll: runs while the thread is on patrol
-  int sockets_ = -1;        // the transport's epoll
-  int inner_ = -1;          // bell and sockets, level-triggered: an application thread sleeps on it
-  int outer_ = -1;          // inner_, one shot: the message thread sleeps on it
+  uint64_t remind_at_ = 0;    // ns
+  PatrolTimer patrol_timer_;  // in the outer epoll: runs while the thread is on patrol
+  int sockets_ = -1;          // the transport's epoll
+  int inner_ = -1;  // bell and sockets, level-triggered: an application thread sleeps on it
+  int outer_ = -1;  // inner_, one shot: the message thread sleeps on it
   pthread_t thread_{};
   std::atomic<const void*> message_thread_{nullptr};  // its control block
   Shield shield_;

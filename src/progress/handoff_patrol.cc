@@ -1,7 +1,4 @@
 // The handoff while the message thread is on patrol (patrol.h).
-#include <sys/timerfd.h>
-#include <unistd.h>
-
 #include "progress/handoff.h"
 
 namespace headway::progress {
@@ -15,10 +12,10 @@ bool Handoff::leave_to_patrol() {
     return false;
   if (!patrol_.is_on()) {
     patrol_.begin();
-    set_patrol_timer(true);
+    patrol_timer_.set(true);
     ++counters.patrols;
-  } else if (patrol_is_slow_.load(std::memory_order_relaxed)) [[unlikely]] {
-    set_patrol_timer(true);
+  } else if (patrol_timer_.is_slow()) [[unlikely]] {
+    patrol_timer_.set(true);
   }
   if (patrol_.is_look_due()) {
     (void)work_->advance();
@@ -33,31 +30,16 @@ bool Handoff::leave_to_patrol() {
   return true;
 }
 
-// Goes off soon, and then seldom: a look takes the core from a rank that waits in MPI, where it is
-// in good hands. When it leaves, the next look is soon again.
-void Handoff::set_patrol_timer(bool on) {
-  itimerspec when{};
-  if (on) {
-    when.it_value.tv_nsec = long(Patrol::tick_us) * 1000;
-    when.it_interval.tv_nsec = long(Patrol::slow_tick_us) * 1000;
-  }
-  patrol_is_slow_.store(false, std::memory_order_relaxed);
-  timerfd_settime(patrol_timer_, 0, &when, nullptr);
-}
-
 // A tick of the patrol: the rank that is away for long has the thread work for it, and arms itself
 // from then on.
 void Handoff::look_after() {
-  uint64_t times;
-  (void)!read(patrol_timer_, &times, sizeof times);
+  patrol_timer_.take();
   ++counters.patrol_looks;
-  // One who leaves just now may not see that yet: then the next look is a slow one.
-  patrol_is_slow_.store(true, std::memory_order_relaxed);
   if (!take_as_thread()) return;  // it is inside MPI
   const bool overdue = patrol_.is_on() && patrol_.take_overdue();
   const bool idle = !patrol_.note_look();
   if (idle) patrol_.end();
-  set_patrol_timer(patrol_.is_on());
+  patrol_timer_.set(patrol_.is_on());
   if (overdue && !sleepers_) {
     work_as_owner();
   } else {

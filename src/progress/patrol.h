@@ -30,8 +30,6 @@ class Patrol {
   // Soon: within so many times the short absences that had earned it. As often as that at most is
   // needed what is enough at first.
   static constexpr uint32_t soon_times = 16, dearest_times = 64;
-  static constexpr uint32_t tick_us = 1000,
-                            slow_tick_us = 8000;  // after it left; while it is inside
   static constexpr uint32_t look_every = 32;
 
   // After `enough` short absences, at first; 0: never.

@@ -56,16 +56,22 @@ TEST(Patrol, IsEarnedByShortAbsencesAndLostByALongOne) {
   EXPECT_FALSE(patrol.is_due());
 }
 
-// Returns how many stays of `ns` it takes until a patrol that was earned is lost, or `most`.
-int stays_until_lost(uint64_t ns, int short_ones_between, int most) {
+// One that so many short absences have earned.
+Patrol earned(uint32_t enough) {
   Patrol patrol;
-  patrol.start(160);
+  patrol.start(enough);
   usleep(1000);
   for (int i = 0; i < 100'000 && !patrol.is_due(); ++i) {
     patrol.leaves();
     patrol.comes();
   }
   EXPECT_TRUE(patrol.is_due());
+  return patrol;
+}
+
+// Returns how many stays of `ns` it takes until a patrol that was earned is lost, or `most`.
+int stays_until_lost(uint64_t ns, int short_ones_between, int most) {
+  Patrol patrol = earned(160);
   for (int stays = 0; stays < most; ++stays) {
     if (!patrol.is_due()) return stays;
     for (int tries = 0; tries < 100; ++tries) {
@@ -100,14 +106,7 @@ TEST(Patrol, AFewThatWereALittleLongerDoNotEndIt) {
 TEST(Patrol, ToWaitForTheEngineIsNoAbsence) {
   bool stays = false;
   for (int tries = 0; tries < 20 && !stays; ++tries) {
-    Patrol patrol;
-    patrol.start(2);
-    usleep(1000);
-    for (int i = 0; i < 1000 && !patrol.is_due(); ++i) {
-      patrol.leaves();
-      patrol.comes();
-    }
-    ASSERT_TRUE(patrol.is_due());
+    Patrol patrol = earned(2);
     patrol.leaves();
     const uint64_t came = base::ticks();
     stay(2 * Patrol::long_times * Patrol::short_ns);
@@ -125,14 +124,7 @@ TEST(Patrol, ToWaitForTheEngineIsNoAbsence) {
 
 // A call for a moment found the engine taken, too; the absence after it is one by itself.
 TEST(Patrol, ToWaitForTheEngineInACallForAMomentHidesNoLongAbsence) {
-  Patrol patrol;
-  patrol.start(2);
-  usleep(1000);
-  for (int i = 0; i < 1000 && !patrol.is_due(); ++i) {
-    patrol.leaves();
-    patrol.comes();
-  }
-  ASSERT_TRUE(patrol.is_due());
+  Patrol patrol = earned(2);
   patrol.begin();
   patrol.leaves();
   patrol.came_at(base::ticks());
@@ -351,16 +343,16 @@ TEST(Patrol, ARankThatNeverWaitsLooksNowAndThen) {
 // A look takes the core from a rank that waits in MPI. When it leaves it is soon looked after
 // again.
 TEST(Patrol, WhoIsInsideIsLookedAtSeldomAndWhoLeavesSoon) {
-  constexpr uint64_t soon_ns = Patrol::slow_tick_us * 250;
+  constexpr uint64_t soon_ns = PatrolTimer::slow_tick_us * 250;
   uint64_t fewest = ~uint64_t(0);
   for (int round = 0; round < 30 && fewest > soon_ns && !testing::Test::HasFailure(); ++round) {
     Rank rank(true, after);
     leave_often(rank);
     rank.handoff.enter();
     const uint64_t start = base::now_ns(), looks = rank.handoff.counters.patrol_looks;
-    sleep_us(10 * Patrol::slow_tick_us);
+    sleep_us(10 * PatrolTimer::slow_tick_us);
     const uint64_t seen = rank.handoff.counters.patrol_looks;
-    EXPECT_LE(seen - looks, (base::now_ns() - start) / 1000 / Patrol::slow_tick_us + 2);
+    EXPECT_LE(seen - looks, (base::now_ns() - start) / 1000 / PatrolTimer::slow_tick_us + 2);
     // It leaves just after a look: without being told, the next one is a slow one.
     uint64_t last = base::now_ns(), longest_gap = 0;
     const auto mind_gaps = [&] {
