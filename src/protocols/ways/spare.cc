@@ -47,7 +47,8 @@ uint64_t Spare::enough_for(Peer& peer, uint64_t moved) {
 // under way when the other is done with.
 void Spare::note_landing(Peer& peer) {
   ++peer.flow.landing;
-  if (peer.transport->in_flight(peer.number) >= still_leaves) peer.flow.one_way = 0;
+  if (peer.flow.one_way && peer.transport->in_flight(peer.number) >= still_leaves)
+    peer.flow.one_way = 0;
 }
 
 void Spare::note_landed(Peer& peer) {
