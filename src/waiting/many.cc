@@ -74,9 +74,9 @@ bool Many::may_have_ended() {
 bool Many::are_over() {
   if (whole_) return !is_left(whole_);
   for (; next_ < count_; ++next_) {
-    const Request* request = is_left(first_left_) ? first_left_ : at(next_);
+    const Request* request = is_left(next_request_) ? next_request_ : at(next_);
     if (!is_left(request)) continue;
-    first_left_ = request;
+    next_request_ = request;
     // Read with the engine held: until then another thread may write the peer of a match.
     hint_ = request->peer;
     stays_ = request->kind == RequestKind::receive && !protocols::Release::may_have_pages(*request);
@@ -128,13 +128,13 @@ bool Many::close(Request* receive) {
 // All could go at a time, and copies have been made of the sends: what they are made of may lie in
 // pages that are to be closed.
 bool Many::could_all_go() {
-  if (is_left(keeps_) && !may_go(*keeps_)) return false;
+  if (is_left(unready_request_) && !may_go(*unready_request_)) return false;
   uint32_t place = unready_ > next_ ? unready_ : next_;
   for (uint32_t left = count_ - next_; left > 0; --left) {
     const Request* request = at(place);
     if (is_left(request) && !may_go(*request)) {
       unready_ = place;
-      if (!whole_) keeps_ = request;
+      if (!whole_) unready_request_ = request;
       return false;
     }
     if (++place == count_) place = next_;

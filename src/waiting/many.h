@@ -78,8 +78,8 @@ class Many {
   uint32_t next_ = 0;     // all before it are over
   uint32_t unready_ = 0;  // the one that kept the others, at the last look
   // The requests at both, so that a look in vain need not ask the list; null: it is to be asked.
-  const Request* first_left_ = nullptr;
-  const Request* keeps_ = nullptr;
+  const Request* next_request_ = nullptr;
+  const Request* unready_request_ = nullptr;
   bool all_could_go_ = false;
   uint32_t closed_ = 0;  // all before it are over or closed
   uint32_t call_ = 0;    // the number of ours, to the receives that have been told of it

@@ -64,7 +64,7 @@ void Waiter::test_in_vain(uint64_t what) {
   vain_last_ = now;
   vain_what_ = what;
   if (!again && now - vain_since_ < before_yield_ns) return;
-  // Not for threads of one rank: they have one engine in turns.
+  // Where threads of one rank test in turns nothing is to be learnt: it is another one each time.
   if (policy_.crowded && linger_.goes_on(now)) return;
   progress::Handoff& handoff = engine.handoff();
   handoff.stay();
