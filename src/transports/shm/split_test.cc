@@ -157,14 +157,13 @@ TEST(Split, HelperChecksWhatItReads) {
 }
 
 TEST(Advert, OnlyOneSideGetsTheReceive) {
-  // On a crowded machine, or under ThreadSanitizer, a seed takes many seconds, and there the sender
-  // may not run once beside the receiver in one of them.
+  // On a crowded machine, or under ThreadSanitizer, a seed takes many seconds, and the sender may
+  // need more receives until it has once run beside one.
   using Clock = std::chrono::steady_clock;
   const auto enough = Clock::now() + std::chrono::seconds(2),
              most = enough + std::chrono::seconds(60);
-  uint32_t all_taken = 0;
-  for (uint64_t seed = base_seed(); seed < base_seed() + 10 || !all_taken; ++seed) {
-    if (Clock::now() > (all_taken ? enough : most)) break;
+  for (uint64_t seed = base_seed(); seed < base_seed() + 10; ++seed) {
+    if (Clock::now() > enough) break;
     SCOPED_TRACE(testing::Message() << "HEADWAY_TEST_SEED=" << seed);
     AdvertBoard board{};
     std::atomic<uint32_t> claimed{0};  // ids; the receiver waits for it to learn of a claim
@@ -181,8 +180,8 @@ TEST(Advert, OnlyOneSideGetsTheReceive) {
     });
     std::mt19937 random{uint32_t(seed)};
     Advert advert(&board);
-    uint32_t withdrawn = 0, taken = 0;
-    for (uint32_t id = 1; id <= 20'000; ++id) {
+    uint32_t withdrawn = 0, taken = 0, id = 1;
+    for (; id <= 20'000 || (!taken && Clock::now() < most); ++id) {
       advert.publish({5, 1, 9, id * 3u, id * 2u, id}, 3);
       for (uint32_t yields = random() % 8; yields > 0; --yields) std::this_thread::yield();
       if (advert.withdraw()) {
@@ -198,10 +197,9 @@ TEST(Advert, OnlyOneSideGetsTheReceive) {
     }
     over = true;
     sender.join();
-    EXPECT_EQ(withdrawn + taken, 20'000u);
-    all_taken += taken;
+    EXPECT_EQ(withdrawn + taken, id - 1);
+    EXPECT_GT(taken, 0u);
   }
-  EXPECT_GT(all_taken, 0u);
 }
 
 TEST(Advert, NotForAnotherMessage) {
