@@ -4,10 +4,10 @@
 // batch of them with all turns of the others in it (exchange_mean_*), until all pairs are through.
 //   --way wait|testall|iprobe|status|ibarrier  --strangers N (stranger i stays on core i)
 //   --sizes LIST  --exchanges N (of one batch)  --batches N  --pin 0|1
-// A batch of two ranks lasts for least_ms, so with as many exchanges more: in a shorter one either
-// nobody else had a turn, or one turn is most of it, and its mean tells which.
 //   --threads N: each rank has so many threads, and each exchanges with its like of the partner by
 //   a tag of its own (MPI_THREAD_MULTIPLE); the mean alone is told
+// A batch of two ranks lasts for least_ms, if need be with more exchanges: in a shorter one either
+// nobody else had a turn, or one turn is most of it, and its mean tells which.
 // As many ranks as cores stay on a core each, too (--pin 1): else the system moves them out of the
 // way, as it does for programs that nobody binds (--pin 0).
 #include "common.h"
@@ -122,7 +122,7 @@ static void batch_of_threads(const struct Setup* s, size_t bytes) {
   if (s->rank == 0) print_answer(s, "exchange_mean", bytes, mean);
 }
 
-// As many as both ranks find that a batch of that size needs.
+// Exchanges in a batch of that size, by a trial; rank 0's is what both do.
 static int enough_of(const struct Setup* s, size_t bytes) {
   int n = exchanges_of(s, bytes);
   if (s->ranks > 2) return n;
