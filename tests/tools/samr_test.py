@@ -281,12 +281,18 @@ class Series(unittest.TestCase):
     def test_what_blocks_may_not_be_known(self):
         row = {"measure": "blocks_from", "size": 0, "samples": [0], "extra": {"held": 1}}
         nothing, contradicted = {"rows": [row]}, {"rows": [row | {"extra": {"held": 0}}]}
+        from_8k = {"rows": [row | {"size": 8 * K, "samples": [8 * K]}]}
         for entries, switch in (([nothing, nothing], 0), ([nothing, None], None), ([contradicted, nothing], None)):
-            answers = iter(entries)
-            study = SimpleNamespace(
-                settings=Settings(Path("/none"), [], True), attempt=lambda *_, answers=answers: next(answers)
-            )
+            answers = dict(zip(("find/s", "find/ws"), entries)) | {"find/left": from_8k}
+            asked = []
+
+            def attempt(task, _, answers=answers, asked=asked):
+                asked.append(task.test)
+                return answers[task.test]
+
+            study = SimpleNamespace(settings=Settings(Path("/none"), [], True), attempt=attempt)
             self.assertEqual(Meshes(study).switch(plan.SHM, None), switch, entries)
+            self.assertEqual(asked, ["find/s", "find/ws", "find/left"], "the page tells of all three")
 
     def test_the_table_is_the_programs(self):
         for size in samr.SERIES[:8]:

@@ -68,15 +68,17 @@ class Meshes:
         for place in self.study.settings.places:
             cases = [c for c in samr.series(place, 0) if self.wanted(c.name)]
             every += len(self.study.usable) * sum(c.seconds * len(c.forms) * samr.turns(c, quick) for c in cases)
-        return every + 6 * len(self.study.usable)
+        return every + 9 * len(self.study.usable)
 
     # -- thresholds ----------------------------------------------------------------------------
     def switch(self, place: Place, contestant: Contestant) -> int | None:
         """The size from which a call blocks: of this study, or measured now. 0 if none does; None if none was found
-        and a search has no answer."""
+        and a search has no answer. All questions are asked: the page tells where eager ends, too."""
         sizes, known = [], True
-        for task in blocking.find_tasks(place, self.study.settings.quick)[:2]:  # the calls
+        for task in blocking.find_tasks(place, self.study.settings.quick):
             entry = self.study.attempt(task, contestant)
+            if task.test == f"find/{blocking.LEFT}":  # no call
+                continue
             found = blocking.read_find(entry["rows"], task.test.split("/")[1]) if entry else None
             known = known and bool(found and found.held)
             if found and found.size:
@@ -199,7 +201,7 @@ class Meshes:
         for contestant in self.study.at(place):
             step(f"which calls block, {place.title}, {contestant.label}", 0)
             switch = self.switch(place, contestant)
-            step("", 6)
+            step("", 9)
             for case in samr.series(place, switch):
                 if self.wanted(case.name):
                     self.run_case(case, step, [contestant])
