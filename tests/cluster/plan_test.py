@@ -63,6 +63,13 @@ class Shape(unittest.TestCase):
         self.assertEqual(faster.link_rate, 400e6)
         self.assertIn("4 times faster", faster.sentence())
 
+    def test_a_question_may_stand_in_every_queue_on_its_way(self):
+        self.assertAlmostEqual(Plan.make("x", 2, "100mbit").longest_wait, 4 * 0.32)
+        self.assertAlmostEqual(Plan.make("x", 2, "100mbit", dilation=8).longest_wait, 4 * 2.56)
+        # The paper's cluster with 64 ranks: uplinks hold four times as much.
+        paper = Plan.make("x", 32, "100mbit", 16, "100mbit", 8)
+        self.assertAlmostEqual(paper.longest_wait, 4 * 2.56 + 4 * 10.24)
+
     def test_refused(self):
         for name, hosts, *rest in (("x", 0, "1gbit"), ("x", 513, "1gbit"), ("../x", 2, "1gbit"),
                                    ("", 2, "1gbit"), ("x", 2, "1gbit", None, "1gbit"),

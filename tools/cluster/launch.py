@@ -15,7 +15,7 @@ import sys
 import time
 
 import namespaces
-from plan import QUEUE_BYTES, Refused
+from plan import Refused
 
 MPIS = ("headway", "mpich", "openmpi")
 HOST_TIMEOUT = 8  # seconds: the library's default
@@ -79,8 +79,8 @@ def command(plan, folder, mpi, ranks, ranks_per_host, launcher, extra, program):
     hosts = ",".join(f"{plan.host_name(h)}:{n}" for h, n in enumerate(counts))
     environment = dict(os.environ)
     environment["CLUSTER_DILATION"] = f"{plan.dilation:g}"
-    # A full queue is no vanished host: three of them may stand between a question and its answer.
-    queues = math.ceil(3 * 8 * QUEUE_BYTES / plan.link_rate)
+    # A full queue is no vanished host.
+    queues = math.ceil(plan.longest_wait)
     if queues > HOST_TIMEOUT:
         environment.setdefault("HEADWAY_HOST_TIMEOUT", f"{queues}s")
     if mpi == "headway":

@@ -106,6 +106,15 @@ class Plan:
         return self.uplink_rate / self.dilation
 
     @property
+    def longest_wait(self):
+        """Seconds that a question and its answer stand in queues if all on their way are full: of both hosts, and
+        of both uplinks where there are any."""
+        one_way = 2 * 8 * QUEUE_BYTES / self.link_rate
+        if self.switches > 1:
+            one_way += 2 * 8 * UPLINK_QUEUE_BYTES / self.link_uplink_rate
+        return 2 * one_way
+
+    @property
     def largest_packet(self):
         """For gso_max_size: as many frames as planned, not one more."""
         return shaping(self.link_rate, self.hosts)[1] * PAYLOAD + TCP_RESERVE
