@@ -1,0 +1,310 @@
+"""A run's waiting by call site: a table for programs (JSON), and the words of it for a terminal.
+
+JSON, format "headway-waiting", version 1. Numbers of time are ns, whole; a share is of 1; what is not known is null.
+A reader may rely on: keys below are there; others may come without a new version; an unknown class is a string.
+
+  format, version   "headway-waiting", 1
+  run               folder, program, ranks (recorded), time, waiting (share of all ranks' time), notes (sentences)
+  classes           by name of a class of waiting: ns, all ranks
+  transfer          on_one_host, between_hosts: latency, per_byte (ns), messages (it was learned from)
+  hidden            least, most (shares of what the wire needed); null without messages
+  efficiency        parallel, balance, serialisation, transfer (shares), time, ideal
+  sites             most blocked first; each:
+    file, line, function, module, offset    of the call; file is "" where only the offset in the module is known
+    call            MPI's name
+    count, time     calls, and time in them; all ranks
+    blocked         of that, waiting
+    classes         of that, by class
+    class           the largest; "" if nothing was waited for
+    hidden          least, most, need (ns): of messages that began here; null for none
+    causes          up to 5, most ns first; each:
+      class, rank, ns, count
+      from, to      sites (text) of the stretch of code of that rank: its last call, and the late one, or the one with
+                    which progress came back; from is "" where the recording begins
+      length        mean ns of the stretch at those times
+      mean          ns of the same stretch on that rank, mean over the run
+      others        the same on all other ranks; null where none has it
+      through       mean number of ranks that passed it on
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headway.record import classes
+from headway.record.causes import Causes, causes
+from headway.record.efficiency import Efficiency, efficiency
+from headway.record.hidden import Hidden, hidden
+from headway.record.model import Site
+from headway.record.waiting import Waiting
+from headway.record.words import clean, time_text
+
+FORMAT, VERSION = "headway-waiting", 1
+MOST_CAUSES = 5
+LONGER = 0.02  # by which a stretch must be longer than the others' mean, for us to say so
+
+
+@dataclass
+class Cause:
+    reason: int  # class
+    rank: int
+    ns: int
+    count: int
+    start: Site | None
+    site: Site
+    length: float
+    mean: float
+    others: float | None
+    through: float = 0.0
+    at_home: bool = False  # the rank that waited was itself the one
+
+
+@dataclass
+class Row:
+    site: Site
+    call: str
+    count: int
+    time: int
+    by_class: np.ndarray
+    hidden: tuple[int, int, int] | None = None  # least, most, need
+    causes: list[Cause] = field(default_factory=list)
+
+    @property
+    def blocked(self) -> int:
+        return int(self.by_class[list(classes.WAITING)].sum())
+
+    @property
+    def largest(self) -> int | None:
+        some = self.by_class[list(classes.WAITING)]
+        return classes.WAITING[int(some.argmax())] if some.max(initial=0) > 0 else None
+
+
+@dataclass
+class Report:
+    waiting: Waiting
+    rows: list[Row]
+    hidden: Hidden
+    efficiency: Efficiency
+
+    @property
+    def whole(self) -> int:
+        """ns of all ranks."""
+        run = self.waiting.line.run
+        return run.duration * len(run.ranks)
+
+    @property
+    def waited(self) -> int:
+        return int(self.waiting.waits.parts[:, list(classes.WAITING)].sum())
+
+
+def report(waiting: Waiting) -> Report:
+    found = hidden(waiting)
+    return Report(waiting, by_site(waiting, found), found, efficiency(waiting))
+
+
+def by_site(waiting: Waiting, of_hidden: Hidden) -> list[Row]:
+    line, waits = waiting.line, waiting.waits
+    names = max(1, len(line.names))
+    calls = line.chain
+    keys, which = np.unique(line.site[calls] * names + line.name[calls], return_inverse=True)
+    count = np.bincount(which, minlength=len(keys))
+    time = np.zeros(len(keys), np.int64)
+    np.add.at(time, which, line.spent[calls])
+    split = np.zeros((len(keys), classes.COUNT), np.int64)
+    row_of = np.full(len(line.begin), -1, np.int64)
+    row_of[calls] = which
+    of_wait = row_of[waits.event]
+    np.add.at(split, of_wait, waits.parts)
+    alone = calls[~line.blocking[calls]]
+    np.add.at(split[:, classes.IN_MPI], row_of[alone], line.spent[alone])
+    rows = [
+        Row(line.sites[key // names], line.names[key % names], int(count[at]), int(time[at]), split[at])
+        for at, key in enumerate(keys.tolist())
+    ]
+    at = {key: number for number, key in enumerate(keys.tolist())}
+    for number, key in enumerate((of_hidden.site * names + of_hidden.name).tolist()):
+        if key in at:
+            need, least, most = (int(c[number]) for c in (of_hidden.need, of_hidden.least, of_hidden.most))
+            rows[at[key]].hidden = least, most, need
+    for some in causes(waiting):
+        _add_causes(waiting, some, of_wait, rows)
+    for row in rows:
+        row.causes = sorted(row.causes, key=lambda c: -c.ns)[:MOST_CAUSES]
+    return sorted(rows, key=lambda r: (-r.blocked, -r.time, r.site.text, r.call))
+
+
+def _add_causes(waiting: Waiting, some: Causes, of_wait: np.ndarray, rows: list[Row]) -> None:
+    """Those of one row, class, rank and stretch are one; of each row the largest."""
+    if not len(some.row):
+        return
+    line = waiting.line
+    begun = np.where(some.start < 0, 0, 1 + line.site[np.maximum(some.start, 0)])
+    columns = of_wait[some.row], some.reason, some.rank, begun, line.site[some.event]
+    order = np.lexsort(columns[::-1])
+    new = np.concatenate(([True], np.any([c[order[1:]] != c[order[:-1]] for c in columns], axis=0)))
+    first = np.flatnonzero(new)
+    ns = np.add.reduceat(some.waited[order], first)
+    count = np.diff(np.append(first, len(order)))
+    length, through = (np.add.reduceat(c[order].astype(float), first) / count for c in (some.length, some.through))
+    own = line.world[line.place[waiting.waits.event[some.row]]] == some.rank
+    row = columns[0][order[first]]
+    ranked = np.lexsort((-ns, row))
+    place = np.arange(len(ranked)) - np.searchsorted(row[ranked], row[ranked])
+    for at in ranked[place < MOST_CAUSES].tolist():
+        one = order[first[at]]
+        start = None if some.start[one] < 0 else line.sites[line.site[some.start[one]]]
+        others = None if np.isnan(some.others[one]) else float(some.others[one])
+        site = line.sites[line.site[some.event[one]]]
+        rows[row[at]].causes.append(
+            Cause(
+                int(some.reason[one]), int(some.rank[one]), int(ns[at]), int(count[at]), start, site, float(length[at]),
+                float(some.mean[one]), others, float(through[at]), bool(own[one]),
+            )
+        )  # fmt: skip
+
+
+# ---- JSON ---------------------------------------------------------------------------------------
+def as_json(found: Report) -> dict:
+    waiting, run, e = found.waiting, found.waiting.line.run, found.efficiency
+    share = found.hidden.share
+    lines = dict(zip(("on_one_host", "between_hosts"), waiting.transfer.lines))
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "run": {
+            "folder": run.folder,
+            "program": program(found),
+            "ranks": len(run.ranks),
+            "time": run.duration,
+            "waiting": found.waited / found.whole if found.whole else None,
+            "notes": [*run.notes, *waiting.notes],
+        },
+        "classes": _classes(waiting.waits.parts.sum(axis=0)),
+        "transfer": {
+            name: {"latency": line.latency, "per_byte": line.per_byte, "messages": line.messages}
+            for name, line in lines.items()
+        },
+        "hidden": None if share is None else {"least": share[0], "most": share[1]},
+        "efficiency": {
+            "parallel": e.parallel,
+            "balance": e.balance,
+            "serialisation": e.serialisation,
+            "transfer": e.transfer,
+            "time": e.time,
+            "ideal": e.ideal,
+        },
+        "sites": [_row(row) for row in found.rows],
+    }
+
+
+def _classes(parts: np.ndarray) -> dict[str, int]:
+    return {classes.NAMES[c]: int(parts[c]) for c in classes.WAITING}
+
+
+def _row(row: Row) -> dict:
+    s = row.site
+    return {
+        "file": s.file,
+        "line": s.line,
+        "function": s.function,
+        "module": s.module,
+        "offset": s.offset,
+        "call": row.call,
+        "count": row.count,
+        "time": row.time,
+        "blocked": row.blocked,
+        "classes": _classes(row.by_class),
+        "class": "" if row.largest is None else classes.NAMES[row.largest],
+        "hidden": None if row.hidden is None else dict(zip(("least", "most", "need"), row.hidden)),
+        "causes": [
+            {
+                "class": classes.NAMES[c.reason],
+                "rank": c.rank,
+                "ns": c.ns,
+                "count": c.count,
+                "from": "" if c.start is None else c.start.text,
+                "to": c.site.text,
+                "length": round(c.length),
+                "mean": round(c.mean),
+                "others": None if c.others is None else round(c.others),
+                "through": c.through,
+            }
+            for c in row.causes
+        ],
+    }
+
+
+# ---- words --------------------------------------------------------------------------------------
+def program(found: Report) -> str:
+    ranks = found.waiting.line.run.ranks
+    return str(ranks[0].header.get("program", "")).rsplit("/", 1)[-1] if ranks else ""
+
+
+def percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f}" if whole > 0 else "0"
+
+
+def words(found: Report, most: int = 10) -> RenderableType:
+    """For a terminal: what was waited for, how much was hidden, and the sites that blocked most."""
+    run, whole, share = found.waiting.line.run, found.whole, found.hidden.share
+    name = clean(program(found)) or "run"
+    lines = [f"{name}: {len(run.ranks)} ranks, {time_text(run.duration)}   ({clean(run.folder)})"]
+    parts = found.waiting.waits.parts.sum(axis=0)
+    named = sorted((c for c in classes.WAITING if 200 * parts[c] >= whole > 0), key=lambda c: -parts[c])
+    text = ", ".join(f"{classes.NAMES[c]} {percent(parts[c], whole)}" for c in named)
+    lines.append(f"waiting {percent(found.waited, whole)} % of all rank time" + (f": {text}" if text else ""))
+    if share is not None:
+        low, high = (f"{100 * s:.0f}" for s in share)
+        both = low if low == high else f"{low} to {high}"
+        lines.append(f"communication hidden behind computation: {both} % of what the wire needed")
+    e = found.efficiency
+    lines.append(
+        f"parallel efficiency {100 * e.parallel:.0f} % = load balance {100 * e.balance:.0f} % x serialisation "
+        f"{100 * e.serialisation:.0f} % x transfer {100 * e.transfer:.0f} %"
+    )
+    table = Table(box=None, pad_edge=False)
+    for name in ("#", "where", "call", "blocked", "class", "because"):
+        table.add_column(name, justify="right" if name in ("#", "blocked") else "left")
+    blocked = [row for row in found.rows if row.blocked > 0][:most]
+    for number, row in enumerate(blocked, 1):
+        name = classes.NAMES[row.largest or 0]
+        where = clean(f"{row.site.text} {row.site.function}".strip())
+        table.add_row(*map(Text, (str(number), where, clean(row.call), time_text(row.blocked), name, because(row))))
+    notes = [f"Note: {clean(note, 500)}" for note in (*run.notes, *found.waiting.notes)]
+    return Group(*(Text(text) for text in lines), *([table] if blocked else []), *(Text(note) for note in notes))
+
+
+def because(row: Row) -> str:
+    """Of the largest class: who and where."""
+    some = [c for c in row.causes if c.reason == row.largest]
+    if not some:
+        return ""
+    c = some[0]
+    where = stretch(c)
+    if c.reason == classes.MISSING_PROGRESS:
+        return f"rank {c.rank}{', which waits,' if c.at_home else ''} computes {where}"
+    if c.reason == classes.EARLY_ROOT:
+        return f"rank {c.rank} comes last, {where}"
+    on = " (passed on)" if c.through >= 0.5 else ""
+    ranks = sorted({other.rank for other in some if other.site == c.site})
+    if 2 * c.ns < row.by_class[c.reason] and len(ranks) > 1:
+        return f"ranks {', '.join(map(str, ranks))} by turns, {where}{on}"
+    if c.others is not None and c.others > 0 and c.mean > (1 + LONGER) * c.others:
+        ratio = c.mean / c.others
+        more = f"{100 * (ratio - 1):.0f} % more work" if ratio < 2 else f"{ratio:.1f} times the others' work"
+        return f"rank {c.rank}: {more}, {where}{on}"
+    return f"rank {c.rank} comes from {where}, {time_text(c.length)}{on}"
+
+
+def stretch(c: Cause) -> str:
+    """step.c:60-88, or both sites where they are of two files."""
+    if c.start is None:
+        return clean(f"the start to {c.site.text}")
+    if c.start.file and c.start.file == c.site.file:
+        return clean(c.site.text if c.start.line == c.site.line else f"{c.start.text}-{c.site.line}")
+    return clean(f"{c.start.text} to {c.site.text}")

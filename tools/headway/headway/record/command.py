@@ -1,0 +1,97 @@
+"""The command lines of `headway trace`: what a recording shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from headway.record import by_site, lines, matrix, reading, trace, waiting
+from headway.record.format import BadRecording
+from headway.record.summary import summarise
+from headway.shown import BAD_LINE, BadLine, Shown
+
+NOTHING_RECORDED = 4
+RUN = re.compile(r"headway-run-(\d+)")
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def latest() -> Path:
+    """The last headway-run-N of this folder."""
+    runs = [(int(m[1]), p) for p in Path().iterdir() if p.is_dir() and (m := RUN.fullmatch(p.name))]
+    if not runs:
+        raise BadLine("there is no headway-run-N here; record one: mpirun -n 4 headway record ./prog, or name a folder")
+    return max(runs)[1]
+
+
+@app.command()
+def trace_command(
+    run: Annotated[
+        Optional[Path], typer.Argument(help="a folder of headway record. Default: the latest here", metavar="RUN")
+    ] = None,
+    out: Annotated[
+        Optional[Path], typer.Option(help="folder for what is made. Default: the run's", metavar="DIR")
+    ] = None,
+    html: Annotated[bool, typer.Option("--html/--no-html", help="a page with the time line, trace.html")] = True,
+    perfetto: Annotated[
+        bool, typer.Option("--perfetto/--no-perfetto", help="trace.pftrace, for https://ui.perfetto.dev")
+    ] = True,
+    otf2: Annotated[bool, typer.Option("--otf2", help="a folder for Vampir and Scalasca (needs PyPI's otf2)")] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="who sends to whom: messages.csv by pair of ranks, communicators.csv")
+    ] = False,
+    as_data: Annotated[bool, typer.Option("--json", help="the table by call site as JSON, format headway-waiting")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="write the files and say nothing")] = False,
+    color: Annotated[
+        Optional[bool], typer.Option("--color/--no-color", help="colours; default: on a terminal")
+    ] = None,
+) -> None:
+    """Draw what a recorded run did: a time line of every rank, its calls and messages.
+
+    Record one first: mpirun -n 4 headway record ./prog
+    """
+    shown = Shown("headway trace", quiet or as_data, color)
+    folder = run or latest()
+    found = reading.read(folder)
+    found.notes += lines.resolve(found.ranks)
+    waits = waiting.classify(found)
+    of_events = waits.by_rank()
+    summary = summarise(found, of_events)
+    to = out or folder
+    files = trace.write_trace(found, to, of_events, perfetto, html, otf2, summary) if html or perfetto or otf2 else []
+    if csv:
+        pair_file, comm_file = to / "messages.csv", to / "communicators.csv"
+        to.mkdir(parents=True, exist_ok=True)
+        matrix.matrix(waits).write_csv(pair_file, comm_file)
+        files += [pair_file, comm_file]
+    if as_data:
+        print(json.dumps(by_site.as_json(by_site.report(waits)) | {"files": [str(f) for f in files]}, indent=1))
+    elif not quiet:
+        shown.out.print(by_site.words(by_site.report(waits)))
+        trace.tell(summary, files, shown.out)
+
+
+def main(words: list[str]) -> int:
+    shown = Shown("headway trace")
+    try:
+        app(args=words, prog_name="headway trace", standalone_mode=True)
+    except BadLine as problem:
+        shown.complain(str(problem))
+        return BAD_LINE
+    except BadRecording as problem:
+        shown.complain(str(problem))
+        return NOTHING_RECORDED
+    except (trace.TraceError, OSError) as problem:
+        shown.complain(str(problem))
+        return 1
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0

@@ -1,0 +1,608 @@
+"use strict";
+// The time line of a run. All data lie in the page: "meta" is JSON, "data-..." are arrays, deflated, in base64.
+// Names come from a recording and are hostile: they are only ever shown as text.
+(async () => {
+const byId = id => document.getElementById(id);
+const problem = text => { byId("problem").textContent = text; byId("problem").hidden = false; };
+if (typeof DecompressionStream === "undefined") {
+  problem("The time line needs a browser of 2023 or later (DecompressionStream). The tables below are complete.");
+  return;
+}
+const meta = JSON.parse(byId("meta").textContent);
+const KINDS = {u1: Uint8Array, u4: Uint32Array, i4: Int32Array, f4: Float32Array, f8: Float64Array};
+async function unpack(id) {
+  const node = byId(`data-${id}`);
+  const text = node.textContent;
+  let packed;
+  if (Uint8Array.fromBase64) {
+    packed = Uint8Array.fromBase64(text);
+  } else {
+    const bytes = atob(text);
+    packed = new Uint8Array(bytes.length);
+    for (let i = 0; i < bytes.length; i++) packed[i] = bytes.charCodeAt(i);
+  }
+  node.remove();
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const buffer = await new Response(stream).arrayBuffer();
+  const found = {};
+  for (const [name, kind, offset, count] of meta.arrays[id]) found[name] = new KINDS[kind](buffer, offset, count);
+  return found;
+}
+
+const {duration, rows, classes, texts} = meta;
+const [COMPUTING, IN_MPI, OFF] = [0, 1, classes.length - 1];
+const CALLS = 0, CROSSING = 1, TESTS = 2, LIBRARY = 3, NO_CORE = 4, NOT_RECORDED = 5;  // kinds of tracks
+const STRIP = {[TESTS]: "#5d7183", [LIBRARY]: "#00838f", [NO_CORE]: "#000000"};
+const EVENTS_AT_ONCE = 40000, ARROWS_AT_ONCE = 2000, ARROWS_IN_THIN_ROWS = 300;
+const canvas = byId("line"), g = canvas.getContext("2d"), tip = byId("tip");
+const view = {t0: 0, t1: duration, top: 0, seen: Math.min(rows, 64)};
+const shown = classes.map(() => true);
+let search = "", matching = null, withArrows = true, marked = null, hovered = null, selecting = null;
+let shares = null, kept = null, arrows = null, box = null, scale = 1;
+
+const two = parts => parts.filter(p => p).join(", ");
+function time(ns) {
+  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) if (Math.abs(ns) >= size) return `${+(ns / size).toPrecision(5)} ${unit}`;
+  return `${Math.round(ns)} ns`;
+}
+function bytes(n) {
+  for (const [unit, size] of [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["KB", 1e3]]) if (n >= size) return `${+(n / size).toPrecision(3)} ${unit}`;
+  return `${n} B`;
+}
+const rgb = text => [1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16));
+const packedColour = ([r, gr, b]) => (255 << 24 | b << 16 | gr << 8 | r) >>> 0;  // canvases are little-endian everywhere
+const colours = classes.map(c => rgb(c[1]));
+
+// Levels of detail: halves of halves, in time and in ranks, made when they are first looked at.
+const levels = new Map();
+function level(lt, lr) {
+  const key = lt * 64 + lr;
+  let found = levels.get(key);
+  if (found) return found;
+  if (!lt && !lr) {
+    found = {bins: meta.bins, rows, planes: shares};
+  } else if (lt) {
+    const from = level(lt - 1, lr), bins = from.bins >> 1;
+    const planes = from.planes.map(([kind, plane]) => {
+      const made = new Uint8Array(bins * from.rows);
+      for (let i = 0; i < made.length; i++) made[i] = plane[2 * i] + plane[2 * i + 1] + 1 >> 1;
+      return [kind, made];
+    });
+    found = {bins, rows: from.rows, planes};
+  } else {
+    const from = level(lt, lr - 1), n = from.rows + 1 >> 1;
+    const planes = from.planes.map(([kind, plane]) => {
+      const made = new Uint8Array(from.bins * n);
+      for (let r = 0; r < n; r++) {
+        const a = 2 * r * from.bins, b = Math.min(2 * r + 1, from.rows - 1) * from.bins;
+        for (let i = 0; i < from.bins; i++) made[r * from.bins + i] = plane[a + i] + plane[b + i] + 1 >> 1;
+      }
+      return [kind, made];
+    });
+    found = {bins: from.bins, rows: n, planes};
+  }
+  levels.set(key, found);
+  return found;
+}
+const mostTimeLevels = (() => { let n = 0; for (let b = meta.bins; b > 1 && b % 2 === 0; b /= 2) n++; return n; })();
+const mostRowLevels = Math.ceil(Math.log2(Math.max(1, rows)));
+const levelFor = (perPixel, most) => Math.max(0, Math.min(most, Math.floor(Math.log2(Math.max(1, perPixel)))));
+function mixed(of) {
+  if (of.mixed) return of.mixed;
+  const n = of.bins * of.rows, sum = new Uint16Array(n), r = new Float32Array(n), gr = new Float32Array(n), b = new Float32Array(n);
+  for (const [kind, plane] of of.planes) {
+    if (!shown[kind]) continue;
+    const [cr, cg, cb] = colours[kind];
+    for (let i = 0; i < n; i++) {
+      const v = plane[i];
+      if (v) { sum[i] += v; r[i] += v * cr; gr[i] += v * cg; b[i] += v * cb; }
+    }
+  }
+  const made = new Uint32Array(n), [br, bg, bb] = shown[COMPUTING] ? colours[COMPUTING] : [255, 255, 255];
+  for (let i = 0; i < n; i++) {
+    const rest = Math.max(0, 255 - sum[i]), all = rest + sum[i];
+    made[i] = packedColour([(r[i] + rest * br) / all, (gr[i] + rest * bg) / all, (b[i] + rest * bb) / all]);
+  }
+  return of.mixed = made;
+}
+const forgetColours = () => { for (const l of levels.values()) l.mixed = null; };
+
+// Events are sorted by row and begin; `reach` is the largest end so far in a row, so that both ends of a view are found by halving.
+let rowStart = null, reach = null, lane = null, lanes = null, strips = false;
+function index() {
+  const n = kept.begin.length;
+  rowStart = new Int32Array(rows + 1);
+  for (let i = 0; i < n; i++) rowStart[kept.row[i] + 1]++;
+  for (let r = 0; r < rows; r++) rowStart[r + 1] += rowStart[r];
+  reach = new Float64Array(n); lane = new Uint8Array(n); lanes = new Uint8Array(rows).fill(1);
+  for (let r = 0; r < rows; r++) {
+    let most = -1;
+    const threads = new Set();
+    for (let i = rowStart[r]; i < rowStart[r + 1]; i++) {
+      most = Math.max(most, kept.begin[i] + kept.time[i]);
+      reach[i] = most;
+      if (kept.what[i] <= CROSSING) threads.add(kept.thread[i]);
+      else if (kept.what[i] in STRIP) strips = true;
+    }
+    const order = [...threads].sort((a, b) => a - b);
+    lanes[r] = Math.max(1, order.length);
+    if (order.length > 1) for (let i = rowStart[r]; i < rowStart[r + 1]; i++) lane[i] = Math.max(0, order.indexOf(kept.thread[i]));
+  }
+}
+function halve(low, high, isAfter) {
+  while (low < high) { const mid = low + high >> 1; if (isAfter(mid)) high = mid; else low = mid + 1; }
+  return low;
+}
+function range(row, t0, t1) {
+  const a = rowStart[row], b = rowStart[row + 1];
+  return [halve(a, b, i => reach[i] >= t0), halve(a, b, i => kept.begin[i] > t1)];
+}
+
+const x = t => box.x + (t - view.t0) * box.w / (view.t1 - view.t0);
+const timeAt = px => view.t0 + (px - box.x) * (view.t1 - view.t0) / box.w;
+const rowHeight = () => box.h / view.seen;
+const y = row => box.y + (row - view.top) * rowHeight();
+const rowAt = py => Math.floor(view.top + (py - box.y) / rowHeight());
+function clamp() {
+  const least = Math.min(duration, 50);
+  let wide = Math.max(least, Math.min(duration, view.t1 - view.t0));
+  view.t0 = Math.max(0, Math.min(duration - wide, view.t0));
+  view.t1 = view.t0 + wide;
+  view.seen = Math.max(Math.min(rows, 1), Math.min(rows, view.seen)) || 1;
+  view.top = Math.max(0, Math.min(rows - view.seen, view.top));
+}
+
+function paintShares() {
+  const w = Math.floor(box.w), h = Math.floor(box.h), tall = rowHeight();
+  if (w < 1 || h < 1 || !shares) return;
+  const lt = levelFor(meta.bins * (view.t1 - view.t0) / duration / w, mostTimeLevels), lr = levelFor(1 / tall, mostRowLevels);
+  const of = level(lt, lr), image = g.createImageData(w, h), out = new Uint32Array(image.data.buffer);
+  const column = new Int32Array(w);
+  for (let i = 0; i < w; i++) column[i] = Math.min(of.bins - 1, Math.floor((view.t0 + (i + .5) * (view.t1 - view.t0) / w) / duration * of.bins));
+  const ground = packedColour(shown[COMPUTING] ? colours[COMPUTING] : [255, 255, 255]), white = 0xffffffff;
+  if (tall >= 6 * scale) {
+    out.fill(white);
+    const order = of.planes.filter(([kind]) => shown[kind]).reverse();
+    const gap = Math.max(1, Math.round(tall * .08));
+    for (let row = Math.floor(view.top); row < rows; row++) {
+      const y0 = Math.max(0, Math.round(y(row) - box.y)), y1 = Math.min(h, Math.round(y(row + 1) - box.y) - gap);
+      if (y0 >= h) break;
+      const full = Math.round(tall) - gap, bottom = Math.round(y(row) - box.y) + full;
+      for (let i = 0; i < w;) {
+        let j = i + 1;
+        while (j < w && column[j] === column[i]) j++;
+        const cell = row * of.bins + column[i];
+        let used = 0, from = bottom;
+        for (const [kind, plane] of order) {
+          const v = plane[cell];
+          if (!v) continue;
+          used = Math.min(255, used + v);
+          const to = bottom - Math.round(full * used / 255), colour = packedColour(colours[kind]);
+          for (let k = Math.max(y0, to); k < Math.min(y1, from); k++) out.fill(colour, k * w + i, k * w + j);
+          from = to;
+        }
+        for (let k = y0; k < Math.min(y1, from); k++) out.fill(ground, k * w + i, k * w + j);
+        i = j;
+      }
+    }
+  } else {
+    const cells = mixed(of);
+    for (let k = 0; k < h; k++) {
+      const row = Math.min(of.rows - 1, Math.floor((view.top + (k + .5) / tall) / 2 ** lr)), base = row * of.bins, to = k * w;
+      for (let i = 0; i < w; i++) out[to + i] = cells[base + column[i]];
+    }
+  }
+  if (matching) for (let i = 0; i < out.length; i++) out[i] = (out[i] >>> 2 & 0x3f3f3f) + 0xffbfbfbf;
+  g.putImageData(image, box.x, box.y);
+}
+
+function place(i) {
+  const row = kept.row[i], tall = rowHeight(), gap = tall >= 6 * scale ? Math.max(1, tall * .08) : 0;
+  const strip = strips && tall >= 14 * scale ? tall * .18 : 0, what = kept.what[i];
+  let top = y(row), high = tall - gap - strip;
+  if (what in STRIP) {
+    top += tall - gap - Math.max(strip, 2); high = Math.max(strip, 2);
+  } else if (what !== NOT_RECORDED) {
+    high /= lanes[row]; top += lane[i] * high;
+    const inset = Math.min(.75, kept.depth[i] * .15 + (what === CROSSING ? .5 : 0)) * high;
+    top += inset; high -= inset;
+  }
+  return [top, Math.max(high, 1)];
+}
+function paintEvents(whole) {
+  const first = Math.max(0, Math.floor(view.top)), last = Math.min(rows - 1, Math.ceil(view.top + view.seen));
+  const tall = rowHeight();
+  if (whole) {
+    let count = 0;
+    for (let row = first; row <= last; row++) { const [a, b] = range(row, view.t0, view.t1); count += b - a; if (count > EVENTS_AT_ONCE) return false; }
+    if (tall < 3 * scale) return false;
+    g.fillStyle = shown[COMPUTING] ? classes[COMPUTING][1] : "#ffffff";
+    for (let row = first; row <= last; row++) g.fillRect(box.x, y(row), box.w, tall - (tall >= 6 * scale ? Math.max(1, tall * .08) : 0));
+  }
+  const least = whole ? 0 : 2 * scale, fine = box.w * duration / meta.bins / (view.t1 - view.t0);
+  if (!whole && fine < 2 && !matching) return true;
+  g.font = `${11 * scale}px system-ui, sans-serif`;
+  g.textBaseline = "middle";
+  for (let row = first; row <= last; row++) {
+    const [a, b] = range(row, view.t0, view.t1);
+    let spent = 0;
+    for (let i = a; i < b && spent < EVENTS_AT_ONCE; i++) {
+      const kind = kept.class[i], what = kept.what[i];
+      if (!shown[kind] || kept.begin[i] + kept.time[i] < view.t0) continue;
+      const from = Math.max(box.x, x(kept.begin[i])), to = Math.min(box.x + box.w, x(kept.begin[i] + kept.time[i]));
+      if (to - from < least && !(matching && matching[kept.name[i]] | matching[kept.site[i]])) continue;
+      if (what in STRIP && tall < 14 * scale && what !== NO_CORE) continue;
+      const [top, high] = place(i), wide = Math.max(1, to - from);
+      g.globalAlpha = matching && !(matching[kept.name[i]] | matching[kept.site[i]]) ? .15 : 1;
+      g.fillStyle = STRIP[what] || classes[kind][1];
+      g.fillRect(from, top, wide, high);
+      spent++;
+      if (wide > 4 * scale && high > 4 * scale) { g.strokeStyle = "#1c222766"; g.lineWidth = 1; g.strokeRect(from + .5, top + .5, wide - 1, high - 1); }
+      const text = texts[kept.name[i]];
+      if (high >= 11 * scale && wide > text.length * 6.5 * scale + 6 * scale) {
+        const [r, gr, bl] = STRIP[what] ? [0, 0, 0] : colours[kind];
+        g.fillStyle = .3 * r + .59 * gr + .11 * bl > 140 ? "#000" : "#fff";
+        g.fillText(text, from + 3 * scale, top + high / 2);
+      }
+    }
+  }
+  g.globalAlpha = 1;
+  return true;
+}
+
+function paintArrows() {
+  if (!withArrows || !arrows) return;
+  const most = rowHeight() < 3 * scale ? ARROWS_IN_THIN_ROWS : ARROWS_AT_ONCE, high = box.y + box.h, wide = box.x + box.w;
+  let drawn = 0;
+  const plain = new Path2D(), heads = new Path2D(), bold = new Path2D(), boldHeads = new Path2D();
+  for (let i = 0; i < arrows.sent.length && drawn < most; i++) {
+    if (arrows.came[i] < view.t0 || arrows.sent[i] > view.t1) continue;
+    const y0 = y(arrows.source[i] + .5), y1 = y(arrows.target[i] + .5);
+    if (y0 < box.y && y1 < box.y || y0 > high && y1 > high) continue;
+    const x0 = x(arrows.sent[i]), x1 = x(arrows.came[i]);
+    if (Math.abs(x1 - x0) + Math.abs(y1 - y0) < 4 * scale) continue;
+    drawn++;
+    const mine = hovered !== null && (arrows.source[i] === kept.row[hovered] && arrows.sent[i] === kept.begin[hovered]
+      || arrows.target[i] === kept.row[hovered] && arrows.came[i] === kept.begin[hovered] + kept.time[hovered]);
+    const line = mine ? bold : plain, head = mine ? boldHeads : heads;
+    line.moveTo(x0, y0); line.lineTo(x1, y1);
+    const a = Math.atan2(y1 - y0, x1 - x0), s = 6 * scale;
+    head.moveTo(x1, y1);
+    head.lineTo(x1 - s * Math.cos(a - .35), y1 - s * Math.sin(a - .35));
+    head.lineTo(x1 - s * Math.cos(a + .35), y1 - s * Math.sin(a + .35));
+    head.closePath();
+  }
+  g.save();
+  g.beginPath(); g.rect(box.x, box.y, box.w, box.h); g.clip();
+  const alpha = Math.max(.18, Math.min(.75, 40 / Math.max(1, drawn)));
+  g.strokeStyle = g.fillStyle = `rgba(20,26,31,${alpha})`; g.lineWidth = scale;
+  g.stroke(plain); g.fill(heads);
+  g.strokeStyle = "#fff"; g.lineWidth = 5 * scale; g.stroke(bold);
+  g.strokeStyle = g.fillStyle = "#b00020"; g.lineWidth = 2.5 * scale; g.stroke(bold); g.fill(boldHeads);
+  g.restore();
+  byId("arrowcount").textContent = drawn === most ? `the ${most} longest-waiting in view` : `${drawn} in view`;
+}
+
+function paintAxis() {
+  const span = view.t1 - view.t0, about = span / Math.max(2, box.w / (110 * scale)), ten = 10 ** Math.floor(Math.log10(about));
+  const step = ten * [1, 2, 5, 10].find(k => k * ten >= about);
+  const [unit, size] = step >= 1e8 ? ["s", 1e9] : step >= 1e5 ? ["ms", 1e6] : step >= 100 ? ["µs", 1e3] : ["ns", 1];
+  const digits = Math.max(0, Math.min(9, -Math.floor(Math.log10(step / size) + 1e-9)));
+  g.fillStyle = "#fff"; g.fillRect(0, 0, canvas.width, box.y);
+  g.font = `${11 * scale}px system-ui, sans-serif`; g.textBaseline = "middle"; g.fillStyle = "#1c2227"; g.strokeStyle = "#1c222722"; g.lineWidth = 1;
+  for (let k = Math.ceil(view.t0 / step); k * step <= view.t1; k++) {
+    const at = Math.round(x(k * step)) + .5;
+    g.beginPath(); g.moveTo(at, box.y - 5 * scale); g.lineTo(at, box.y + box.h); g.stroke();
+    const text = `${(k * step / size).toFixed(digits)} ${unit}`;
+    if (at + g.measureText(text).width + 3 * scale < canvas.width) g.fillText(text, at + 3 * scale, box.y / 2);
+  }
+  g.clearRect(0, box.y, box.x, box.h + 1); g.fillStyle = "#1c2227"; g.textAlign = "right";
+  const tall = rowHeight(), each = Math.max(1, 2 ** Math.ceil(Math.log2(13 * scale / tall)));
+  for (let row = Math.ceil(view.top / each) * each; row < Math.min(rows, view.top + view.seen); row += each) {
+    const at = y(row + .5);
+    if (at > box.y + 4 * scale && at < box.y + box.h) g.fillText(`rank ${ranks[row]}`, box.x - 5 * scale, at);
+  }
+  g.textAlign = "left";
+}
+const bars = () => {
+  const thick = 10 * scale, right = box.x + box.w + 2 * scale, below = box.y + box.h + 2 * scale;
+  return [
+    {down: true, x: right, y: box.y, w: thick, h: box.h, from: view.top / rows, part: view.seen / rows},
+    {down: false, x: box.x, y: below, w: box.w, h: thick, from: view.t0 / duration, part: (view.t1 - view.t0) / duration},
+  ];
+};
+function paintBars() {
+  for (const b of bars()) {
+    g.fillStyle = "#eef1f4"; g.fillRect(b.x, b.y, b.w, b.h);
+    g.fillStyle = "#8b98a3";
+    if (b.down) g.fillRect(b.x, b.y + b.from * b.h, b.w, Math.max(6 * scale, b.part * b.h));
+    else g.fillRect(b.x + b.from * b.w, b.y, Math.max(6 * scale, b.part * b.w), b.h);
+  }
+}
+function outline(row, begin, length, colour) {
+  const x0 = Math.max(box.x, x(begin)), x1 = Math.min(box.x + box.w, x(begin + length)), top = y(row);
+  if (x1 < box.x || x0 > box.x + box.w || top + rowHeight() < box.y || top > box.y + box.h) return;
+  g.strokeStyle = "#fff"; g.lineWidth = 4 * scale; g.strokeRect(x0 - 1, top, Math.max(3, x1 - x0) + 2, rowHeight());
+  g.strokeStyle = colour; g.lineWidth = 2 * scale; g.strokeRect(x0 - 1, top, Math.max(3, x1 - x0) + 2, rowHeight());
+}
+
+let waiting = false;
+const again = () => { if (!waiting) { waiting = true; requestAnimationFrame(draw); } };
+let drawnAs = "";
+function draw() {
+  waiting = false;
+  scale = window.devicePixelRatio || 1;
+  const wide = Math.round(canvas.clientWidth * scale), high = Math.round(canvas.clientHeight * scale);
+  if (canvas.width !== wide || canvas.height !== high) { canvas.width = wide; canvas.height = high; }
+  const left = Math.round((48 + 7 * String(meta.size).length) * scale), top = Math.round(22 * scale);
+  box = {x: left, y: top, w: Math.max(1, wide - left - Math.round(14 * scale)), h: Math.max(1, high - top - Math.round(14 * scale))};
+  clamp();
+  g.setTransform(1, 0, 0, 1, 0, 0);
+  g.fillStyle = "#fff"; g.fillRect(0, 0, wide, high);
+  if (!rows) { g.fillStyle = "#1c2227"; g.font = `${13 * scale}px sans-serif`; g.fillText("no rank was recorded", box.x, box.y + 20 * scale); return; }
+  g.save();
+  g.beginPath(); g.rect(box.x, box.y, box.w, box.h); g.clip();
+  drawnAs = kept && meta.allKept && paintEvents(true) ? "events" : "";
+  if (!drawnAs) { paintShares(); drawnAs = "shares"; if (kept) paintEvents(false); }
+  g.restore();
+  paintArrows();
+  paintAxis();
+  if (marked) outline(...marked, "#b00020");
+  if (hovered !== null) outline(kept.row[hovered], kept.begin[hovered], kept.time[hovered], "#1c2227");
+  if (selecting) { g.fillStyle = "#0072b233"; g.fillRect(Math.min(selecting.from, selecting.to), box.y, Math.abs(selecting.to - selecting.from), box.h); }
+  paintBars();
+  byId("window").textContent = `${time(view.t0)} to ${time(view.t1)} (${time(view.t1 - view.t0)})`;
+}
+
+function zoom(factor, at = (view.t0 + view.t1) / 2) {
+  view.t0 = at - (at - view.t0) * factor; view.t1 = at + (view.t1 - at) * factor; again();
+}
+function zoomRows(factor, at = view.top + view.seen / 2) {
+  const seen = Math.max(1, Math.min(rows, view.seen * factor));
+  view.top = at - (at - view.top) * seen / view.seen; view.seen = seen; again();
+}
+function go(row, begin, length) {
+  const wide = Math.max(length * 2, 1000);
+  view.t0 = begin + length / 2 - wide / 2; view.t1 = view.t0 + wide;
+  if (view.seen > 40) view.seen = Math.min(rows, 24);
+  view.top = row + .5 - view.seen / 2; marked = [row, begin, length];
+  again(); canvas.scrollIntoView({block: "nearest"}); canvas.focus({preventScroll: true});
+}
+
+function hit(px, py) {
+  if (!kept || px < box.x || px > box.x + box.w || py < box.y || py > box.y + box.h) return null;
+  const row = rowAt(py), near = 2 * scale * (view.t1 - view.t0) / box.w, t = timeAt(px);
+  if (row < 0 || row >= rows) return null;
+  const [a, b] = range(row, t - near, t + near);
+  let best = null, rank = -1;
+  for (let i = a; i < b; i++) {
+    const begin = kept.begin[i], end = begin + kept.time[i];
+    if (end < t - near || begin > t + near || !shown[kept.class[i]]) continue;
+    const [top, high] = place(i), inside = py >= top - 1 && py <= top + high + 1, exact = begin <= t && t <= end;
+    const worth = (inside ? 4 : 0) + (exact ? 2 : 0) + kept.depth[i] / 256;
+    if (worth > rank) { best = i; rank = worth; }
+  }
+  return best;
+}
+function tell(lines, at) {
+  tip.replaceChildren(...lines.filter(l => l).map((l, i) => { const d = document.createElement(i ? "div" : "b"); d.textContent = l; return d; }));
+  tip.hidden = false;
+  tip.style.left = `${Math.min(at.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
+  tip.style.top = `${Math.min(at.clientY + 14, innerHeight - tip.offsetHeight - 8)}px`;
+}
+function linesOf(i) {
+  const kind = kept.class[i], what = kept.what[i], peer = kept.peer[i], tag = kept.tag[i];
+  const number = n => n === -2 ? "any" : n;
+  return [
+    texts[kept.name[i]],
+    what <= CROSSING && (meta.told || kind !== IN_MPI) ? `${classes[kind][0]}: ${classes[kind][2]}` : "",
+    time(kept.time[i]) + `, from ${time(kept.begin[i])}`,
+    kept.site[i] ? `at ${texts[kept.site[i]]}` : "",
+    what <= CROSSING ? two([peer !== -1 && `peer ${number(peer)}${kept.world[i] !== -1 && kept.world[i] !== peer ? ` (rank ${kept.world[i]} of the world)` : ""}`, tag !== -1 && `tag ${number(tag)}`, kept.bytes[i] > 0 && bytes(kept.bytes[i])]) : "",
+    kept.comm[i] ? `on ${texts[kept.comm[i]]}` : "",
+    two([`rank ${ranks[kept.row[i]]}`, lanes[kept.row[i]] > 1 && `thread ${kept.thread[i]}`, meta.hosts[hosts[kept.row[i]]] && `on host ${meta.hosts[hosts[kept.row[i]]]}`]),
+  ];
+}
+function linesOfBin(px, py) {
+  const row = rowAt(py), t = timeAt(px);
+  if (!shares || row < 0 || row >= rows || t < 0 || t > duration) return [];
+  if (drawnAs === "events") return [`rank ${ranks[row]} at ${time(t)}`, "outside of MPI"];
+  const lt = levelFor(meta.bins * (view.t1 - view.t0) / duration / box.w, mostTimeLevels), of = level(lt, 0);
+  const bin = Math.min(of.bins - 1, Math.floor(t / duration * of.bins)), found = [];
+  let rest = 255;
+  for (const [kind, plane] of of.planes) { const v = plane[row * of.bins + bin]; if (v) { found.push([v, kind]); rest -= v; } }
+  if (rest > 0) found.push([rest, COMPUTING]);
+  found.sort((a, b) => b[0] - a[0]);
+  return [`rank ${ranks[row]}, ${time(bin * duration / of.bins)} to ${time((bin + 1) * duration / of.bins)}`,
+    ...found.map(([v, kind]) => `${Math.round(v / 2.55)} % ${classes[kind][0]}`)];
+}
+
+let dragging = null;
+const local = e => { const r = canvas.getBoundingClientRect(); return [(e.clientX - r.left) * scale, (e.clientY - r.top) * scale]; };
+canvas.addEventListener("pointerdown", e => {
+  const [px, py] = local(e);
+  const bar = bars().find(b => px >= b.x && px <= b.x + b.w && py >= b.y && py <= b.y + b.h);
+  if (bar) dragging = {bar: bar.down};
+  else if (e.shiftKey) selecting = {from: px, to: px};
+  else dragging = {px, py, t0: view.t0, t1: view.t1, top: view.top};
+  canvas.setPointerCapture(e.pointerId); tip.hidden = true; moveTo(px, py);
+});
+function moveTo(px, py) {
+  if (selecting) { selecting.to = px; again(); return true; }
+  if (!dragging) return false;
+  if ("bar" in dragging) {
+    if (dragging.bar) view.top = (py - box.y) / box.h * rows - view.seen / 2;
+    else { const wide = view.t1 - view.t0; view.t0 = (px - box.x) / box.w * duration - wide / 2; view.t1 = view.t0 + wide; }
+  } else {
+    const d = (px - dragging.px) * (dragging.t1 - dragging.t0) / box.w;
+    view.t0 = dragging.t0 - d; view.t1 = dragging.t1 - d; view.top = dragging.top - (py - dragging.py) / rowHeight();
+  }
+  again();
+  return true;
+}
+canvas.addEventListener("pointermove", e => {
+  const [px, py] = local(e);
+  if (!box || moveTo(px, py)) return;
+  const before = hovered;
+  const found = hit(px, py), [top, high] = found === null ? [0, 0] : place(found);
+  hovered = found !== null && (drawnAs === "events" || kept.time[found] * box.w / (view.t1 - view.t0) >= 2 * scale) && py >= top - 2 && py <= top + high + 2 ? found : null;
+  const lines = hovered !== null ? linesOf(hovered) : px >= box.x && px <= box.x + box.w && py >= box.y && py <= box.y + box.h ? linesOfBin(px, py) : [];
+  if (lines.length) tell(lines, e); else tip.hidden = true;
+  if (before !== hovered) again();
+});
+const release = () => {
+  if (selecting && Math.abs(selecting.to - selecting.from) > 3 * scale) {
+    const [a, b] = [timeAt(selecting.from), timeAt(selecting.to)];
+    view.t0 = Math.min(a, b); view.t1 = Math.max(a, b);
+  }
+  selecting = dragging = null; again();
+};
+canvas.addEventListener("pointerup", release);
+canvas.addEventListener("pointercancel", release);
+canvas.addEventListener("pointerleave", () => { tip.hidden = true; if (hovered !== null) { hovered = null; again(); } });
+canvas.addEventListener("dblclick", e => zoom(.25, timeAt(local(e)[0])));
+canvas.addEventListener("wheel", e => {
+  e.preventDefault();
+  if (!box) return;
+  const [px, py] = local(e), by = (e.deltaMode === 1 ? 30 : 1), down = e.deltaY * by, across = e.deltaX * by;
+  if (e.shiftKey) view.top += (down || across) / 60 * Math.max(1, view.seen / 12);
+  else if (e.ctrlKey || e.altKey) zoomRows(Math.exp(down / 300), view.top + (py - box.y) / rowHeight());
+  else {
+    if (across) { const d = across * (view.t1 - view.t0) / box.w * scale; view.t0 += d; view.t1 += d; }
+    if (down) zoom(Math.exp(Math.max(-300, Math.min(300, down)) / 300), timeAt(Math.max(box.x, px)));
+  }
+  tip.hidden = true; again();
+}, {passive: false});
+function whole() { view.t0 = 0; view.t1 = duration; view.top = 0; view.seen = rows; marked = null; again(); }
+canvas.addEventListener("keydown", e => {
+  if (e.ctrlKey || e.metaKey || e.altKey) return;
+  const pan = d => { d *= view.t1 - view.t0; view.t0 += d; view.t1 += d; };
+  const keys = {
+    ArrowLeft: () => pan(-.2), ArrowRight: () => pan(.2), a: () => pan(-.2), d: () => pan(.2),
+    ArrowUp: () => e.shiftKey ? zoomRows(.7) : view.top -= Math.max(1, view.seen * .1),
+    ArrowDown: () => e.shiftKey ? zoomRows(1 / .7) : view.top += Math.max(1, view.seen * .1),
+    PageUp: () => view.top -= view.seen, PageDown: () => view.top += view.seen,
+    "+": () => zoom(.6), "=": () => zoom(.6), w: () => zoom(.6), "-": () => zoom(1 / .6), s: () => zoom(1 / .6), Home: whole, Escape: () => { marked = null; },
+  };
+  if (keys[e.key]) { keys[e.key](); e.preventDefault(); again(); }
+});
+
+// Controls.
+const button = (text, action, title) => {
+  const made = document.createElement("button");
+  made.type = "button"; made.textContent = text; made.addEventListener("click", action);
+  if (title) made.title = title;
+  return made;
+};
+byId("buttons").append(
+  button("whole run", whole, "key Home"), button("time +", () => zoom(.5), "key +"), button("time −", () => zoom(2), "key −"),
+  button("rows +", () => zoomRows(.5), "keys Shift+Up"), button("rows −", () => zoomRows(2), "keys Shift+Down"));
+const legend = byId("legend");
+classes.forEach(([name, colour, meaning], k) => {
+  if (k !== COMPUTING && !meta.planes.includes(k)) return;
+  const made = button("", () => {
+    shown[k] = !shown[k]; made.setAttribute("aria-pressed", shown[k]); forgetColours(); again();
+  }, `${meaning}. Click: show or hide`);
+  const key = document.createElement("span");
+  key.className = "key"; key.style.background = colour;
+  made.append(key, name); made.setAttribute("aria-pressed", "true");
+  legend.append(made);
+});
+byId("arrows").addEventListener("change", e => { withArrows = e.target.checked; byId("arrowcount").textContent = ""; again(); });
+
+let results = [], resultAt = -1;
+function find(text) {
+  search = text.trim().toLowerCase(); results = []; resultAt = -1;
+  if (!search) { matching = null; byId("found").textContent = ""; again(); return; }
+  matching = Uint8Array.from(texts, t => t.toLowerCase().includes(search) ? 1 : 0);
+  matching[0] = 0;
+  if (kept) for (let i = 0; i < kept.name.length; i++) if (matching[kept.name[i]] | matching[kept.site[i]]) results.push(i);
+  results.sort((a, b) => kept.time[b] - kept.time[a]);
+  byId("found").textContent = results.length ? `${results.length.toLocaleString("en")} calls; Enter: the next longest one` : meta.allKept ? "no call" : "none of the calls that this page holds";
+  again();
+}
+const input = byId("search");
+input.addEventListener("input", () => find(input.value));
+input.addEventListener("keydown", e => {
+  if (e.key === "Escape") { input.value = ""; find(""); }
+  if (e.key !== "Enter" || !results.length) return;
+  resultAt = (resultAt + (e.shiftKey ? results.length - 1 : 1)) % results.length;
+  const i = results[resultAt];
+  go(kept.row[i], kept.begin[i], kept.time[i]); input.focus({preventScroll: true});
+});
+
+// Tables are whole without this: rows lead to their place, heads sort.
+for (const row of document.querySelectorAll("tr[data-row]")) {
+  const cell = row.cells[0];
+  cell.append(" ", button("go", () => go(+row.dataset.row, +row.dataset.begin, +row.dataset.time), "show it on the time line"));
+}
+for (const table of document.querySelectorAll("table.sort")) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, k) => {
+    const text = head.textContent;
+    head.replaceChildren(button(text, () => {
+      const down = head.getAttribute("aria-sort") !== "descending";
+      heads.forEach(h => h.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const value = r => { const c = r.cells[k]; return c.dataset.v === undefined ? c.textContent : +c.dataset.v; };
+      const body = table.tBodies[0];
+      body.append(...[...body.rows].sort((a, b) => { const [p, q] = [value(a), value(b)]; return (p < q ? -1 : p > q ? 1 : 0) * (down ? -1 : 1); }));
+    }, "sort"));
+  });
+}
+
+// Who sends to whom.
+function matrix(data) {
+  const n = meta.wide, picture = byId("matrix"), c = picture.getContext("2d"), choice = byId("measure");
+  const size = Math.max(1, Math.floor(512 / n));
+  picture.width = picture.height = n * size;
+  const name = k => meta.group === 1 ? `rank ${k}` : `ranks ${k * meta.group} to ${Math.min(meta.size, (k + 1) * meta.group) - 1}`;
+  const paint = () => {
+    const values = data[choice.value];
+    let most = 0, least = Infinity;
+    for (const v of values) if (v > 0) { most = Math.max(most, v); least = Math.min(least, v); }
+    c.fillStyle = "#fff"; c.fillRect(0, 0, picture.width, picture.height);
+    for (let s = 0; s < n; s++) for (let r = 0; r < n; r++) {
+      const v = values[s * n + r];
+      if (!(v > 0)) continue;
+      const part = most > least ? .15 + .85 * Math.log(v / least) / Math.log(most / least) : 1;
+      c.fillStyle = `rgb(${Math.round(235 - 227 * part)},${Math.round(240 - 192 * part)},${Math.round(250 - 143 * part)})`;
+      c.fillRect(r * size, s * size, size, size);
+    }
+    byId("scale").textContent = most ? `light: ${show(least)}, dark: ${show(most)} (logarithmic)` : "no messages";
+  };
+  const show = v => choice.value === "bytes" ? bytes(v) : choice.value === "waited" ? time(v) : `${v} messages`;
+  choice.addEventListener("change", paint);
+  picture.addEventListener("pointermove", e => {
+    const box_ = picture.getBoundingClientRect(), r = Math.floor((e.clientX - box_.left) / box_.width * n), s = Math.floor((e.clientY - box_.top) / box_.height * n);
+    const k = s * n + r;
+    if (k >= 0 && k < n * n && r < n) tell([`${name(s)} to ${name(r)}`, `${data.messages[k]} messages, ${bytes(data.bytes[k])}`, `waited for: ${time(data.waited[k])}`], e);
+  });
+  picture.addEventListener("pointerleave", () => { tip.hidden = true; });
+  paint();
+}
+
+let ranks = null, hosts = null;
+try {
+  const small = await unpack("rows");
+  ranks = small.ranks; hosts = small.hosts;
+  const planes = await unpack("shares"), size = rows * meta.bins;
+  shares = meta.planes.map((kind, k) => [kind, planes.all ? planes.all.subarray(k * size, (k + 1) * size) : new Uint8Array(size)]);
+  byId("app").hidden = false;
+  whole();
+  draw();
+  document.body.dataset.first = Math.round(performance.now());
+  kept = await unpack("kept");
+  index();
+  arrows = await unpack("messages");
+  if (input.value) find(input.value);
+  draw();
+  if (meta.wide) { byId("picture").hidden = false; matrix(await unpack("matrix")); }
+  new ResizeObserver(again).observe(byId("frame"));
+  document.body.dataset.ready = Math.round(performance.now());
+} catch (error) {
+  problem(`The time line cannot be drawn: ${error.message}. The tables below are complete.`);
+  throw error;
+}
+window.timeline = {view, go, hit, draw, again, find, meta, get as() { return drawnAs; }, get kept() { return kept; }, get arrows() { return arrows; }, get box() { return box; }, x, y};
+})();

@@ -1,0 +1,157 @@
+"""`headway trace`: what is written of a run, and the words for the terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headway.record import classes, otf2_export, page
+from headway.record import perfetto as perfetto_trace
+from headway.record.model import Run
+from headway.record.summary import Summary, summarise
+from headway.record.words import bytes_text, clean, count_text, share_text, time_text
+
+PERFETTO, PAGE, OTF2 = "trace.pftrace", "trace.html", "otf2"
+WAITS = 5  # in the terminal
+NOTES = 10
+MOST_EVENTS = 50_000_000  # in Perfetto's file: more are not opened by a browser
+
+
+class TraceError(Exception):
+    """What could not be written, in a sentence for the user."""
+
+
+def whole(path: Path, make: Callable[[Path], object]) -> Path:
+    """Under its name only once it is whole; never over what was there by half."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        make(part)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise TraceError(f"{path} cannot be written: {error.strerror or error}") from error
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def title_of(run: Run) -> str:
+    """Program and folder."""
+    program = next((str(r.header.get("program", "")) for r in run.ranks if r.header.get("program")), "")
+    folder = Path(run.folder).name
+    return clean(f"{program.rsplit('/', 1)[-1]} ({folder})" if program else folder or "trace")
+
+
+def write_trace(
+    run: Run,
+    folder: Path | str,
+    classes: Sequence[np.ndarray] | None = None,
+    perfetto: bool = True,
+    html: bool = True,
+    otf2: bool = False,
+    summary: Summary | None = None,
+) -> list[Path]:
+    """Files that were written. `classes`: for each of the run's ranks, the class of each event (see classes.py)."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TraceError(f"{folder} cannot be made: {error.strerror or error}") from error
+    if perfetto and sum(len(rank.events) for rank in run.ranks) > MOST_EVENTS:
+        text = (
+            f"{PERFETTO} is not written: more than {count_text(MOST_EVENTS)} events; --ranks, --from, --to give less."
+        )
+        if not html:
+            raise TraceError(text)
+        summary, perfetto = summary or summarise(run, classes), False
+        summary.notes.append(text)
+    files = []
+    if html:
+        found = summary or summarise(run, classes)
+        files.append(whole(folder / PAGE, lambda path: page.write(found, path, title_of(run))))
+    if perfetto:
+        files.append(whole(folder / PERFETTO, lambda path: perfetto_trace.write(run, path, classes)))
+    if otf2:
+        try:
+            files.append(otf2_export.write(run, folder / OTF2))
+        except otf2_export.Otf2Error as error:
+            raise TraceError(str(error)) from error
+    return files
+
+
+def headline(s: Summary) -> list[str]:
+    """What was recorded and where the time went."""
+    lines = [page.facts(s)]
+    if s.told:
+        total, all_time = s.by_class(), float(s.threads.sum()) * s.duration
+        worst = sorted((k for k in classes.WAITING if total[k] > 0), key=lambda k: -total[k])
+        if worst:
+            parts = ", ".join(f"{classes.NAMES[k]} {share_text(total[k], all_time)}" for k in worst[:6])
+            waited = float(total[classes.LATE_SENDER : classes.REST + 1].sum())
+            lines.append(f"Waiting {share_text(waited, all_time)} of all time: {parts}.")
+        else:
+            lines.append("No call waited.")
+    return lines
+
+
+def longest(s: Summary, most: int = WAITS) -> list[list[str]]:
+    """Rows: time, rank, call, where, class, from."""
+    return [
+        [
+            time_text(w["time"]),
+            str(s.ranks[w["row"]]),
+            s.texts.all[w["name"]],
+            s.texts.all[w["site"]],
+            classes.NAMES[w["class"]] if s.told else "",
+            time_text(w["begin"]),
+        ]
+        for w in s.waits(most)
+    ]
+
+
+def opening(files: Sequence[Path]) -> list[str]:
+    """Each file, and what opens it."""
+    lines = []
+    for file in files:
+        if file.name == PERFETTO:
+            hint = "open it at https://ui.perfetto.dev (it stays on your machine)"
+            lines.append(f"{file} ({bytes_text(file.stat().st_size)}): {hint}")
+        elif file.name == PAGE:
+            lines.append(f"{file} ({bytes_text(file.stat().st_size)}): open it in a browser, it needs no network")
+        else:
+            lines.append(f"{file}: for Vampir, Scalasca and other readers of OTF2")
+    return lines
+
+
+def tell(s: Summary, files: Sequence[Path], console: Console) -> None:
+    """Names in it are text: no markup, no codes of the terminal."""
+
+    def line(text: str, style: str = "", fold: bool = True) -> None:
+        console.print(Text(clean(text, 2000), style=style), soft_wrap=not fold)
+
+    for text in headline(s):
+        line(text)
+    rows = longest(s)
+    if rows:
+        table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False)
+        table.add_column("longest waits" if s.told else "longest calls", justify="right")
+        table.add_column("rank", justify="right")
+        for head in ("call", "where", *(["waits for"] if s.told else [])):
+            table.add_column(head, overflow="fold")
+        table.add_column("from", justify="right")
+        for row in rows:
+            table.add_row(*(Text(clean(c)) for c in (row if s.told else row[:4] + row[5:])))
+        console.print(table)
+    for note in s.notes[:NOTES]:
+        line(note, "yellow")
+    if len(s.notes) > NOTES:
+        line(f"and {count_text(len(s.notes) - NOTES)} more notes, in the page", "yellow")
+    for text in opening(files):
+        line(text, fold=False)

@@ -1,0 +1,161 @@
+"""How long a transfer needs, learned from the run: a + bytes / bandwidth, apart for one host and between hosts.
+
+Both sides of a message are there from X = max(begin of the send, posting of the receive) on. Where both were in MPI
+from X until it had come, nothing but the transfer itself took that time, or others' traffic: so the lower envelope of
+those times is what a transfer needs. Those count whose receive was posted first: what was sent before may have moved
+before. Only where they are too few do sends count that came first and needed their receiver. For each size (quarters of
+an octave) one point counts, near the shortest (one in 20 may be shorter: clocks of two hosts agree only so well); of
+all lines with no point below them the one that lies closest is taken. How far transfers usually lie above it is its
+spread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headway.record.timeline import Timeline
+
+LEAST = 20  # messages from which a line is believed
+SHORTER = 0.05  # share of the messages of a size that may be below the line
+TOLERANCE = 0.02  # share of its time for which a side may be outside of MPI
+TOLERANCE_NS = 1000
+SPREAD = 0.75, 0.25  # how many of the messages it is of, and what it is at most
+WHERE = ("on one host", "between hosts")
+
+
+@dataclass
+class Line:
+    latency: float = 0.0  # ns
+    per_byte: float = 0.0  # ns
+    messages: int = 0  # it rests on
+    spread: float = 0.0  # by which three of four of them took longer at most, of the time
+
+    def time(self, size: np.ndarray) -> np.ndarray:
+        ns = self.latency + self.per_byte * np.asarray(size, float)
+        return np.rint(np.minimum(ns, float(1 << 60))).astype(np.int64)
+
+
+@dataclass
+class Transfer:
+    lines: tuple[Line, Line] = field(default_factory=lambda: (Line(), Line()))  # as WHERE
+    buffered: int = -1  # bytes of the largest send that was let go before its receive was posted; -1: none was
+    notes: list[str] = field(default_factory=list)
+
+    def time(self, size: np.ndarray, between: np.ndarray) -> np.ndarray:
+        return np.where(between, self.lines[1].time(size), self.lines[0].time(size))
+
+    def usual(self, need: np.ndarray, between: np.ndarray) -> np.ndarray:
+        """ns by which a transfer that needs so long may take longer without any reason."""
+        return np.rint(need * np.where(between, self.lines[1].spread, self.lines[0].spread)).astype(np.int64)
+
+
+@dataclass
+class Messages:
+    """The run's messages as numbers of events of a Timeline; all that is known of both sides."""
+
+    index: np.ndarray  # into Run.messages
+    source: np.ndarray  # places
+    target: np.ndarray
+    sent: np.ndarray  # events
+    posted: np.ndarray
+    left: np.ndarray  # the call's owner, -1 unknown
+    came: np.ndarray
+    size: np.ndarray
+    between: np.ndarray  # hosts
+    begun: np.ndarray  # times: of the send
+    asked: np.ndarray  # of the receive's posting
+    both: np.ndarray  # the later one
+    gone: np.ndarray  # the end of the call in which the send was completed; -1 unknown
+    arrived: np.ndarray  # the same of the receive
+
+
+def messages(line: Timeline) -> Messages:
+    m = line.run.messages
+    sent, posted = line.number(m["source"], m["sent"]), line.number(m["target"], m["posted"])
+    left, came = line.number(m["source"], m["left"]), line.number(m["target"], m["came"])
+    index = np.flatnonzero((sent >= 0) & (posted >= 0) & (came >= 0))
+    sent, posted, left, came = sent[index], posted[index], left[index], came[index]
+    came = line.owner[came]
+    left = np.where(left < 0, -1, line.owner[left]) if len(left) else left
+    source, target = line.place[sent], line.place[came]
+    begun, asked = line.begin[sent], line.begin[posted]
+    size = np.minimum(m["bytes"][index], np.uint64(1 << 60)).astype(np.int64)
+    gone = np.where(left < 0, -1, line.end[left]) if len(left) else left
+    return Messages(
+        index, source, target, sent, posted, left, came, size, line.host[source] != line.host[target],
+        begun, asked, np.maximum(begun, asked), gone, line.end[came],
+    )  # fmt: skip
+
+
+def last_of(group: np.ndarray, key: np.ndarray, then: np.ndarray | None = None) -> np.ndarray:
+    """Where the largest key of each group is; of equal ones, the largest `then`."""
+    order = np.lexsort((key, group) if then is None else (then, key, group))
+    ends = np.ones(len(order), bool)
+    ends[:-1] = group[order[1:]] != group[order[:-1]]
+    return order[ends]
+
+
+def learn(line: Timeline, m: Messages) -> Transfer:
+    found = Transfer()
+    copied = (m.gone >= 0) & (m.gone < m.asked)
+    found.buffered = int(m.size[copied].max(initial=-1))
+    if not len(m.index):
+        return found
+    # Of a call that waited for several, the time is that of the one whose sides were there last.
+    one = last_of(m.came, m.both)
+    took = m.arrived[one] - m.both[one]
+    allowed = np.maximum(TOLERANCE_NS, TOLERANCE * took)
+    busy = np.where(m.gone[one] < 0, line.end[m.sent[one]], m.gone[one])
+    sure = line.inside.without(m.target[one], m.both[one], m.arrived[one]) <= allowed
+    moved = m.begun[one] < m.asked[one]
+    may = ~moved | (m.size[one] > found.buffered)
+    sure &= line.inside.without(m.source[one], m.both[one], np.minimum(m.arrived[one], busy)) <= allowed
+    lines = []
+    for between in (False, True):
+        here = m.between[one] == between
+        good = here & sure & ~moved
+        if good.sum() < LEAST:
+            good = here & sure & may
+        if good.sum() < LEAST and here.any():
+            found.notes.append(
+                f"Of {int(good.sum())} messages {WHERE[between]} both sides were in MPI the whole time: too few to "
+                "know what a transfer needs. Missing progress may be taken for transfer there."
+            )
+            good = here & may if good.sum() < LEAST // 4 else good
+        size, ns = m.size[one][good], took[good]
+        learned = Line(*envelope(size, ns), int(good.sum()))
+        if learned.messages >= LEAST:
+            need = learned.time(size)
+            learned.spread = float(np.clip(np.quantile((ns - need) / np.maximum(need, 1), SPREAD[0]), 0, SPREAD[1]))
+        lines.append(learned)
+    found.lines = lines[0], lines[1]
+    return found
+
+
+def envelope(size: np.ndarray, took: np.ndarray) -> tuple[float, float]:
+    """ns, and ns a byte, of the closest line with no point below it; neither is negative."""
+    if not len(size):
+        return 0.0, 0.0
+    group = np.rint(4 * np.log2(size + 1.0)).astype(np.int64)
+    order = np.lexsort((took, group))
+    edges = np.flatnonzero(np.diff(group[order], prepend=-1))
+    count = np.diff(np.append(edges, len(order)))
+    chosen = order[edges + (SHORTER * count).astype(np.int64)]
+    x, y = size[chosen].astype(float), np.maximum(took[chosen].astype(float), 1.0)
+    i, j = np.triu_indices(len(x), 1)
+    step = x[j] - x[i]
+    fits = step > 0
+    slope = (y[j] - y[i])[fits] / step[fits]
+    base = y[i][fits] - slope * x[i][fits]
+    # Through all sizes one time, or through nothing: what is left where there is one size.
+    flat = y.min()
+    through = (y / np.maximum(x, 1.0)).min()
+    base, slope = np.append(base, [flat, 0.0]), np.append(slope, [0.0, through])
+    line = base[:, None] + slope[:, None] * x[None, :]
+    good = (base >= 0) & (slope >= 0) & (line <= y * (1 + 1e-9)).all(axis=1)
+    apart = np.where(good, ((y - line) / y).sum(axis=1), np.inf)
+    apart[-2:] += 1e-9 * np.array([x.max() > 4096, x.max() <= 4096])  # of one size: small ones are latency
+    best = int(np.argmin(apart))
+    return max(0.0, float(base[best])), max(0.0, float(slope[best]))

@@ -1,0 +1,42 @@
+"""Text and numbers as users read them.
+
+What a recording names is hostile: nothing of it may act on a page or a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+
+MOST = 200  # characters of a name
+# What draws nothing, or turns the direction of what follows; halves of characters, which no file can hold.
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
+
+
+def clean(text: object, most: int = MOST) -> str:
+    """As one line that can be shown anywhere."""
+    text = str(text)
+    if len(text) > most:
+        text = text[: most - 1] + "…"
+    return UNSEEN.sub("\ufffd", text)
+
+
+def time_text(ns: float) -> str:
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if abs(ns) >= size:
+            return f"{ns / size:.4g} {unit}" if abs(ns) < 1e12 else f"{ns / size:.0f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def bytes_text(count: float) -> str:
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def share_text(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole > 0 else "0 %"
+
+
+def count_text(count: int) -> str:
+    return f"{count:,}"
