@@ -232,7 +232,78 @@ def tools_page():
         section("ENVIRONMENT", entry(
             "HEADWAY_PYTHON", "", "The Python to use. Without it: the project's own, where that exists, else python3.")),
         section("EXIT STATUS", "2 for a line that is wrong; else see the pages of the commands.\n"),
-        section("SEE ALSO", f".BR headway\\-study{SUFFIX} (1),\n.BR headway\\-cluster{SUFFIX} (1),\n.BR mpiexec{SUFFIX} (1),\n.BR headway (7)\n")])
+        section("SEE ALSO", f".BR headway\\-record{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1),\n.BR headway\\-compare{SUFFIX} (1),\n.BR headway\\-study{SUFFIX} (1),\n.BR headway\\-cluster{SUFFIX} (1),\n.BR mpiexec{SUFFIX} (1),\n.BR headway (7)\n")])
+
+
+def typer_options(one):
+    made = []
+    for p in one.params:
+        names = ", ".join([*p.opts, *p.secondary_opts]) if p.param_type_name == "option" else p.metavar
+        value = "" if p.param_type_name != "option" or p.is_flag else p.metavar or p.type.name.upper()
+        made.append(entry(names, value, getattr(p, "help", None) or ""))
+    return "".join(made)
+
+
+def record_page(build):
+    """headway-record(1)."""
+    rows = [line.split("\t") for line in output_of(build / "bin" / "headway", "record", "--help-rows").splitlines()]
+    return "".join([
+        heading("headway-record", 1, "User Commands"),
+        section("NAME", f"headway-record{SUFFIX} \\- record what a program calls of MPI\n"),
+        section("SYNOPSIS", f"\\fILAUNCHER\\fR \\fB\\-n\\fR \\fIN\\fR \\fBheadway{SUFFIX} record\\fR "
+                            "[\\fIOPTIONS\\fR] \\fIPROGRAM\\fR [\\fIARGUMENTS\\fR]\n"),
+        section("DESCRIPTION", roff(
+            "Stands before the program and behind any MPI's launcher. The program runs as it would without, and its "
+            "calls of MPI are written into a folder, headway-run-1 and so on, which is never overwritten. Nothing is "
+            "sent for that. Works with this library, MPICH and Intel MPI under either ABI, and Open MPI; for others than "
+            "the standard ABI a layer is compiled once with that MPI's mpicc and kept. MPI_Pcontrol(0) and (1) turn "
+            "recording off and on. Then: headway trace.\n")),
+        section("OPTIONS", "".join(entry(name.replace(",", ", "), argument, text) for name, argument, text in rows)),
+        section("EXIT STATUS", "That of the program; 2 for a line that is wrong, 4 for a program that cannot be "
+                               "recorded, 126 or 127 for one that cannot be started.\n"),
+        section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1)\n")])
+
+
+def trace_page():
+    """headway-trace(1), or None where its packages are missing: the page stays as it is."""
+    sys.path.insert(0, str(ROOT / "tools" / "headway"))
+    try:
+        import typer  # pylint: disable=import-outside-toplevel
+        from headway.record import command  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        return None
+    top = typer.main.get_command(command.app)
+    first, _, rest = top.help.strip().partition("\n\n")
+    return "".join([
+        heading("headway-trace", 1, "User Commands"),
+        section("NAME", f"headway-trace{SUFFIX} \\- what a recorded program did\n"),
+        section("SYNOPSIS", f".B headway{SUFFIX} trace\n[\\fIOPTIONS\\fR] [\\fIRUN\\fR]\n"),
+        section("DESCRIPTION", roff(" ".join(first.split()) + "\n\n" + " ".join(rest.split()) + "\n")),
+        section("OPTIONS", typer_options(top)),
+        section("EXIT STATUS", "1 if something could not be written, 2 for a line that is wrong, 4 if nothing was recorded.\n"),
+        section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-record{SUFFIX} (1),\n.BR headway\\-compare{SUFFIX} (1)\n")])
+
+
+def compare_page():
+    """headway-compare(1), or None where its packages are missing: the page stays as it is."""
+    sys.path.insert(0, str(ROOT / "tools" / "headway"))
+    try:
+        import typer  # pylint: disable=import-outside-toplevel
+        from headway.record import compare_command  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        return None
+    top = typer.main.get_command(compare_command.app)
+    first, _, rest = top.help.strip().partition("\n\n")
+    return "".join([
+        heading("headway-compare", 1, "User Commands"),
+        section("NAME", f"headway-compare{SUFFIX} \\- what differs between recorded runs of a program\n"),
+        section("SYNOPSIS", f".B headway{SUFFIX} compare\n[\\fIOPTIONS\\fR] [\\fIA B\\fR]\n.br\n"
+                            f".B headway{SUFFIX} compare\n[\\fIOPTIONS\\fR] \\fIA1 A2\\fR ... \\fB\\-\\-\\fR \\fIB1 B2\\fR ...\n"),
+        section("DESCRIPTION", roff(" ".join(first.split()) + "\n\n" + " ".join(rest.split()) + "\n")),
+        section("OPTIONS", typer_options(top)),
+        section("EXIT STATUS", "1 if something could not be read, 2 for a line that is wrong, 3 if a condition of "
+                               "\\-\\-fail\\-if holds, 4 if nothing was recorded.\n"),
+        section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-record{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1)\n")])
 
 
 def study_page():
@@ -244,15 +315,7 @@ def study_page():
     except ImportError:
         return None
     top = typer.main.get_command(command.app)
-
-    def options(one):
-        made = []
-        for p in one.params:
-            names = ", ".join([*p.opts, *p.secondary_opts]) if p.param_type_name == "option" else p.metavar
-            value = "" if p.param_type_name != "option" or p.is_flag else p.metavar or p.type.name.upper()
-            made.append(entry(names, value, getattr(p, "help", None) or ""))
-        return "".join(made)
-
+    options = typer_options
     body = [heading("headway-study", 1, "User Commands"),
             section("NAME", f"headway-study{SUFFIX} \\- what overlaps and what blocks in any MPI\n"),
             section("SYNOPSIS", f".B headway{SUFFIX} study\n[\\fIOPTIONS\\fR]\n"),
@@ -310,6 +373,9 @@ def main():
         "mpicc.1": wrapper_page(options.build, "mpicc", [], "C"),
         "mpicxx.1": wrapper_page(options.build, "mpicxx", ["mpic++"], "C++"),
         "headway.1": tools_page(),
+        "headway-record.1": record_page(options.build),
+        "headway-trace.1": trace_page(),
+        "headway-compare.1": compare_page(),
         "headway-study.1": study_page(),
         "headway-cluster.1": cluster_page(),
         "headway.7": library_page(load_options_doc(), options.cxx),

@@ -75,8 +75,7 @@ def build(folder):
             "Unix Makefiles", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_INSTALL_LIBDIR=lib",
             "-DHEADWAY_TESTS=OFF")
     jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count() or 2))
-    run("cmake", "--build", folder, "-j", jobs, "--target", "mpi_abi", "mpiexec", "cluster-enter",
-        "cluster-probe", "headway_portable")
+    run("cmake", "--build", folder, "-j", jobs, "--target", "headway_installed", "headway_portable")
 
 
 def stage(folder, prefix):
@@ -90,7 +89,7 @@ def stage(folder, prefix):
     else:
         manifest.unlink()
     for name, place in (("mpiexec", "bin"), ("cluster-enter", "libexec/headway"),
-                        ("cluster-probe", "libexec/headway")):
+                        ("cluster-probe", "libexec/headway"), ("headway-record", "libexec/headway")):
         shutil.copy2(folder / "portable" / name, prefix / place / name)
         run("strip", prefix / place / name)
     bundle(prefix)

@@ -16,8 +16,12 @@ FILES = {
     *(f"bin/{name}" for name in COMMANDS),
     "include/mpi.h",
     "lib/libmpi_abi.so", "lib/libmpi_abi.so.1", "lib/pkgconfig/headway.pc",
-    "libexec/headway/cluster-enter", "libexec/headway/cluster-probe",
-    *(f"share/man/man1/{name}.1" for name in (*COMMANDS, "headway-cluster", "headway-study")), "share/man/man7/headway.7",
+    "libexec/headway/cluster-enter", "libexec/headway/cluster-probe", "libexec/headway/headway-record",
+    "lib/headway/record/librecorder.so", "lib/headway/record/layer-abi.so",
+    *(f"lib/headway/record/layer/{name}"
+      for name in ("layer.c", "layer.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
+                   "recorder_names.inc")),
+    *(f"share/man/man1/{name}.1" for name in (*COMMANDS, *(f"headway-{tool}" for tool in ("cluster", "compare", "record", "study", "trace")))), "share/man/man7/headway.7",
     "share/doc/headway/LICENSE", "share/doc/headway/README.md",
     "share/headway/tsan.supp",
     *(f"share/headway/cluster/{path.name}"
@@ -166,11 +170,14 @@ class Private(Case):
             done = run(moved / "bin/mpiexec.headway", "--info")
             self.assertIn(f"library        {folder}/libmpi_abi.so.1", done.stdout)
             run(moved / "bin/headway.headway", "cluster", "--version")
+            self.assertIn("headway record", run(moved / "bin/headway.headway", "record", "--help").stdout)
 
     def test_layout(self):
         build = self.configure()
         for name in ("lib/libmpi_abi.so.1", "lib/libmpi_abi.so", "include/mpi.h", "bin/cluster-enter",
-                     "bin/cluster-probe"):
+                     "bin/cluster-probe", "bin/headway-record", "lib/headway/record/librecorder.so",
+                     "lib/headway/record/layer-abi.so",
+                     *(f"generated/record/{name}" for name in ("layer_entries.inc", "recorder_kinds.h", "recorder_names.inc"))):
             (build / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(support.BUILD / name, build / name, follow_symlinks=False)
         shutil.copy2(support.BUILD / "bin/mpiexec", build / "bin/mpiexec.headway")

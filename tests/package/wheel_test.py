@@ -88,7 +88,8 @@ class Wheel(Case):
         archive = zipfile.ZipFile(self.wheel)
         (name,) = [n for n in archive.namelist() if n.endswith("dist-info/METADATA")]
         told = email.message_from_bytes(archive.read(name)).get_all("Requires-Dist")
-        self.assertEqual({re.match(r"\w+", line)[0] for line in told}, {"typer", "rich", "numpy", "matplotlib"})
+        names = {"typer", "rich", "numpy", "matplotlib", "pyelftools"}
+        self.assertEqual({re.match(r"\w+", line)[0] for line in told}, names)
         self.assertTrue(all('extra == "study"' in line for line in told), told)
 
     def test_licences_come_along(self):

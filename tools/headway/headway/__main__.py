@@ -36,7 +36,28 @@ def study(words: list[str]) -> int:
     return command.main(words)
 
 
-STARTS = {"study": study, "cluster": cluster}
+def trace(words: list[str]) -> int:
+    missing = commands.missing_packages("typer", "rich", "numpy")
+    if missing:
+        print(f"headway trace: {missing}", file=sys.stderr)
+        return 1
+    from headway.record import command
+
+    return command.main(words)
+
+
+def compare(words: list[str]) -> int:
+    missing = commands.missing_packages("typer", "rich", "numpy")
+    if missing:
+        print(f"headway compare: {missing}", file=sys.stderr)
+        return 1
+    from headway.record import compare_command
+
+    return compare_command.main(words)
+
+
+STARTS = {"study": study, "trace": trace, "compare": compare, "cluster": cluster}
+SCRIPTS = ("record",)  # the script in front of this starts it without Python
 
 
 def main(words: list[str]) -> int:
@@ -51,7 +72,7 @@ def main(words: list[str]) -> int:
         return 0
     start = STARTS.get(words[0])
     if start is None:
-        print(f"headway: {commands.unknown(words[0], list(STARTS))}", file=sys.stderr)
+        print(f"headway: {commands.unknown(words[0], [*STARTS, *SCRIPTS])}", file=sys.stderr)
         return 2
     return start(words[1:])
 

@@ -11,11 +11,11 @@ from pathlib import Path
 USAGE = "usage: headway COMMAND [OPTIONS]"
 # By question, six lines with the last one (held by a test).
 LINES = (
-    ("headway study", "what overlaps, what blocks in my MPIs, and what should my program do?"),
-    ("headway study compare A B", "what differs between two studies?"),
-    ("headway study export S FILE", "every sample of a study, as CSV or Parquet"),
+    ("headway record PROGRAM", "record a program of any MPI: mpirun -n 4 headway record ./prog"),
+    ("headway trace RUN", "what did that run do? its time line, its messages, its longest calls"),
+    ("headway compare RUN RUN", "what waits more, what less than before, and where? --fail-if for CI"),
+    ("headway study", "what overlaps, what blocks in my MPIs, and what to do? study compare"),
     ("headway cluster up", "make hosts on this machine, joined by links of a true rate (root)"),
-    ("headway cluster run", "run a program of any MPI on them: was the run true?"),
 )
 LAST = ("headway COMMAND --help", "all options of a command; headway --version")
 
@@ -41,9 +41,10 @@ def cluster_folder() -> Path:
     return Path(__file__).resolve().parents[2] / "cluster"
 
 
-def missing_packages() -> str:
-    """What a study needs and this Python has not; empty if nothing."""
-    missing = [name for name in ("typer", "rich", "numpy", "matplotlib") if importlib.util.find_spec(name) is None]
+def missing_packages(*names: str) -> str:
+    """What a command (a study, without names) needs and this Python has not; empty if nothing."""
+    wanted = names or ("typer", "rich", "numpy", "matplotlib")
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     if not missing:
         return ""
     return (

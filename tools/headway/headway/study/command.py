@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Callable, Optional
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, TaskProgressColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
@@ -22,16 +21,16 @@ from headway.measure.bar import Steps
 from headway.measure.plan import patterns, wanted
 from headway.measure.processes import NO_ROOM, Failure
 from headway.measure.store import Store
+from headway.shown import BAD_LINE, BadLine, Shown
 from headway.study import blocking
 from headway.study import compare as comparing
 from headway.study import findings as finding
 from headway.study import meshes, mpis, page, samr, verdicts
-from headway.study.mpis import BadLine
 from headway.study.plan import SHM, Place, mbit_of, net, paper_tasks
 from headway.study.run import FILE, Settings, Study
 from headway.study.samr_run import Meshes
 
-BAD_LINE = 2
+COMMAND = "headway study"
 FOLDER = "headway-study"
 
 app = typer.Typer(
@@ -41,27 +40,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="What overlaps, what blocks, in any MPI: measures it, says it in words, and what to do.",
 )
-
-
-class Shown:
-    """Where output goes: a table wants some width even where there is no terminal to ask."""
-
-    def __init__(self, quiet: bool = False, color: Optional[bool] = None) -> None:
-        more = {} if color is None else {"force_terminal": True} if color else {"no_color": True}
-        self.out = Console(**more) if Console().is_terminal else Console(width=150, **more)
-        self.err = (
-            Console(stderr=True, **more)
-            if Console(stderr=True).is_terminal
-            else Console(stderr=True, width=150, **more)
-        )
-        self.quiet = quiet
-
-    def say(self, text: str, style: str = "") -> None:
-        if not self.quiet:
-            self.err.print(text, style=style or None, highlight=False, soft_wrap=True, markup=False)
-
-    def complain(self, text: str) -> None:
-        self.err.print(f"headway study: {text}", style="red", highlight=False, soft_wrap=True, markup=False)
 
 
 class TimeLeft(ProgressColumn):
@@ -315,7 +293,7 @@ def study_command(
     """Study the MPIs of this machine."""
     if context.invoked_subcommand is not None:
         return
-    shown = Shown(quiet or as_data, color)
+    shown = Shown(COMMAND, quiet or as_data, color)
     places = places_of(rate)
     check_only(only, places)
     chosen = mpis.choose(mpi or []) if not again else []
@@ -359,7 +337,7 @@ def samr_command(
     which a call blocks; and the paper's MPIs, imitated. What is there already is not run again, so the same
     line goes on after Ctrl-C. All of it takes hours; --quick half an hour.
     """
-    shown = Shown(quiet or as_data, color)
+    shown = Shown(COMMAND, quiet or as_data, color)
     places = places_of(rate)
     known = sorted(c.name for c in (*samr.PAPER, *samr.IMITATIONS, *(c for p in places for c in samr.series(p, 0))))
     for pattern in patterns(only):
@@ -386,7 +364,7 @@ def compare(
     as_data: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
     """What differs between two studies."""
-    shown = Shown()
+    shown = Shown(COMMAND)
     a, b = finding.read(open_study(before)), finding.read(open_study(after))
     found = comparing.compare(a, b)
     if as_data:
@@ -421,7 +399,7 @@ def export(
     to: Annotated[Path, typer.Argument(help="a file whose name ends in .csv or .parquet", metavar="FILE")],
 ) -> None:
     """Write every sample of a study as CSV or Parquet."""
-    shown = Shown()
+    shown = Shown(COMMAND)
     store = open_study(study)
     if to.suffix == ".csv":
         count = comparing.write_csv(store, to)
@@ -441,10 +419,10 @@ def main(words: list[str]) -> int:
     try:
         app(args=words, prog_name="headway study", standalone_mode=True)
     except BadLine as problem:
-        Shown().complain(str(problem))
+        Shown(COMMAND).complain(str(problem))
         return BAD_LINE
     except (Failure, OSError) as problem:
-        Shown().complain(told(problem))
+        Shown(COMMAND).complain(told(problem))
         return 1
     except SystemExit as end:
         return int(end.code or 0)

@@ -15,10 +15,7 @@ from pathlib import Path
 from headway.measure import contestants
 from headway.measure.contestants import Contestant, cache, clean_environment
 from headway.measure.processes import execute
-
-
-class BadLine(Exception):
-    """The user asked for something that cannot be; exit code 2."""
+from headway.shown import BadLine
 
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")

@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""`headway record` with real programs: what of their calls is in the files, for each MPI that is there."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from collections import Counter
+from pathlib import Path
+
+from support import BUILD, HEADWAY, Folder, headway, need_packages
+
+need_packages("numpy", "rich", "typer")
+
+import numpy as np  # noqa: E402
+from headway.measure.contestants import cache  # noqa: E402
+from headway.record import format, lines, reading  # noqa: E402
+from headway.record.model import ANY_SOURCE, FAILED, GAP, IN_VAIN, RECEIVE, SEND  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE / "programs" / "recorded.c"
+MPIS = {"headway": BUILD / "bin", "mpich": cache() / "mpich" / "bin", "openmpi": cache() / "openmpi" / "bin"}
+ROOT_USER = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def clean():
+    dropped = ("PMI", "OMPI_", "PRTE_", "HEADWAY_RECORD", "LD_PRELOAD")
+    return {k: v for k, v in os.environ.items() if not k.startswith(dropped)} | ROOT_USER
+
+
+class Recorded(Folder):
+    mpi = "headway"
+
+    def setUp(self):
+        super().setUp()
+        self.bin = MPIS[self.mpi]
+        if not (self.bin / "mpicc").exists():
+            self.skipTest(f"{self.mpi} is not here")
+
+    def compile(self, source=SOURCE, name="recorded", *words):
+        program = self.folder / name
+        subprocess.run([self.bin / "mpicc", "-g", "-O1", source, "-o", program, *words], check=True, timeout=120)
+        return program
+
+    def run_it(self, ranks, *words, options=(), before=(), code=0, timeout=90, env=None):
+        more = ["--oversubscribe"] if self.mpi == "openmpi" else []
+        command = [self.bin / "mpiexec", *more, "-n", ranks, *before, HEADWAY, "record", *options, *words]
+        done = subprocess.run(
+            [*map(str, command)], capture_output=True, text=True, cwd=self.folder, timeout=timeout, env=clean() | (env or {}),
+            check=False,
+        )  # fmt: skip
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def names(self, rank):
+        """How often each call is in the file; a completion has its own name."""
+        kinds, counts = np.unique(rank.events["kind"], return_counts=True)
+        return {rank.name(int(k)): int(c) for k, c in zip(kinds, counts)}
+
+
+class EveryFamily(Recorded):
+    def read(self, folder="headway-run-1"):
+        run = reading.read(self.folder / folder)
+        lines.resolve(run.ranks)
+        return run
+
+    def test_every_call_and_message_is_there(self):
+        program = self.compile()
+        done = self.run_it(3, program)
+        self.assertIn("recorded into", done.stderr)
+        run = self.read()
+        self.assertEqual([r.rank for r in run.ranks], [0, 1, 2])
+        self.assertEqual([(r.problem, r.finalized) for r in run.ranks], [("", True)] * 3)
+        zero, one, two = map(self.names, run.ranks)
+        self.assertEqual((zero["MPI_Send"], one["MPI_Recv"]), (3 + 1 + 3 + 1, 3 + 1 + 1 + 1))
+        self.assertEqual((zero["MPI_Isend"], zero["MPI_Irecv"]), (23, 23 + 1 + 1))
+        self.assertEqual(zero["MPI_Sendrecv"], 2, "a send and a receive")
+        self.assertEqual(zero["MPI_Startall"], 8, "two requests, four times")
+        self.assertEqual((one["MPI_Mprobe"], one["MPI_Mrecv"], one["MPI_Imrecv"]), (2, 1, 1))
+        for rank in (zero, one, two):
+            self.assertEqual(rank["MPI_Barrier"], 3, "the one under MPI_Pcontrol(0) is not there")
+            self.assertEqual((rank["MPI_Bcast"], rank["MPI_Allreduce"], rank["MPI_Ibarrier"], rank["MPI_Alltoall"]), (1,) * 4)
+            self.assertEqual((rank["MPI_Comm_dup"], rank["MPI_Comm_split"]), (1, 2))
+        self.check_messages(run)
+        self.check_sites(run)
+        self.check_tests(run.ranks[0])
+        for rank in run.ranks:
+            self.assertEqual(int((rank.events["kind"] == GAP).sum()), 1)
+            cancelled = rank.events[(rank.events["flags"] & FAILED) != 0]
+            self.assertEqual(len(cancelled), 1, "the cancelled receive")
+
+    def check_messages(self, run):
+        found = Counter((int(m["source"]), int(m["target"]), int(m["tag"]), int(m["bytes"])) for m in run.messages)
+        wanted = Counter()
+        for i in range(3):
+            wanted[0, 1, 10 + i, 100 + i] += 1
+        wanted[0, 1, 3, 20] += 1
+        wanted[1, 0, 4, 24] += 1
+        for a, b in ((0, 1), (1, 0)):
+            for i in range(20):
+                wanted[a, b, i, 32 + i] += 1
+            for i in range(3):
+                wanted[a, b, 30 + i, 40 + i] += 1
+            wanted[a, b, 60, 48] += 4
+        wanted[0, 1, 51, 1] += 1
+        wanted[1, 0, 50, 33] += 1
+        for tag, size in ((70, 70), (71, 71), (71, 72), (80, 9)):
+            wanted[0, 1, tag, size] += 1
+        self.assertEqual(found - wanted, Counter(), "too many")
+        self.assertEqual(wanted - found, Counter(), "missing")
+        for m in run.messages:
+            sent = run.ranks[m["source"]].begin[m["sent"]]
+            self.assertLess(sent, run.ranks[m["target"]].end[m["came"]], "nothing comes before it was sent")
+        names = {c.name for c in run.comms}
+        self.assertIn('the "twin"', names)
+
+    def check_sites(self, run):
+        rank = run.ranks[0]
+        where = {}
+        for event in rank.events:
+            if event["kind"] < 0x8000:
+                where.setdefault(rank.name(int(event["kind"])), set()).add(rank.sites[int(event["site"])].function)
+        self.assertEqual(where["MPI_Waitany"], {"requests"})
+        self.assertEqual(where["MPI_Startall"], {"persistent"})
+        self.assertEqual(where["MPI_Send"], {"blocking", "tests", "probes", "communicators"})
+        text = SOURCE.read_text().splitlines()
+        for site in rank.sites.values():
+            if site.line:
+                self.assertIn("MPI_", text[site.line - 1], site)
+
+    def check_tests(self, rank):
+        tests = rank.events[[rank.name(int(k)) == "MPI_Test" for k in rank.events["kind"]]]
+        vain = tests[(tests["flags"] & IN_VAIN) != 0]
+        self.assertGreaterEqual(int(vain["tag"].sum()), 7)
+        self.assertLess(len(tests), 6, "those in vain are one record a site")
+        self.assertEqual(int(((tests["flags"] & RECEIVE) != 0).sum()), 1)
+
+
+class EveryFamilyMpich(EveryFamily):
+    mpi = "mpich"
+
+
+class EveryFamilyOpenmpi(EveryFamily):
+    mpi = "openmpi"
+
+
+class Line(Recorded):
+    """Options, exit codes, and places where something is wrong."""
+
+    def test_the_programs_exit_code(self):
+        self.assertEqual(self.run_it(1, "sh", "-c", "exit 7", code=None).returncode, 7)
+
+    def test_bad_lines(self):
+        for words, said in (
+            (["--nonsense", "true"], "nonsense"), ([], "which program?"), (["--ranks", "a-b", "true"], "no list of ranks"),
+            (["--from", "3", "--to", "2", "true"], "--to must be later"), (["--from", "x", "true"], "--from"),
+        ):  # fmt: skip
+            done = headway("record", *words, code=2)
+            self.assertIn(said, done.stderr)
+        done = headway("record", "./no-such-program", code=127)
+        self.assertIn("./no-such-program cannot be started", done.stderr)
+        self.assertIn("headway record", headway("record", "--help").stdout)
+
+    def test_static_programs_are_named(self):
+        source = self.folder / "static.c"
+        source.write_text("int main(void) { return 0; }\n")
+        if subprocess.run(["cc", "-static", source, "-o", self.folder / "static"], capture_output=True, check=False).returncode:
+            self.skipTest("no static libc here")
+        done = headway("record", self.folder / "static", code=4)
+        self.assertIn("linked statically", done.stderr)
+
+    def test_never_overwritten(self):
+        program = self.compile()
+        self.run_it(3, program)
+        before = {p.name: p.read_bytes() for p in (self.folder / "headway-run-1").iterdir()}
+        self.run_it(3, program)
+        self.run_it(3, program, options=("--out", "mine"))
+        self.run_it(3, program, options=("--out", "mine"))
+        self.assertEqual({p.name: p.read_bytes() for p in (self.folder / "headway-run-1").iterdir()}, before)
+        self.assertEqual(
+            sorted(p.name for p in self.folder.iterdir() if p.is_dir()), ["headway-run-1", "headway-run-2", "mine", "mine-2"]
+        )
+        self.assertEqual([p.name for p in self.folder.iterdir() if p.name.startswith(".headway")], [], "no link stays")
+        for folder in ("headway-run-2", "mine", "mine-2"):
+            self.assertEqual(sorted(p.name for p in (self.folder / folder).iterdir()), [f"rank-{r}.hwr" for r in range(3)])
+
+    def test_some_ranks_and_some_calls(self):
+        program = self.compile()
+        self.run_it(3, program, options=("--ranks", "1-1", "--calls", "MPI_Barrier,MPI_*reduce"))
+        (file,) = (self.folder / "headway-run-1").iterdir()
+        self.assertEqual(file.name, "rank-1.hwr")
+        names = self.names(format.read(file).rank)
+        self.assertEqual(names["MPI_Barrier"], 3)
+        self.assertIn("MPI_Allreduce", names)
+        self.assertNotIn("MPI_Send", names)
+
+    def test_only_some_ranks_run_under_it(self):
+        """The others cannot be asked anything: nothing of the recorder's own may be sent."""
+        program = self.compile()
+        command = [self.bin / "mpiexec", "-n", 1, HEADWAY, "record", program, ":", "-n", 2, program]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=self.folder, timeout=60, env=clean(), check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([p.name for p in (self.folder / "headway-run-1").iterdir()], ["rank-0.hwr"])
+
+    def test_a_window_of_time(self):
+        source = self.folder / "steps.c"
+        source.write_text(
+            "#include <mpi.h>\n#include <unistd.h>\nint main(void) { MPI_Init(0, 0); for (int i = 0; i < 20; ++i) {"
+            " usleep(100000); MPI_Barrier(MPI_COMM_WORLD); } MPI_Finalize(); }\n"
+        )
+        self.run_it(2, self.compile(source, "steps"), options=("--from", "0.5", "--to", "1.25"))
+        for rank in reading.read(self.folder / "headway-run-1").ranks:
+            count = self.names(rank)["MPI_Barrier"]
+            self.assertTrue(5 <= count <= 9, count)
+
+    def test_a_killed_rank_leaves_what_it_had(self):
+        program = self.compile()
+        job = subprocess.Popen(
+            [str(w) for w in (self.bin / "mpiexec", "-n", 3, HEADWAY, "record", program, 100000000)], cwd=self.folder, env=clean(),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        until = time.monotonic() + 30
+        folder = self.folder / "headway-run-1"
+        while time.monotonic() < until and sum(f.stat().st_size for f in folder.glob("*.hwr")) < 3 << 20:
+            time.sleep(0.05)
+        subprocess.run(["pkill", "-KILL", "-f", str(program)], check=False)
+        job.send_signal(signal.SIGKILL)
+        job.wait(30)
+        for file in folder.glob("*.hwr"):
+            rank = format.read(file).rank
+            self.assertFalse(rank.finalized)
+            self.assertGreater(len(rank.events), 1000)
+
+    def test_no_room_on_the_disk(self):
+        small = self.folder / "small"
+        small.mkdir()
+        if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], check=False).returncode:
+            self.skipTest("a small disk cannot be mounted")
+        try:
+            done = self.run_it(2, self.compile(), 100000, options=("--out", small / "run"))
+            self.assertIn("loses records", done.stderr)
+            self.assertEqual(done.stderr.count("loses records"), 2, "once a rank")
+            self.assertIn("No space left", done.stderr)
+            run = reading.read(small / "run")
+            self.assertEqual(len(run.ranks), 2)
+            self.assertGreater(len(run.ranks[0].events), 1000)
+        finally:
+            subprocess.run(["umount", "-l", small], check=False)
+
+    def test_a_folder_that_cannot_be_made(self):
+        blocked = self.folder / "file"
+        blocked.write_text("")
+        done = self.run_it(2, self.compile(), options=("--out", blocked / "run"))
+        self.assertIn("unrecorded", done.stderr)
+
+    def test_not_recording_costs_nothing_else(self):
+        """Loaded, and not asked to record: everything goes to MPI."""
+        program = self.compile()
+        environment = clean() | {"LD_PRELOAD": str(BUILD / "lib" / "headway" / "record" / "librecorder.so")}
+        done = subprocess.run(
+            [str(self.bin / "mpiexec"), "-n", "3", str(program)], capture_output=True, text=True, cwd=self.folder, timeout=60,
+            env=environment, check=False,
+        )  # fmt: skip
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual([p for p in self.folder.iterdir() if p.is_dir()], [])
+
+
+class Threads(Recorded):
+    def test_threads_are_told_apart(self):
+        source = self.folder / "threads.c"
+        source.write_text(
+            """#include <mpi.h>
+#include <pthread.h>
+static void* talk(void* number) {
+  const int tag = (int)(long)number;
+  int rank, in;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; i < 2000; ++i) {
+    MPI_Request both[2];
+    MPI_Irecv(&in, 1, MPI_INT, 1 - rank, tag, MPI_COMM_WORLD, &both[0]);
+    MPI_Isend(&i, 1, MPI_INT, 1 - rank, tag, MPI_COMM_WORLD, &both[1]);
+    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    if (in != i) MPI_Abort(MPI_COMM_WORLD, 3);
+  }
+  return 0;
+}
+int main(int argc, char** argv) {
+  int provided;
+  pthread_t threads[3];
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  for (long i = 0; i < 3; ++i) pthread_create(&threads[i], 0, talk, (void*)i);
+  for (int i = 0; i < 3; ++i) pthread_join(threads[i], 0);
+  MPI_Finalize();
+}
+"""
+        )
+        self.run_it(2, self.compile(source, "threads", "-pthread"))
+        run = reading.read(self.folder / "headway-run-1")
+        self.assertEqual(len(run.messages), 2 * 3 * 2000)
+        self.assertTrue((run.messages["came"] >= 0).all() and (run.messages["left"] >= 0).all())
+        for rank in run.ranks:
+            sends = rank.events[(rank.events["flags"] & SEND) != 0]
+            sends = sends[sends["kind"] < 0x8000]
+            for tag in range(3):
+                self.assertEqual(len(np.unique(sends[sends["tag"] == tag]["thread"])), 1)
+
+
+class Python(Recorded):
+    def test_calls_belong_to_lines_of_python(self):
+        if subprocess.run([sys.executable, "-c", "import mpi4py"], capture_output=True, check=False).returncode:
+            self.skipTest("no mpi4py here")
+        script = self.folder / "talk.py"
+        script.write_text(
+            "from mpi4py import MPI\n"
+            "comm = MPI.COMM_WORLD\n"
+            "def swap():\n"
+            "    return comm.sendrecv(comm.rank, 1 - comm.rank, source=1 - comm.rank)\n"
+            "for i in range(50):\n"
+            "    assert swap() == 1 - comm.rank\n"
+            "comm.Barrier()\n"
+        )
+        self.run_it(2, sys.executable, script)
+        rank = reading.read(self.folder / "headway-run-1").ranks[0]
+        where = Counter()
+        for event in rank.events:
+            if event["kind"] < 0x8000:
+                site = rank.sites[int(event["site"])]
+                where[rank.name(int(event["kind"])), Path(site.file).name, site.function, site.line] += 1
+        self.assertEqual(where["MPI_Barrier", "talk.py", "<module>", 7], 1, where)
+        self.assertTrue(any(key[1:] == ("talk.py", "swap", 4) for key in where), where)
+
+
+class Trace(Recorded):
+    def test_what_it_shows(self):
+        self.run_it(3, self.compile())
+        done = headway("trace", cwd=self.folder)
+        self.assertIn("recorded: 3 ranks", done.stdout)
+        self.assertRegex(done.stdout, r"recorded\.c:\d+")
+        made = {p.name for p in (self.folder / "headway-run-1").iterdir()}
+        self.assertEqual(made, {"rank-0.hwr", "rank-1.hwr", "rank-2.hwr", "trace.html", "trace.pftrace"})
+        self.assertIn("no headway-run-N here", headway("trace", cwd=self.folder.parent, code=2).stderr)
+        (self.folder / "empty").mkdir()
+        self.assertIn("no recording", headway("trace", "empty", cwd=self.folder, code=4).stderr)
+        shutil.rmtree(self.folder / "headway-run-1")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

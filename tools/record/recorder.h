@@ -1,0 +1,177 @@
+/* recorder: what the layers of all MPIs share. A recording is written by two objects: librecorder
+   (this interface; preloaded, knows no MPI), and one layer for each MPI's ABI (layer.c, compiled
+   with that MPI's mpicc), which it loads when the program first calls MPI. The format is
+   docs/recording-format.md.
+
+   Thread: each thread writes into its own buffer; the rest is told below. Owner: librecorder.
+   Invariant: nothing here sends a message, and nothing calls MPI. */
+#ifndef HEADWAY_RECORDER_H
+#define HEADWAY_RECORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+#include <time.h>
+
+enum {
+  RECORD_SEND = 1,
+  RECORD_RECEIVE = 2,
+  RECORD_COLLECTIVE = 4,
+  RECORD_ANY_SOURCE = 8,
+  RECORD_ANY_TAG = 16,
+  RECORD_IN_VAIN = 32,
+  RECORD_FAILED = 64
+};
+enum { RECORD_COMPLETION = 0x8000, RECORD_CORE_TAKEN = 0x8001, RECORD_GAP = 0x8002 };
+enum { RECORD_NONE = -1, RECORD_ANY = -2 };
+enum { RECORD_VERSION = 1 };
+
+typedef struct RecordEvent {
+  uint16_t kind;
+  uint8_t thread;
+  uint8_t flags;
+  uint32_t site;
+  uint64_t begin, end; /* ticks */
+  uint32_t comm;
+  int32_t peer, tag;
+  uint32_t request;
+  uint64_t bytes;
+} RecordEvent;
+
+/* Tests that found nothing, one behind the other from one site: one record for all of them. */
+typedef struct RecordVain {
+  uint32_t count, site;
+  uint16_t kind;
+  uint64_t begin, end, inside;
+} RecordVain;
+
+enum { RECORD_SITE_CACHE = 256 };
+/* An id that says: a call from there belongs to a line of Python. */
+#define RECORD_ASK_PYTHON UINT32_MAX
+typedef struct RecordKnownSite {
+  uintptr_t address;
+  uint32_t id;
+} RecordKnownSite;
+
+typedef struct RecordThread {
+  RecordEvent *next, *limit; /* in its buffer */
+  int depth; /* calls of MPI that it is in: those inside another one are not the program's */
+  int off;   /* the call that it is in is not recorded, only followed */
+  RecordEvent scrap; /* where its records go instead */
+  uint8_t number;
+  RecordVain vain;
+  uint64_t delay_ns, delay_read; /* run delay when it was last read, and when (ticks) */
+  uint64_t last_block;           /* ticks at which a block was last written */
+  int schedstat;                 /* file, -1: none */
+  RecordKnownSite sites[RECORD_SITE_CACHE], python_sites[RECORD_SITE_CACHE];
+  RecordEvent* buffer;
+  struct RecordThread* other; /* list of all */
+} RecordThread;
+
+#define RECORD_API __attribute__((visibility("default")))
+
+/* Of this thread; null until its first call. */
+extern RECORD_API __thread RecordThread* record_me __attribute__((tls_model("initial-exec")));
+extern RECORD_API uint8_t record_wanted[]; /* by kind: whether that function is recorded now */
+extern RECORD_API uint8_t
+    record_live; /* requests and communicators are followed: also where nothing is recorded now */
+extern RECORD_API int record_clock_is_tsc;
+extern RECORD_API uint64_t
+    record_next_switch; /* ticks at which recording goes on or off by itself */
+
+extern RECORD_API double record_ticks_per_ns;
+extern RECORD_API int record_finalized; /* all sessions were finalized */
+
+RECORD_API RecordThread* record_first_call(void);
+RECORD_API void record_write(RecordThread* me); /* its buffer, to the file */
+RECORD_API void record_write_vain(RecordThread* me);
+RECORD_API void record_switch(void);
+RECORD_API uint32_t record_other_site(RecordThread* me,
+                                      uintptr_t address); /* not in the thread's cache */
+RECORD_API uint32_t record_python_site(RecordThread* me);
+RECORD_API void record_look_at_delay(RecordThread* me, uint64_t begin, uint64_t end, int is_wait);
+
+/* Told by the layer. `text` is JSON. */
+RECORD_API void record_tell_comm(const char* text);
+/* What of the world is known (size 0: there is none): once, when MPI was initialized. */
+RECORD_API void record_begin_file(int rank, int size, const char* mpi);
+RECORD_API void record_end_file(int finalized);
+RECORD_API void record_level(int level); /* MPI_Pcontrol */
+RECORD_API void record_flush(void);      /* what the calling thread has, to the file */
+RECORD_API size_t record_append_json(char* to, size_t room,
+                                     const char* text); /* escaped, without quotes */
+
+static inline uint64_t record_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t record_now(void) {
+#if defined(__x86_64__)
+  if (__builtin_expect(record_clock_is_tsc, 1)) return __rdtsc();
+#elif defined(__aarch64__)
+  if (__builtin_expect(record_clock_is_tsc, 1)) {
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+  }
+#endif
+  return record_ns();
+}
+
+/* Null: there is no recording, or this call is inside another one. Else record_leave must follow.
+ */
+static inline RecordThread* record_enter(unsigned kind) {
+  if (__builtin_expect(!record_live, 0)) return NULL;
+  RecordThread* me = record_me;
+  if (__builtin_expect(me == NULL, 0)) me = record_first_call();
+  if (me == NULL || me->depth != 0) return NULL;
+  if (__builtin_expect(!record_wanted[kind], 0) && record_now() >= record_next_switch)
+    record_switch();
+  me->depth = 1;
+  me->off = !record_wanted[kind];
+  return me;
+}
+
+static inline void record_leave(RecordThread* me) { me->depth = 0; }
+
+static inline uint32_t record_site(RecordThread* me, const void* address) {
+  const uintptr_t at = (uintptr_t)address;
+  RecordKnownSite* known = &me->sites[(at ^ (at >> 8)) % RECORD_SITE_CACHE];
+  const uint32_t id =
+      __builtin_expect(known->address == at, 1) ? known->id : record_other_site(me, at);
+  return __builtin_expect(id == RECORD_ASK_PYTHON, 0) ? record_python_site(me) : id;
+}
+
+/* Room for one event; all fields must be written. */
+static inline RecordEvent* record_room(RecordThread* me) {
+  if (__builtin_expect(me->off, 0)) return &me->scrap;
+  if (__builtin_expect(me->vain.count != 0, 0)) record_write_vain(me);
+  if (__builtin_expect(me->next == me->limit, 0)) record_write(me);
+  return me->next++;
+}
+
+static inline RecordEvent* record_put(RecordThread* me, unsigned kind, unsigned flags,
+                                      uint32_t site, uint64_t begin, uint64_t end, uint32_t comm,
+                                      int peer, int tag, uint32_t request, uint64_t bytes) {
+  RecordEvent* event = record_room(me);
+  event->kind = (uint16_t)kind;
+  event->thread = me->number;
+  event->flags = (uint8_t)flags;
+  event->site = site;
+  event->begin = begin;
+  event->end = end;
+  event->comm = comm;
+  event->peer = peer;
+  event->tag = tag;
+  event->request = request;
+  event->bytes = bytes;
+  if (__builtin_expect(end >= record_next_switch, 0)) record_switch();
+  return event;
+}
+
+#endif

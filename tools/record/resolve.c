@@ -1,0 +1,182 @@
+/* resolve: which MPI this program runs on, and the layer for it. At the first call of MPI each
+   entry that librecorder has in MPI's place (entries.S) asks here where it leads from then on: into
+   the layer that was compiled for the MPI that is loaded, or, where there is none, into that MPI
+   itself: then the program runs unrecorded, and is told why.
+
+   Thread: any; the first one that asks does the work. Owner: librecorder.
+   Invariant: an entry that was answered leads there for ever. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "layer.h"
+#include "recorder.h"
+
+#include "recorder_functions.inc"
+
+extern char** environ;
+/* Of entries.S: where each entry leads. */
+extern void* record_slots[] __attribute__((visibility("hidden")));
+
+static struct {
+  pthread_mutex_t lock;
+  int looked;
+  char library[PATH_MAX]; /* the MPI that is loaded */
+  void* mpi;
+  const RecordLayer* layer;
+} self = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char* last_part(const char* path) {
+  const char* slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* The first object whose name begins with libmpi and that has MPI's own entries. */
+static int look_at(struct dl_phdr_info* info, size_t size, void* unused) {
+  (void)size;
+  (void)unused;
+  const char* name = info->dlpi_name;
+  if (!name || strncmp(last_part(name), "libmpi", 6) != 0) return 0;
+  void* handle = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
+  if (!handle) return 0;
+  Dl_info where;
+  void* entry = dlsym(handle, "PMPI_Init");
+  if (!entry || !dladdr(entry, &where) ||
+      strcmp(last_part(where.dli_fname), last_part(name)) != 0) {
+    dlclose(handle);
+    return 0;
+  }
+  self.mpi = handle;
+  snprintf(self.library, sizeof self.library, "%s", name);
+  return 1;
+}
+
+static void say(const char* what, const char* more) {
+  fprintf(stderr, "headway record: %s%s%s\n", what, *more ? ": " : "", more);
+}
+
+/* Where the layers of other MPIs are kept, each under what tells one build of an MPI from another.
+ */
+static int layer_path(char* to, size_t room) {
+  struct stat about;
+  const char* cache = getenv("HEADWAY_RECORD_CACHE");
+  if (!cache || !*cache || stat(self.library, &about) != 0) return 0;
+  const int length =
+      snprintf(to, room, "%s/layer-%x-%llx-%llx-%llx.so", cache, (unsigned)RECORD_LAYER_VERSION,
+               (unsigned long long)about.st_ino, (unsigned long long)about.st_size,
+               (unsigned long long)about.st_mtim.tv_sec * 1000000000u +
+                   (unsigned long long)about.st_mtim.tv_nsec);
+  return length > 0 && (size_t)length < room;
+}
+
+/* Compiles the layer with the mpicc beside that library. Every rank of a node may come here at
+   once: whoever makes the lock's file does it, the others wait for the result. */
+static void make_layer(const char* path) {
+  const char* sources = getenv("HEADWAY_RECORD_SOURCES");
+  if (!sources || !*sources) return;
+  char script[PATH_MAX], lock[PATH_MAX + 8];
+  snprintf(script, sizeof script, "%s/make-layer.sh", sources);
+  snprintf(lock, sizeof lock, "%s.lock", path);
+  const int mine = open(lock, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (mine < 0 && errno == EEXIST) {
+    for (int i = 0; i < 600 && access(path, R_OK) != 0 && access(lock, F_OK) == 0; ++i) {
+      nanosleep(&(struct timespec){0, 100000000}, NULL);
+    }
+    return;
+  }
+  /* The compiler is not to be recorded. */
+  char* clean[4096];
+  size_t count = 0;
+  for (char** word = environ; *word && count + 1 < 4096; ++word) {
+    if (strncmp(*word, "LD_PRELOAD=", 11) != 0 && strncmp(*word, "HEADWAY_RECORD=", 15) != 0)
+      clean[count++] = *word;
+  }
+  clean[count] = NULL;
+  char* words[] = {"sh", script, self.library, (char*)path, NULL};
+  pid_t child;
+  const int failed = posix_spawn(&child, "/bin/sh", NULL, NULL, words, clean);
+  int status = 0;
+  if (failed == 0) {
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (mine >= 0) {
+    close(mine);
+    unlink(lock);
+  }
+}
+
+static const RecordLayer* load(const char* path) {
+  void* object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!object) {
+    say("the layer cannot be loaded", dlerror());
+    return NULL;
+  }
+  const RecordLayer* layer = dlsym(object, "record_layer");
+  if (!layer || layer->version != RECORD_LAYER_VERSION || layer->functions != RECORD_FUNCTIONS) {
+    say("this layer is not of this version; remove it", path);
+    dlclose(object);
+    return NULL;
+  }
+  return layer;
+}
+
+/* The lock is held. */
+static void look(void) {
+  self.looked = 1;
+  dl_iterate_phdr(look_at, NULL);
+  if (!self.mpi) {
+    say("the program runs unrecorded: no MPI library is loaded as a shared object", "");
+    return;
+  }
+  if (!record_first_call()) return; /* not started by headway record: lead everything to MPI */
+  char path[PATH_MAX];
+  /* A layer takes MPI's entries from what is loaded, whatever name it was built against. */
+  dlopen(self.library, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+  if (strncmp(last_part(self.library), "libmpi_abi", 10) == 0) {
+    const char* own = getenv("HEADWAY_RECORD_LAYER");
+    if (own && *own) self.layer = load(own);
+  } else if (layer_path(path, sizeof path)) {
+    if (access(path, R_OK) != 0) make_layer(path);
+    if (access(path, R_OK) == 0) self.layer = load(path);
+  }
+  if (!self.layer) say("the program runs unrecorded: there is no layer for", self.library);
+}
+
+/* For a function that this MPI has not: a program may have found our entry and taken it for MPI's.
+ */
+static int is_missing(void) { return 16; /* of the class "other", or near it */ }
+
+/* Of entries.S: of a function that is called for the first time. */
+__attribute__((visibility("hidden"))) void* record_resolve(unsigned function);
+void* record_resolve(unsigned function) {
+  pthread_mutex_lock(&self.lock);
+  if (!self.looked) look();
+  void* found = self.layer ? self.layer->entries[function] : NULL;
+  if (!found && self.mpi) {
+    char name[128];
+    snprintf(name, sizeof name, "P%s", functions[function].name);
+    found = dlsym(self.mpi, name);
+  }
+  pthread_mutex_unlock(&self.lock);
+  if (!found) {
+    fprintf(stderr, "headway record: %s was called, and no MPI that has it is loaded\n",
+            functions[function].name);
+    found = (void*)is_missing;
+  }
+  __atomic_store_n(&record_slots[function], found, __ATOMIC_RELEASE);
+  return found;
+}
