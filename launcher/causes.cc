@@ -110,6 +110,14 @@ void Judgement::find_dead() {
   for (size_t i = 0; i < size(); ++i) dead_[i] = gaits_[i] == Gait::stands && !live[i];
 }
 
+std::vector<int> Judgement::dead() const {
+  std::vector<int> found;
+  for (size_t i = 0; i < size(); ++i) {
+    if (dead_[i]) found.push_back(ranks_[i].rank);
+  }
+  return found;
+}
+
 // All wait, and what is on its way to one of them may be what it waits for.
 bool Judgement::is_on_its_way() const {
   return in_flight_ &&
@@ -194,17 +202,58 @@ std::string Judgement::picture() const {
   return text;
 }
 
+// Of a collective: those of its ranks that have not begun it.
+void Judgement::find_awaited(size_t i, WaitGroup& group) const {
+  const Spot& at = spot(i);
+  if (at.kind != Spot::Kind::in_call) return;
+  const SeenComm* comm = comm_of(i, at.context);
+  if (is_point_to_point(at) && at.awaited >= 0) {
+    group.waits_for = {at.awaited};
+  } else if (receives(at) && comm) {
+    group.any = true;
+    for (const int member : comm->members) {
+      if (member != ranks_[i].rank) group.waits_for.push_back(member);
+    }
+  } else if (is_collective(at) && comm) {
+    for (const int member : comm->members) {
+      if (member < 0 || size_t(member) >= size()) continue;
+      const SeenComm* there = comm_of(size_t(member), at.context);
+      if (!there || int32_t(comm->collectives - there->collectives) > 0)
+        group.waits_for.push_back(member);
+    }
+  }
+}
+
+std::vector<WaitGroup> Judgement::graph() const {
+  std::vector<WaitGroup> groups;
+  for (size_t i = 0; i < size(); ++i) {
+    WaitGroup group;
+    group.place = describe(i);
+    group.dead = dead_[i];
+    find_awaited(i, group);
+    // Who waits for anybody else is of one group with his like, though each leaves himself out.
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const WaitGroup& other) {
+      return other.place == group.place && other.dead == group.dead && other.any == group.any &&
+             (group.any ? other.waits_for.size() == group.waits_for.size()
+                        : other.waits_for == group.waits_for);
+    });
+    if (same == groups.end()) {
+      groups.push_back(std::move(group));
+      groups.back().ranks.push_back(ranks_[i].rank);
+    } else {
+      same->ranks.push_back(ranks_[i].rank);
+    }
+  }
+  return groups;
+}
+
 std::string Judgement::verdict() const {
   const bool all =
       !has(Gait::moves) && !has(Gait::unsure) && !has(Gait::unknown) && !is_on_its_way();
   if (all && (has(Gait::stands) || has(Gait::stopped))) {
     return format(", and nothing has changed for %.1f s.", seconds_) + cause();
   }
-  if (std::find(dead_.begin(), dead_.end(), 1) != dead_.end()) {
-    std::vector<int> ranks;
-    for (size_t i = 0; i < size(); ++i) {
-      if (dead_[i]) ranks.push_back(ranks_[i].rank);
-    }
+  if (const std::vector<int> ranks = dead(); !ranks.empty()) {
     return format(", and nothing has changed for %.1f s at %s.", seconds_,
                   rank_list(ranks).c_str()) +
            cause();

@@ -24,6 +24,15 @@ enum class Gait : unsigned char {
   unsure     // waits, but had no time to look, or may have other threads
 };
 
+// Ranks at one place that wait for the same ones.
+struct WaitGroup {
+  std::string place;  // "in MPI_Recv (source 1, tag 3)"
+  std::vector<int> ranks;
+  std::vector<int> waits_for;  // in the job; empty: for nobody, or nobody knows
+  bool any = false;            // one of them is enough
+  bool dead = false;           // they can never go on
+};
+
 class Judgement {
  public:
   // Both have all ranks in the same order. `after` was taken `seconds` later.
@@ -34,6 +43,10 @@ class Judgement {
   // What the looks prove, to stand behind the picture: "; nothing has changed for 0.5 s. Likely
   // cause: ... Likely remedy: ...". At least ".".
   std::string verdict() const;
+  // Who waits for whom.
+  std::vector<WaitGroup> graph() const;
+  // Ranks that can never go on: proven, whatever the others do.
+  std::vector<int> dead() const;
   // Some rank waits, and it is not shown that the job gets on.
   bool is_stuck() const;
   // Another look, later, may tell more.
@@ -46,6 +59,7 @@ class Judgement {
   const Spot& spot(size_t i) const { return ranks_[i].spot; }
   Gait gait_of(const Spot& before, const Spot& after) const;
   bool is_in_flight() const;
+  void find_awaited(size_t i, WaitGroup& group) const;
   void find_dead();
   bool is_helped(size_t i, const std::vector<char>& live) const;
   std::vector<int> ranks_with(Gait gait) const;

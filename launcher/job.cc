@@ -55,6 +55,11 @@ int Job::run() {
     look_at_ = timeout_at_ - std::min(look_before_ms, limit_ms / 2);
   }
   if (!start_ranks()) begin_ending(exit_code_, "");
+  if (plan_.library == Library::ours) {
+    hang_watch_.begin(now_ms());
+    inquiries_.begin();
+    if (inquiries_.fd() >= 0) poller_.add(inquiries_.fd(), EPOLLIN, Source::inquiry);
+  }
   loop();
   close_streams();
   watchdog_.dismiss();
@@ -104,6 +109,11 @@ void Job::dispatch(const Ready& ready) {
     case Source::our_output:
       output_->flush();
       if (errors_) errors_->flush();
+      break;
+    case Source::inquiry:
+      inquiries_.answer([this] {
+        return hang_watch_.as_json(now_ms(), [this](bool with_comms) { return look(with_comms); });
+      });
       break;
   }
 }
@@ -266,6 +276,7 @@ int Job::timeout() const {
   if (!ending_) {
     consider(timeout_at_);
     consider(look_at_);
+    consider(hang_watch_.due_at());
   }
   if (output_->is_terminal() || (errors_ && errors_->is_terminal())) {
     for (const Rank& rank : ranks_) {
@@ -292,6 +303,10 @@ void Job::on_time() {
   if (!ending_ && due(look_at_)) {
     seen_ = look(false);
     seen_at_ = now;
+  }
+  if (!ending_ && hang_watch_.due_at() >= 0 && now >= hang_watch_.due_at()) {
+    const auto seen = [this](bool with_comms) { return look(with_comms); };
+    if (const std::string text = hang_watch_.look(now, seen); !text.empty()) say(text);
   }
   if (!ending_ && due(timeout_at_)) end_by_timeout();
   if (due(pass_on_at_)) pass_interrupt_on();

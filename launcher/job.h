@@ -14,7 +14,9 @@
 #include "binding.h"
 #include "causes.h"
 #include "child.h"
+#include "hang_watch.h"
 #include "input.h"
+#include "inquiries.h"
 #include "output.h"
 #include "plan.h"
 #include "pmi_server.h"
@@ -152,6 +154,8 @@ class Job {
   // The first look: the second one shows who has moved since.
   std::vector<Seen> seen_;
   int64_t seen_at_ = -1;
+  HangWatch hang_watch_;
+  Inquiries inquiries_;
 };
 
 }  // namespace headway::launcher

@@ -40,6 +40,7 @@ std::vector<Seen> Job::look(bool with_comms) const {
 std::string Job::where() const {
   const double seconds = seen_at_ < 0 ? 0 : static_cast<double>(now_ms() - seen_at_) / 1000;
   const Judgement judgement(seen_, look(true), seconds);
+  if (hang_watch_.has_told(judgement.dead())) return "";
   const std::string text = judgement.picture();
   return text.empty() ? "" : text + judgement.verdict();
 }
@@ -64,7 +65,9 @@ void Job::pass_interrupt_on() {
     pass_on_at_ = now_ms() + second_look_ms;
     return;
   }
-  if (judgement.is_stuck()) say(judgement.picture() + judgement.verdict());
+  if (judgement.is_stuck() && !hang_watch_.has_told(judgement.dead())) {
+    say(judgement.picture() + judgement.verdict());
+  }
   signal_ranks(interrupted_by_);
 }
 

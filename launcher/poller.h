@@ -14,6 +14,7 @@ enum class Source : uint32_t {
   terminal,    // typed input
   input_pipe,  // towards the rank that gets it
   our_output,  // our stdout or stderr takes more
+  inquiry,     // somebody asks where the job stands
 };
 
 struct Ready {

@@ -178,40 +178,40 @@ SECTIONS = (
                 (r"^headway: rank 1 on \S+: MPI_Finalize .* 1 message was never received "
                  r"\(source 0, tag 17, 800000 bytes", "ranks 0 and 1 are in MPI_Finalize, and nothing "
                  "has changed for .*Likely cause: a long message was sent that nobody receives"),
-                124, options=("--timeout", "3")),
+                124, options=("--timeout", "4")),
     )),
     Section("Ranks that wait for each other", (
         Mistake("sends_first", "Both send first",
                 "It works with short messages, which are on their way at once, and hangs with long "
-                "ones (here above the 16 MB of `SEND_AHEAD`). `--timeout` ends a job that hangs, and tells where the ranks stand; so does "
+                "ones (here above the 16 MB of `SEND_AHEAD`). `mpiexec` says by itself that a job hangs, as far as that is proven; `--timeout` ends it, and tells where the ranks stand; so does "
                 "Ctrl-C.",
-                (r"the time of 2 s \(--timeout\) is over; still running: ranks 0, 1",
+                (r"the time of 4 s \(--timeout\) is over; still running: ranks 0, 1",
                  r"rank 0 is in MPI_Send \(destination 1, tag 3\), rank 1 is in MPI_Send \(destination "
                  r"0, tag 3\), and nothing has changed for .*Likely cause: .*Likely remedy: "), 124,
-                options=("--timeout", "2")),
+                options=("--timeout", "4")),
         Mistake("receives_first", "Both receive first", "",
                 (r"rank 0 is in MPI_Recv \(source 1, tag 3\), rank 1 is in MPI_Recv \(source 0, tag 3"
                  r"\), and nothing .*Likely cause: .*Likely remedy: ",), 124,
-                options=("--timeout", "2")),
+                options=("--timeout", "4")),
         Mistake("skipped_collective", "A collective in a branch that only some ranks take", "",
                 ("rank 0 is in MPI_Barrier, rank 1 is in MPI_Finalize, and nothing .*Likely cause: "
                  r"rank 0 is in MPI_Barrier \(number 1 on MPI_COMM_WORLD\), which rank 1 has not come to"
-                 ".*rank 1 is done.*Likely remedy: ",), 124, options=("--timeout", "2")),
+                 ".*rank 1 is done.*Likely remedy: ",), 124, options=("--timeout", "4")),
         Mistake("crossed_collectives", "Collectives in another order on another rank",
                 "Each rank's calls on a communicator are counted, and those of one number belong "
                 "together.",
                 ("Likely cause: as collective number 1 on MPI_COMM_WORLD rank 0 has called MPI_Reduce, "
                  "and rank 1 MPI_Bcast: different collectives.*Likely remedy: ",), 124,
-                options=("--timeout", "2")),
+                options=("--timeout", "4")),
         Mistake("crossed_tags", "Another tag on the other side", "",
                 ("Likely cause: rank 0 sends to rank 1 with tag 3, and rank 1 receives from it with tag "
-                 "4.*Likely remedy: ",), 124, options=("--timeout", "2")),
+                 "4.*Likely remedy: ",), 124, options=("--timeout", "4")),
         Mistake("tests_in_vain", "A loop of MPI_Test that never ends",
                 "A rank that asks again and again does not stand; so what is said is no more than "
                 "what was seen.",
                 (r"The others may be waiting for rank 1, which has called MPI_Test \(peer 0, tag 4\) "
                  r"\d+ times in this time, in vain\. Likely remedy: ",), 124,
-                options=("--timeout", "2")),
+                options=("--timeout", "4")),
     )),
     Section("Ranks that die", (
         Mistake("dead_rank", "A rank is killed while others send to it",

@@ -56,7 +56,13 @@ def compare(words: list[str]) -> int:
     return compare_command.main(words)
 
 
-STARTS = {"study": study, "trace": trace, "compare": compare, "cluster": cluster}
+def where(words: list[str]) -> int:
+    from headway import where as command
+
+    return command.main(words)
+
+
+STARTS = {"where": where, "study": study, "trace": trace, "compare": compare, "cluster": cluster}
 SCRIPTS = ("record",)  # the script in front of this starts it without Python
 
 
@@ -65,7 +71,7 @@ def main(words: list[str]) -> int:
         print(commands.overview())
         return 0
     if words[0] in ("-h", "--help", "help"):
-        print(f"{commands.USAGE}\n\n{commands.overview()}")
+        print(f"{commands.USAGE}\n\n{commands.overview(whole=True)}")
         return 0
     if words[0] == "--version":
         print(f"headway (Headway MPI) {commands.version()}")

@@ -9,19 +9,21 @@ import sys
 from pathlib import Path
 
 USAGE = "usage: headway COMMAND [OPTIONS]"
-# By question, six lines with the last one (held by a test).
+# By question, six lines (held by a test).
 LINES = (
     ("headway record PROGRAM", "record a program of any MPI: mpirun -n 4 headway record ./prog"),
     ("headway trace RUN", "what did that run do? its time line, its messages, its longest calls"),
     ("headway compare RUN RUN", "what waits more, what less than before, and where? --fail-if for CI"),
+    ("headway where", "where does my running job stand, and who waits for whom?"),
     ("headway study", "what overlaps, what blocks in my MPIs, and what to do? study compare"),
     ("headway cluster up", "make hosts on this machine, joined by links of a true rate (root)"),
 )
 LAST = ("headway COMMAND --help", "all options of a command; headway --version")
 
 
-def overview() -> str:
-    lines = (*LINES, LAST)
+def overview(whole: bool = False) -> str:
+    """`whole`: and how to go on."""
+    lines = (*LINES, LAST) if whole else LINES
     wide = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{wide}}  {text}" for name, text in lines)
 

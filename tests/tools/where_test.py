@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""`headway where`: what it prints of what mpiexec tells, and of a job that hangs."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from support import BUILD, headway
+from headway import where
+
+KINDS = BUILD / "tests" / "hangs" / "kinds"
+
+
+def group(ranks, place, waits_for=(), any_=False, dead=False):
+    return {"ranks": list(ranks), "place": place, "waits_for": list(waits_for), "any": any_, "dead": dead}
+
+
+class Words(unittest.TestCase):
+    def test_groups(self):
+        told = {
+            "hangs": True, "verdict": ", and nothing has changed for 1.0 s.",
+            "groups": [
+                group([3], "outside MPI"), group([0, 1, 2, 7], "in MPI_Barrier", [3]),
+                group([4], "in MPI_Recv (source 5, tag 1)", [5], dead=True), group([5, 6], "in MPI_Recv", [0, 1, 2], any_=True),
+            ],
+        }  # fmt: skip
+        self.assertEqual(
+            where.lines(told, "head"),
+            [
+                "head",
+                "rank 4        in MPI_Recv (source 5, tag 1)  waits for rank 5",
+                "ranks 0-2, 7  in MPI_Barrier                 wait for rank 3",
+                "ranks 5-6     in MPI_Recv                    waits for any of 3 ranks",
+                "rank 3        outside MPI",
+                "The job hangs, and nothing has changed for 1.0 s.",
+            ],
+        )
+
+    def test_twenty_lines_are_enough_for_thousands(self):
+        told = {"hangs": True, "verdict": ".", "groups": [group([i], f"in MPI_Recv (source {i})", [i]) for i in range(4096)]}
+        lines = where.lines(told, "head")
+        self.assertLessEqual(len(lines), 20)
+        self.assertIn("and 4080 ranks at 4080 other places", lines)
+
+
+class Jobs(unittest.TestCase):
+    def start(self, kind):
+        job = subprocess.Popen([BUILD / "bin" / "mpiexec", "-n", "3", KINDS, kind, "2"], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(job.stderr.close)
+        self.addCleanup(job.wait, 30)
+        self.addCleanup(job.send_signal, signal.SIGTERM)
+        return job
+
+    def told(self, job, wanted):
+        """What it says once `wanted` is true of it, within some seconds."""
+        until = time.monotonic() + 15
+        while True:
+            done = headway("where", job.pid, "--json", code=None)
+            told = json.loads(done.stdout) if done.returncode == 0 else {}
+            if (told and wanted(told)) or time.monotonic() > until:
+                return told
+            time.sleep(0.2)
+
+    def test_a_job_that_hangs(self):
+        job = self.start("dead-ring")
+        told = self.told(job, lambda t: t["hangs"])
+        self.assertTrue(told["hangs"])
+        self.assertEqual((told["version"], told["ranks"]), (1, 3))
+        # Seed 2 turns three ranks by two: each waits for the one before it.
+        self.assertEqual(sorted((g["ranks"], g["waits_for"]) for g in told["groups"]), [([0], [2]), ([1], [0]), ([2], [1])])
+        text = headway("where", job.pid).stdout
+        self.assertIn("The job hangs, and nothing has changed for", text)
+        self.assertIn(f"mpiexec {job.pid}, for 00:00:", text)
+
+    def test_a_job_that_waits_for_a_slow_rank(self):
+        os.environ["KINDS_SLOW"] = "30"
+        self.addCleanup(os.environ.pop, "KINDS_SLOW")
+        job = self.start("live-barrier")
+        told = self.told(job, lambda t: any("MPI_Barrier" in g["place"] for g in t["groups"]))
+        self.assertFalse(told["hangs"])
+        (waiting,) = [g for g in told["groups"] if "MPI_Barrier" in g["place"]]
+        self.assertEqual(len(waiting["ranks"]), 2)
+        self.assertEqual(waiting["waits_for"], sorted({0, 1, 2} - set(waiting["ranks"])))
+        self.assertNotIn("The job hangs", headway("where", job.pid).stdout)
+
+    def test_no_job(self):
+        self.assertIn("is no mpiexec of Headway", headway("where", os.getpid(), code=2).stderr)
+        self.assertIn("invalid int value", headway("where", "x", code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

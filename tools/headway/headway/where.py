@@ -1,0 +1,124 @@
+"""`headway where`: where the ranks of a running job stand, and who waits for whom. Asks the job's mpiexec; neither that
+nor the ranks stop for it. Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import socket
+import sys
+import time
+from pathlib import Path
+
+MOST_LINES = 20
+NAME = re.compile(r"@headway-mpiexec-(\d+)$", re.M)
+PATIENCE = 5.0  # seconds for an answer
+
+
+class Unknown(Exception):
+    """There is no such job, in a sentence; a bad line."""
+
+
+def jobs() -> list[int]:
+    """mpiexec's processes that can be asked, the oldest first."""
+    try:
+        found = {int(pid) for pid in NAME.findall(Path("/proc/net/unix").read_text())}
+    except OSError:
+        return []
+    return sorted(pid for pid in found if Path(f"/proc/{pid}").exists())
+
+
+def ask(pid: int) -> dict:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
+        asked.settimeout(PATIENCE)
+        try:
+            asked.connect(f"\0headway-mpiexec-{pid}")
+            told = b"".join(iter(lambda: asked.recv(1 << 16), b""))
+            return json.loads(told)
+        except (OSError, ValueError) as problem:
+            reason = "it belongs to another user, or has just ended" if isinstance(problem, ValueError) else str(problem)
+            raise Unknown(f"mpiexec {pid} does not answer: {reason}") from None
+
+
+def numbers(ranks: list[int]) -> str:
+    """0-3, 7"""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def who(ranks: list[int]) -> str:
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {numbers(ranks)}"
+
+
+def awaited(group: dict) -> str:
+    if not group["waits_for"]:
+        return ""
+    if group["any"]:
+        return f"waits for any of {len(group['waits_for'])} ranks" if len(group["waits_for"]) > 1 else f"waits for {who(group['waits_for'])}"
+    return f"{'waits' if len(group['ranks']) == 1 else 'wait'} for {who(group['waits_for'])}"
+
+
+def lines(told: dict, head: str) -> list[str]:
+    """At most MOST_LINES: those that can never go on first, then the largest groups."""
+    groups = sorted(told["groups"], key=lambda g: (not g["dead"], -len(g["ranks"])))
+    room = MOST_LINES - 2 - bool(told["hangs"])
+    shown, rest = (groups, []) if len(groups) <= room else (groups[: room - 1], groups[room - 1 :])
+    cells = [(who(g["ranks"]), g["place"], awaited(g)) for g in shown]
+    wide = [min(40, max((len(c[i]) for c in cells), default=0)) for i in range(2)]
+    out = [head, *(f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c}".rstrip() for a, b, c in cells)]
+    if rest:
+        out.append(f"and {sum(len(g['ranks']) for g in rest)} ranks at {len(rest)} other places")
+    if told["hangs"]:
+        out.append(f"The job hangs{told['verdict'].strip()}")
+    return out
+
+
+def about(pid: int) -> str:
+    """mpiexec's own line, and how long it runs."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+        line = " ".join(w.decode(errors="replace") for w in words)
+        began = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]) / 100
+        up = float(Path("/proc/uptime").read_text().split()[0])
+        return f"mpiexec {pid}, for {time.strftime('%H:%M:%S', time.gmtime(max(0, up - began)))}: {line[:120]}"
+    except (OSError, ValueError, IndexError):
+        return f"mpiexec {pid}"
+
+
+def choose(pid: int | None) -> int:
+    running = jobs()
+    if pid is None:
+        if not running:
+            raise Unknown("no job of Headway's mpiexec runs here; on another host, ask there")
+        if len(running) > 1:
+            raise Unknown(f"several jobs run here: name one: {', '.join(map(str, running))} (processes of mpiexec)")
+        return running[0]
+    if pid not in running:
+        there = f"; there are {', '.join(map(str, running))}" if running else "; none runs here"
+        raise Unknown(f"{pid} is no mpiexec of Headway{there}")
+    return pid
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="headway where",
+        description="Where do the ranks of a running job stand, and who waits for whom? Nothing is stopped for it.",
+    )
+    parser.add_argument("job", nargs="?", type=int, help="process id of its mpiexec. Default: the only one here")
+    parser.add_argument("--json", action="store_true", help="as mpiexec tells it, version 1")
+    options = parser.parse_args(words)
+    try:
+        pid = choose(options.job)
+        told = ask(pid)
+    except Unknown as problem:
+        print(f"headway where: {problem}", file=sys.stderr)
+        return 2
+    print(json.dumps(told, indent=1) if options.json else "\n".join(lines(told, about(pid))))
+    return 0
