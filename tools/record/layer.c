@@ -30,8 +30,7 @@ static const char* const names[] = {
 #include "recorder_names.inc"
 };
 
-/* ---- tables, by handle
- * --------------------------------------------------------------------------- */
+/* ---- tables, by handle ---- */
 
 /* MPI may give several operations that are over one handle, and an old handle to a new operation
    while another thread still learns that the old one is over: so a handle has a row of them, and
@@ -214,8 +213,7 @@ static bool look_up(uint64_t key, Operation* found) {
   return slot != NULL;
 }
 
-/* ---- communicators
- * ------------------------------------------------------------------------------- */
+/* ---- communicators ---- */
 
 typedef struct Comm {
   uint64_t key;
@@ -344,8 +342,7 @@ static void tell_comm(MPI_Comm comm, uint32_t id, uint32_t parent, const char* c
   free(remote);
 }
 
-/* ---- helpers
- * ------------------------------------------------------------------------------------- */
+/* ---- helpers ---- */
 
 static uint64_t bytes_of(int64_t count, MPI_Datatype type) {
   int size = 0;
@@ -412,8 +409,7 @@ static void end_blocking(RecordThread* me, uint64_t begin, uint64_t end) {
     record_look_at_delay(me, begin, end, 1);
 }
 
-/* ---- point to point
- * ------------------------------------------------------------------------------ */
+/* ---- point to point ---- */
 
 #define CALL RecordThread *me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end, int rc
 
@@ -530,8 +526,7 @@ static inline void told_probe(CALL, int found, MPI_Message message, int source, 
              told_tag(came ? status->MPI_TAG : tag), id, came ? bytes_that_came(status) : 0);
 }
 
-/* ---- persistent
- * ---------------------------------------------------------------------------------- */
+/* ---- persistent ---- */
 
 static inline void told_init(CALL, unsigned flags, int peer, int tag, uint64_t bytes, MPI_Comm comm,
                              MPI_Request* request) {
@@ -568,8 +563,7 @@ static void told_start(CALL, int count, const MPI_Request* requests) {
   }
 }
 
-/* ---- completion
- * ---------------------------------------------------------------------------------- */
+/* ---- completion ---- */
 
 enum { FEW = 32 };
 typedef struct Keys {
@@ -723,8 +717,7 @@ static void begin_without_world(void) {
   record_begin_file(-1, 0, version);
 }
 
-/* ---- collectives, communicators, the rest
- * -------------------------------------------------------- */
+/* ---- collectives, communicators, the rest ---- */
 
 static inline void told_coll(CALL, int root, uint64_t bytes, MPI_Comm comm) {
   record_put(me, kind, RECORD_COLLECTIVE | failed(rc), site, begin, end, id_of(comm),
@@ -779,8 +772,7 @@ static inline void told_other(CALL, uint64_t bytes) {
   record_put(me, kind, failed(rc), site, begin, end, 0, RECORD_NONE, RECORD_NONE, 0, bytes);
 }
 
-/* ---- large counts over an MPI without them
- * ------------------------------------------------------- */
+/* ---- large counts over an MPI without them ---- */
 
 static void hold(void* a, void* b, void* c, void* d) {
   void* const lists[4] = {a, b, c, d};
@@ -839,8 +831,7 @@ static int too_large(MPI_Comm comm) {
   return MPI_ERR_COUNT;
 }
 
-/* ---- by hand
- * ------------------------------------------------------------------------------------- */
+/* ---- by hand ---- */
 
 static void begin_world(void) {
   static bool begun_already;

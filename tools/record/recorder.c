@@ -99,8 +99,7 @@ static void say(const char* format, ...) {
   if (whole > 0 && write(2, line, (size_t)whole) < 0) return;
 }
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ---- */
 
 size_t record_append_json(char* to, size_t room, const char* text) {
   size_t at = 0;
@@ -133,8 +132,7 @@ static void add(Text* list, const char* text) {
   list->length += length;
 }
 
-/* ---- clocks ------------------------------------------------------------------------------------
- */
+/* ---- clocks ---- */
 
 static bool is_tsc_steady(void) {
 #if defined(__x86_64__)
@@ -188,8 +186,7 @@ static void learn_rate(void) {
   if (ns > 100000) record_ticks_per_ns = (double)(now.ticks - self.start.ticks) / (double)ns;
 }
 
-/* ---- the file ----------------------------------------------------------------------------------
- */
+/* ---- the file ---- */
 
 /* One block, whole or not at all. The lock is held. */
 static bool put_block(enum BlockType type, unsigned thread, const void* data, size_t length,
@@ -296,6 +293,8 @@ void record_flush(void) {
 }
 
 void record_end_file(int finalized) {
+  /* A forked child ends, and whoever held the lock at the fork is not there to give it up. */
+  if (self.pid != 0 && getpid() != self.pid) return;
   pthread_mutex_lock(&self.lock);
   if (may_write()) {
     /* Others may still be in a call: their buffers are read, and never written again. */
@@ -331,8 +330,7 @@ void record_end_file(int finalized) {
   pthread_mutex_unlock(&self.lock);
 }
 
-/* ---- the beginning of the file
- * -------------------------------------------------------------------- */
+/* ---- the beginning of the file ---- */
 
 static size_t put_cmdline(char* to, size_t room) {
   char words[8192];
@@ -445,8 +443,7 @@ void record_begin_file(int rank, int size, const char* mpi) {
   pthread_mutex_unlock(&self.lock);
 }
 
-/* ---- on and off --------------------------------------------------------------------------------
- */
+/* ---- on and off ---- */
 
 static uint64_t ticks_at(double seconds) {
   return self.begin_ticks + (uint64_t)(seconds * 1e9 * record_ticks_per_ns);
@@ -519,8 +516,7 @@ static void choose(const char* patterns) {
   }
 }
 
-/* ---- threads -----------------------------------------------------------------------------------
- */
+/* ---- threads ---- */
 
 static void thread_ends(void* thread) {
   RecordThread* me = thread;
@@ -596,8 +592,7 @@ void record_look_at_delay(RecordThread* me, uint64_t begin, uint64_t end, int is
   }
 }
 
-/* ---- sites -------------------------------------------------------------------------------------
- */
+/* ---- sites ---- */
 
 /* The lock is held. The slot of that key: its own, or an empty one; null if there is no memory or
  * no room. */
@@ -679,8 +674,7 @@ void record_tell_comm(const char* text) {
   pthread_mutex_unlock(&self.lock);
 }
 
-/* ---- start and end -----------------------------------------------------------------------------
- */
+/* ---- start and end ---- */
 
 __attribute__((constructor)) static void record_start(void) {
   const char* on = getenv("HEADWAY_RECORD");
