@@ -284,6 +284,26 @@ def trace_page():
         section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-record{SUFFIX} (1),\n.BR headway\\-compare{SUFFIX} (1)\n")])
 
 
+def advise_page():
+    """headway-advise(1), or None where its packages are missing: the page stays as it is."""
+    sys.path.insert(0, str(ROOT / "tools" / "headway"))
+    try:
+        import typer  # pylint: disable=import-outside-toplevel
+        from headway.record import advise_command as command  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        return None
+    top = typer.main.get_command(command.app)
+    first, _, rest = top.help.strip().partition("\n\n")
+    return "".join([
+        heading("headway-advise", 1, "User Commands"),
+        section("NAME", f"headway-advise{SUFFIX} \\- what to change in a program that waits\n"),
+        section("SYNOPSIS", f".B headway{SUFFIX} advise\n[\\fIOPTIONS\\fR] [\\fIRUN\\fR | \\-\\- \\fILAUNCHER\\fR ...]\n"),
+        section("DESCRIPTION", roff(" ".join(first.split()) + "\n\n" + " ".join(rest.split()) + "\n")),
+        section("OPTIONS", typer_options(top)),
+        section("EXIT STATUS", "1 if something could not be read, 2 for a line that is wrong, 4 if nothing was recorded.\n"),
+        section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-record{SUFFIX} (1),\n.BR headway\\-compare{SUFFIX} (1)\n")])
+
+
 def compare_page():
     """headway-compare(1), or None where its packages are missing: the page stays as it is."""
     sys.path.insert(0, str(ROOT / "tools" / "headway"))
@@ -375,6 +395,7 @@ def main():
         "headway.1": tools_page(),
         "headway-record.1": record_page(options.build),
         "headway-trace.1": trace_page(),
+        "headway-advise.1": advise_page(),
         "headway-compare.1": compare_page(),
         "headway-study.1": study_page(),
         "headway-cluster.1": cluster_page(),

@@ -21,7 +21,7 @@ FILES = {
     *(f"lib/headway/record/layer/{name}"
       for name in ("layer.c", "layer.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
                    "recorder_names.inc")),
-    *(f"share/man/man1/{name}.1" for name in (*COMMANDS, *(f"headway-{tool}" for tool in ("cluster", "compare", "record", "study", "trace")))), "share/man/man7/headway.7",
+    *(f"share/man/man1/{name}.1" for name in (*COMMANDS, *(f"headway-{tool}" for tool in ("advise", "cluster", "compare", "record", "study", "trace")))), "share/man/man7/headway.7",
     "share/doc/headway/LICENSE", "share/doc/headway/README.md",
     "share/headway/tsan.supp",
     *(f"share/headway/cluster/{path.name}"

@@ -34,7 +34,7 @@ class Command(unittest.TestCase):
         done = headway("clutser", "up", code=2)
         self.assertEqual(done.stdout, "")
         self.assertEqual(done.stderr, "headway: no command 'clutser'; did you mean 'cluster'?\n")
-        self.assertIn("there are cluster", headway("xyz", code=2).stderr)
+        self.assertIn("there are advise, cluster", headway("xyz", code=2).stderr)
 
     def test_options_of_the_cluster_are_its_own(self):
         self.assertIn("usage: headway cluster up", headway("cluster", "up", "--help").stdout)

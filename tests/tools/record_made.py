@@ -9,7 +9,9 @@ A program is a list of operations for each rank, a tuple each; `name@site` gives
   ("bcast", comm, root, bytes)  ("reduce", comm, root, bytes)  ("split", comm, colour or None, new comm)
 Communicators and requests have names of their program's choice; ranks are those of the communicator; ANY is a wild
 card. Small messages are eager, others wait for their receive; with `progress` "calls" both sides have to be in MPI
-for that. `simulate` writes one file a rank and returns the truth, in true ns.
+for that, with "matching" in a call that begins, completes or tests the message itself. No more than `together` bytes
+are copied for one receiver. With `wires` each host's wire carries one message at a time in each direction. `simulate`
+writes one file a rank and returns the truth, in true ns.
 """
 
 import heapq
@@ -100,6 +102,7 @@ class Message:
     send: Request = None
     receive: Request = None
     could: int = 0  # when it could have been there
+    eager: bool = False
 
 
 @dataclass
@@ -124,6 +127,7 @@ class Process:
         self.entries, self.orders = [], {}
         self.next_id, self.next_request = 3 + world.random.randrange(5), world.random.randrange(1, 100)
         self.requests, self.posted, self.unexpected, self.pending, self.inside = {}, [], [], [], False
+        self.at_hand = ()
 
     # ---- what it writes ----
     def record(self, kind, begin, end, site=0, flags=0, comm=0, peer=NONE, tag=NONE, request=0, size=0):
@@ -159,11 +163,11 @@ class Process:
         yield world.now + 1000
         self.leave(self.record("finalize", begin, world.now))
 
-    def enter(self):
-        self.inside, begin = True, self.world.now
+    def enter(self, *requests):
+        self.inside, self.at_hand, begin = True, requests, self.world.now
         pending, self.pending = self.pending, []
-        for act in pending:
-            act()
+        for act, request in pending:
+            self.world.when_inside(self, act, request)
         yield begin + OVERHEAD
         return begin
 
@@ -203,7 +207,7 @@ class Process:
 
     def do_send(self, comm, to, tag, size):
         request = self.begin_send(comm, to, tag, size)
-        begin = yield from self.enter()
+        begin = yield from self.enter(request)
         yield from self.wait_for(request.done)
         event = self.record("send", begin, self.world.now, self.site, SEND, self.ids[comm], to, tag, 0, size)
         request.event = request.until = event
@@ -211,7 +215,7 @@ class Process:
 
     def do_recv(self, comm, source, tag):
         request = self.begin_receive(comm, source, tag)
-        begin = yield from self.enter()
+        begin = yield from self.enter(request)
         yield from self.wait_for(request.done)
         got = request.message
         flags = RECEIVE | (8 if source == ANY else 0) | (16 if tag == ANY else 0)
@@ -222,14 +226,14 @@ class Process:
 
     def do_isend(self, comm, to, tag, size, name):
         request = self.requests[name] = self.begin_send(comm, to, tag, size)
-        begin = yield from self.enter()
+        begin = yield from self.enter(request)
         more = (self.site, SEND, self.ids[comm], to, tag, request.number, size)
         request.event = self.record("isend", begin, self.world.now, *more)
         self.leave(request.event)
 
     def do_irecv(self, comm, source, tag, name):
         request = self.requests[name] = self.begin_receive(comm, source, tag)
-        begin = yield from self.enter()
+        begin = yield from self.enter(request)
         more = (self.site, RECEIVE, self.ids[comm], source, tag, request.number, 1 << 20)
         request.event = self.record("irecv", begin, self.world.now, *more)
         self.leave(request.event)
@@ -256,20 +260,21 @@ class Process:
         return event, blame(begin, self.world.now, last) if last else ()
 
     def do_wait(self, name):
-        begin = yield from self.enter()
+        begin = yield from self.enter(self.requests[name])
         yield from self.wait_for(self.requests[name].done)
         self.leave(*self.complete("wait", begin, [name]))
 
     def do_waitall(self, names):
         names = [name for name in names if name in self.requests]
-        begin = yield from self.enter()
+        begin = yield from self.enter(*(self.requests[name] for name in names))
         for name in names:
             yield from self.wait_for(self.requests[name].done)
         self.leave(*self.complete("waitall", begin, names))
 
     def do_testall(self, names, times, ns):
         for _ in range(times):
-            begin = yield from self.enter()
+            names = [name for name in names if name in self.requests]
+            begin = yield from self.enter(*(self.requests[name] for name in names))
             if all(self.requests[name].done.when is not None for name in names):
                 self.leave(self.complete("testall", begin, names)[0])
                 return
@@ -330,10 +335,10 @@ def blame(begin, end, request):
         return blame_collective(begin, end, request.operation, None)
     message = request.message
     other = message.send if request.flag == RECEIVE else message.receive
-    if other is None or (request.flag == SEND and message.bytes <= EAGER):
+    if other is None or (request.flag == SEND and message.eager):
         return [("transfer", end - begin)]
     late = max(0, min(end, other.began) - begin)
-    missing = max(0, end - max(begin, message.could, other.began)) if message.bytes > EAGER else 0
+    missing = 0 if message.eager else max(0, end - max(begin, message.could, other.began))
     cause = "late sender" if request.flag == RECEIVE else "late receiver"
     return [(cause, late), ("missing progress", missing), ("transfer", end - begin - late - missing)]
 
@@ -350,9 +355,11 @@ def blame_collective(begin, end, operation, number):
 
 
 class World:
-    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1):
+    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False):
         self.random, self.clocks, self.progress, self.jitter = Random(seed), clocks, progress, jitter
         self.now, self.queue, self.count = 0, [], itertools.count()
+        self.wires, self.taken = wires, {}  # until when, by host and direction
+        self.together, self.lying = together, {}  # bytes that are copied for one receiver, by source and target
         self.truth, self.messages, self.collectives, self.arrived = Truth(), [], [], {}
         self.comm = Comm(tuple(range(len(programs))))
         self.processes = [Process(self, number, program) for number, program in enumerate(programs)]
@@ -378,20 +385,36 @@ class World:
         elif wanted is not None:
             self.at(max(self.now, wanted), lambda: self.step(process))
 
-    def when_inside(self, process, act):
-        if process.inside or self.progress == "thread":
+    def when_inside(self, process, act, request):
+        matching = self.progress != "matching" or any(one is request for one in process.at_hand)
+        if (process.inside and matching) or self.progress == "thread":
             act()
         else:
-            process.pending.append(act)
+            process.pending.append((act, request))
 
     def send(self, message):
         self.messages.append(message)
-        wire = LATENCY + (message.bytes * BYTE if message.bytes <= EAGER else 0)
         way = message.source, message.target
+        lying = self.lying.get(way, 0) + message.bytes
+        message.eager = message.bytes <= EAGER and lying <= self.together
+        if message.eager:
+            self.lying[way] = lying
+        wire = LATENCY + (self.carried(message) if message.eager else 0)
         there = self.arrived[way] = max(self.now + self.jittered(wire), self.arrived.get(way, 0) + 1)
         self.at(there, lambda: self.arrive(message))
-        if message.bytes <= EAGER:
+        if message.eager:
             message.send.done.when = self.now
+
+    def carried(self, message):
+        """ns on the wire, with those until it is free."""
+        size = message.bytes * BYTE
+        source, target = (rank % len(self.clocks) for rank in (message.source, message.target))
+        if not self.wires or source == target:
+            return size
+        ways = (source, "out"), (target, "in")
+        begin = max(self.now, *(self.taken.get(way, 0) for way in ways))
+        self.taken |= dict.fromkeys(ways, begin + size)
+        return begin + size - self.now
 
     def arrive(self, message):
         target = self.processes[message.target]
@@ -405,21 +428,28 @@ class World:
     def bind(self, request, message):
         request.message, message.receive = message, request
         message.could = self.now
-        if message.bytes <= EAGER:
+        if message.eager:
+            self.lying[message.source, message.target] -= message.bytes
             self.fire(request.done)
             return
         answer, data = self.jittered(LATENCY), self.jittered(message.bytes * BYTE)
         message.could += answer + data
+        jitter = data - message.bytes * BYTE
 
         def finish():
             self.fire(message.send.done)
             self.fire(request.done)
 
         def move():
-            self.at(self.now + data, finish)
+            self.at(self.now + round(self.carried(message) + jitter), finish)
 
         source, target = self.processes[message.source], self.processes[message.target]
-        self.when_inside(target, lambda: self.at(self.now + answer, lambda: self.when_inside(source, move)))
+        send = message.send
+
+        def answered():
+            self.when_inside(source, move, send)
+
+        self.when_inside(target, lambda: self.at(self.now + answer, answered), request)
 
     def collective(self, kind, comm, root, rank, colour):
         number = comm.count[rank] = comm.count.get(rank, -1) + 1

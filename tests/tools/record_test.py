@@ -309,6 +309,43 @@ int main(int argc, char** argv) {
                 self.assertEqual(len(np.unique(sends[sends["tag"] == tag]["thread"])), 1)
 
 
+    def test_children_end_though_a_thread_was_writing(self):
+        source = self.folder / "forks.c"
+        source.write_text(
+            """#include <mpi.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int over;
+static void* talk(void* unused) {
+  int in;
+  while (!over) MPI_Sendrecv(&in, 1, MPI_INT, 0, 1, &in, 1, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+  return unused;
+}
+int main(int argc, char** argv) {
+  int provided, status;
+  pthread_t thread;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  pthread_create(&thread, 0, talk, 0);
+  usleep(200000);
+  for (int i = 0; i < 300; ++i) {
+    const pid_t child = fork();
+    if (child == 0) exit(0);
+    waitpid(child, &status, 0);
+  }
+  over = 1;
+  pthread_join(thread, 0);
+  MPI_Finalize();
+}
+"""
+        )
+        self.run_it(1, self.compile(source, "forks", "-pthread"), timeout=60)
+        (rank,) = reading.read(self.folder / "headway-run-1").ranks
+        self.assertTrue(rank.finalized, "no child has ended its file")
+        self.assertEqual(rank.problem, "")
+
+
 class Python(Recorded):
     def test_calls_belong_to_lines_of_python(self):
         if subprocess.run([sys.executable, "-c", "import mpi4py"], capture_output=True, check=False).returncode:
@@ -346,6 +383,53 @@ class Trace(Recorded):
         (self.folder / "empty").mkdir()
         self.assertIn("no recording", headway("trace", "empty", cwd=self.folder, code=4).stderr)
         shutil.rmtree(self.folder / "headway-run-1")
+
+
+LATE = """#include <mpi.h>
+#include <time.h>
+enum { LONG = 1 << 20 };
+static char out[LONG], in[LONG];
+static void work(double seconds) {
+  double end = MPI_Wtime() + seconds;
+  while (MPI_Wtime() < end) {
+  }
+}
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int step = 0; step < 60; ++step) {
+    MPI_Request send, receive;
+    if (rank == 1) work(0.004);
+    MPI_Irecv(in, LONG, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD, &receive);
+    MPI_Isend(out, LONG, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD, &send);
+    MPI_Wait(&send, MPI_STATUS_IGNORE);
+    if (rank == 0) work(0.004);
+    MPI_Wait(&receive, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Finalize();
+}
+"""
+
+
+class Advise(Recorded):
+    """Rank 0 waits for its send until rank 1 has computed, though it could compute meanwhile."""
+
+    mpi = "mpich"
+
+    def test_what_to_change(self):
+        source = self.folder / "late.c"
+        source.write_text(LATE)
+        done = headway("advise", "--", self.bin / "mpiexec", "-n", 2, self.compile(source, "late"), cwd=self.folder, env=clean())
+        self.assertIn("late receiver", done.stdout)
+        self.assertTrue((self.folder / "headway-run-1" / "rank-1.hwr").exists())
+        self.assertRegex(done.stdout, r"1\. .*MPI_Wait .*late\.c:19.*late\.c:21")
+        self.assertIn('"headway-advice"', headway("advise", "--json", "headway-run-1", cwd=self.folder).stdout)
+
+    def test_lines_that_cannot_be(self):
+        self.assertIn("which launcher?", headway("advise", "--", code=2, cwd=self.folder).stderr)
+        self.assertIn("nothing was recorded", headway("advise", "--", "true", code=4, cwd=self.folder).stderr)
 
 
 if __name__ == "__main__":

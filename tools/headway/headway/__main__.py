@@ -56,13 +56,23 @@ def compare(words: list[str]) -> int:
     return compare_command.main(words)
 
 
+def advise(words: list[str]) -> int:
+    missing = commands.missing_packages("typer", "rich", "numpy")
+    if missing:
+        print(f"headway advise: {missing}", file=sys.stderr)
+        return 1
+    from headway.record import advise_command
+
+    return advise_command.main(words)
+
+
 def where(words: list[str]) -> int:
     from headway import where as command
 
     return command.main(words)
 
 
-STARTS = {"where": where, "study": study, "trace": trace, "compare": compare, "cluster": cluster}
+STARTS = {"where": where, "study": study, "trace": trace, "advise": advise, "compare": compare, "cluster": cluster}
 SCRIPTS = ("record",)  # the script in front of this starts it without Python
 
 

@@ -13,7 +13,7 @@ USAGE = "usage: headway COMMAND [OPTIONS]"
 LINES = (
     ("headway record PROGRAM", "record a program of any MPI: mpirun -n 4 headway record ./prog"),
     ("headway trace RUN", "what did that run do? its time line, its messages, its longest calls"),
-    ("headway compare RUN RUN", "what waits more, what less than before, and where? --fail-if for CI"),
+    ("headway advise RUN", "what to change, and what does it give? compare RUN RUN: did it help?"),
     ("headway where", "where does my running job stand, and who waits for whom?"),
     ("headway study", "what overlaps, what blocks in my MPIs, and what to do? study compare"),
     ("headway cluster up", "make hosts on this machine, joined by links of a true rate (root)"),

@@ -1,0 +1,283 @@
+"""What to change in a program, and what that gives at least: for a terminal and as JSON.
+
+Each change of `edits` that `changes` finds is replayed under each model of the transport whose replay of the unchanged run fits it
+(within 3 %: `models`). Its gain is the time of the unchanged replay less that of the changed one; promised is the lower
+end over all these models, and only where each gain is 1 % of the run or more, and no less than what that model's
+replay of the unchanged run misses. The best change is carried out, then the others
+are judged again, so that gains of several may be added up. Where no model fits, nothing is promised, and it is told by
+how much the best one misses.
+
+JSON, format "headway-advice", version 1. Times are ns, whole; what is not known is null. Keys below are there; others
+may come without a new version; an unknown kind is a string.
+
+  format, version   "headway-advice", 1
+  run               folder, program, ranks, time
+  models            the closest first; each: text, fits, miss (share of the run's time; null: its replay hangs), time
+  promises          true if some model fits
+  why               a sentence where there is no promise; else ""
+  advice            in the order in which they are to be carried out; each, given those before it:
+    kind            put off, pair, early, test
+    call            file, line, function, module, offset, name of the call that is changed
+    other           the same of the call into or behind which it goes; of a test, where the stretch begins
+    count           tests in a stretch; else 0
+    least, most     ns that the run gets shorter, over all models that fit
+    check           what must be looked at before: a trace does not show it
+    text            a sentence
+  told              never promised; each: kind (collective, balance), call, other, rank, more (share), most, text
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from headway.record import changes, edits
+from headway.record.edits import Change
+from headway.record.models import Fit, Known, fit, models
+from headway.record.program import Program, program
+from headway.record.replay import Model, Outcome, replay
+from headway.record.waiting import Waiting
+from headway.record.words import clean, time_text
+
+FORMAT, VERSION = "headway-advice", 1
+WORTH = 0.01  # of the run's time
+MOST = 5  # pieces of advice
+EVEN = 0.02  # of a gain, within which two are alike, and the simpler one is taken
+# Of a gain, what counts beside others: tests depend on their moment, and clutter a program; a receive that is posted
+# before computation often needs a second buffer.
+COUNTS = {edits.TEST: 0.75, edits.EARLY: 0.6}
+
+
+@dataclass
+class Advice:
+    change: Change
+    least: int  # ns
+    most: int
+
+
+@dataclass
+class Advices:
+    program: Program  # as it was recorded
+    fits: list[Fit]  # of all models
+    advice: list[Advice] = field(default_factory=list)
+    told: list[Advice] = field(default_factory=list)
+    why: str = ""  # nothing is promised
+
+    @property
+    def duration(self) -> int:
+        return self.program.world.duration
+
+    @property
+    def miss(self) -> float:
+        """Of the closest model."""
+        return self.fits[0].miss if self.fits else float("inf")
+
+
+@dataclass
+class State:
+    """A program with some changes, and its replays under the models that fit."""
+
+    program: Program
+    outcomes: dict[Model, Outcome]
+
+
+def advise(waiting: Waiting, known: Known = Known()) -> Advices:
+    unchanged = program(waiting)
+    found = Advices(unchanged, fit(unchanged, models(waiting, known)))
+    fits = [f for f in found.fits if f.fits]
+    if not fits:
+        found.why = no_promise(found)
+        return found
+    state = State(unchanged, {f.model: f.outcome for f in fits if f.outcome is not None})
+    least = WORTH * found.duration
+    for _ in range(MOST):
+        best = best_of(state, fits, least)
+        if best is None:
+            break
+        advice, state = best
+        found.advice.append(advice)
+    some = [c for c in possible(state, least) if c.kind == edits.COLLECTIVE]
+    if (unequal := changes.balance(state.program)) is not None:
+        some.append(unequal)
+    for change in some:
+        judged = judge(state, change, fits)
+        if judged is not None and judged[0].most >= least:
+            found.told.append(judged[0])
+    found.told.sort(key=lambda one: -one.most)
+    return found
+
+
+def possible(state: State, least: float) -> list[Change]:
+    return changes.candidates(state.program, list(state.outcomes.values()), least)
+
+
+def best_of(state: State, fits: list[Fit], least: float) -> tuple[Advice, State] | None:
+    some = []
+    for change in possible(state, least):
+        if change.kind in changes.PROMISED and (judged := judge(state, change, fits, least)) is not None:
+            some.append(judged)
+    most = max((counted(advice) for advice, _ in some), default=0.0)
+    alike = [one for one in some if counted(one[0]) >= (1 - EVEN) * most]
+    return min(alike, key=lambda one: (edits.KINDS.index(one[0].change.kind), one[0].change.count), default=None)
+
+
+def counted(one: Advice) -> float:
+    return one.least * COUNTS.get(one.change.kind, 1.0)
+
+
+def judge(state: State, change: Change, fits: list[Fit], least: float | None = None) -> tuple[Advice, State] | None:
+    """None where it hangs, or gives less under some model than `least`, or than by how much that model's replay of the
+    unchanged run misses its time. That model is asked first the next time, for most changes are worth nothing under
+    the same one."""
+    edited, duration = change.apply(state.program), state.program.world.duration
+    outcomes, gains = {}, []
+    for at, one in enumerate(fits):
+        outcome = replay(edited, one.model)
+        if outcome is None or one.outcome is None:
+            return None
+        gain = state.outcomes[one.model].duration - outcome.duration
+        if least is not None and gain < max(least, abs(one.outcome.duration - duration)):
+            fits.insert(0, fits.pop(at))
+            return None
+        outcomes[one.model] = outcome
+        gains.append(gain)
+    return Advice(change, min(gains), max(gains)), State(edited, outcomes)
+
+
+def no_promise(found: Advices) -> str:
+    known = [f for f in found.fits if f.outcome is not None]
+    if not known:
+        return "No advice: under every model of the transport the replay of this run hangs."
+    best = known[0]
+    return (
+        f"No advice: no model of the transport explains this run. The closest misses by {100 * best.miss:.1f} % of its "
+        f"time, 3 % are allowed: {best.model.text}."
+    )
+
+
+# ---- words ---------------------------------------------------------------------------------------
+def sentence(found: Advices, one: Advice) -> str:
+    world, change = found.program.world, one.change
+    call, other = world.name(change.key), world.name(change.other)
+    at, there = clean(world.site(change.key).text), clean(world.site(change.other).text)
+    begun = f"MPI_I{call.removeprefix('MPI_').lower()}"
+    least = f"at least {amount(found, one.least)}"
+    upper = f", up to {amount(found, one.most)}" if one.most >= 1.1 * one.least else ""
+    if change.kind == edits.PUT_OFF and is_wait(found, change.key):
+        return f"Take {call} out of {at}, into the {other} of {there}: {least}{upper}"
+    if change.kind == edits.PUT_OFF:
+        return f"Make {call} at {at} an {begun}, and wait for it in the {other} of {there}: {least}{upper}"
+    if change.kind == edits.PAIR:
+        both = f"{call} at {at} and {other} at {there}"
+        return f"Make {both} non-blocking, MPI_Irecv first, with one MPI_Waitall at {there}: {least}{upper}"
+    if change.kind == edits.EARLY:
+        post = call if is_irecv(found, change.key) else "an MPI_Irecv"
+        return f"Post {post} for {at} earlier, right behind the {other} of {there}: {least}{upper}"
+    if change.kind == edits.TEST:
+        return (
+            f"Call MPI_Testall {change.count} times, evenly, in the computation between {there} and {at}, for the "
+            f"requests under way there: {least}{upper}"
+        )
+    if change.kind == edits.COLLECTIVE:
+        return (
+            f"{call} at {at} as {begun}: up to {amount(found, one.most)}, if its result is not needed before the end "
+            "of the computation behind it; not promised"
+        )
+    where = f", most of it between {there} and {at}" if change.other >= 0 else ""
+    return (
+        f"Rank {change.rank} works {100 * change.more:.0f} % more than the mean{where}. No other call helps; equal "
+        f"shares: up to {amount(found, one.most)}"
+    )
+
+
+def is_wait(found: Advices, key: int) -> bool:
+    return family(found, key) in ("wait", "test")
+
+
+def is_irecv(found: Advices, key: int) -> bool:
+    return family(found, key) == "irecv"
+
+
+def family(found: Advices, key: int) -> str:
+    name = found.program.world.name(key)
+    for rank in found.program.world.line.run.ranks:
+        if name in rank.functions:
+            return rank.families[rank.functions.index(name)]
+    return ""
+
+
+def amount(found: Advices, ns: int) -> str:
+    share = 100 * ns / max(1, found.duration)
+    return f"{time_text(ns)} ({share:.0f} %)" if share >= 2 else f"{time_text(ns)} ({share:.1f} %)"
+
+
+def words(found: Advices) -> RenderableType:
+    if found.why:
+        return Text(found.why)
+    lines = []
+    for number, one in enumerate(found.advice, 1):
+        lines += [f"{number}. {sentence(found, one)}", f"   Look first: {edits.CHECK[one.change.kind]}."]
+    lines += [sentence(found, one) for one in found.told]
+    lines.append("Nothing else is worth 1 %." if lines else "Nothing is worth 1 %.")
+    return Group(*(Text(line) for line in lines))
+
+
+# ---- JSON ----------------------------------------------------------------------------------------
+def as_json(found: Advices) -> dict:
+    run = found.program.world.line.run
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "run": {
+            "folder": run.folder,
+            "program": str(run.ranks[0].header.get("program", "")).rsplit("/", 1)[-1] if run.ranks else "",
+            "ranks": len(run.ranks),
+            "time": found.duration,
+        },
+        "models": [
+            {
+                "text": f.model.text,
+                "fits": f.fits,
+                "miss": None if f.outcome is None else f.miss,
+                "time": None if f.outcome is None else f.outcome.duration,
+            }
+            for f in found.fits
+        ],
+        "promises": not found.why,
+        "why": found.why,
+        "advice": [
+            {
+                "kind": one.change.kind,
+                "call": _call(found, one.change.key),
+                "other": _call(found, one.change.other),
+                "count": one.change.count,
+                "least": one.least,
+                "most": one.most,
+                "check": edits.CHECK[one.change.kind],
+                "text": sentence(found, one),
+            }
+            for one in found.advice
+        ],
+        "told": [
+            {
+                "kind": one.change.kind,
+                "call": _call(found, one.change.key),
+                "other": _call(found, one.change.other),
+                "rank": one.change.rank,
+                "more": one.change.more,
+                "most": one.most,
+                "text": sentence(found, one),
+            }
+            for one in found.told
+        ],
+    }
+
+
+def _call(found: Advices, key: int) -> dict | None:
+    if key < 0:
+        return None
+    s = found.program.world.site(key)
+    columns = {"file": s.file, "line": s.line, "function": s.function, "module": s.module, "offset": s.offset}
+    return columns | {"name": found.program.world.name(key)}

@@ -1,0 +1,112 @@
+"""The command line of `headway advise`: where a run waits and what to change, of a recording or of a line that starts
+one: headway advise -- mpirun -n 4 ./prog."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from headway.record import advise, by_site, lines, reading, waiting
+from headway.record.command import NOTHING_RECORDED, latest
+from headway.record.format import BadRecording
+from headway.shown import BAD_LINE, BadLine, Shown
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def headway_command() -> Path:
+    """The script in front of this package."""
+    launcher = os.environ.get("CLUSTER_MPIEXEC", "")
+    tree = Path(__file__).resolve().parents[4] / "build" / "bin" / "headway"
+    return Path(launcher).with_name(Path(launcher).name.replace("mpiexec", "headway")) if launcher else tree
+
+
+def free_folder() -> Path:
+    """The first headway-run-N that is not there."""
+    number = 1
+    while (folder := Path(f"headway-run-{number}")).exists():
+        number += 1
+    return folder
+
+
+def record(launcher: list[str], shown: Shown) -> Path:
+    """Runs that line; the recorder's variables reach its ranks through the launcher."""
+    folder = free_folder()
+    done = subprocess.run([str(headway_command()), "record", "--out", str(folder.resolve()), *launcher], check=False)
+    if not any(folder.glob("*.hwr")):
+        raise BadRecording(
+            f"nothing was recorded (exit code {done.returncode} of {launcher[0]}): it may not pass its environment on to its "
+            "ranks; then put headway record before the program, behind the launcher"
+        )
+    if done.returncode:
+        shown.say(f"{launcher[0]} ended with {done.returncode}; what was recorded until then follows", "yellow")
+    return folder
+
+
+@app.command()
+def advise_command(
+    run: Annotated[
+        Optional[Path], typer.Argument(help="a folder of headway record. Default: the latest here", metavar="RUN")
+    ] = None,
+    as_data: Annotated[
+        bool, typer.Option("--json", help="advice and table as JSON, formats headway-advice and headway-waiting")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="the advice alone, without the table")] = False,
+    color: Annotated[
+        Optional[bool], typer.Option("--color/--no-color", help="colours; default: on a terminal")
+    ] = None,
+) -> None:
+    """Say where a run waits, for whom, and what to change in the program, with what that gives at least.
+
+    Of a recording, or of a run that is recorded now: headway advise -- mpirun -n 4 ./prog
+    """
+    show(run or latest(), as_data, quiet, Shown("headway advise", as_data, color))
+
+
+def show(folder: Path, as_data: bool, quiet: bool, shown: Shown) -> None:
+    found = reading.read(folder)
+    found.notes += lines.resolve(found.ranks)
+    waits = waiting.classify(found)
+    given = advise.advise(waits)
+    if as_data:
+        print(json.dumps({"advice": advise.as_json(given), "waiting": by_site.as_json(by_site.report(waits))}, indent=1))
+        return
+    if not quiet:
+        shown.out.print(by_site.words(by_site.report(waits)))
+    shown.out.print(advise.words(given))
+
+
+def main(words: list[str]) -> int:
+    shown = Shown("headway advise")
+    launcher: list[str] = []
+    if "--" in words:
+        at = words.index("--")
+        words, launcher = words[:at], words[at + 1 :]
+        if not launcher:
+            shown.complain("which launcher? headway advise -- mpirun -n 4 ./prog")
+            return BAD_LINE
+    try:
+        if launcher:
+            words = [*words, str(record(launcher, shown))]
+        app(args=words, prog_name="headway advise", standalone_mode=True)
+    except BadLine as problem:
+        shown.complain(str(problem))
+        return BAD_LINE
+    except BadRecording as problem:
+        shown.complain(str(problem))
+        return NOTHING_RECORDED
+    except OSError as problem:
+        shown.complain(str(problem))
+        return 1
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
