@@ -19,7 +19,7 @@ FILES = {
     "libexec/headway/cluster-enter", "libexec/headway/cluster-probe", "libexec/headway/headway-record",
     "lib/headway/record/librecorder.so", "lib/headway/record/layer-abi.so",
     *(f"lib/headway/record/layer/{name}"
-      for name in ("layer.c", "layer.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
+      for name in ("layer.c", "layer.h", "layer_narrow.h", "layer_tables.h", "layer_told.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
                    "recorder_names.inc")),
     *(f"share/man/man1/{name}.1" for name in (*COMMANDS, *(f"headway-{tool}" for tool in ("advise", "cluster", "compare", "record", "study", "trace")))), "share/man/man7/headway.7",
     "share/doc/headway/LICENSE", "share/doc/headway/README.md",

@@ -476,7 +476,7 @@ def main() -> None:
     arguments = parser.parse_args()
     every = functions(json.loads(arguments.data.read_text()))
     here = Path(__file__).parent
-    texts = [(here / name).read_text() for name in ("layer.c", "layer.h", "recorder.h")] + [make_layer(every)]
+    texts = [(here / name).read_text() for name in ("layer.c", "layer.h", "layer_narrow.h", "layer_tables.h", "layer_told.h", "recorder.h")] + [make_layer(every)]
     version = zlib.crc32("".join(texts).encode()) >> 1
     write_if_changed(arguments.out / "recorder_kinds.h", make_kinds(every, version))
     write_if_changed(arguments.out / "recorder_functions.inc", make_functions(every))

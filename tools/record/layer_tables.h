@@ -1,0 +1,322 @@
+/* layer_tables: what a layer knows of requests and communicators, by their handles. Part of
+   layer.c. Thread: any, one at a time (`lock`). Owner: the layer. Invariant: a number stands for
+   one operation, and one communicator, for ever. */
+#ifndef HEADWAY_RECORD_LAYER_TABLES_H
+#define HEADWAY_RECORD_LAYER_TABLES_H
+
+/* ---- tables, by handle ---- */
+
+/* MPI may give several operations that are over one handle, and an old handle to a new operation
+   while another thread still learns that the old one is over: so a handle has a row of them, and
+   the oldest is the one that ends. */
+typedef struct Operation {
+  uint32_t id, next; /* in its row, or of the free ones; 0: the last one */
+  uint16_t kind;     /* of the call that made it */
+  uint8_t flags;
+  bool persistent, active;
+  uint32_t comm;
+  int peer, tag;
+  uint64_t bytes;
+  MPI_Comm* made; /* of MPI_Comm_idup */
+  void** held;    /* lists that it reads until its end, four or null; freed then */
+  int parent_order;
+} Operation;
+
+typedef struct Slot {
+  uint64_t key;
+  uint32_t first, last; /* 0: empty */
+} Slot;
+
+static Slot* slots;
+static size_t slot_count, slot_used;
+static Operation* operations;
+static uint32_t operation_room, operation_free;
+static uint32_t last_id, last_comm = SELF;
+static bool several; /* threads may be here at once */
+static char gate;
+
+static void lock(void) {
+  while (several && __atomic_test_and_set(&gate, __ATOMIC_ACQUIRE)) sched_yield();
+}
+static void unlock(void) {
+  if (several) __atomic_clear(&gate, __ATOMIC_RELEASE);
+}
+
+/* Of the operation that this thread is about to begin; looked at only once an MPI without large
+ * counts got some. */
+static __thread void** to_hold;
+static bool narrows;
+
+static void free_lists(void** lists) {
+  for (int i = 0; lists && i < 4; ++i) free(lists[i]);
+  free(lists);
+}
+
+static size_t place(uint64_t key) {
+  return (size_t)((key * 0x9e3779b97f4a7c15u) >> 20) & (slot_count - 1);
+}
+
+static Slot* find_slot(uint64_t key) {
+  if (!slot_count) return NULL;
+  for (size_t at = place(key); slots[at].first; at = (at + 1) & (slot_count - 1)) {
+    if (slots[at].key == key) return &slots[at];
+  }
+  return NULL;
+}
+
+static bool grow_slots(void) {
+  const size_t was = slot_count, now = was ? was * 2 : 1024;
+  Slot* old = slots;
+  Slot* larger = calloc(now, sizeof *larger);
+  if (!larger) return false;
+  slots = larger;
+  slot_count = now;
+  for (size_t i = 0; i < was; ++i) {
+    if (!old[i].first) continue;
+    size_t at = place(old[i].key);
+    while (slots[at].first) at = (at + 1) & (now - 1);
+    slots[at] = old[i];
+  }
+  free(old);
+  return true;
+}
+
+static void remove_slot(Slot* slot) {
+  size_t hole = (size_t)(slot - slots);
+  --slot_used;
+  for (size_t at = (hole + 1) & (slot_count - 1); slots[at].first;
+       at = (at + 1) & (slot_count - 1)) {
+    const size_t home = place(slots[at].key);
+    if (((at - home) & (slot_count - 1)) >= ((at - hole) & (slot_count - 1))) {
+      slots[hole] = slots[at];
+      hole = at;
+    }
+  }
+  slots[hole].first = slots[hole].last = 0;
+}
+
+/* 0: no memory; then that operation's end is not known. Index 0 is nobody. */
+static uint32_t new_operation(void) {
+  if (!operation_free) {
+    const uint32_t now = operation_room ? operation_room * 2 : 1024;
+    Operation* more = realloc(operations, now * sizeof *more);
+    if (!more) return 0;
+    operations = more;
+    for (uint32_t i = operation_room ? operation_room : 1; i < now; ++i) {
+      operations[i].next = operation_free;
+      operation_free = i;
+    }
+    operation_room = now;
+  }
+  const uint32_t found = operation_free;
+  operation_free = operations[found].next;
+  return found;
+}
+
+static uint32_t next_id(void) {
+  if (!several) return ++last_id ? last_id : ++last_id;
+  uint32_t id;
+  do id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
+  while (!id);
+  return id;
+}
+
+static void keep(uint64_t key, Operation operation) {
+  lock();
+  const uint32_t at = new_operation();
+  if (at && (slot_used * 2 < slot_count || grow_slots())) {
+    operation.next = 0;
+    if (__builtin_expect(narrows, 0)) {
+      operation.held = to_hold;
+      to_hold = NULL;
+    }
+    operations[at] = operation;
+    Slot* slot = find_slot(key);
+    if (slot) {
+      operations[slot->last].next = at;
+      slot->last = at;
+    } else {
+      size_t to = place(key);
+      while (slots[to].first) to = (to + 1) & (slot_count - 1);
+      slots[to] = (Slot){key, at, at};
+      ++slot_used;
+    }
+  }
+  unlock();
+}
+
+/* The oldest operation of that handle: taken out, unless it is persistent: then it is inactive from
+ * now on. */
+static bool take(uint64_t key, Operation* found) {
+  lock();
+  Slot* slot = find_slot(key);
+  if (slot) {
+    const uint32_t at = slot->first;
+    *found = operations[at];
+    if (found->persistent) {
+      operations[at].active = false;
+    } else {
+      slot->first = found->next;
+      if (__builtin_expect(found->held != NULL, 0)) free_lists(found->held);
+      operations[at].next = operation_free;
+      operation_free = at;
+      if (!slot->first) remove_slot(slot);
+    }
+  }
+  unlock();
+  return slot != NULL;
+}
+
+static void forget(uint64_t key) {
+  lock();
+  Slot* slot = find_slot(key);
+  if (slot) {
+    const uint32_t at = slot->first;
+    slot->first = operations[at].next;
+    free_lists(operations[at].held);
+    operations[at].next = operation_free;
+    operation_free = at;
+    if (!slot->first) remove_slot(slot);
+  }
+  unlock();
+}
+
+static bool look_up(uint64_t key, Operation* found) {
+  lock();
+  const Slot* slot = find_slot(key);
+  if (slot) *found = operations[slot->first];
+  unlock();
+  return slot != NULL;
+}
+
+/* ---- communicators ---- */
+
+typedef struct Comm {
+  uint64_t key;
+  uint32_t id;
+  int creations, rank, size; /* communicators that were made from it; who this process is in it */
+  bool inter;
+} Comm;
+
+static Comm* comms; /* few, in no order */
+static int comm_count, comm_room;
+
+static Comm* find_comm(MPI_Comm comm) {
+  for (int i = comm_count; i-- > 0;) {
+    if (comms[i].key == KEY(comm)) return &comms[i];
+  }
+  return NULL;
+}
+
+static uint32_t id_of(MPI_Comm comm) {
+  if (comm == MPI_COMM_WORLD) return WORLD;
+  if (comm == MPI_COMM_SELF) return SELF;
+  if (comm == MPI_COMM_NULL) return 0;
+  lock();
+  const Comm* found = find_comm(comm);
+  const uint32_t id = found ? found->id : 0;
+  unlock();
+  return id;
+}
+
+static void forget_comm(MPI_Comm comm) {
+  lock();
+  Comm* found = find_comm(comm);
+  if (found) *found = comms[--comm_count];
+  unlock();
+}
+
+static Comm about(MPI_Comm comm) {
+  lock();
+  const Comm* found = find_comm(comm);
+  const Comm copy = found ? *found : (Comm){0, 0, 0, -1, 0, false};
+  unlock();
+  return copy;
+}
+
+static int rank_in(MPI_Comm comm) { return about(comm).rank; }
+static int64_t peers_of(MPI_Comm comm) { return about(comm).size; }
+static bool is_root(MPI_Comm comm, int root) { return root == MPI_ROOT || root == rank_in(comm); }
+
+static MPI_Group world_group;
+
+/* Ranks of the world, as ranges of up and down; null where one of them is of another world. */
+static char* members_of(MPI_Comm comm, bool remote) {
+  MPI_Group group;
+  int size = 0;
+  const int rc = remote ? PMPI_Comm_remote_group(comm, &group) : PMPI_Comm_group(comm, &group);
+  if (rc != MPI_SUCCESS) return NULL;
+  PMPI_Group_size(group, &size);
+  int* own = malloc(sizeof *own * (size_t)(size + 1));
+  int* world = malloc(sizeof *world * (size_t)(size + 1));
+  char* text = malloc((size_t)size * 26 + 8);
+  bool known = own && world && text;
+  if (known) {
+    for (int i = 0; i < size; ++i) own[i] = world[i] = i;
+    if (world_group != MPI_GROUP_NULL)
+      PMPI_Group_translate_ranks(group, size, own, world_group, world);
+    for (int i = 0; i < size; ++i) known = known && world[i] != MPI_UNDEFINED;
+  }
+  if (known) {
+    size_t at = 0;
+    for (int i = 0; i < size;) {
+      int last = i;
+      const int step = i + 1 < size ? world[i + 1] - world[i] : 0;
+      if (step == 1 || step == -1) {
+        while (last + 1 < size && world[last + 1] - world[last] == step) ++last;
+      }
+      at += (size_t)sprintf(text + at, "%s[%d,%d]", i ? "," : "", world[i], world[last]);
+      i = last + 1;
+    }
+    text[at] = 0;
+  } else {
+    free(text);
+    text = NULL;
+  }
+  free(own);
+  free(world);
+  PMPI_Group_free(&group);
+  return text;
+}
+
+static void tell_comm(MPI_Comm comm, uint32_t id, uint32_t parent, const char* call, int order) {
+  int inter = 0, rank = -1, size = 0;
+  PMPI_Comm_test_inter(comm, &inter);
+  PMPI_Comm_rank(comm, &rank);
+  if (inter) {
+    PMPI_Comm_remote_size(comm, &size);
+  } else {
+    PMPI_Comm_size(comm, &size);
+  }
+  lock();
+  if (comm_count == comm_room) {
+    Comm* more = realloc(comms, sizeof *comms * (size_t)(comm_room + 64));
+    if (more) {
+      comms = more;
+      comm_room += 64;
+    }
+  }
+  if (comm_count < comm_room)
+    comms[comm_count++] = (Comm){KEY(comm), id, 0, rank, size, inter != 0};
+  unlock();
+  char* members = members_of(comm, false);
+  char* remote = inter ? members_of(comm, true) : NULL;
+  const size_t room = (members ? strlen(members) : 0) + (remote ? strlen(remote) : 0) + 256;
+  char* text = members ? malloc(room) : NULL;
+  if (text) {
+    snprintf(text, room,
+             "{\"id\":%u,\"parent\":%u,\"call\":\"%s\",\"order\":%d,\"rank\":%d,\"members\":[%s],%"
+             "s%s%s\"name\":\"%s\"}",
+             id, parent, call, order, rank, members, inter ? "\"remote\":[" : "",
+             remote ? remote : "", inter ? "]," : "",
+             id == WORLD  ? "MPI_COMM_WORLD"
+             : id == SELF ? "MPI_COMM_SELF"
+                          : "");
+    record_tell_comm(text);
+  }
+  free(text);
+  free(members);
+  free(remote);
+}
+
+#endif

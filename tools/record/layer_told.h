@@ -1,0 +1,443 @@
+/* layer_told: what is recorded of a call that was made, by its family. Part of layer.c. Thread:
+   any. Owner: the layer. Invariant: whatever the call gave, it is told of once. */
+#ifndef HEADWAY_RECORD_LAYER_TOLD_H
+#define HEADWAY_RECORD_LAYER_TOLD_H
+
+#include "layer_tables.h"
+
+/* ---- helpers ---- */
+
+static uint64_t bytes_of(int64_t count, MPI_Datatype type) {
+  int size = 0;
+  if (count <= 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS ||
+      size < 0)
+    return 0;
+  return (uint64_t)count * (uint64_t)size;
+}
+
+#define sum_of(comm, counts, type)                           \
+  ({                                                         \
+    int64_t whole = 0;                                       \
+    const int64_t many = peers_of(comm);                     \
+    for (int64_t i = 0; i < many; ++i) whole += (counts)[i]; \
+    bytes_of(whole, type);                                   \
+  })
+#define sum_of_types(comm, counts, types)                                          \
+  ({                                                                               \
+    uint64_t whole = 0;                                                            \
+    const int64_t many = peers_of(comm);                                           \
+    for (int64_t i = 0; i < many; ++i) whole += bytes_of((counts)[i], (types)[i]); \
+    whole;                                                                         \
+  })
+
+static uint64_t bytes_that_came(const MPI_Status* status) {
+  int count = 0;
+  if (PMPI_Get_count(status, MPI_BYTE, &count) == MPI_SUCCESS && count != MPI_UNDEFINED)
+    return (uint64_t)count;
+#ifdef MPI_VERSION
+  MPI_Count wide = 0;
+  if (PMPI_Get_elements_x(status, MPI_BYTE, &wide) == MPI_SUCCESS && wide >= 0)
+    return (uint64_t)wide;
+#endif
+  return 0;
+}
+
+static int told_peer(int rank) {
+  return rank == MPI_PROC_NULL    ? RECORD_NONE
+         : rank == MPI_ANY_SOURCE ? RECORD_ANY
+         : rank == MPI_ROOT       ? RECORD_NONE
+                                  : rank;
+}
+static int told_tag(int tag) { return tag == MPI_ANY_TAG ? RECORD_ANY : tag; }
+static unsigned wild(int source, int tag) {
+  return (source == MPI_ANY_SOURCE ? RECORD_ANY_SOURCE : 0u) |
+         (tag == MPI_ANY_TAG ? RECORD_ANY_TAG : 0u);
+}
+static unsigned failed(int rc) { return rc == MPI_SUCCESS ? 0u : RECORD_FAILED; }
+
+/* A call that may take long begins: what was written so far is safe if the job is ended in it. */
+static uint64_t begin_blocking(RecordThread* me) {
+  const uint64_t now = record_now();
+  if (__builtin_expect(now - me->last_block > (uint64_t)(block_ns * record_ticks_per_ns), 0))
+    record_write(me);
+  if (__builtin_expect(now - me->delay_read > (uint64_t)(apart_ns * record_ticks_per_ns), 0)) {
+    record_look_at_delay(me, now, now, 0);
+    return record_now();
+  }
+  return now;
+}
+
+static void end_blocking(RecordThread* me, uint64_t begin, uint64_t end) {
+  if (__builtin_expect(end - begin > (uint64_t)(long_ns * record_ticks_per_ns), 0))
+    record_look_at_delay(me, begin, end, 1);
+}
+
+/* ---- point to point ---- */
+
+#define CALL RecordThread *me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end, int rc
+
+static inline void told_send(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm) {
+  record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, id_of(comm), told_peer(dest),
+             tag, 0, bytes);
+}
+
+static uint32_t begun(int rc, unsigned kind, unsigned flags, uint32_t comm, int peer, int tag,
+                      uint64_t bytes, const MPI_Request* request) {
+  if (rc != MPI_SUCCESS) return 0;
+  const uint32_t id = next_id();
+  if (*request != MPI_REQUEST_NULL) {
+    keep(KEY(*request), (Operation){.id = id,
+                                    .kind = (uint16_t)kind,
+                                    .flags = (uint8_t)flags,
+                                    .active = true,
+                                    .comm = comm,
+                                    .peer = peer,
+                                    .tag = tag,
+                                    .bytes = bytes});
+  }
+  return id;
+}
+
+static inline void told_isend(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm,
+                              MPI_Request* request) {
+  const uint32_t where = id_of(comm);
+  const uint32_t id = begun(rc, kind, RECORD_SEND, where, told_peer(dest), tag, bytes, request);
+  record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, where, told_peer(dest), tag, id,
+             bytes);
+}
+
+static inline void told_recv(CALL, int source, int tag, MPI_Comm comm, const MPI_Status* status) {
+  const bool came = rc == MPI_SUCCESS;
+  record_put(me, kind, RECORD_RECEIVE | wild(source, tag) | failed(rc), site, begin, end,
+             id_of(comm), told_peer(came ? status->MPI_SOURCE : source),
+             told_tag(came ? status->MPI_TAG : tag), 0, came ? bytes_that_came(status) : 0);
+}
+
+static inline void told_irecv(CALL, int source, int tag, uint64_t bytes, MPI_Comm comm,
+                              MPI_Request* request) {
+  const unsigned flags = RECORD_RECEIVE | wild(source, tag);
+  const uint32_t where = id_of(comm);
+  const uint32_t id =
+      begun(rc, kind, flags, where, told_peer(source), told_tag(tag), bytes, request);
+  record_put(me, kind, flags | failed(rc), site, begin, end, where, told_peer(source),
+             told_tag(tag), id, bytes);
+}
+
+/* One request for both: two records with its number. */
+static inline void told_isendrecv(CALL, int dest, int send_tag, uint64_t bytes, int source, int tag,
+                                  uint64_t room, MPI_Comm comm, MPI_Request* request) {
+  const unsigned flags = RECORD_RECEIVE | wild(source, tag);
+  const uint32_t where = id_of(comm);
+  const uint32_t id =
+      begun(rc, kind, flags, where, told_peer(source), told_tag(tag), room, request);
+  record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, where, told_peer(dest), send_tag,
+             id, bytes);
+  record_put(me, kind, flags | failed(rc), site, begin, end, where, told_peer(source),
+             told_tag(tag), id, room);
+}
+
+/* Matched probes: the message's number is kept under its handle, beside requests; handles of both
+   never meet, as the message's is turned. */
+static uint64_t message_key(MPI_Message message) { return ~KEY(message); }
+
+static uint32_t message_of(MPI_Message message) {
+  Operation found = {0};
+  return message != MPI_MESSAGE_NULL && take(message_key(message), &found) ? found.id : 0;
+}
+
+static inline void told_mrecv(CALL, uint32_t message, const MPI_Status* status) {
+  const bool came = rc == MPI_SUCCESS;
+  record_put(me, kind, RECORD_RECEIVE | failed(rc), site, begin, end, 0,
+             came ? told_peer(status->MPI_SOURCE) : RECORD_NONE,
+             came ? told_tag(status->MPI_TAG) : RECORD_NONE, message,
+             came ? bytes_that_came(status) : 0);
+}
+
+static inline void told_imrecv(CALL, uint32_t message, MPI_Request* request) {
+  const uint32_t id =
+      begun(rc, kind, RECORD_RECEIVE, 0, RECORD_NONE, RECORD_NONE, message, request);
+  record_put(me, kind, RECORD_RECEIVE | failed(rc), site, begin, end, 0, RECORD_NONE, RECORD_NONE,
+             id, message);
+}
+
+static void told_vain(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin,
+                      uint64_t end) {
+  if (me->off) return;
+  RecordVain* vain = &me->vain;
+  if (vain->count && (vain->site != site || vain->kind != kind || vain->count == INT_MAX))
+    record_write_vain(me);
+  if (!vain->count) *vain = (RecordVain){.site = site, .kind = (uint16_t)kind, .begin = begin};
+  ++vain->count;
+  vain->end = end;
+  vain->inside += end - begin;
+}
+
+static inline void told_probe(CALL, int found, MPI_Message message, int source, int tag,
+                              MPI_Comm comm, const MPI_Status* status) {
+  if (rc == MPI_SUCCESS && !found) {
+    told_vain(me, kind, site, begin, end);
+    return;
+  }
+  const bool came = rc == MPI_SUCCESS;
+  uint32_t id = 0;
+  if (came && message != MPI_MESSAGE_NULL) {
+    id = next_id();
+#ifdef MPI_MESSAGE_NO_PROC
+    if (message != MPI_MESSAGE_NO_PROC)
+#endif
+      keep(message_key(message),
+           (Operation){.id = id, .kind = (uint16_t)kind, .flags = RECORD_RECEIVE});
+  }
+  record_put(me, kind, RECORD_RECEIVE | wild(source, tag) | failed(rc), site, begin, end,
+             id_of(comm), told_peer(came ? status->MPI_SOURCE : source),
+             told_tag(came ? status->MPI_TAG : tag), id, came ? bytes_that_came(status) : 0);
+}
+
+/* ---- persistent ---- */
+
+static inline void told_init(CALL, unsigned flags, int peer, int tag, uint64_t bytes, MPI_Comm comm,
+                             MPI_Request* request) {
+  if (rc == MPI_SUCCESS) {
+    if (flags & RECORD_RECEIVE) flags |= wild(peer, tag);
+    keep(KEY(*request), (Operation){.kind = (uint16_t)kind,
+                                    .flags = (uint8_t)flags,
+                                    .persistent = true,
+                                    .comm = id_of(comm),
+                                    .peer = told_peer(peer),
+                                    .tag = flags & RECORD_COLLECTIVE ? RECORD_NONE : told_tag(tag),
+                                    .bytes = bytes});
+  }
+  record_put(me, kind, failed(rc), site, begin, end, id_of(comm), RECORD_NONE, RECORD_NONE, 0,
+             bytes);
+}
+
+static void told_start(CALL, int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) {
+    Operation found = {.peer = RECORD_NONE, .tag = RECORD_NONE};
+    lock();
+    const Slot* slot = find_slot(KEY(requests[i]));
+    if (slot) {
+      Operation* operation = &operations[slot->first];
+      if (rc == MPI_SUCCESS) {
+        operation->active = true;
+        operation->id = next_id();
+      }
+      found = *operation;
+    }
+    unlock();
+    record_put(me, kind, found.flags | failed(rc), site, begin, end, found.comm, found.peer,
+               found.tag, found.id, found.bytes);
+  }
+}
+
+/* ---- completion ---- */
+
+enum { FEW = 32 };
+typedef struct Keys {
+  int64_t count,
+      asked; /* `count` 0 without memory for a copy: then nothing is told of the completions */
+  uint64_t* keys;
+  MPI_Status* statuses;
+  MPI_Status few_statuses[FEW];
+  uint64_t few[FEW];
+} Keys;
+
+static uint64_t key_of_request(MPI_Request request) {
+  return request == MPI_REQUEST_NULL ? 0 : KEY(request);
+}
+
+static void copy_keys(Keys* to, int64_t count, const MPI_Request* requests) {
+  to->count = to->asked = count > 0 ? count : 0;
+  to->statuses = NULL;
+  to->keys = to->few;
+  if (to->count > FEW && !(to->keys = malloc(sizeof *to->keys * (size_t)to->count))) {
+    to->keys = to->few;
+    to->count = 0;
+  }
+  for (int64_t i = 0; i < to->count; ++i) to->keys[i] = key_of_request(requests[i]);
+}
+
+static MPI_Status* room_for(Keys* keys, MPI_Status* given) {
+  if (given != MPI_STATUSES_IGNORE) return given;
+  if (keys->asked <= FEW) return keys->few_statuses;
+  keys->statuses = malloc(sizeof *keys->statuses * (size_t)keys->asked);
+  if (!keys->statuses) keys->count = 0;
+  return keys->statuses ? keys->statuses : MPI_STATUSES_IGNORE;
+}
+
+static void free_keys(Keys* keys) {
+  if (keys->keys != keys->few) free(keys->keys);
+  free(keys->statuses);
+}
+
+static bool cancels; /* MPI_Cancel was called at least once */
+
+/* Fills in a record's fields; false if that handle is of nothing known. */
+static void put_completed(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin,
+                          uint64_t end, int rc, uint64_t key, const MPI_Status* status) {
+  Operation found = {.peer = RECORD_NONE, .tag = RECORD_NONE};
+  unsigned flags = failed(rc);
+  uint64_t bytes = 0;
+  if (take(key, &found) && found.persistent && !found.active) {
+    found = (Operation){.peer = RECORD_NONE, .tag = RECORD_NONE}; /* it was over before */
+  } else if (found.id) {
+    flags |= found.flags;
+    bytes = found.bytes;
+    if (found.made) {
+      const uint32_t parent = found.comm;
+      if (rc == MPI_SUCCESS && *found.made != MPI_COMM_NULL) {
+        tell_comm(*found.made, (uint32_t)found.bytes, parent, names[found.kind],
+                  found.parent_order);
+      }
+      bytes = 0;
+    }
+    int cancelled = 0;
+    if (cancels && !(flags & RECORD_COLLECTIVE)) PMPI_Test_cancelled(status, &cancelled);
+    if (cancelled) {
+      flags |= RECORD_FAILED;
+    } else if ((found.flags & RECORD_RECEIVE) && rc == MPI_SUCCESS) {
+      found.peer = told_peer(status->MPI_SOURCE);
+      found.tag = told_tag(status->MPI_TAG);
+      bytes = bytes_that_came(status);
+    }
+  }
+  record_put(me, kind, flags, site, begin, end, found.comm, found.peer, found.tag, found.id, bytes);
+}
+
+static void put_none(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end,
+                     int rc, int count) {
+  record_put(me, kind, failed(rc), site, begin, end, 0, RECORD_NONE, count, 0, 0);
+}
+
+static inline void told_one(CALL, int flag, uint64_t key, const MPI_Status* status) {
+  if (rc == MPI_SUCCESS && !flag) {
+    told_vain(me, kind, site, begin, end);
+  } else if (!key) {
+    put_none(me, kind, site, begin, end, rc, 0);
+  } else {
+    put_completed(me, kind, site, begin, end, rc, key, status);
+  }
+}
+
+static void told_all(CALL, int flag, const Keys* keys, const MPI_Request* requests,
+                     const MPI_Status* statuses) {
+  if (rc == MPI_SUCCESS && !flag) {
+    told_vain(me, kind, site, begin, end);
+    return;
+  }
+  /* After an error some may be pending: what is still there and not persistent is not over. */
+  int64_t over = 0, last = -1;
+  for (int64_t i = 0; i < keys->count; ++i) {
+    if (!keys->keys[i] || (rc != MPI_SUCCESS && KEY(requests[i]) == keys->keys[i])) continue;
+    ++over;
+    last = i;
+  }
+  if (over == 1) {
+    put_completed(me, kind, site, begin, end, rc, keys->keys[last], &statuses[last]);
+    return;
+  }
+  put_none(me, kind, site, begin, end, rc, (int)over);
+  for (int64_t i = 0; i < keys->count; ++i) {
+    if (!keys->keys[i] || (rc != MPI_SUCCESS && KEY(requests[i]) == keys->keys[i])) continue;
+    put_completed(me, RECORD_COMPLETION, site, begin, end,
+                  rc == MPI_SUCCESS ? rc : statuses[i].MPI_ERROR, keys->keys[i], &statuses[i]);
+  }
+}
+
+static void told_any(CALL, int flag, const Keys* keys, int index, const MPI_Status* status) {
+  if (rc == MPI_SUCCESS && !flag) {
+    told_vain(me, kind, site, begin, end);
+  } else if (index == MPI_UNDEFINED || index < 0 || index >= keys->count || !keys->keys[index]) {
+    put_none(me, kind, site, begin, end, rc, 0);
+  } else {
+    put_completed(me, kind, site, begin, end, rc, keys->keys[index], status);
+  }
+}
+
+static void told_some(CALL, const Keys* keys, int over, const int* indices,
+                      const MPI_Status* statuses) {
+  if (over == 0 && rc == MPI_SUCCESS) {
+    told_vain(me, kind, site, begin, end);
+    return;
+  }
+  if (over == MPI_UNDEFINED || over < 0 || over > keys->count)
+    over = 0; /* none was active, or nothing is known */
+  if (over == 1) {
+    put_completed(me, kind, site, begin, end, rc, keys->keys[indices[0]], &statuses[0]);
+    return;
+  }
+  put_none(me, kind, site, begin, end, rc, over);
+  for (int i = 0; i < over; ++i) {
+    put_completed(me, RECORD_COMPLETION, site, begin, end,
+                  rc == MPI_SUCCESS ? rc : statuses[i].MPI_ERROR, keys->keys[indices[i]],
+                  &statuses[i]);
+  }
+}
+
+/* A program of sessions alone has no world, and no rank in it. */
+static void begin_without_world(void) {
+  int there = 0, length = 0;
+  if (PMPI_Initialized(&there) == MPI_SUCCESS && there) return;
+  static char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  PMPI_Get_library_version(version, &length);
+  version[strcspn(version, "\n")] = 0;
+  record_begin_file(-1, 0, version);
+}
+
+/* ---- collectives, communicators, the rest ---- */
+
+static inline void told_coll(CALL, int root, uint64_t bytes, MPI_Comm comm) {
+  record_put(me, kind, RECORD_COLLECTIVE | failed(rc), site, begin, end, id_of(comm),
+             told_peer(root), RECORD_NONE, 0, bytes);
+}
+
+static inline void told_icoll(CALL, int root, uint64_t bytes, MPI_Comm comm, MPI_Request* request) {
+  const uint32_t where = id_of(comm);
+  const uint32_t id =
+      begun(rc, kind, RECORD_COLLECTIVE, where, told_peer(root), RECORD_NONE, bytes, request);
+  record_put(me, kind, RECORD_COLLECTIVE | failed(rc), site, begin, end, where, told_peer(root),
+             RECORD_NONE, id, bytes);
+}
+
+/* Its number among those made from its parent counts on all of the parent's ranks, also where there
+   is none for this one; only MPI_Comm_create_group is not called by all: its number is its tag. */
+static void told_new_comm(CALL, MPI_Comm parent, const MPI_Comm* made, MPI_Request* request) {
+  uint32_t id = 0;
+  if (rc == MPI_SUCCESS && parent == MPI_COMM_NULL && !request) begin_without_world();
+  if (rc == MPI_SUCCESS) {
+    int order = 0;
+    lock();
+    Comm* from = parent == MPI_COMM_NULL ? NULL : find_comm(parent);
+    if (from && kind != K_MPI_Comm_create_group) order = from->creations++;
+    if (*made != MPI_COMM_NULL || request) id = ++last_comm;
+    unlock();
+    if (request && *request != MPI_REQUEST_NULL) {
+      keep(KEY(*request), (Operation){.id = next_id(),
+                                      .kind = (uint16_t)kind,
+                                      .flags = RECORD_COLLECTIVE,
+                                      .active = true,
+                                      .comm = id_of(parent),
+                                      .peer = RECORD_NONE,
+                                      .tag = RECORD_NONE,
+                                      .bytes = id,
+                                      .made = (MPI_Comm*)made,
+                                      .parent_order = order});
+    } else if (*made != MPI_COMM_NULL) {
+      tell_comm(*made, id, id_of(parent), names[kind], order);
+    }
+  }
+  record_put(me, kind, RECORD_COLLECTIVE | failed(rc), site, begin, end, id_of(parent), RECORD_NONE,
+             RECORD_NONE, id, 0);
+}
+
+static inline void told_rma(CALL, int peer, uint64_t bytes, MPI_Request* request) {
+  uint32_t id = 0;
+  if (request) id = begun(rc, kind, 0, 0, told_peer(peer), RECORD_NONE, bytes, request);
+  record_put(me, kind, failed(rc), site, begin, end, 0, told_peer(peer), RECORD_NONE, id, bytes);
+}
+
+static inline void told_other(CALL, uint64_t bytes) {
+  record_put(me, kind, failed(rc), site, begin, end, 0, RECORD_NONE, RECORD_NONE, 0, bytes);
+}
+
+#endif
