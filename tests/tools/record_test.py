@@ -157,6 +157,7 @@ class Line(Recorded):
     def test_bad_lines(self):
         for words, said in (
             (["--nonsense", "true"], "nonsense"), ([], "which program?"), (["--ranks", "a-b", "true"], "no list of ranks"),
+            (["--calls", "MPI_Wait*,MPI_Sned", "true"], "--calls MPI_Sned: no call"),
             (["--from", "3", "--to", "2", "true"], "--to must be later"), (["--from", "x", "true"], "--from"),
         ):  # fmt: skip
             done = headway("record", *words, code=2)

@@ -102,7 +102,22 @@ static void text_of(Object* code, const char* name, char* to, size_t room) {
   self.forget_error();
 }
 
-/* 0: this thread is not Python's, or runs nothing. */
+/* Once: whether the places are where this version should have them. Two threads may do it at once,
+ * and find the same. */
+static void learn(char* thread) {
+  const int held = self.ensure();
+  Object* frame = self.frame(thread);
+  if (frame) {
+    Object* code = self.code_of(frame);
+    prove(thread, code);
+    self.drop(code);
+    self.drop(frame);
+    self.state = self.places ? 1 : -1;
+  }
+  self.release(held);
+}
+
+/* 0: the thread runs nothing of Python. */
 static uint32_t new_site(char* thread, uint64_t key) {
   char file[8192], function[2048];
   uint32_t id = 0;
@@ -110,15 +125,9 @@ static uint32_t new_site(char* thread, uint64_t key) {
   Object* frame = self.frame(thread);
   if (frame) {
     Object* code = self.code_of(frame); /* kept */
-    if (self.state == 0) {
-      prove(thread, code);
-      self.state = self.places ? 1 : -1;
-    }
-    if (self.state > 0) {
-      text_of(code, "co_filename", file, sizeof file);
-      text_of(code, "co_name", function, sizeof function);
-      id = record_tell_python_site(key, file, function, self.line_of(frame));
-    }
+    text_of(code, "co_filename", file, sizeof file);
+    text_of(code, "co_name", function, sizeof function);
+    id = record_tell_python_site(key, file, function, self.line_of(frame));
     self.drop(frame);
   }
   self.release(held);
@@ -134,19 +143,17 @@ uint32_t record_python_site(RecordThread* me) {
     if (self.state < 0) return 0;
   }
   char* thread = self.this_thread();
-  if (!thread) return 0;
-  uint64_t key = 1;
-  if (self.places) {
-    const char* frame = running(thread, self.places);
-    if (!frame) return 0;
-    key = untagged(word(frame, self.places->code)) * 0x9e3779b97f4a7c15u ^
-          word(frame, self.places->instruction);
-    const RecordKnownSite* site = &me->python_sites[(key ^ (key >> 9)) % RECORD_SITE_CACHE];
-    if (site->address == key) return site->id;
-  }
-  uint32_t id = self.places ? record_find_site(key) : 0;
+  if (!thread) return 0; /* it is not Python's */
+  if (self.state == 0) learn(thread);
+  if (self.state <= 0) return 0;
+  const char* frame = running(thread, self.places);
+  if (!frame) return 0;
+  const uint64_t key = untagged(word(frame, self.places->code)) * 0x9e3779b97f4a7c15u ^
+                       word(frame, self.places->instruction);
+  RecordKnownSite* site = &me->python_sites[(key ^ (key >> 9)) % RECORD_SITE_CACHE];
+  if (site->address == key) return site->id;
+  uint32_t id = record_find_site(key);
   if (!id) id = new_site(thread, key);
-  if (self.places && id && key != 1)
-    me->python_sites[(key ^ (key >> 9)) % RECORD_SITE_CACHE] = (RecordKnownSite){key, id};
+  if (id) *site = (RecordKnownSite){key, id};
   return id;
 }

@@ -3,12 +3,15 @@
 // environment of librecorder (recorder.c) and becomes the program. HEADWAY_RECORD_HOME, from the
 // script `headway`, is where that lies.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <elf.h>
 #include <fcntl.h>
+#include <fnmatch.h>
+#include <iterator>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,6 +110,25 @@ void put(const char* name, const std::string& value) {
 
 std::string number(double value) { return value > 0 ? std::to_string(value) : ""; }
 
+constexpr const char* calls[] = {
+#include "recorder_names.inc"
+};
+
+// A pattern that is no call's name would record nothing, and say nothing.
+void check_calls(const std::string& patterns) {
+  for (size_t at = 0; at < patterns.size();) {
+    const size_t comma = std::min(patterns.find(',', at), patterns.size());
+    const std::string one = patterns.substr(at, comma - at);
+    const auto is_meant = [&](const char* call) { return fnmatch(one.c_str(), call, 0) == 0; };
+    if (std::none_of(std::begin(calls), std::end(calls), is_meant)) {
+      stop(bad_line,
+           "--calls " + one +
+               ": no call that can be recorded is called so; names are as MPI_Isend, MPI_Wait*");
+    }
+    at = comma + 1;
+  }
+}
+
 void check(const Options& options) {
   if (options.program.empty())
     stop(bad_line, "which program? headway record [OPTIONS] PROGRAM [ARGUMENTS]");
@@ -115,6 +137,7 @@ void check(const Options& options) {
   if (options.ranks.find_first_not_of("0123456789,-") != std::string::npos) {
     stop(bad_line, "--ranks " + options.ranks + " is no list of ranks, as 0-3,7 is");
   }
+  check_calls(options.calls);
 }
 
 // The environment says what is asked for; the files lie beside this program.

@@ -502,13 +502,13 @@ static void choose(const char* patterns) {
     memset(self.chosen, 1, sizeof self.chosen);
     return;
   }
-  char copy[4096];
-  snprintf(copy, sizeof copy, "%s", patterns);
-  for (char* word = strtok(copy, ","); word; word = strtok(NULL, ",")) {
+  char* copy = strdup(patterns);
+  for (char* word = copy ? strtok(copy, ",") : NULL; word; word = strtok(NULL, ",")) {
     for (int i = 0; i < RECORD_FUNCTIONS; ++i) {
       if (fnmatch(word, functions[i].name, 0) == 0) self.chosen[i] = 1;
     }
   }
+  free(copy);
   for (int i = 0; i < RECORD_FUNCTIONS; ++i) { /* without these nothing can be understood */
     const char* family = functions[i].family;
     if (!strcmp(family, "init") || !strcmp(family, "finalize") || !strcmp(family, "comm"))
@@ -520,7 +520,6 @@ static void choose(const char* patterns) {
 
 static void thread_ends(void* thread) {
   RecordThread* me = thread;
-  record_me = me; /* glibc has taken it away already */
   if (me->vain.count) record_write_vain(me);
   record_write(me);
   if (me->schedstat >= 0) close(me->schedstat);
