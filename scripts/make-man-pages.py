@@ -5,6 +5,7 @@ help and from the table of options; --check only compares, and ends with 1 if a 
 The build puts version and suffix of the names into them (tools/man). They are kept in the tree so
 that a cross build, which cannot run the commands, has them too."""
 import argparse
+import importlib
 import importlib.util
 import json
 import os
@@ -264,66 +265,42 @@ def record_page(build):
         section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1)\n")])
 
 
-def trace_page():
-    """headway-trace(1), or None where its packages are missing: the page stays as it is."""
+def of_recordings(name, module, what, synopsis, codes, others):
+    """headway-NAME(1) of a command on recordings, or None where its packages are missing: the page stays as it is."""
     sys.path.insert(0, str(ROOT / "tools" / "headway"))
     try:
         import typer  # pylint: disable=import-outside-toplevel
-        from headway.record import command  # pylint: disable=import-outside-toplevel
+        app = importlib.import_module(f"headway.record.{module}").app
     except ImportError:
         return None
-    top = typer.main.get_command(command.app)
+    top = typer.main.get_command(app)
     first, _, rest = top.help.strip().partition("\n\n")
     return "".join([
-        heading("headway-trace", 1, "User Commands"),
-        section("NAME", f"headway-trace{SUFFIX} \\- what a recorded program did\n"),
-        section("SYNOPSIS", f".B headway{SUFFIX} trace\n[\\fIOPTIONS\\fR] [\\fIRUN\\fR]\n"),
+        heading(f"headway-{name}", 1, "User Commands"),
+        section("NAME", f"headway-{name}{SUFFIX} \\- {what}\n"),
+        section("SYNOPSIS", "\n.br\n".join(f".B headway{SUFFIX} {name}\n[\\fIOPTIONS\\fR] {one}" for one in synopsis) + "\n"),
         section("DESCRIPTION", roff(" ".join(first.split()) + "\n\n" + " ".join(rest.split()) + "\n")),
         section("OPTIONS", typer_options(top)),
-        section("EXIT STATUS", "1 if something could not be written, 2 for a line that is wrong, 4 if nothing was recorded.\n"),
-        section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-record{SUFFIX} (1),\n.BR headway\\-compare{SUFFIX} (1)\n")])
+        section("EXIT STATUS", codes + "\n"),
+        section("SEE ALSO", ",\n".join([f".BR headway{SUFFIX} (1)", *(f".BR headway\\-{other}{SUFFIX} (1)" for other in others)]) + "\n")])
 
 
-def advise_page():
-    """headway-advise(1), or None where its packages are missing: the page stays as it is."""
-    sys.path.insert(0, str(ROOT / "tools" / "headway"))
-    try:
-        import typer  # pylint: disable=import-outside-toplevel
-        from headway.record import advise_command as command  # pylint: disable=import-outside-toplevel
-    except ImportError:
-        return None
-    top = typer.main.get_command(command.app)
-    first, _, rest = top.help.strip().partition("\n\n")
-    return "".join([
-        heading("headway-advise", 1, "User Commands"),
-        section("NAME", f"headway-advise{SUFFIX} \\- what to change in a program that waits\n"),
-        section("SYNOPSIS", f".B headway{SUFFIX} advise\n[\\fIOPTIONS\\fR] [\\fIRUN\\fR | \\-\\- \\fILAUNCHER\\fR ...]\n"),
-        section("DESCRIPTION", roff(" ".join(first.split()) + "\n\n" + " ".join(rest.split()) + "\n")),
-        section("OPTIONS", typer_options(top)),
-        section("EXIT STATUS", "1 if something could not be read, 2 for a line that is wrong, 4 if nothing was recorded.\n"),
-        section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-record{SUFFIX} (1),\n.BR headway\\-compare{SUFFIX} (1)\n")])
-
-
-def compare_page():
-    """headway-compare(1), or None where its packages are missing: the page stays as it is."""
-    sys.path.insert(0, str(ROOT / "tools" / "headway"))
-    try:
-        import typer  # pylint: disable=import-outside-toplevel
-        from headway.record import compare_command  # pylint: disable=import-outside-toplevel
-    except ImportError:
-        return None
-    top = typer.main.get_command(compare_command.app)
-    first, _, rest = top.help.strip().partition("\n\n")
-    return "".join([
-        heading("headway-compare", 1, "User Commands"),
-        section("NAME", f"headway-compare{SUFFIX} \\- what differs between recorded runs of a program\n"),
-        section("SYNOPSIS", f".B headway{SUFFIX} compare\n[\\fIOPTIONS\\fR] [\\fIA B\\fR]\n.br\n"
-                            f".B headway{SUFFIX} compare\n[\\fIOPTIONS\\fR] \\fIA1 A2\\fR ... \\fB\\-\\-\\fR \\fIB1 B2\\fR ...\n"),
-        section("DESCRIPTION", roff(" ".join(first.split()) + "\n\n" + " ".join(rest.split()) + "\n")),
-        section("OPTIONS", typer_options(top)),
-        section("EXIT STATUS", "1 if something could not be read, 2 for a line that is wrong, 3 if a condition of "
-                               "\\-\\-fail\\-if holds, 4 if nothing was recorded.\n"),
-        section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-record{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1)\n")])
+def pages_of_recordings():
+    could_not = "if something could not be {}, 2 for a line that is wrong,"
+    return {
+        "headway-trace.1": of_recordings(
+            "trace", "command", "what a recorded program did", ["[\\fIRUN\\fR]"],
+            f"1 {could_not.format('written')} 4 if nothing was recorded.", ("record", "compare")),
+        "headway-advise.1": of_recordings(
+            "advise", "advise_command", "what to change in a program that waits",
+            ["[\\fIRUN\\fR | \\-\\- \\fILAUNCHER\\fR ...]"],
+            f"1 {could_not.format('read')} 4 if nothing was recorded.", ("record", "compare")),
+        "headway-compare.1": of_recordings(
+            "compare", "compare_command", "what differs between recorded runs of a program",
+            ["[\\fIA B\\fR]", "\\fIA1 A2\\fR ... \\fB\\-\\-\\fR \\fIB1 B2\\fR ..."],
+            f"1 {could_not.format('read')} 3 if a condition of \\-\\-fail\\-if holds, 4 if nothing was recorded.",
+            ("record", "trace")),
+    }
 
 
 def study_page():
@@ -394,9 +371,7 @@ def main():
         "mpicxx.1": wrapper_page(options.build, "mpicxx", ["mpic++"], "C++"),
         "headway.1": tools_page(),
         "headway-record.1": record_page(options.build),
-        "headway-trace.1": trace_page(),
-        "headway-advise.1": advise_page(),
-        "headway-compare.1": compare_page(),
+        **pages_of_recordings(),
         "headway-study.1": study_page(),
         "headway-cluster.1": cluster_page(),
         "headway.7": library_page(load_options_doc(), options.cxx),

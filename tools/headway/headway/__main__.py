@@ -6,10 +6,12 @@ that needs more (typer, rich, numpy, matplotlib) says so by itself.
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
 import sys
 from pathlib import Path
+from typing import Callable
 
 PACKAGE = Path(__file__).resolve().parent
 sys.path[0] = str(PACKAGE.parent)  # started as a folder: the package's modules are not to be top-level
@@ -26,44 +28,17 @@ def cluster(words: list[str]) -> int:
     return 0
 
 
-def study(words: list[str]) -> int:
-    missing = commands.missing_packages()
-    if missing:
-        print(f"headway study: {missing}", file=sys.stderr)
-        return 1
-    from headway.study import command
+def tool(name: str, module: str, *packages: str) -> Callable[[list[str]], int]:
+    """A command in a module of its own, which needs these packages (a study's, without names)."""
 
-    return command.main(words)
+    def start(words: list[str]) -> int:
+        missing = commands.missing_packages(*packages)
+        if missing:
+            print(f"headway {name}: {missing}", file=sys.stderr)
+            return 1
+        return importlib.import_module(f"headway.{module}").main(words)
 
-
-def trace(words: list[str]) -> int:
-    missing = commands.missing_packages("typer", "rich", "numpy")
-    if missing:
-        print(f"headway trace: {missing}", file=sys.stderr)
-        return 1
-    from headway.record import command
-
-    return command.main(words)
-
-
-def compare(words: list[str]) -> int:
-    missing = commands.missing_packages("typer", "rich", "numpy")
-    if missing:
-        print(f"headway compare: {missing}", file=sys.stderr)
-        return 1
-    from headway.record import compare_command
-
-    return compare_command.main(words)
-
-
-def advise(words: list[str]) -> int:
-    missing = commands.missing_packages("typer", "rich", "numpy")
-    if missing:
-        print(f"headway advise: {missing}", file=sys.stderr)
-        return 1
-    from headway.record import advise_command
-
-    return advise_command.main(words)
+    return start
 
 
 def where(words: list[str]) -> int:
@@ -72,7 +47,15 @@ def where(words: list[str]) -> int:
     return command.main(words)
 
 
-STARTS = {"where": where, "study": study, "trace": trace, "advise": advise, "compare": compare, "cluster": cluster}
+OF_RECORDINGS = ("typer", "rich", "numpy")
+STARTS = {
+    "trace": tool("trace", "record.command", *OF_RECORDINGS),
+    "advise": tool("advise", "record.advise_command", *OF_RECORDINGS),
+    "compare": tool("compare", "record.compare_command", *OF_RECORDINGS),
+    "where": where,
+    "study": tool("study", "study.command"),
+    "cluster": cluster,
+}
 SCRIPTS = ("record",)  # the script in front of this starts it without Python
 
 

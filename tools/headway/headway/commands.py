@@ -43,6 +43,14 @@ def cluster_folder() -> Path:
     return Path(__file__).resolve().parents[2] / "cluster"
 
 
+def script() -> Path:
+    """`headway` itself, beside mpiexec: that tells where, or the source tree's build."""
+    launcher = os.environ.get("CLUSTER_MPIEXEC", "")
+    if not launcher:
+        return Path(__file__).resolve().parents[3] / "build" / "bin" / "headway"
+    return Path(launcher).with_name(Path(launcher).name.replace("mpiexec", "headway"))
+
+
 def missing_packages(*names: str) -> str:
     """What a command (a study, without names) needs and this Python has not; empty if nothing."""
     wanted = names or ("typer", "rich", "numpy", "matplotlib")

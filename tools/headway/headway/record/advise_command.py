@@ -4,30 +4,25 @@ one: headway advise -- mpirun -n 4 ./prog."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
+from headway.commands import script
 from headway.record import advise, by_site, lines, reading, waiting
-from headway.record.command import NOTHING_RECORDED, latest
+from headway.record.command import latest, run_app
 from headway.record.format import BadRecording
-from headway.shown import BAD_LINE, BadLine, Shown
+from headway.shown import BAD_LINE, Shown
+
+COMMAND = "headway advise"
 
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def headway_command() -> Path:
-    """The script in front of this package."""
-    launcher = os.environ.get("CLUSTER_MPIEXEC", "")
-    tree = Path(__file__).resolve().parents[4] / "build" / "bin" / "headway"
-    return Path(launcher).with_name(Path(launcher).name.replace("mpiexec", "headway")) if launcher else tree
 
 
 def free_folder() -> Path:
@@ -41,7 +36,7 @@ def free_folder() -> Path:
 def record(launcher: list[str], shown: Shown) -> Path:
     """Runs that line; the recorder's variables reach its ranks through the launcher."""
     folder = free_folder()
-    done = subprocess.run([str(headway_command()), "record", "--out", str(folder.resolve()), *launcher], check=False)
+    done = subprocess.run([str(script()), "record", "--out", str(folder.resolve()), *launcher], check=False)
     if not any(folder.glob("*.hwr")):
         raise BadRecording(
             f"nothing was recorded (exit code {done.returncode} of {launcher[0]}): it may not pass its environment on to its "
@@ -69,7 +64,7 @@ def advise_command(
 
     Of a recording, or of a run that is recorded now: headway advise -- mpirun -n 4 ./prog
     """
-    show(run or latest(), as_data, quiet, Shown("headway advise", as_data, color))
+    show(run or latest(), as_data, quiet, Shown(COMMAND, as_data, color))
 
 
 def show(folder: Path, as_data: bool, quiet: bool, shown: Shown) -> None:
@@ -86,27 +81,12 @@ def show(folder: Path, as_data: bool, quiet: bool, shown: Shown) -> None:
 
 
 def main(words: list[str]) -> int:
-    shown = Shown("headway advise")
-    launcher: list[str] = []
-    if "--" in words:
-        at = words.index("--")
-        words, launcher = words[:at], words[at + 1 :]
-        if not launcher:
-            shown.complain("which launcher? headway advise -- mpirun -n 4 ./prog")
-            return BAD_LINE
-    try:
-        if launcher:
-            words = [*words, str(record(launcher, shown))]
-        app(args=words, prog_name="headway advise", standalone_mode=True)
-    except BadLine as problem:
-        shown.complain(str(problem))
+    if "--" not in words:
+        return run_app(app, COMMAND, words)
+    at = words.index("--")
+    words, launcher = words[:at], words[at + 1 :]
+    shown = Shown(COMMAND)
+    if not launcher:
+        shown.complain("which launcher? headway advise -- mpirun -n 4 ./prog")
         return BAD_LINE
-    except BadRecording as problem:
-        shown.complain(str(problem))
-        return NOTHING_RECORDED
-    except OSError as problem:
-        shown.complain(str(problem))
-        return 1
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
+    return run_app(app, COMMAND, words, lambda: [str(record(launcher, shown))])

@@ -1,11 +1,11 @@
-"""The command lines of `headway trace`: what a recording shows."""
+"""The command line of `headway trace`, and what all commands on recordings share."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Callable, Optional
 
 import typer
 
@@ -24,12 +24,17 @@ app = typer.Typer(
 )
 
 
+def runs_here() -> list[Path]:
+    """Each headway-run-N of this folder, the latest last."""
+    found = [(int(m[1]), p) for p in Path().iterdir() if p.is_dir() and (m := RUN.fullmatch(p.name))]
+    return [p for _, p in sorted(found)]
+
+
 def latest() -> Path:
-    """The last headway-run-N of this folder."""
-    runs = [(int(m[1]), p) for p in Path().iterdir() if p.is_dir() and (m := RUN.fullmatch(p.name))]
+    runs = runs_here()
     if not runs:
         raise BadLine("there is no headway-run-N here; record one: mpirun -n 4 headway record ./prog, or name a folder")
-    return max(runs)[1]
+    return runs[-1]
 
 
 @app.command()
@@ -79,10 +84,11 @@ def trace_command(
         trace.tell(summary, files, shown.out)
 
 
-def main(words: list[str]) -> int:
-    shown = Shown("headway trace")
+def run_app(app: typer.Typer, name: str, words: list[str], before: Callable[[], list[str]] = list) -> int:
+    """The exit code of a command on recordings; `before` may add words, and fail as the command may."""
+    shown = Shown(name)
     try:
-        app(args=words, prog_name="headway trace", standalone_mode=True)
+        app(args=[*words, *before()], prog_name=name, standalone_mode=True)
     except BadLine as problem:
         shown.complain(str(problem))
         return BAD_LINE
@@ -95,3 +101,7 @@ def main(words: list[str]) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+def main(words: list[str]) -> int:
+    return run_app(app, "headway trace", words)

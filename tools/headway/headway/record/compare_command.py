@@ -11,10 +11,9 @@ from typing import Annotated, Optional
 import typer
 
 from headway.record import compare, compare_words, conditions, lines, parts, reading, waiting
-from headway.record.command import NOTHING_RECORDED, RUN
-from headway.record.format import BadRecording
+from headway.record.command import run_app, runs_here
 from headway.record.model import Run
-from headway.shown import BAD_LINE, BadLine, Shown
+from headway.shown import BadLine, Shown
 
 COMMAND = "headway compare"
 FAILED = 3
@@ -35,10 +34,10 @@ def sides(words: list[str]) -> tuple[list[Path], list[Path]]:
         if not before or not after:
             raise BadLine(f"no run {'after' if before else 'before'} --: {COMMAND} A1 A2 -- B1 B2")
     elif not words:
-        runs = sorted((int(m[1]), p.name) for p in Path().iterdir() if p.is_dir() and (m := RUN.fullmatch(p.name)))
+        runs = runs_here()
         if len(runs) < 2:
             raise BadLine("there are no two headway-run-N here: name the folders of two runs")
-        before, after = [runs[-2][1]], [runs[-1][1]]
+        before, after = [str(runs[-2])], [str(runs[-1])]
     elif len(words) == 1:
         raise BadLine(f"{words[0]}, and what else? {COMMAND} A B")
     elif len(words) == 2:
@@ -131,19 +130,5 @@ def compare_command(
 
 
 def main(words: list[str]) -> int:
-    shown = Shown(COMMAND)
     at = words.index("--") if "--" in words else len(words)
-    try:
-        app(args=[*words[:at], *([BETWEEN] if at < len(words) else []), *words[at + 1 :]], prog_name=COMMAND)
-    except BadLine as problem:
-        shown.complain(str(problem))
-        return BAD_LINE
-    except BadRecording as problem:
-        shown.complain(str(problem))
-        return NOTHING_RECORDED
-    except OSError as problem:
-        shown.complain(str(problem))
-        return 1
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
+    return run_app(app, COMMAND, [*words[:at], *([BETWEEN] if at < len(words) else []), *words[at + 1 :]])

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, ProgressColumn, TaskProgressColumn, TextCol
 from rich.table import Table
 from rich.text import Text
 
+from headway.commands import script
 from headway.measure.bar import Steps
 from headway.measure.plan import patterns, wanted
 from headway.measure.processes import NO_ROOM, Failure
@@ -175,14 +176,6 @@ def finish(store: Store, out: Path, shown: Shown, as_data: bool) -> bool:
 
 
 # ---- the commands ------------------------------------------------------------------------------
-def headway_command() -> Path:
-    launcher = os.environ.get("CLUSTER_MPIEXEC")
-    tree = Path(__file__).resolve().parents[4] / "build" / "bin" / "headway"
-    if not launcher:
-        return tree
-    return Path(launcher).parent / Path(launcher).name.replace("mpiexec", "headway")
-
-
 def prepare(study: Study, shown: Shown) -> None:
     study.prepare()
     if not study.usable:
@@ -305,7 +298,7 @@ def study_command(
     store = Store(folder / FILE, resume or again)
     code = 0
     if not again:
-        settings = Settings(folder.resolve(), places, quick, only, headway_command())
+        settings = Settings(folder.resolve(), places, quick, only, script())
         code = carry_out(Study(settings, chosen, store, lambda text: shown.say(text, "yellow")), measure, shown)
     if not finish(store, folder, shown, as_data):
         code = code or 1
@@ -349,7 +342,7 @@ def samr_command(
     if folder.exists() and not folder.is_dir():
         raise BadLine(f"--out {folder}: that is a file")
     store = Store(folder / FILE, resume=True)
-    settings = Settings(folder.resolve(), places, quick, only, headway_command(), adds=True)
+    settings = Settings(folder.resolve(), places, quick, only, script(), adds=True)
     study = Study(settings, chosen, store, lambda text: shown.say(text, "yellow"))
     code = carry_out(study, measure_meshes, shown)
     if not finish(store, folder, shown, as_data):
