@@ -3,7 +3,7 @@
    they meet at a symbolic link beside the folder, whose name all can tell: what their launcher
    calls the job. Whoever makes the link decides; the first recorded rank takes it away at the end.
 
-   Thread: that which initializes MPI. Owner: recorder.c. Invariant: a folder that was there before
+   Thread: that which initializes MPI. Owner: file.c. Invariant: a folder that was there before
    is never used. */
 #define _GNU_SOURCE
 #include "folder.h"

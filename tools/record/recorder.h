@@ -72,6 +72,7 @@ typedef struct RecordThread {
 } RecordThread;
 
 #define RECORD_API __attribute__((visibility("default")))
+#define RECORD_HIDDEN __attribute__((visibility("hidden"))) /* between the parts of librecorder */
 
 /* Of this thread; null until its first call. */
 extern RECORD_API __thread RecordThread* record_me __attribute__((tls_model("initial-exec")));

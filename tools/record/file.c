@@ -1,0 +1,122 @@
+/* file: see file.h. */
+#define _GNU_SOURCE
+#include "file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "clocks.h"
+#include "folder.h"
+
+enum { MAGIC = 0x31525748 };
+
+typedef struct Block {
+  uint32_t magic;
+  uint16_t type, thread;
+  uint64_t length, first, last;
+} Block;
+
+bool record_over;
+
+static struct {
+  int file, rank;
+  pid_t pid;
+  RecordPlace place;
+  uint64_t at; /* where the next block goes */
+  uint64_t written, lost;
+  const char* why; /* records were lost */
+} self = {.file = -1};
+
+bool record_make_file(int rank, int size) {
+  self.rank = rank;
+  self.file = record_open(&self.place, rank, size);
+  if (self.file < 0) {
+    record_say("rank %d runs unrecorded: %s cannot be made: %s", rank,
+               self.place.folder[0] ? self.place.path : "its folder", strerror(errno));
+    return false;
+  }
+  self.pid = getpid();
+  return true;
+}
+
+bool record_has_file(void) { return self.file >= 0; }
+bool record_is_others_file(void) { return self.pid != 0 && getpid() != self.pid; }
+bool record_may_write(void) { return self.file >= 0 && !record_over && getpid() == self.pid; }
+
+bool record_put_block(enum RecordBlockType type, unsigned thread, const void* data, size_t length,
+                      uint64_t first, uint64_t last) {
+  static const char spaces[8] = "        ";
+  const size_t more = (8 - length % 8) % 8;
+  Block block = {MAGIC, (uint16_t)type, (uint16_t)thread, length + more, first, last};
+  struct iovec parts[3] = {{&block, sizeof block}, {(void*)data, length}, {(void*)spaces, more}};
+  const size_t whole = sizeof block + length + more;
+  struct iovec* part = parts;
+  size_t done = 0;
+  while (done < whole) {
+    const ssize_t wrote =
+        pwritev(self.file, part, (int)(parts + 3 - part), (off_t)(self.at + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) {
+      self.why = wrote < 0 ? strerror(errno) : "nothing could be written";
+      if (ftruncate(self.file, (off_t)self.at) != 0)
+        record_over = true; /* half a block stays at the end */
+      return false;
+    }
+    done += (size_t)wrote;
+    size_t left = (size_t)wrote;
+    while (part < parts + 3 && left >= part->iov_len) left -= (part++)->iov_len;
+    if (part < parts + 3) {
+      part->iov_base = (char*)part->iov_base + left;
+      part->iov_len -= left;
+    }
+  }
+  self.at += whole;
+  return true;
+}
+
+void record_put_clock(void) {
+  const RecordReading now = record_read_clocks();
+  record_put_block(RECORD_CLOCK, 0, &now, sizeof now, 0, 0);
+}
+
+void record_put_list(enum RecordBlockType type, RecordText* list) {
+  if (list->length == 0) return;
+  list->data[list->length] = ']';
+  if (record_put_block(type, 0, list->data, list->length + 1, 0, 0)) list->length = 0;
+}
+
+void record_count_written(uint64_t count) { self.written += count; }
+
+void record_count_lost(uint64_t count) {
+  if (self.lost == 0 && self.why) {
+    record_say("rank %d loses records: %s: %s. What was written before stays", self.rank,
+               self.place.path, self.why);
+  }
+  self.lost += count;
+}
+
+void record_finish_file(int finalized, bool speaks) {
+  char why[512] = "", text[768];
+  if (self.why) record_append_json(why, sizeof why, self.why);
+  const int length =
+      snprintf(text, sizeof text, "{\"finalized\":%s,\"events\":%llu,\"lost\":%llu,\"why\":\"%s\"}",
+               finalized ? "true" : "false", (unsigned long long)self.written,
+               (unsigned long long)self.lost, why);
+  record_put_clock();
+  record_put_block(RECORD_END, 0, text, (size_t)length, 0, 0);
+  if (self.lost) {
+    record_say("rank %d lost %llu of %llu records: %s", self.rank, (unsigned long long)self.lost,
+               (unsigned long long)(self.lost + self.written),
+               self.why ? self.why : "MPI was not initialized");
+  }
+  if (speaks) {
+    record_say("recorded into %s; headway trace %s shows it", self.place.folder,
+               self.place.folder);
+    record_close(&self.place);
+  }
+  close(self.file);
+  self.file = -1;
+}

@@ -1,0 +1,43 @@
+/* file: this process's file of the recording, a row of blocks (docs/recording-format.md). Thread:
+   any, all of it locked. Owner: recorder.c. Invariant: a block is in the file whole or not at all,
+   but for one at its end; once the file was ended, nothing is written any more; a forked child
+   writes nothing. */
+#ifndef HEADWAY_RECORD_FILE_H
+#define HEADWAY_RECORD_FILE_H
+
+#include <stdbool.h>
+
+#include "recorder.h"
+#include "text.h"
+
+enum RecordBlockType {
+  RECORD_HEADER = 1,
+  RECORD_CLOCK,
+  RECORD_EVENTS,
+  RECORD_SITES,
+  RECORD_COMMS,
+  RECORD_END
+};
+
+/* Nothing is written any more: it was ended, or this process is not recorded. */
+RECORD_HIDDEN extern bool record_over;
+
+/* Makes it; false: there is none, and the user was told. */
+RECORD_HIDDEN bool record_make_file(int rank, int size);
+RECORD_HIDDEN bool record_has_file(void);
+/* It was made by a process that this one was forked from: that one's, and its lock is too. */
+RECORD_HIDDEN bool record_is_others_file(void);
+RECORD_HIDDEN bool record_may_write(void);
+/* Where record_may_write. False: no room; record_count_lost says so once. */
+RECORD_HIDDEN bool record_put_block(enum RecordBlockType type, unsigned thread, const void* data,
+                                    size_t length, uint64_t first, uint64_t last);
+RECORD_HIDDEN void record_put_clock(void);
+/* What the list has, and empties it; nothing if it has nothing. */
+RECORD_HIDDEN void record_put_list(enum RecordBlockType type, RecordText* list);
+/* That many records were written, or could not be. */
+RECORD_HIDDEN void record_count_written(uint64_t count);
+RECORD_HIDDEN void record_count_lost(uint64_t count);
+/* The last blocks, and closes it. `speaks`: for all ranks. */
+RECORD_HIDDEN void record_finish_file(int finalized, bool speaks);
+
+#endif

@@ -1,0 +1,70 @@
+/* header: see header.h. */
+#define _GNU_SOURCE
+#include "header.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clocks.h"
+#include "file.h"
+#include "recorder_functions.inc" /* names, families */
+
+static size_t put_cmdline(char* to, size_t room) {
+  char words[8192];
+  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const ssize_t got = file < 0 ? 0 : read(file, words, sizeof words - 1);
+  if (file >= 0) close(file);
+  size_t at = 0;
+  for (ssize_t i = 0; i < got && at + 64 < room;) {
+    words[got] = 0;
+    if (at) to[at++] = ',';
+    to[at++] = '"';
+    at += record_append_json(to + at, room - at - 2, words + i);
+    to[at++] = '"';
+    i += (ssize_t)strlen(words + i) + 1;
+  }
+  to[at] = 0;
+  return at;
+}
+
+static void read_line(const char* path, char* to, size_t room) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t got = file < 0 ? 0 : read(file, to, room - 1);
+  if (file >= 0) close(file);
+  to[got > 0 ? got : 0] = 0;
+  to[strcspn(to, "\n")] = 0;
+}
+
+void record_put_header(int rank, int size, const char* mpi) {
+  const size_t room = 1 << 17;
+  char* text = malloc(room);
+  if (!text) return;
+  char host[256] = "", boot[80] = "", exe[PATH_MAX] = "", name[PATH_MAX * 2], library[1024],
+       arguments[16384];
+  gethostname(host, sizeof host - 1);
+  read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot - 8);
+  if (record_has_test_clock()) snprintf(boot + strlen(boot), 8, "-%d", rank % 1000);
+  const ssize_t got = readlink("/proc/self/exe", exe, sizeof exe - 1);
+  exe[got > 0 ? got : 0] = 0;
+  record_append_json(name, sizeof name, exe);
+  record_append_json(library, sizeof library, mpi);
+  put_cmdline(arguments, sizeof arguments);
+  size_t at = (size_t)snprintf(
+      text, room,
+      "{\"version\":%d,\"rank\":%d,\"size\":%d,\"host\":\"%s\",\"boot\":\"%s\",\"pid\":%d,"
+      "\"program\":\"%s\","
+      "\"arguments\":[%s],\"mpi\":\"%s\",\"ticks\":\"%s\",\"started\":%llu,\"functions\":[",
+      RECORD_VERSION, rank, size, host, boot, (int)getpid(), name, arguments, library,
+      record_clock_is_tsc ? "tsc" : "ns", (unsigned long long)record_first_reading().realtime);
+  for (int i = 0; i < RECORD_FUNCTIONS && at + 128 < room; ++i) {
+    at += (size_t)snprintf(text + at, room - at, "%s[\"%s\",\"%s\"]", i ? "," : "",
+                           functions[i].name, functions[i].family);
+  }
+  at += (size_t)snprintf(text + at, room - at, "]}");
+  record_put_block(RECORD_HEADER, 0, text, at, 0, 0);
+  free(text);
+}

@@ -1,0 +1,147 @@
+/* threads: see threads.h. */
+#define _GNU_SOURCE
+#include "threads.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "delay.h"
+#include "file.h"
+#include "lock.h"
+#include "sites.h"
+#include "switches.h"
+
+enum {
+  EVENTS_OF_A_BLOCK = 1360, /* 64 KB with its header */
+  MOST_THREADS = 255
+};
+
+RECORD_API __thread RecordThread* record_me __attribute__((tls_model("initial-exec")));
+
+static struct {
+  RecordThread* threads;
+  unsigned count; /* that there ever were */
+  pthread_key_t key;
+} self;
+
+/* ---- buffers ---- */
+
+/* Locked. Before the file is there (MPI_Init has not returned) what does not fit is lost. */
+static void put_events(RecordThread* me) {
+  const size_t count = (size_t)(me->next - me->buffer);
+  if (count == 0) return;
+  record_put_names();
+  uint64_t first = me->buffer[0].begin, last = me->buffer[0].end;
+  for (size_t i = 1; i < count; ++i) {
+    if (me->buffer[i].begin < first) first = me->buffer[i].begin;
+    if (me->buffer[i].end > last) last = me->buffer[i].end;
+  }
+  if (record_put_block(RECORD_EVENTS, me->number, me->buffer, count * sizeof(RecordEvent), first,
+                       last)) {
+    record_count_written(count);
+  } else {
+    record_count_lost(count);
+  }
+  record_put_clock();
+}
+
+void record_write(RecordThread* me) {
+  record_lock();
+  if (record_may_write()) {
+    put_events(me);
+  } else if (!record_over) {
+    record_count_lost((uint64_t)(me->next - me->buffer));
+  }
+  me->next = me->buffer;
+  me->last_block = record_now();
+  record_unlock();
+}
+
+void record_write_vain(RecordThread* me) {
+  const RecordVain vain = me->vain;
+  me->vain.count = 0;
+  if (me->next == me->limit) record_write(me);
+  RecordEvent* event = me->next++;
+  *event = (RecordEvent){.kind = vain.kind,
+                         .thread = me->number,
+                         .flags = RECORD_IN_VAIN,
+                         .site = vain.site,
+                         .begin = vain.begin,
+                         .end = vain.end,
+                         .peer = RECORD_NONE,
+                         .tag = (int32_t)vain.count,
+                         .bytes = vain.inside};
+}
+
+void record_flush(void) {
+  RecordThread* me = record_me;
+  if (!me) return;
+  if (me->vain.count) record_write_vain(me);
+  record_write(me);
+}
+
+void record_write_all(void) {
+  /* Others may still be in a call: their buffers are read, and never written again. */
+  for (RecordThread* thread = self.threads; thread; thread = thread->other) {
+    if (thread->vain.count && thread->next != thread->limit) record_write_vain(thread);
+    put_events(thread);
+  }
+}
+
+void record_put_gap(uint64_t begin, uint64_t end) {
+  RecordThread* me = record_me;
+  if (!me) return;
+  if (me->next == me->limit) {
+    if (record_may_write()) put_events(me);
+    me->next = me->buffer;
+  }
+  *me->next++ = (RecordEvent){.kind = RECORD_GAP,
+                              .thread = me->number,
+                              .begin = begin,
+                              .end = end,
+                              .peer = RECORD_NONE,
+                              .tag = RECORD_NONE};
+}
+
+/* ---- their life ---- */
+
+static void thread_ends(void* thread) {
+  RecordThread* me = thread;
+  if (me->vain.count) record_write_vain(me);
+  record_write(me);
+  record_close_delay(me);
+  record_lock();
+  RecordThread** link = &self.threads;
+  while (*link && *link != me) link = &(*link)->other;
+  if (*link) *link = me->other;
+  record_unlock();
+  record_me = NULL;
+  free(me->buffer);
+  free(me);
+}
+
+RecordThread* record_first_call(void) {
+  if (!record_enabled) return NULL;
+  RecordThread* me = calloc(1, sizeof *me);
+  RecordEvent* buffer = malloc(EVENTS_OF_A_BLOCK * sizeof *buffer);
+  if (!me || !buffer) {
+    free(me);
+    free(buffer);
+    return NULL;
+  }
+  me->buffer = me->next = buffer;
+  me->limit = buffer + EVENTS_OF_A_BLOCK;
+  me->last_block = record_now();
+  record_open_delay(me);
+  record_lock();
+  if (self.threads == NULL && self.count == 0) pthread_key_create(&self.key, thread_ends);
+  me->number = (uint8_t)(self.count < MOST_THREADS ? self.count : MOST_THREADS);
+  ++self.count;
+  me->other = self.threads;
+  self.threads = me;
+  record_unlock();
+  pthread_setspecific(self.key, me);
+  record_me = me;
+  return me;
+}
