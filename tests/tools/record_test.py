@@ -18,7 +18,7 @@ need_packages("numpy", "rich", "typer")
 import numpy as np  # noqa: E402
 from headway.measure.contestants import cache  # noqa: E402
 from headway.record import format, lines, reading  # noqa: E402
-from headway.record.model import ANY_SOURCE, FAILED, GAP, IN_VAIN, RECEIVE, SEND  # noqa: E402
+from headway.record.model import ANY_SOURCE, CORE_TAKEN, FAILED, GAP, IN_VAIN, RECEIVE, SEND  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "programs" / "recorded.c"
@@ -268,6 +268,36 @@ class Line(Recorded):
         )  # fmt: skip
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual([p for p in self.folder.iterdir() if p.is_dir()], [])
+
+
+class CoreTaken(Recorded):
+    """Two ranks on one core, each of which computes and then waits for the other."""
+
+    def test_it_is_told(self):
+        source = self.folder / "busy.c"
+        source.write_text(
+            "#include <mpi.h>\nint main(int argc, char** argv) { MPI_Init(&argc, &argv); volatile double x = 0;"
+            " for (int i = 0; i < 40; ++i) { for (int k = 0; k < 3000000; ++k) x += k; MPI_Barrier(MPI_COMM_WORLD); }"
+            " MPI_Finalize(); }\n"
+        )
+        program, core = self.compile(source, "busy"), {min(os.sched_getaffinity(0))}
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, core)
+        try:
+            self.run_it(2, program)
+        finally:
+            os.sched_setaffinity(0, before)
+        taken = 0
+        for rank in reading.read(self.folder / "headway-run-1").ranks:
+            some = rank.events["kind"] == CORE_TAKEN
+            taken += int(rank.events["bytes"][some].sum())
+            wait = (rank.end - rank.begin)[some]
+            self.assertTrue((rank.events["bytes"][some].astype(np.int64) <= wait + wait // 100 + 1000).all())
+        self.assertGreater(taken, 10_000_000)
+
+
+class CoreTakenMpich(CoreTaken):
+    mpi = "mpich"
 
 
 class Threads(Recorded):

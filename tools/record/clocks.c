@@ -13,6 +13,8 @@
 
 RECORD_API int record_clock_is_tsc;
 RECORD_API double record_ticks_per_ns = 1;
+enum { block_ns = 1000000000, apart_ns = 1000000, wait_ns = 100000 };
+RECORD_API RecordSpans record_spans = {block_ns, apart_ns, wait_ns};
 
 static struct {
   RecordReading start;
@@ -86,5 +88,9 @@ RecordReading record_read_clocks(void) {
 void record_learn_rate(void) {
   const RecordReading now = read_clocks();
   const uint64_t ns = now.monotonic - self.start.monotonic;
-  if (ns > 100000) record_ticks_per_ns = (double)(now.ticks - self.start.ticks) / (double)ns;
+  if (ns <= 100000) return;
+  const double rate = (double)(now.ticks - self.start.ticks) / (double)ns;
+  record_ticks_per_ns = rate;
+  record_spans = (RecordSpans){(uint64_t)(block_ns * rate), (uint64_t)(apart_ns * rate),
+                               (uint64_t)(wait_ns * rate)};
 }

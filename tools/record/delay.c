@@ -6,10 +6,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-static const uint64_t look_again_ns = 1000000;
 
 void record_open_delay(RecordThread* me) {
   char path[64];
@@ -25,7 +24,6 @@ void record_close_delay(RecordThread* me) {
 /* ns in which this thread wanted a core and had none: the second number of its schedstat. */
 static bool read_delay(const RecordThread* me, uint64_t* delay) {
   char text[96];
-  if (me->schedstat < 0) return false;
   const ssize_t got = pread(me->schedstat, text, sizeof text - 1, 0);
   if (got <= 0) return false;
   text[got] = 0;
@@ -35,13 +33,32 @@ static bool read_delay(const RecordThread* me, uint64_t* delay) {
   return true;
 }
 
+/* How often it was taken off its core, and went off by itself: as long as that stays, its run delay
+   does, and the kernel answers it in a fraction of the time. */
+static bool was_switched(RecordThread* me) {
+  struct rusage now;
+  if (getrusage(RUSAGE_THREAD, &now) != 0) return true;
+  const uint64_t count = (uint64_t)now.ru_nvcsw + (uint64_t)now.ru_nivcsw;
+  const bool was = count != me->switches;
+  me->switches = count;
+  return was;
+}
+
 void record_look_at_delay(RecordThread* me, uint64_t begin, uint64_t end, int is_wait) {
-  const uint64_t apart = (uint64_t)(look_again_ns * record_ticks_per_ns);
-  if (!is_wait && me->delay_read && end - me->delay_read < apart) return;
+  if (me->schedstat < 0) {
+    me->delay_read = end; /* so that it is not asked again at once */
+    return;
+  }
+  const bool known = me->delay_read != 0;
+  if (!is_wait && known && end - me->delay_read < record_spans.apart) return;
+  if (!was_switched(me) &&
+      known) { /* before the delay is read: what comes in between is seen next time */
+    me->delay_read = end;
+    return;
+  }
   uint64_t delay;
   if (!read_delay(me, &delay)) return;
   const uint64_t was = me->delay_ns;
-  const bool known = me->delay_read != 0;
   me->delay_ns = delay;
   me->delay_read = end;
   if (!is_wait || !known || delay <= was) return;

@@ -46,18 +46,12 @@ bool record_has_file(void) { return self.file >= 0; }
 bool record_is_others_file(void) { return self.pid != 0 && getpid() != self.pid; }
 bool record_may_write(void) { return self.file >= 0 && !record_over && getpid() == self.pid; }
 
-bool record_put_block(enum RecordBlockType type, unsigned thread, const void* data, size_t length,
-                      uint64_t first, uint64_t last) {
-  static const char spaces[8] = "        ";
-  const size_t more = (8 - length % 8) % 8;
-  Block block = {MAGIC, (uint16_t)type, (uint16_t)thread, length + more, first, last};
-  struct iovec parts[3] = {{&block, sizeof block}, {(void*)data, length}, {(void*)spaces, more}};
-  const size_t whole = sizeof block + length + more;
-  struct iovec* part = parts;
-  size_t done = 0;
+/* All of it at the file's end, or none of it. */
+static bool put(struct iovec* parts, int count) {
+  size_t whole = 0, done = 0;
+  for (int i = 0; i < count; ++i) whole += parts[i].iov_len;
   while (done < whole) {
-    const ssize_t wrote =
-        pwritev(self.file, part, (int)(parts + 3 - part), (off_t)(self.at + done));
+    const ssize_t wrote = pwritev(self.file, parts, count, (off_t)(self.at + done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) {
       self.why = wrote < 0 ? strerror(errno) : "nothing could be written";
@@ -67,14 +61,23 @@ bool record_put_block(enum RecordBlockType type, unsigned thread, const void* da
     }
     done += (size_t)wrote;
     size_t left = (size_t)wrote;
-    while (part < parts + 3 && left >= part->iov_len) left -= (part++)->iov_len;
-    if (part < parts + 3) {
-      part->iov_base = (char*)part->iov_base + left;
-      part->iov_len -= left;
+    for (; count > 0 && left >= parts->iov_len; --count) left -= (parts++)->iov_len;
+    if (count > 0) {
+      parts->iov_base = (char*)parts->iov_base + left;
+      parts->iov_len -= left;
     }
   }
   self.at += whole;
   return true;
+}
+
+bool record_put_block(enum RecordBlockType type, unsigned thread, const void* data, size_t length,
+                      uint64_t first, uint64_t last) {
+  static const char spaces[8] = "        ";
+  const size_t more = (8 - length % 8) % 8;
+  Block block = {MAGIC, (uint16_t)type, (uint16_t)thread, length + more, first, last};
+  struct iovec parts[] = {{&block, sizeof block}, {(void*)data, length}, {(void*)spaces, more}};
+  return put(parts, 3);
 }
 
 void record_put_clock(void) {
@@ -82,13 +85,30 @@ void record_put_clock(void) {
   record_put_block(RECORD_CLOCK, 0, &now, sizeof now, 0, 0);
 }
 
+void record_put_events(unsigned thread, const RecordEvent* events, size_t count) {
+  uint64_t first = events[0].begin, last = events[0].end;
+  for (size_t i = 1; i < count; ++i) {
+    if (events[i].begin < first) first = events[i].begin;
+    if (events[i].end > last) last = events[i].end;
+  }
+  RecordReading now = record_read_clocks();
+  const size_t length = count * sizeof *events;
+  Block block = {MAGIC, RECORD_EVENTS, (uint16_t)thread, length, first, last};
+  Block clock = {MAGIC, RECORD_CLOCK, 0, sizeof now, 0, 0};
+  struct iovec parts[] = {
+      {&block, sizeof block}, {(void*)events, length}, {&clock, sizeof clock}, {&now, sizeof now}};
+  if (put(parts, 4)) {
+    self.written += count;
+  } else {
+    record_count_lost(count);
+  }
+}
+
 void record_put_list(enum RecordBlockType type, RecordText* list) {
   if (list->length == 0) return;
   list->data[list->length] = ']';
   if (record_put_block(type, 0, list->data, list->length + 1, 0, 0)) list->length = 0;
 }
-
-void record_count_written(uint64_t count) { self.written += count; }
 
 void record_count_lost(uint64_t count) {
   if (self.lost == 0 && self.why) {
@@ -113,8 +133,7 @@ void record_finish_file(int finalized, bool speaks) {
                self.why ? self.why : "MPI was not initialized");
   }
   if (speaks) {
-    record_say("recorded into %s; headway trace %s shows it", self.place.folder,
-               self.place.folder);
+    record_say("recorded into %s; headway trace %s shows it", self.place.folder, self.place.folder);
     record_close(&self.place);
   }
   close(self.file);

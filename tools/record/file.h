@@ -28,15 +28,16 @@ RECORD_HIDDEN bool record_has_file(void);
 /* It was made by a process that this one was forked from: that one's, and its lock is too. */
 RECORD_HIDDEN bool record_is_others_file(void);
 RECORD_HIDDEN bool record_may_write(void);
-/* Where record_may_write. False: no room; record_count_lost says so once. */
+/* Where record_may_write. False: no room, and nothing of it is in the file. */
 RECORD_HIDDEN bool record_put_block(enum RecordBlockType type, unsigned thread, const void* data,
                                     size_t length, uint64_t first, uint64_t last);
 RECORD_HIDDEN void record_put_clock(void);
 /* What the list has, and empties it; nothing if it has nothing. */
 RECORD_HIDDEN void record_put_list(enum RecordBlockType type, RecordText* list);
-/* That many records were written, or could not be. */
-RECORD_HIDDEN void record_count_written(uint64_t count);
-RECORD_HIDDEN void record_count_lost(uint64_t count);
+/* Of one thread, at least one; a clock goes behind them. If there is no room they are lost, and the
+ * user is told once. */
+RECORD_HIDDEN void record_put_events(unsigned thread, const RecordEvent* events, size_t count);
+RECORD_HIDDEN void record_count_lost(uint64_t count); /* not written */
 /* The last blocks, and closes it. `speaks`: for all ranks. */
 RECORD_HIDDEN void record_finish_file(int finalized, bool speaks);
 

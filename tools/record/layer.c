@@ -23,8 +23,6 @@
 #define KEY(handle) ((uint64_t)(uintptr_t)(handle))
 
 enum { WORLD = 1, SELF = 2 };
-static const double long_ns = 100000, apart_ns = 1000000,
-                    block_ns = 1e9; /* of waits; between looks; between blocks */
 
 static const char* const names[] = {
 #include "recorder_names.inc"

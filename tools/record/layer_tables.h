@@ -14,6 +14,7 @@ typedef struct Operation {
   uint16_t kind;     /* of the call that made it */
   uint8_t flags;
   bool persistent, active;
+  bool rare; /* more is to be done at its end than to tell it: persistent, `made` or `held` */
   uint32_t comm;
   int peer, tag;
   uint64_t bytes;
@@ -56,8 +57,8 @@ static size_t place(uint64_t key) {
   return (size_t)((key * 0x9e3779b97f4a7c15u) >> 20) & (slot_count - 1);
 }
 
-static Slot* find_slot(uint64_t key) {
-  if (!slot_count) return NULL;
+static inline Slot* find_slot(uint64_t key) {
+  if (__builtin_expect(!slot_count, 0)) return NULL;
   for (size_t at = place(key); slots[at].first; at = (at + 1) & (slot_count - 1)) {
     if (slots[at].key == key) return &slots[at];
   }
@@ -95,6 +96,22 @@ static void remove_slot(Slot* slot) {
   slots[hole].first = slots[hole].last = 0;
 }
 
+/* The first operation of that row is over. */
+static inline void drop_first(Slot* slot) {
+  const uint32_t at = slot->first;
+  slot->first = operations[at].next;
+  operations[at].next = operation_free;
+  operation_free = at;
+  if (slot->first) return;
+  const size_t behind = ((size_t)(slot - slots) + 1) & (slot_count - 1);
+  if (__builtin_expect(slots[behind].first != 0, 0)) {
+    remove_slot(slot);
+  } else {
+    slot->first = slot->last = 0;
+    --slot_used;
+  }
+}
+
 /* 0: no memory; then that operation's end is not known. Index 0 is nobody. */
 static uint32_t new_operation(void) {
   if (!operation_free) {
@@ -113,7 +130,7 @@ static uint32_t new_operation(void) {
   return found;
 }
 
-static uint32_t next_id(void) {
+static inline uint32_t next_id(void) {
   if (!several) return ++last_id ? last_id : ++last_id;
   uint32_t id;
   do id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
@@ -121,28 +138,30 @@ static uint32_t next_id(void) {
   return id;
 }
 
-static void keep(uint64_t key, Operation operation) {
-  lock();
+/* A new operation of that handle, the last of its row; null without memory. The lock is held until
+ * the caller has filled it in. */
+static inline Operation* add_operation(uint64_t key) {
   const uint32_t at = new_operation();
-  if (at && (slot_used * 2 < slot_count || grow_slots())) {
-    operation.next = 0;
-    if (__builtin_expect(narrows, 0)) {
-      operation.held = to_hold;
-      to_hold = NULL;
-    }
-    operations[at] = operation;
-    Slot* slot = find_slot(key);
-    if (slot) {
-      operations[slot->last].next = at;
-      slot->last = at;
-    } else {
-      size_t to = place(key);
-      while (slots[to].first) to = (to + 1) & (slot_count - 1);
-      slots[to] = (Slot){key, at, at};
-      ++slot_used;
-    }
+  if (!at || (slot_used * 2 >= slot_count && !grow_slots())) return NULL;
+  size_t to = place(key);
+  while (slots[to].first && slots[to].key != key) to = (to + 1) & (slot_count - 1);
+  Slot* slot = &slots[to];
+  if (slot->first) {
+    operations[slot->last].next = at;
+    slot->last = at;
+  } else {
+    *slot = (Slot){key, at, at};
+    ++slot_used;
   }
-  unlock();
+  return &operations[at];
+}
+
+/* What it is to hold until its end, of an MPI that has no large counts. */
+static void** held_now(void) {
+  if (__builtin_expect(!narrows, 1)) return NULL;
+  void** lists = to_hold;
+  to_hold = NULL;
+  return lists;
 }
 
 /* The oldest operation of that handle: taken out, unless it is persistent: then it is inactive from
@@ -156,11 +175,8 @@ static bool take(uint64_t key, Operation* found) {
     if (found->persistent) {
       operations[at].active = false;
     } else {
-      slot->first = found->next;
-      if (__builtin_expect(found->held != NULL, 0)) free_lists(found->held);
-      operations[at].next = operation_free;
-      operation_free = at;
-      if (!slot->first) remove_slot(slot);
+      free_lists(found->held);
+      drop_first(slot);
     }
   }
   unlock();
@@ -171,12 +187,8 @@ static void forget(uint64_t key) {
   lock();
   Slot* slot = find_slot(key);
   if (slot) {
-    const uint32_t at = slot->first;
-    slot->first = operations[at].next;
-    free_lists(operations[at].held);
-    operations[at].next = operation_free;
-    operation_free = at;
-    if (!slot->first) remove_slot(slot);
+    free_lists(operations[slot->first].held);
+    drop_first(slot);
   }
   unlock();
 }
@@ -201,14 +213,19 @@ typedef struct Comm {
 static Comm* comms; /* few, in no order */
 static int comm_count, comm_room;
 
+static int recent; /* the one that was found last; programs use one again and again */
+
 static Comm* find_comm(MPI_Comm comm) {
+  if (recent < comm_count && comms[recent].key == KEY(comm)) return &comms[recent];
   for (int i = comm_count; i-- > 0;) {
-    if (comms[i].key == KEY(comm)) return &comms[i];
+    if (comms[i].key != KEY(comm)) continue;
+    recent = i;
+    return &comms[i];
   }
   return NULL;
 }
 
-static uint32_t id_of(MPI_Comm comm) {
+static inline uint32_t id_of(MPI_Comm comm) {
   if (comm == MPI_COMM_WORLD) return WORLD;
   if (comm == MPI_COMM_SELF) return SELF;
   if (comm == MPI_COMM_NULL) return 0;
@@ -229,7 +246,7 @@ static void forget_comm(MPI_Comm comm) {
 static Comm about(MPI_Comm comm) {
   lock();
   const Comm* found = find_comm(comm);
-  const Comm copy = found ? *found : (Comm){0, 0, 0, -1, 0, false};
+  const Comm copy = found ? *found : (Comm){.rank = -1};
   unlock();
   return copy;
 }
@@ -297,7 +314,8 @@ static void tell_comm(MPI_Comm comm, uint32_t id, uint32_t parent, const char* c
     }
   }
   if (comm_count < comm_room)
-    comms[comm_count++] = (Comm){KEY(comm), id, 0, rank, size, inter != 0};
+    comms[comm_count++] =
+        (Comm){.key = KEY(comm), .id = id, .rank = rank, .size = size, .inter = inter != 0};
   unlock();
   char* members = members_of(comm, false);
   char* remote = inter ? members_of(comm, true) : NULL;

@@ -7,12 +7,34 @@
 
 /* ---- helpers ---- */
 
-static uint64_t bytes_of(int64_t count, MPI_Datatype type) {
-  int size = 0;
-  if (count <= 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS ||
-      size < 0)
-    return 0;
-  return (uint64_t)count * (uint64_t)size;
+/* Sizes of predefined types, which no program can free: each is asked for once. A word is a handle
+   and its size below it, or `derived`: always to be asked, since that handle may be of another type
+   tomorrow. Handles that are too long for that are asked each time. */
+enum { KNOWN_TYPES = 64, SIZE_BITS = 16, derived = (1 << SIZE_BITS) - 1 };
+static uint64_t known_types[KNOWN_TYPES];
+
+__attribute__((noinline)) static uint64_t asked_size_of(MPI_Datatype type, uint64_t* known,
+                                                        bool is_derived) {
+  int size = 0, integers, addresses, types, combiner = MPI_COMBINER_DUP;
+  if (type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS || size < 0) return 0;
+  const uint64_t key = KEY(type);
+  if (is_derived || key == 0 || key >> (64 - SIZE_BITS)) return (uint64_t)size;
+  PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  const bool lasts = combiner == MPI_COMBINER_NAMED && size < derived;
+  __atomic_store_n(known, key << SIZE_BITS | (lasts ? (uint64_t)size : derived), __ATOMIC_RELAXED);
+  return (uint64_t)size;
+}
+
+ENTRY uint64_t size_of(MPI_Datatype type) {
+  const uint64_t key = KEY(type);
+  uint64_t* known = &known_types[(key ^ key >> 9) % KNOWN_TYPES];
+  /* Of that type nothing is left but the size. */
+  const uint64_t size = __atomic_load_n(known, __ATOMIC_RELAXED) ^ key << SIZE_BITS;
+  return __builtin_expect(size < derived, 1) ? size : asked_size_of(type, known, size == derived);
+}
+
+ENTRY uint64_t bytes_of(int64_t count, MPI_Datatype type) {
+  return count <= 0 ? 0 : (uint64_t)count * size_of(type);
 }
 
 #define sum_of(comm, counts, type)                           \
@@ -56,65 +78,85 @@ static unsigned wild(int source, int tag) {
 static unsigned failed(int rc) { return rc == MPI_SUCCESS ? 0u : RECORD_FAILED; }
 
 /* A call that may take long begins: what was written so far is safe if the job is ended in it. */
-static uint64_t begin_blocking(RecordThread* me) {
+ENTRY uint64_t begin_blocking(RecordThread* me) {
   const uint64_t now = record_now();
-  if (__builtin_expect(now - me->last_block > (uint64_t)(block_ns * record_ticks_per_ns), 0))
-    record_write(me);
-  if (__builtin_expect(now - me->delay_read > (uint64_t)(apart_ns * record_ticks_per_ns), 0)) {
+  if (__builtin_expect(now - me->last_block > record_spans.block, 0)) record_write(me);
+  if (__builtin_expect(now - me->delay_read > record_spans.apart, 0)) {
     record_look_at_delay(me, now, now, 0);
     return record_now();
   }
   return now;
 }
 
-static void end_blocking(RecordThread* me, uint64_t begin, uint64_t end) {
-  if (__builtin_expect(end - begin > (uint64_t)(long_ns * record_ticks_per_ns), 0))
-    record_look_at_delay(me, begin, end, 1);
+ENTRY void end_blocking(RecordThread* me, uint64_t begin, uint64_t end) {
+  if (__builtin_expect(end - begin > record_spans.wait, 0)) record_look_at_delay(me, begin, end, 1);
 }
 
 /* ---- point to point ---- */
 
 #define CALL RecordThread *me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end, int rc
 
-static inline void told_send(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm) {
+ENTRY void told_send(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm) {
   record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, id_of(comm), told_peer(dest),
              tag, 0, bytes);
 }
 
-static uint32_t begun(int rc, unsigned kind, unsigned flags, uint32_t comm, int peer, int tag,
-                      uint64_t bytes, const MPI_Request* request) {
+ENTRY uint32_t begun(int rc, unsigned kind, unsigned flags, uint32_t comm, int peer, int tag,
+                     uint64_t bytes, const MPI_Request* request) {
   if (rc != MPI_SUCCESS) return 0;
   const uint32_t id = next_id();
-  if (*request != MPI_REQUEST_NULL) {
-    keep(KEY(*request), (Operation){.id = id,
-                                    .kind = (uint16_t)kind,
-                                    .flags = (uint8_t)flags,
-                                    .active = true,
-                                    .comm = comm,
-                                    .peer = peer,
-                                    .tag = tag,
-                                    .bytes = bytes});
+  if (*request == MPI_REQUEST_NULL) return id;
+  lock();
+  Operation* operation = add_operation(KEY(*request));
+  if (operation) {
+    /* Field by field: a structure would be put together elsewhere and copied. */
+    operation->id = id;
+    operation->next = 0;
+    operation->kind = (uint16_t)kind;
+    operation->flags = (uint8_t)flags;
+    operation->persistent = false;
+    operation->active = true;
+    operation->comm = comm;
+    operation->peer = peer;
+    operation->tag = tag;
+    operation->bytes = bytes;
+    operation->made = NULL;
+    operation->held = held_now();
+    operation->rare = operation->held != NULL;
   }
+  unlock();
   return id;
 }
 
-static inline void told_isend(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm,
-                              MPI_Request* request) {
+/* Of operations that are not begun in an inner loop. */
+static void keep(uint64_t key, const Operation* told) {
+  lock();
+  Operation* operation = add_operation(key);
+  if (operation) {
+    *operation = *told;
+    operation->held = held_now();
+    operation->rare = true;
+  }
+  unlock();
+}
+
+ENTRY void told_isend(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm,
+                      MPI_Request* request) {
   const uint32_t where = id_of(comm);
   const uint32_t id = begun(rc, kind, RECORD_SEND, where, told_peer(dest), tag, bytes, request);
   record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, where, told_peer(dest), tag, id,
              bytes);
 }
 
-static inline void told_recv(CALL, int source, int tag, MPI_Comm comm, const MPI_Status* status) {
+ENTRY void told_recv(CALL, int source, int tag, MPI_Comm comm, const MPI_Status* status) {
   const bool came = rc == MPI_SUCCESS;
   record_put(me, kind, RECORD_RECEIVE | wild(source, tag) | failed(rc), site, begin, end,
              id_of(comm), told_peer(came ? status->MPI_SOURCE : source),
              told_tag(came ? status->MPI_TAG : tag), 0, came ? bytes_that_came(status) : 0);
 }
 
-static inline void told_irecv(CALL, int source, int tag, uint64_t bytes, MPI_Comm comm,
-                              MPI_Request* request) {
+ENTRY void told_irecv(CALL, int source, int tag, uint64_t bytes, MPI_Comm comm,
+                      MPI_Request* request) {
   const unsigned flags = RECORD_RECEIVE | wild(source, tag);
   const uint32_t where = id_of(comm);
   const uint32_t id =
@@ -186,7 +228,7 @@ static inline void told_probe(CALL, int found, MPI_Message message, int source, 
     if (message != MPI_MESSAGE_NO_PROC)
 #endif
       keep(message_key(message),
-           (Operation){.id = id, .kind = (uint16_t)kind, .flags = RECORD_RECEIVE});
+           &(Operation){.id = id, .kind = (uint16_t)kind, .flags = RECORD_RECEIVE});
   }
   record_put(me, kind, RECORD_RECEIVE | wild(source, tag) | failed(rc), site, begin, end,
              id_of(comm), told_peer(came ? status->MPI_SOURCE : source),
@@ -199,13 +241,14 @@ static inline void told_init(CALL, unsigned flags, int peer, int tag, uint64_t b
                              MPI_Request* request) {
   if (rc == MPI_SUCCESS) {
     if (flags & RECORD_RECEIVE) flags |= wild(peer, tag);
-    keep(KEY(*request), (Operation){.kind = (uint16_t)kind,
-                                    .flags = (uint8_t)flags,
-                                    .persistent = true,
-                                    .comm = id_of(comm),
-                                    .peer = told_peer(peer),
-                                    .tag = flags & RECORD_COLLECTIVE ? RECORD_NONE : told_tag(tag),
-                                    .bytes = bytes});
+    keep(KEY(*request),
+         &(Operation){.kind = (uint16_t)kind,
+                      .flags = (uint8_t)flags,
+                      .persistent = true,
+                      .comm = id_of(comm),
+                      .peer = told_peer(peer),
+                      .tag = flags & RECORD_COLLECTIVE ? RECORD_NONE : told_tag(tag),
+                      .bytes = bytes});
   }
   record_put(me, kind, failed(rc), site, begin, end, id_of(comm), RECORD_NONE, RECORD_NONE, 0,
              bytes);
@@ -235,7 +278,8 @@ static void told_start(CALL, int count, const MPI_Request* requests) {
 enum { FEW = 32 };
 typedef struct Keys {
   int64_t count,
-      asked; /* `count` 0 without memory for a copy: then nothing is told of the completions */
+      asked;     /* `count` 0 without memory for a copy: then nothing is told of the completions */
+  int64_t there; /* of `keys` that are of a request */
   uint64_t* keys;
   MPI_Status* statuses;
   MPI_Status few_statuses[FEW];
@@ -246,7 +290,7 @@ static uint64_t key_of_request(MPI_Request request) {
   return request == MPI_REQUEST_NULL ? 0 : KEY(request);
 }
 
-static void copy_keys(Keys* to, int64_t count, const MPI_Request* requests) {
+ENTRY void copy_keys(Keys* to, int64_t count, const MPI_Request* requests) {
   to->count = to->asked = count > 0 ? count : 0;
   to->statuses = NULL;
   to->keys = to->few;
@@ -254,7 +298,11 @@ static void copy_keys(Keys* to, int64_t count, const MPI_Request* requests) {
     to->keys = to->few;
     to->count = 0;
   }
-  for (int64_t i = 0; i < to->count; ++i) to->keys[i] = key_of_request(requests[i]);
+  to->there = 0;
+  for (int64_t i = 0; i < to->count; ++i) {
+    to->keys[i] = key_of_request(requests[i]);
+    to->there += to->keys[i] != 0;
+  }
 }
 
 static MPI_Status* room_for(Keys* keys, MPI_Status* given) {
@@ -272,9 +320,9 @@ static void free_keys(Keys* keys) {
 
 static bool cancels; /* MPI_Cancel was called at least once */
 
-/* Fills in a record's fields; false if that handle is of nothing known. */
-static void put_completed(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin,
-                          uint64_t end, int rc, uint64_t key, const MPI_Status* status) {
+/* Of an operation with more to do than to tell it, and of a handle of which nothing is known. */
+static void put_rare(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end,
+                     int rc, uint64_t key, const MPI_Status* status) {
   Operation found = {.peer = RECORD_NONE, .tag = RECORD_NONE};
   unsigned flags = failed(rc);
   uint64_t bytes = 0;
@@ -304,12 +352,37 @@ static void put_completed(RecordThread* me, unsigned kind, uint32_t site, uint64
   record_put(me, kind, flags, site, begin, end, found.comm, found.peer, found.tag, found.id, bytes);
 }
 
+/* One operation is over: its record. */
+ENTRY void put_completed(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin,
+                         uint64_t end, int rc, uint64_t key, const MPI_Status* status) {
+  lock();
+  Slot* const slot = find_slot(key);
+  const Operation* const found = slot ? &operations[slot->first] : NULL;
+  if (__builtin_expect(!found || found->rare || cancels || rc != MPI_SUCCESS, 0)) {
+    unlock();
+    put_rare(me, kind, site, begin, end, rc, key, status);
+    return;
+  }
+  const unsigned flags = found->flags;
+  const uint32_t id = found->id, comm = found->comm;
+  int peer = found->peer, tag = found->tag;
+  uint64_t bytes = found->bytes;
+  drop_first(slot);
+  unlock();
+  if (flags & RECORD_RECEIVE) {
+    peer = told_peer(status->MPI_SOURCE);
+    tag = told_tag(status->MPI_TAG);
+    bytes = bytes_that_came(status);
+  }
+  record_put(me, kind, flags, site, begin, end, comm, peer, tag, id, bytes);
+}
+
 static void put_none(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end,
                      int rc, int count) {
   record_put(me, kind, failed(rc), site, begin, end, 0, RECORD_NONE, count, 0, 0);
 }
 
-static inline void told_one(CALL, int flag, uint64_t key, const MPI_Status* status) {
+ENTRY void told_one(CALL, int flag, uint64_t key, const MPI_Status* status) {
   if (rc == MPI_SUCCESS && !flag) {
     told_vain(me, kind, site, begin, end);
   } else if (!key) {
@@ -319,28 +392,34 @@ static inline void told_one(CALL, int flag, uint64_t key, const MPI_Status* stat
   }
 }
 
-static void told_all(CALL, int flag, const Keys* keys, const MPI_Request* requests,
-                     const MPI_Status* statuses) {
-  if (rc == MPI_SUCCESS && !flag) {
+static void told_all_failed(CALL, const Keys* keys, const MPI_Request* requests,
+                            const MPI_Status* statuses) {
+  /* Some may be pending: what is still there and not persistent is not over. */
+  int over = 0;
+  for (int64_t i = 0; i < keys->count; ++i)
+    over += keys->keys[i] && KEY(requests[i]) != keys->keys[i];
+  if (over != 1) put_none(me, kind, site, begin, end, rc, over);
+  for (int64_t i = 0; i < keys->count; ++i) {
+    if (!keys->keys[i] || KEY(requests[i]) == keys->keys[i]) continue;
+    put_completed(me, over == 1 ? kind : RECORD_COMPLETION, site, begin, end,
+                  over == 1 ? rc : statuses[i].MPI_ERROR, keys->keys[i], &statuses[i]);
+  }
+}
+
+ENTRY void told_all(CALL, int flag, const Keys* keys, const MPI_Request* requests,
+                    const MPI_Status* statuses) {
+  if (__builtin_expect(rc != MPI_SUCCESS, 0)) {
+    told_all_failed(me, kind, site, begin, end, rc, keys, requests, statuses);
+    return;
+  }
+  if (!flag) {
     told_vain(me, kind, site, begin, end);
     return;
   }
-  /* After an error some may be pending: what is still there and not persistent is not over. */
-  int64_t over = 0, last = -1;
+  if (keys->there != 1) put_none(me, kind, site, begin, end, rc, (int)keys->there);
+  const unsigned each = keys->there == 1 ? kind : RECORD_COMPLETION;
   for (int64_t i = 0; i < keys->count; ++i) {
-    if (!keys->keys[i] || (rc != MPI_SUCCESS && KEY(requests[i]) == keys->keys[i])) continue;
-    ++over;
-    last = i;
-  }
-  if (over == 1) {
-    put_completed(me, kind, site, begin, end, rc, keys->keys[last], &statuses[last]);
-    return;
-  }
-  put_none(me, kind, site, begin, end, rc, (int)over);
-  for (int64_t i = 0; i < keys->count; ++i) {
-    if (!keys->keys[i] || (rc != MPI_SUCCESS && KEY(requests[i]) == keys->keys[i])) continue;
-    put_completed(me, RECORD_COMPLETION, site, begin, end,
-                  rc == MPI_SUCCESS ? rc : statuses[i].MPI_ERROR, keys->keys[i], &statuses[i]);
+    if (keys->keys[i]) put_completed(me, each, site, begin, end, rc, keys->keys[i], &statuses[i]);
   }
 }
 
@@ -386,12 +465,12 @@ static void begin_without_world(void) {
 
 /* ---- collectives, communicators, the rest ---- */
 
-static inline void told_coll(CALL, int root, uint64_t bytes, MPI_Comm comm) {
+ENTRY void told_coll(CALL, int root, uint64_t bytes, MPI_Comm comm) {
   record_put(me, kind, RECORD_COLLECTIVE | failed(rc), site, begin, end, id_of(comm),
              told_peer(root), RECORD_NONE, 0, bytes);
 }
 
-static inline void told_icoll(CALL, int root, uint64_t bytes, MPI_Comm comm, MPI_Request* request) {
+ENTRY void told_icoll(CALL, int root, uint64_t bytes, MPI_Comm comm, MPI_Request* request) {
   const uint32_t where = id_of(comm);
   const uint32_t id =
       begun(rc, kind, RECORD_COLLECTIVE, where, told_peer(root), RECORD_NONE, bytes, request);
@@ -412,16 +491,16 @@ static void told_new_comm(CALL, MPI_Comm parent, const MPI_Comm* made, MPI_Reque
     if (*made != MPI_COMM_NULL || request) id = ++last_comm;
     unlock();
     if (request && *request != MPI_REQUEST_NULL) {
-      keep(KEY(*request), (Operation){.id = next_id(),
-                                      .kind = (uint16_t)kind,
-                                      .flags = RECORD_COLLECTIVE,
-                                      .active = true,
-                                      .comm = id_of(parent),
-                                      .peer = RECORD_NONE,
-                                      .tag = RECORD_NONE,
-                                      .bytes = id,
-                                      .made = (MPI_Comm*)made,
-                                      .parent_order = order});
+      keep(KEY(*request), &(Operation){.id = next_id(),
+                                       .kind = (uint16_t)kind,
+                                       .flags = RECORD_COLLECTIVE,
+                                       .active = true,
+                                       .comm = id_of(parent),
+                                       .peer = RECORD_NONE,
+                                       .tag = RECORD_NONE,
+                                       .bytes = id,
+                                       .made = (MPI_Comm*)made,
+                                       .parent_order = order});
     } else if (*made != MPI_COMM_NULL) {
       tell_comm(*made, id, id_of(parent), names[kind], order);
     }

@@ -57,21 +57,26 @@ typedef struct RecordKnownSite {
 } RecordKnownSite;
 
 typedef struct RecordThread {
+  /* What each call looks at comes first, together. */
   RecordEvent *next, *limit; /* in its buffer */
   int depth; /* calls of MPI that it is in: those inside another one are not the program's */
   int off;   /* the call that it is in is not recorded, only followed */
-  RecordEvent scrap; /* where its records go instead */
+  uint64_t last_block; /* ticks at which a block was last written */
+  uint64_t delay_read; /* ticks at which its run delay was last known */
   uint8_t number;
   RecordVain vain;
-  uint64_t delay_ns, delay_read; /* run delay when it was last read, and when (ticks) */
-  uint64_t last_block;           /* ticks at which a block was last written */
-  int schedstat;                 /* file, -1: none */
+  RecordEvent scrap;     /* where its records go while they are off */
+  uint64_t delay_ns;     /* run delay when it was last read */
+  uint64_t switches;     /* how often it had left its core by then */
+  int schedstat;         /* file, -1: none */
   RecordKnownSite sites[RECORD_SITE_CACHE], python_sites[RECORD_SITE_CACHE];
   RecordEvent* buffer;
   struct RecordThread* other; /* list of all */
 } RecordThread;
 
 #define RECORD_API __attribute__((visibility("default")))
+/* On the way of each call: a compiler that thinks of size would call some of them. */
+#define RECORD_INLINE static inline __attribute__((always_inline))
 #define RECORD_HIDDEN __attribute__((visibility("hidden"))) /* between the parts of librecorder */
 
 /* Of this thread; null until its first call. */
@@ -84,6 +89,12 @@ extern RECORD_API uint64_t
     record_next_switch; /* ticks at which recording goes on or off by itself */
 
 extern RECORD_API double record_ticks_per_ns;
+/* In ticks: a block is written at least that often; how far looks at the run delay are apart; from
+ * where on a wait is long. */
+typedef struct RecordSpans {
+  uint64_t block, apart, wait;
+} RecordSpans;
+extern RECORD_API RecordSpans record_spans;
 extern RECORD_API int record_finalized; /* all sessions were finalized */
 
 RECORD_API RecordThread* record_first_call(void);
@@ -111,7 +122,7 @@ static inline uint64_t record_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static inline uint64_t record_now(void) {
+RECORD_INLINE uint64_t record_now(void) {
 #if defined(__x86_64__)
   if (__builtin_expect(record_clock_is_tsc, 1)) return __rdtsc();
 #elif defined(__aarch64__)
@@ -126,21 +137,24 @@ static inline uint64_t record_now(void) {
 
 /* Null: there is no recording, or this call is inside another one. Else record_leave must follow.
  */
-static inline RecordThread* record_enter(unsigned kind) {
+RECORD_INLINE RecordThread* record_enter(unsigned kind) {
   if (__builtin_expect(!record_live, 0)) return NULL;
   RecordThread* me = record_me;
   if (__builtin_expect(me == NULL, 0)) me = record_first_call();
   if (me == NULL || me->depth != 0) return NULL;
-  if (__builtin_expect(!record_wanted[kind], 0) && record_now() >= record_next_switch)
+  uint8_t wanted = record_wanted[kind];
+  if (__builtin_expect(!wanted, 0) && record_now() >= record_next_switch) {
     record_switch();
+    wanted = record_wanted[kind];
+  }
   me->depth = 1;
-  me->off = !record_wanted[kind];
+  me->off = !wanted;
   return me;
 }
 
-static inline void record_leave(RecordThread* me) { me->depth = 0; }
+RECORD_INLINE void record_leave(RecordThread* me) { me->depth = 0; }
 
-static inline uint32_t record_site(RecordThread* me, const void* address) {
+RECORD_INLINE uint32_t record_site(RecordThread* me, const void* address) {
   const uintptr_t at = (uintptr_t)address;
   RecordKnownSite* known = &me->sites[(at ^ (at >> 8)) % RECORD_SITE_CACHE];
   const uint32_t id =
@@ -149,14 +163,14 @@ static inline uint32_t record_site(RecordThread* me, const void* address) {
 }
 
 /* Room for one event; all fields must be written. */
-static inline RecordEvent* record_room(RecordThread* me) {
+RECORD_INLINE RecordEvent* record_room(RecordThread* me) {
   if (__builtin_expect(me->off, 0)) return &me->scrap;
   if (__builtin_expect(me->vain.count != 0, 0)) record_write_vain(me);
   if (__builtin_expect(me->next == me->limit, 0)) record_write(me);
   return me->next++;
 }
 
-static inline RecordEvent* record_put(RecordThread* me, unsigned kind, unsigned flags,
+RECORD_INLINE RecordEvent* record_put(RecordThread* me, unsigned kind, unsigned flags,
                                       uint32_t site, uint64_t begin, uint64_t end, uint32_t comm,
                                       int peer, int tag, uint32_t request, uint64_t bytes) {
   RecordEvent* event = record_room(me);

@@ -32,18 +32,7 @@ static void put_events(RecordThread* me) {
   const size_t count = (size_t)(me->next - me->buffer);
   if (count == 0) return;
   record_put_names();
-  uint64_t first = me->buffer[0].begin, last = me->buffer[0].end;
-  for (size_t i = 1; i < count; ++i) {
-    if (me->buffer[i].begin < first) first = me->buffer[i].begin;
-    if (me->buffer[i].end > last) last = me->buffer[i].end;
-  }
-  if (record_put_block(RECORD_EVENTS, me->number, me->buffer, count * sizeof(RecordEvent), first,
-                       last)) {
-    record_count_written(count);
-  } else {
-    record_count_lost(count);
-  }
-  record_put_clock();
+  record_put_events(me->number, me->buffer, count);
 }
 
 void record_write(RecordThread* me) {
