@@ -10,6 +10,7 @@ import time
 import unittest
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 from support import BUILD, HEADWAY, Folder, headway, need_packages
 
@@ -21,6 +22,7 @@ from headway.record import format, lines, reading  # noqa: E402
 from headway.record.model import ANY_SOURCE, CORE_TAKEN, FAILED, GAP, IN_VAIN, RECEIVE, SEND  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
+SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
 SOURCE = HERE / "programs" / "recorded.c"
 MPIS = {"headway": BUILD / "bin", "mpich": cache() / "mpich" / "bin", "openmpi": cache() / "openmpi" / "bin"}
 ROOT_USER = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -173,6 +175,69 @@ class Line(Recorded):
             self.skipTest("no static libc here")
         done = headway("record", self.folder / "static", code=4)
         self.assertIn("linked statically", done.stderr)
+
+    def test_programs_with_their_mpi_inside_are_named(self):
+        """What stands in the way is seen in the file, before it is started: it would do something."""
+        body = "int main(void) { puts(\"ran\"); return 7; }"
+        cases = (
+            ("whole", ("PMPI_Init", "MPI_Init", "MPI_Send"), 4, "has its MPI library inside it"),
+            ("wrapped", ("MPI_Init", "MPI_Send"), 4, "defines MPI_Init and 1 other call of MPI itself, as a profiling"),
+            ("partly", ("MPI_Send",), 7, "defines MPI_Send itself, as a profiling library does.*not recorded"),
+            ("none", ("MPI_Wtime", "MPI_Sendd", "XMPI_Init"), 7, r"^\Z"),
+        )
+        for name, functions, code, sentence in cases:
+            with self.subTest(name):
+                source = self.folder / f"{name}.c"
+                defined = "".join(f"int {function}(void) {{ return 0; }}\n" for function in functions)
+                source.write_text(f"#include <stdio.h>\n{defined}{body}\n")
+                program = self.folder / name
+                subprocess.run(["cc", source, "-o", program], check=True, timeout=60)
+                done = headway("record", program, code=code)
+                self.assertRegex(done.stderr, sentence)
+                self.assertEqual("ran" in done.stdout, code == 7)
+
+    def test_an_mpi_inside_another_library(self):
+        """It cannot be recorded, but its functions are the program's all the same."""
+        library = self.folder / "solver.c"
+        library.write_text(
+            "int PMPI_Init(int* a, char*** b) { return a || b; }\n"
+            "int MPI_Init(int* a, char*** b) { return PMPI_Init(a, b); }\n"
+            "int MPI_Barrier(long comm) { return (int)comm + 5; }\n"
+        )
+        source = self.folder / "user.c"
+        source.write_text(
+            "int MPI_Init(int*, char***), MPI_Barrier(long);\n"
+            "int main(void) { return MPI_Init(0, 0) == 0 && MPI_Barrier(2) == 7 && MPI_Barrier(3) == 8 ? 9 : 1; }\n"
+        )
+        subprocess.run(["cc", "-shared", "-fPIC", library, "-o", self.folder / "libsolver.so"], check=True, timeout=60)
+        words = [f"-L{self.folder}", "-lsolver", f"-Wl,-rpath,{self.folder}"]
+        subprocess.run(["cc", source, "-o", self.folder / "user", *words], check=True, timeout=60)
+        done = headway("record", self.folder / "user", code=9, cwd=self.folder)
+        self.assertRegex(done.stderr, "runs unrecorded: its MPI is inside .*/libsolver.so")
+        self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_executables_that_are_damaged(self):
+        """Whatever stands in the file, nothing beyond its end is read. It may not be executed, so that what ends with a
+        signal is the recorder."""
+        source = self.folder / "small.c"
+        source.write_text("int PMPI_Init(void) { return 0; }\nint main(void) { return 0; }\n")
+        program = self.folder / "small"
+        subprocess.run(["cc", source, "-o", program], check=True, timeout=60)
+        whole = program.read_bytes()
+        program.chmod(0o644)
+        headway("record", program, code=4)
+        random, sections = Random(SEED), int.from_bytes(whole[40:48], "little")
+        damaged = [whole[:size] for size in (0, 3, 64, 100, len(whole) // 2, sections + 100, len(whole) - 70)]
+        for _ in range(40):
+            data = bytearray(whole)
+            for _ in range(random.randrange(1, 5)):
+                at = random.choice([random.randrange(64), random.randrange(sections, len(whole))])
+                data[at] = random.choice([0, 255, random.randrange(256)])
+            damaged.append(bytes(data))
+        for number, data in enumerate(damaged):
+            with self.subTest(seed=SEED, number=number):
+                program.write_bytes(data)
+                self.assertIn(headway("record", program, code=None).returncode, (4, 126))
 
     def test_never_overwritten(self):
         program = self.compile()

@@ -8,14 +8,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <elf.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <iterator>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
+
+#include "executable.h"
 
 namespace {
 
@@ -29,9 +29,13 @@ struct Options {
   std::vector<std::string> program;
 };
 
+void say(const std::string& what) {
+  const std::string line = "headway record: " + what + "\n";
+  if (write(2, line.data(), line.size()) < 0) return;
+}
+
 [[noreturn]] void stop(int code, const std::string& why) {
-  const std::string line = "headway record: " + why + "\n";
-  if (write(2, line.data(), line.size()) < 0) _exit(code);
+  say(why);
   exit(code);
 }
 
@@ -48,24 +52,6 @@ std::string found_on_path(const std::string& name) {
     if (colon == std::string::npos) return name;
     rest.erase(0, colon + 1);
   }
-}
-
-// Nothing can be preloaded into a program without an interpreter of its own: it is linked
-// statically.
-bool is_static(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  Elf64_Ehdr head;
-  bool is = read(file, &head, sizeof head) == sizeof head &&
-            memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_ident[EI_CLASS] == ELFCLASS64 &&
-            head.e_phentsize == sizeof(Elf64_Phdr);
-  for (unsigned i = 0; is && i < head.e_phnum; ++i) {
-    Elf64_Phdr part;
-    const off_t at = static_cast<off_t>(head.e_phoff) + static_cast<off_t>(i * sizeof part);
-    if (pread(file, &part, sizeof part, at) != sizeof part || part.p_type == PT_INTERP) is = false;
-  }
-  close(file);
-  return is;
 }
 
 // For the layers of other MPIs, each compiled once: of this user alone, since programs load what
@@ -217,11 +203,11 @@ int main(int argc, char** argv) {
   }
   check(options);
   const std::string path = found_on_path(options.program[0]);
-  if (is_static(path)) {
-    stop(nothing_recorded, path +
-                               " is linked statically, so nothing can be preloaded: link it "
-                               "dynamically (without -static)");
-  }
+  std::string warning;
+  const std::string cause =
+      headway::record::why_unrecorded(path, headway::record::look_at(path), warning);
+  if (!cause.empty()) stop(nothing_recorded, cause);
+  if (!warning.empty()) say(warning);
   tell_recorder(options);
   std::vector<char*> words;
   for (std::string& word : options.program) words.push_back(word.data());

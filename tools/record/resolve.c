@@ -22,10 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "layer.h"
-#include "recorder.h"
-
 #include "recorder_functions.inc"
+#include "resolve.h"
+#include "switches.h"
+#include "text.h"
 
 extern char** environ;
 /* Of entries.S: where each entry leads. */
@@ -39,7 +39,7 @@ static struct {
   const RecordLayer* layer;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const char* last_part(const char* path) {
+const char* record_last_part(const char* path) {
   const char* slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
 }
@@ -49,23 +49,19 @@ static int look_at(struct dl_phdr_info* info, size_t size, void* unused) {
   (void)size;
   (void)unused;
   const char* name = info->dlpi_name;
-  if (!name || strncmp(last_part(name), "libmpi", 6) != 0) return 0;
+  if (!name || strncmp(record_last_part(name), "libmpi", 6) != 0) return 0;
   void* handle = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
   if (!handle) return 0;
   Dl_info where;
   void* entry = dlsym(handle, "PMPI_Init");
   if (!entry || !dladdr(entry, &where) ||
-      strcmp(last_part(where.dli_fname), last_part(name)) != 0) {
+      strcmp(record_last_part(where.dli_fname), record_last_part(name)) != 0) {
     dlclose(handle);
     return 0;
   }
   self.mpi = handle;
   snprintf(self.library, sizeof self.library, "%s", name);
   return 1;
-}
-
-static void say(const char* what, const char* more) {
-  fprintf(stderr, "headway record: %s%s%s\n", what, *more ? ": " : "", more);
 }
 
 /* Where the layers of other MPIs are kept, each under what tells one build of an MPI from another.
@@ -122,16 +118,26 @@ static void make_layer(const char* path) {
 static const RecordLayer* load(const char* path) {
   void* object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!object) {
-    say("the layer cannot be loaded", dlerror());
+    record_say("the layer cannot be loaded: %s", dlerror());
     return NULL;
   }
   const RecordLayer* layer = dlsym(object, "record_layer");
   if (!layer || layer->version != RECORD_LAYER_VERSION || layer->functions != RECORD_FUNCTIONS) {
-    say("this layer is not of this version; remove it", path);
+    record_say("this layer is not of this version; remove it: %s", path);
     dlclose(object);
     return NULL;
   }
   return layer;
+}
+
+/* Functions of MPI are called, and no library of the name libmpi is there. */
+static const char* where_mpi_is(void) {
+  static char text[PATH_MAX + 128];
+  Dl_info where;
+  void* entry = dlsym(RTLD_NEXT, "MPI_Init");
+  if (!entry || !dladdr(entry, &where)) return "no MPI library is loaded as a shared object";
+  snprintf(text, sizeof text, "its MPI is inside %s, and no library of its own", where.dli_fname);
+  return text;
 }
 
 /* The lock is held. */
@@ -139,42 +145,50 @@ static void look(void) {
   self.looked = 1;
   dl_iterate_phdr(look_at, NULL);
   if (!self.mpi) {
-    say("the program runs unrecorded: no MPI library is loaded as a shared object", "");
+    if (record_enabled) record_say("the program runs unrecorded: %s", where_mpi_is());
     return;
   }
-  if (!record_first_call()) return; /* not started by headway record: lead everything to MPI */
+  if (!record_enabled) return; /* everything leads to MPI */
   char path[PATH_MAX];
   /* A layer takes MPI's entries from what is loaded, whatever name it was built against. */
   dlopen(self.library, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
-  if (strncmp(last_part(self.library), "libmpi_abi", 10) == 0) {
+  if (strncmp(record_last_part(self.library), "libmpi_abi", 10) == 0) {
     const char* own = getenv("HEADWAY_RECORD_LAYER");
     if (own && *own) self.layer = load(own);
   } else if (layer_path(path, sizeof path)) {
     if (access(path, R_OK) != 0) make_layer(path);
     if (access(path, R_OK) == 0) self.layer = load(path);
   }
-  if (!self.layer) say("the program runs unrecorded: there is no layer for", self.library);
+  if (!self.layer)
+    record_say("the program runs unrecorded: there is no layer for: %s", self.library);
 }
 
 /* For a function that this MPI has not: a program may have found our entry and taken it for MPI's.
  */
 static int is_missing(void) { return 16; /* of the class "other", or near it */ }
 
+const RecordLayer* record_find_layer(void) {
+  pthread_mutex_lock(&self.lock);
+  if (!self.looked) look();
+  const RecordLayer* layer = self.layer;
+  pthread_mutex_unlock(&self.lock);
+  return layer;
+}
+
 /* Of entries.S: of a function that is called for the first time. */
 __attribute__((visibility("hidden"))) void* record_resolve(unsigned function);
 void* record_resolve(unsigned function) {
-  pthread_mutex_lock(&self.lock);
-  if (!self.looked) look();
-  void* found = self.layer ? self.layer->entries[function] : NULL;
+  const RecordLayer* layer = record_find_layer();
+  void* found = layer ? layer->entries[function] : NULL;
   if (!found && self.mpi) {
     char name[128];
     snprintf(name, sizeof name, "P%s", functions[function].name);
     found = dlsym(self.mpi, name);
   }
-  pthread_mutex_unlock(&self.lock);
+  /* An MPI inside a library of another name. */
+  if (!found && !self.mpi) found = dlsym(RTLD_NEXT, functions[function].name);
   if (!found) {
-    fprintf(stderr, "headway record: %s was called, and no MPI that has it is loaded\n",
-            functions[function].name);
+    record_say("%s was called, and no MPI that has it is loaded", functions[function].name);
     found = (void*)is_missing;
   }
   __atomic_store_n(&record_slots[function], found, __ATOMIC_RELEASE);

@@ -1,0 +1,13 @@
+/* resolve: which layer speaks the ABI of the MPI that is loaded (resolve.c). Thread: any. Owner:
+   librecorder. Invariant: looked for once; the answer never changes. */
+#ifndef HEADWAY_RECORD_RESOLVE_H
+#define HEADWAY_RECORD_RESOLVE_H
+
+#include "layer.h"
+#include "recorder.h"
+
+/* Null: the program runs unrecorded, and was told why if it is to be recorded. */
+RECORD_HIDDEN const RecordLayer* record_find_layer(void);
+RECORD_HIDDEN const char* record_last_part(const char* path); /* a file's name without folders */
+
+#endif
