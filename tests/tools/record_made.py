@@ -33,7 +33,8 @@ FUNCTIONS = [
     ["MPI_Bcast", "coll"], ["MPI_Reduce", "coll"], ["MPI_Comm_split", "comm"], ["MPI_Mprobe", "probe"],
     ["MPI_Mrecv", "recv"], ["MPI_Imrecv", "irecv"], ["MPI_Sendrecv", "sendrecv"], ["MPI_Start", "start"],
     ["MPI_Waitany", "wait"], ["MPI_Test", "test"], ["MPI_Comm_create_group", "comm"],
-    ["MPI_Intercomm_create", "comm"], ["MPI_Comm_dup", "comm"],
+    ["MPI_Intercomm_create", "comm"], ["MPI_Comm_dup", "comm"], ["MPI_Startall", "start"],
+    ["MPI_Bcast_init", "other"], ["MPI_Barrier_init", "other"], ["MPI_Bcast_init_c", "other"], ["MPI_Barrier_c", "coll"],
 ]  # fmt: skip
 KIND = {name.removeprefix("MPI_").lower(): kind for kind, (name, _family) in enumerate(FUNCTIONS)}
 KIND |= {"split": KIND["comm_split"], "completion": COMPLETION}

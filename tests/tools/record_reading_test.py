@@ -18,9 +18,11 @@ need_packages("numpy")
 import numpy as np  # noqa: E402
 
 import record_made as made  # noqa: E402
-from headway.record import alignment, bounds, clocks, format, joining, reading  # noqa: E402
+from headway.record import alignment, bounds, clocks, entries, format, joining, reading  # noqa: E402
 from headway.record.format import BadRecording, Writer  # noqa: E402
-from headway.record.model import ANY, COMPLETION, EVENT, FAILED, GAP, IN_VAIN, RECEIVE, SEND  # noqa: E402
+from headway.record.model import (  # noqa: E402
+    ANY, COMPLETION, EVENT, FAILED, GAP, IN_VAIN, KINDS, PARTITIONED, RECEIVE, SEND,
+)  # fmt: skip
 
 SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
 SEEDS = 25
@@ -387,6 +389,70 @@ class Special(Folder):
         )
         pairs = [(0, 0, 2, 1, 0, 2), (0, 1, 2, 1, 1, 1), (0, 5, 5, 1, 4, 4), (1, 3, 3, 0, 6, 6)]
         self.assertEqual(self.pairs(one, two), pairs)
+
+    def test_persistent_collectives(self):
+        """One rank starts the second one first; a plain barrier between the starts counts for itself. MPI_Startall is
+        as good as MPI_Start, and large counts as small ones."""
+
+        def start(which, number, request, peer=NONE, how="start"):
+            tag = made.KIND[which] + number * KINDS
+            return how, COLLECTIVE, {"peer": peer, "tag": tag, "request": request}
+
+        one = calls(
+            start("bcast_init", 0, 1, 1),
+            ("wait", COLLECTIVE, {"request": 1}),
+            ("barrier", COLLECTIVE),
+            start("barrier_init", 1, 2),
+            start("bcast_init", 0, 3, 1),
+            ("wait", COLLECTIVE, {"request": 3}),
+            ("wait", COLLECTIVE, {"request": 2}),
+        )
+        two = calls(
+            start("barrier_init", 1, 1, how="startall"),
+            start("bcast_init_c", 0, 2, 1, how="startall"),
+            ("wait", COLLECTIVE, {"request": 2}),
+            ("barrier_c", COLLECTIVE),
+            ("wait", COLLECTIVE, {"request": 1}),
+            start("bcast_init_c", 0, 4, 1),
+            ("wait", COLLECTIVE, {"request": 4}),
+        )
+        self.pairs(one, two)
+        self.assertEqual(self.run_.notes, [])
+        found = [(c.name, c.root, c.order, c.events.tolist(), c.ends.tolist()) for c in self.run_.collectives]
+        self.assertEqual(
+            sorted(found),
+            [
+                ("MPI_Barrier", -1, 0, [2, 3], [2, 3]),
+                ("MPI_Barrier_init", -1, 0, [3, 0], [6, 4]),
+                ("MPI_Bcast_init", 1, 0, [0, 1], [1, 2]),
+                ("MPI_Bcast_init", 1, 1, [4, 5], [5, 6]),
+            ],
+        )
+        rules = [entries.rule_of(name) for name in ("MPI_Bcast_init", "MPI_Barrier_init_c", "MPI_Init")]
+        self.assertEqual(rules, [entries.FROM_ROOT, entries.ALL, entries.UNKNOWN])
+
+    def test_starts_that_do_not_say_of_what(self):
+        """Tags that are no init function: whatever they are, starts match each other."""
+        for tag in (NONE, 9999, made.KIND["send"], (1 << 31) - 1):
+            with self.subTest(tag=tag):
+                start = ("start", COLLECTIVE, {"tag": tag, "request": 1})
+                self.pairs(calls(start), calls(start))
+                self.assertEqual([(c.name, len(c.ranks)) for c in self.run_.collectives], [("MPI_Start", 2)])
+
+    def test_partitioned_messages_match_among_themselves(self):
+        """Of one tag with a plain message; the receiver begins them in the other order."""
+        to = self.to
+        sends = calls(("send", SEND, to(1, 5)), ("start", SEND | PARTITIONED, to(1, 5, request=1, size=64)))
+        receives = calls(
+            ("start", RECEIVE | PARTITIONED, to(0, 5, request=2, size=64)),
+            ("wait", RECEIVE | PARTITIONED, to(0, 5, request=2, size=64)),
+            ("recv", RECEIVE, to(0, 5)),
+        )
+        self.assertEqual(self.pairs(sends, receives), [(0, 0, 0, 1, 2, 2), (0, 1, -1, 1, 0, 1)])
+        self.assertEqual(self.run_.messages["tag"].tolist(), [5, 5])
+        self.pairs(sends[1:], receives[2:])
+        self.assertIn("1 sends found no receive", " ".join(self.run_.notes))
+        self.assertIn("tag 5", " ".join(self.run_.notes))
 
     def test_cancelled_and_never_completed_receives_do_not_count(self):
         to = self.to

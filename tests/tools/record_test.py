@@ -81,13 +81,15 @@ class EveryFamily(Recorded):
         self.assertEqual((zero["MPI_Send"], one["MPI_Recv"]), (3 + 1 + 3 + 1, 3 + 1 + 1 + 1))
         self.assertEqual((zero["MPI_Isend"], zero["MPI_Irecv"]), (23, 23 + 1 + 1))
         self.assertEqual(zero["MPI_Sendrecv"], 2, "a send and a receive")
-        self.assertEqual(zero["MPI_Startall"], 8, "two requests, four times")
+        self.assertEqual(zero["MPI_Startall"], 8 + 6, "two requests, four times; two collectives, three times")
+        self.assertEqual((one["MPI_Startall"], one["MPI_Start"]), (8, 6 + 1))
         self.assertEqual((one["MPI_Mprobe"], one["MPI_Mrecv"], one["MPI_Imrecv"]), (2, 1, 1))
         for rank in (zero, one, two):
             self.assertEqual(rank["MPI_Barrier"], 3, "the one under MPI_Pcontrol(0) is not there")
             self.assertEqual((rank["MPI_Bcast"], rank["MPI_Allreduce"], rank["MPI_Ibarrier"], rank["MPI_Alltoall"]), (1,) * 4)
             self.assertEqual((rank["MPI_Comm_dup"], rank["MPI_Comm_split"]), (1, 2))
         self.check_messages(run)
+        self.check_persistent(run)
         self.check_sites(run)
         self.check_tests(run.ranks[0])
         for rank in run.ranks:
@@ -120,6 +122,23 @@ class EveryFamily(Recorded):
         names = {c.name for c in run.comms}
         self.assertIn('the "twin"', names)
 
+    def check_persistent(self, run):
+        """Rank 0 starts the broadcast first, the others the barrier; each start finds its own on the other ranks."""
+        found = {}
+        for c in run.collectives:
+            if c.name.endswith("_init"):
+                found.setdefault(c.name, []).append(c)
+                self.assertEqual(c.ranks.tolist(), [0, 1, 2])
+                self.assertTrue((c.ends >= 0).all(), "each was completed")
+        counts = {name: len(some) for name, some in found.items()}
+        self.assertEqual(counts, {"MPI_Bcast_init": 4, "MPI_Barrier_init": 3})
+        for c in found["MPI_Bcast_init"]:
+            self.assertEqual(c.root, 1)
+            self.assertEqual({int(run.ranks[r].events["bytes"][e]) for r, e in enumerate(c.events)}, {500})
+        first = [found[name][0].events[0] for name in ("MPI_Bcast_init", "MPI_Barrier_init")]
+        self.assertLess(*first)
+        self.assertGreater(*[found[name][0].events[1] for name in ("MPI_Bcast_init", "MPI_Barrier_init")])
+
     def check_sites(self, run):
         rank = run.ranks[0]
         where = {}
@@ -127,7 +146,7 @@ class EveryFamily(Recorded):
             if event["kind"] < 0x8000:
                 where.setdefault(rank.name(int(event["kind"])), set()).add(rank.sites[int(event["site"])].function)
         self.assertEqual(where["MPI_Waitany"], {"requests"})
-        self.assertEqual(where["MPI_Startall"], {"persistent"})
+        self.assertEqual(where["MPI_Startall"], {"persistent", "persistent_collectives"})
         self.assertEqual(where["MPI_Send"], {"blocking", "tests", "probes", "communicators"})
         text = SOURCE.read_text().splitlines()
         for site in rank.sites.values():

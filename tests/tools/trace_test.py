@@ -261,6 +261,13 @@ class Perfetto(unittest.TestCase):
         self.assertEqual(start["requests"], 300)
         self.assertNotIn("requests", one)
 
+    def test_what_a_persistent_collective_is_is_no_tag(self):
+        m = Maker(0, 2)
+        m.call("MPI_Startall", 30, 40, flags=4, peer=1, tag=5 + model.KINDS, request=1, bytes=8)
+        (start,) = Reader(written(run_of([m]))).slices
+        self.assertEqual((start["peer"], start["bytes"]), (1, 8))
+        self.assertNotIn("tag", start)
+
     def test_calls_that_do_not_nest_lie_on_another_track(self):
         m = Maker(0, 1)
         for begin, end in ((0, 100), (10, 50), (20, 30), (50, 100), (90, 120), (120, 120), (120, 130), (95, 125)):

@@ -162,7 +162,8 @@ def given(f: Function) -> str:
 
 
 def flags_of(f: Function) -> str:
-    return "RECORD_RECEIVE" if f.base in ("Recv_init", "Precv_init") else "RECORD_SEND"
+    side = "RECORD_RECEIVE" if f.base in ("Recv_init", "Precv_init") else "RECORD_SEND"
+    return f"{side} | RECORD_PARTITIONED" if f.has("partitions") else side
 
 
 def lines_of(f: Function) -> list[str]:

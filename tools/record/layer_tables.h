@@ -207,6 +207,7 @@ typedef struct Comm {
   uint64_t key;
   uint32_t id;
   int creations, rank, size; /* communicators that were made from it; who this process is in it */
+  uint32_t persistent;       /* persistent collectives that were made on it */
   bool inter;
 } Comm;
 

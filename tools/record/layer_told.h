@@ -237,8 +237,19 @@ static inline void told_probe(CALL, int found, MPI_Message message, int source, 
 
 /* ---- persistent ---- */
 
+/* Which of the persistent collectives of that communicator this is: all of its ranks make them in
+   one order, but need not start them in one. */
+static int tag_of_collective(unsigned kind, MPI_Comm comm) {
+  lock();
+  Comm* found = find_comm(comm);
+  const uint32_t order = found ? found->persistent++ % RECORD_MOST_PERSISTENT : 0;
+  unlock();
+  return (int)(kind + order * RECORD_MOST_KINDS);
+}
+
 static inline void told_init(CALL, unsigned flags, int peer, int tag, uint64_t bytes, MPI_Comm comm,
                              MPI_Request* request) {
+  const bool collective = flags & RECORD_COLLECTIVE;
   if (rc == MPI_SUCCESS) {
     if (flags & RECORD_RECEIVE) flags |= wild(peer, tag);
     keep(KEY(*request),
@@ -247,7 +258,7 @@ static inline void told_init(CALL, unsigned flags, int peer, int tag, uint64_t b
                       .persistent = true,
                       .comm = id_of(comm),
                       .peer = told_peer(peer),
-                      .tag = flags & RECORD_COLLECTIVE ? RECORD_NONE : told_tag(tag),
+                      .tag = collective ? tag_of_collective(kind, comm) : told_tag(tag),
                       .bytes = bytes});
   }
   record_put(me, kind, failed(rc), site, begin, end, id_of(comm), RECORD_NONE, RECORD_NONE, 0,
@@ -343,7 +354,11 @@ static void put_rare(RecordThread* me, unsigned kind, uint32_t site, uint64_t be
     if (cancels && !(flags & RECORD_COLLECTIVE)) PMPI_Test_cancelled(status, &cancelled);
     if (cancelled) {
       flags |= RECORD_FAILED;
-    } else if ((found.flags & RECORD_RECEIVE) && rc == MPI_SUCCESS) {
+    } else if (flags & RECORD_COLLECTIVE) {
+      found.tag = RECORD_NONE;
+    } else if ((flags & (RECORD_RECEIVE | RECORD_PARTITIONED)) == RECORD_RECEIVE &&
+               rc == MPI_SUCCESS) { /* a partitioned one has no wild cards, and not all MPIs fill in
+                                       its status */
       found.peer = told_peer(status->MPI_SOURCE);
       found.tag = told_tag(status->MPI_TAG);
       bytes = bytes_that_came(status);

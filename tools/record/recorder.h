@@ -23,8 +23,12 @@ enum {
   RECORD_ANY_SOURCE = 8,
   RECORD_ANY_TAG = 16,
   RECORD_IN_VAIN = 32,
-  RECORD_FAILED = 64
+  RECORD_FAILED = 64,
+  RECORD_PARTITIONED = 128
 };
+/* The tag of a persistent collective's start: its init function, and above it which of those that
+ * were made on its communicator it is. */
+enum { RECORD_MOST_KINDS = 1 << 12, RECORD_MOST_PERSISTENT = 1 << 19 };
 enum { RECORD_COMPLETION = 0x8000, RECORD_CORE_TAKEN = 0x8001, RECORD_GAP = 0x8002 };
 enum { RECORD_NONE = -1, RECORD_ANY = -2 };
 enum { RECORD_VERSION = 1 };

@@ -104,6 +104,29 @@ __attribute__((noinline)) static void collectives(void) {
   MPI_Alltoall(out, 8, MPI_CHAR, in, 8, MPI_CHAR, MPI_COMM_WORLD);
 }
 
+/* Made in one order, started in different ones. */
+__attribute__((noinline)) static void persistent_collectives(void) {
+  MPI_Request broadcast, barrier;
+  MPI_Bcast_init(out, 500, MPI_CHAR, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &broadcast);
+  MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &barrier);
+  for (int i = 0; i < 3; ++i) {
+    MPI_Request both[2];
+    both[0] = rank == 0 ? broadcast : barrier;
+    both[1] = rank == 0 ? barrier : broadcast;
+    if (rank == 0) {
+      MPI_Startall(2, both);
+    } else {
+      MPI_Start(&both[0]);
+      MPI_Start(&both[1]);
+    }
+    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+  }
+  MPI_Start(&broadcast);
+  MPI_Wait(&broadcast, MPI_STATUS_IGNORE);
+  MPI_Request_free(&broadcast);
+  MPI_Request_free(&barrier);
+}
+
 __attribute__((noinline)) static void communicators(void) {
   MPI_Comm twin, half, reversed;
   MPI_Comm_dup(MPI_COMM_WORLD, &twin);
@@ -144,6 +167,7 @@ int main(int argc, char** argv) {
   persistent();
   probes();
   collectives();
+  persistent_collectives();
   communicators();
   cancelled();
   switched();

@@ -146,11 +146,12 @@ def before_by_collectives(
     `between`: which communicators have two groups."""
     rule = np.zeros(len(collectives.names) + 1, np.int64)
     for number, name in enumerate(collectives.names):
-        word = name.removeprefix("MPI_").lower()
+        word = name.removeprefix("MPI_").removesuffix("_c").removesuffix("_init").lower()
         for code, words in RULES.items():
             if word in words or (word[:1] == "i" and word[1:] in words):
                 rule[number] = code
-    barrier = np.array([name.lower() in ("mpi_barrier", "mpi_ibarrier") for name in collectives.names] + [False])
+    barriers = ("mpi_barrier", "mpi_ibarrier", "mpi_barrier_init")
+    barrier = np.array([name.lower() in barriers for name in collectives.names] + [False])
     rows = collectives.rows
     number = np.repeat(np.arange(len(collectives)), np.diff(collectives.starts))
     used = (rule[rows["name"]] > 0) & ~between[rows["comm"]]

@@ -158,6 +158,11 @@ def _stack(begin: list[int], end: list[int]) -> tuple[list[int], list[int], list
     return lane_of, depth, size, ends
 
 
+def tags(events: np.ndarray) -> np.ndarray:
+    """As users gave them: what stands there of a persistent collective is none."""
+    return np.where(events["flags"] & model.COLLECTIVE > 0, model.NONE, events["tag"])
+
+
 def nest(begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, ...]:
     """Order, begin, end, lane, depth and size of calls. Those that overlap nothing, nearly all, cost no loop."""
     end = np.maximum(begin, end)

@@ -28,7 +28,7 @@ RULE = {name.lower(): rule for rule, names in RULES.items() for name in names.sp
 def rule_of(name: str, family: str = "") -> int:
     if family == "comm":
         return ALL
-    bare = name.removeprefix("MPI_").removesuffix("_c").lower()
+    bare = name.removeprefix("MPI_").removesuffix("_c").removesuffix("_init").lower()
     return RULE.get(bare, RULE.get(bare[1:], UNKNOWN) if bare.startswith("i") else UNKNOWN)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .columns import mapped, rest, room
-from .model import MESSAGE, Collective, GlobalComm
+from .model import ANY, MESSAGE, Collective, GlobalComm
 
 PIECE = 1 << 20  # rows in memory at once
 PARTS = 64  # of the senders
@@ -24,10 +24,11 @@ HALF = np.dtype(
     [("epoch", "<i4"), ("comm", "<i4"), ("source", "<i4"), ("target", "<i4"), ("tag", "<i4"), ("event", "<i8")]
     + [("until", "<i8"), ("bytes", "<u8")]
 )
-# One rank in one collective. `order` counts on the communicator; behind a gap (epoch) ranks begin anew.
+# One rank in one collective. `order` counts on the communicator; behind a gap (epoch) ranks begin anew. `stream`: 0, or
+# of a persistent collective its own number from 1, whose starts are counted for themselves.
 ROW = np.dtype(
     [("epoch", "<i4"), ("comm", "<i4"), ("order", "<i8"), ("rank", "<i4"), ("event", "<i8"), ("end", "<i8")]
-    + [("name", "<i4"), ("root", "<i4")]
+    + [("name", "<i4"), ("root", "<i4"), ("stream", "<i4")]
 )
 
 
@@ -40,6 +41,16 @@ def edges(columns: Sequence[np.ndarray]) -> np.ndarray:
     for column in columns:
         new |= column[1:] != column[:-1]
     return np.concatenate([[0], np.flatnonzero(new) + 1, [count]])
+
+
+def partitioned(tag: np.ndarray) -> np.ndarray:
+    """A number for the tag of a partitioned message, which matches none but such: no other tag is below ANY."""
+    return -3 - tag
+
+
+def tag_of(tag: Any) -> np.ndarray:
+    """As the program gave it."""
+    return np.where(np.asarray(tag) < ANY, partitioned(np.asarray(tag)), tag)
 
 
 def named(comm: GlobalComm) -> str:
@@ -121,14 +132,15 @@ def join(sends: np.ndarray, receives: np.ndarray, notes: Unequal) -> np.ndarray:
     paired = np.flatnonzero(np.arange(len(order)) - starts[group] < np.minimum(sent, received)[group])
     one, two = sends[order[paired]], receives[order[paired + sent[group[paired]]] - len(sends)]
     messages = np.empty(len(one), MESSAGE)
-    for name in ("source", "target", "tag", "comm", "bytes"):
+    for name in ("source", "target", "comm", "bytes"):
         messages[name] = one[name]
+    messages["tag"] = tag_of(one["tag"])
     messages["sent"], messages["left"] = one["event"], one["until"]
     messages["posted"], messages["came"] = two["event"], two["until"]
     wrong = np.flatnonzero(sent != received)
     if len(wrong):
         comm, source, target, tag = (int(column[starts[wrong[0]]]) for column in by[1:])
-        notes.add(sent[wrong], received[wrong], (comm, source, target, tag))
+        notes.add(sent[wrong], received[wrong], (comm, source, target, int(tag_of(tag))))
     return messages[np.lexsort((messages["sent"], messages["source"]))]
 
 
@@ -169,23 +181,24 @@ class Collectives(Sequence):
 def together(
     parts: list[np.ndarray], names: list[str], comms: list[GlobalComm], spill: Path | None
 ) -> tuple[Collectives, list[str]]:
-    """`parts`: the rows of each rank, by epoch and communicator, in the order of its calls."""
-    counts = []  # epoch, communicator, place of the rank, its first row there, how many
+    """`parts`: the rows of each rank, by epoch, communicator and stream, in the order of its calls."""
+    counts = []  # epoch, communicator, stream, place of the rank, its first row there, how many
     for place, rows in enumerate(parts):
-        starts = edges((rows["epoch"], rows["comm"]))
+        starts = edges((rows["epoch"], rows["comm"], rows["stream"]))
         first = rows[starts[:-1]]
-        where = first["epoch"], first["comm"], np.full(len(first), place)
+        where = first["epoch"], first["comm"], first["stream"], np.full(len(first), place)
         counts.append(np.stack([*where, starts[:-1], np.diff(starts)], 1))
-    table = np.concatenate([np.zeros((0, 5), np.int64), *counts])
-    table = table[np.lexsort((table[:, 2], table[:, 1], table[:, 0]))]
-    rows = room(int(table[:, 4].sum()), ROW, spill)
+    table = np.concatenate([np.zeros((0, 6), np.int64), *counts])
+    table = table[np.lexsort(table[:, 3::-1].T)]
+    rows = room(int(table[:, 5].sum()), ROW, spill)
     starts, roots, notes, differ = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [], 0
-    gone: dict[int, int] = {}  # how many each communicator has had in earlier epochs, -1: no longer sure
-    groups, at = edges((table[:, 0], table[:, 1])), 0
+    # How many each communicator and stream has had in earlier epochs, -1: no longer sure.
+    gone: dict[tuple[int, int], int] = {}
+    groups, at = edges((table[:, 0], table[:, 1], table[:, 2])), 0
     for low, high in zip(groups, groups[1:]):
         some = table[low:high]
-        comm = int(some[0, 1])
-        before, most = gone.get(comm, 0), int(some[:, 4].max())
+        comm, stream = int(some[0, 1]), int(some[0, 2])
+        before, most = gone.get((comm, stream), 0), int(some[:, 5].max())
         step = max(1, PIECE // len(some))
         for first in range(0, most if before >= 0 else 0, step):
             block, sizes = piece(parts, some, first, min(most, first + step))
@@ -211,7 +224,7 @@ def together(
             if len(wrong):
                 before = -1
                 break
-        gone[comm] = before + most if before >= 0 else -1
+        gone[comm, stream] = before + most if before >= 0 else -1
     if differ:
         notes.append(f"{differ} collectives whose ranks name different roots")
     rest(rows)
@@ -220,10 +233,10 @@ def together(
 
 def piece(parts: list[np.ndarray], some: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
     """The first-th to last-th collectives of one communicator, and how many ranks each has."""
-    counts = np.clip(some[:, 4], first, last) - first
+    counts = np.clip(some[:, 5], first, last) - first
     sizes = len(some) - np.searchsorted(np.sort(counts), np.arange(int(counts.max())), "right")
     block, place = np.empty(int(sizes.sum()), ROW), np.cumsum(sizes) - sizes
-    for (_epoch, _comm, rank, start, _all), count in zip(some.tolist(), counts.tolist()):
+    for (_epoch, _comm, _stream, rank, start, _all), count in zip(some.tolist(), counts.tolist()):
         block[place[:count]] = parts[rank][start + first : start + first + count]
         block["order"][place[:count]] = np.arange(first, first + count)
         place[:count] += 1

@@ -2,8 +2,9 @@
 
 Of one communicator, sender, receiver and tag the n-th send is the n-th receive, both in the order of the calls that
 posted them on their rank (by ticks: a rank's threads have one clock). The n-th collective on a communicator is the
-same on all members. All is columns: here a rank's halves, one rank after the other; `joining` puts them together.
-Where counts differ, what fits is matched and a note tells the rest.
+same on all members; a persistent one is the n-th start of what was made as the m-th there, since ranks may start
+several in any order. Partitioned messages match among themselves alone. All is columns: here a rank's halves, one
+rank after the other; `joining` puts them together. Where counts differ, what fits is matched and a note tells the rest.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from .columns import rest, room
-from .joining import HALF, ROW, Collectives, Halves, together
+from .joining import HALF, ROW, Collectives, Halves, partitioned, together
 from .model import (
-    COLLECTIVE, COMPLETION, FAILED, FAMILIES, GAP, IN_VAIN, RECEIVE, SELF, SEND, WORLD, Comm, GlobalComm, Rank,
+    COLLECTIVE, COMPLETION, FAILED, FAMILIES, GAP, IN_VAIN, KINDS, PARTITIONED, RECEIVE, SELF, SEND, WORLD, Comm,
+    GlobalComm, Rank,
 )  # fmt: skip
 
 CODE = {name: code for code, name in enumerate(FAMILIES)}
@@ -134,6 +136,11 @@ def pair(first: np.ndarray, first_time: np.ndarray, second: np.ndarray, second_t
     return found
 
 
+def one_name(function: str) -> str:
+    """Calls with large counts match those without, and a start is one whether of one request or of several."""
+    return {"MPI_Startall": "MPI_Start"}.get(function, function.removesuffix("_c"))
+
+
 class Calls:
     """A rank's events, and what of them are halves of messages or parts of collectives."""
 
@@ -202,7 +209,9 @@ class Calls:
         halves = np.empty(len(event), HALF)
         halves["comm"], halves[theirs] = self.places(comm, events["peer"][told])
         halves[ours] = self.rank.rank
-        halves["epoch"], halves["tag"], halves["bytes"] = self.epoch(event), events["tag"][told], events["bytes"][told]
+        tag = events["tag"][told]
+        tag = np.where(self.flags[event] & PARTITIONED != 0, partitioned(tag), tag)
+        halves["epoch"], halves["tag"], halves["bytes"] = self.epoch(event), tag, events["bytes"][told]
         halves["event"], halves["until"] = event, until
         return halves[(halves["comm"] >= 0) & (halves[theirs] >= 0)]
 
@@ -252,7 +261,17 @@ class Calls:
         later = self.of("icoll", "start")[event]
         until[later] = self.completed(event[later], COLLECTIVE)[1]
         rows["end"] = until
-        numbers = np.array([names.setdefault(name, len(names)) for name in self.rank.functions] + [0], np.int32)
-        rows["name"] = numbers[events["kind"][event]]
+        called, rows["stream"] = self.called(event)
+        numbers = np.array([names.setdefault(one_name(name), len(names)) for name in self.rank.functions], np.int32)
+        rows["name"] = numbers[called]
         rows = rows[rows["comm"] >= 0]
-        return rows[np.lexsort((rows["comm"], rows["epoch"]))]
+        return rows[np.lexsort((rows["stream"], rows["comm"], rows["epoch"]))]
+
+    def called(self, event: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of collectives: which function each is, and a number for those whose order on their communicator counts: 0,
+        or of each persistent one its own."""
+        kind, tag = self.events["kind"][event].astype(np.int64), self.events["tag"][event].astype(np.int64)
+        inits = np.array([name.endswith(("_init", "_init_c")) for name in self.rank.functions] + [False])
+        made_by = np.where(tag < 0, len(inits), tag % KINDS)
+        known = self.of("start")[event] & inits[np.minimum(made_by, len(inits) - 1)]
+        return np.where(known, made_by, kind), np.where(known, 1 + tag // KINDS, 0)

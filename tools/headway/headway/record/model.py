@@ -29,12 +29,13 @@ EVENT = np.dtype(
 )  # docs/recording-format.md
 
 # Flags.
-SEND, RECEIVE, COLLECTIVE, ANY_SOURCE, ANY_TAG, IN_VAIN, FAILED = 1, 2, 4, 8, 16, 32, 64
+SEND, RECEIVE, COLLECTIVE, ANY_SOURCE, ANY_TAG, IN_VAIN, FAILED, PARTITIONED = 1, 2, 4, 8, 16, 32, 64, 128
 # Kinds that are no function.
 COMPLETION, CORE_TAKEN, GAP = 0x8000, 0x8001, 0x8002
 LIBRARY = range(0x8010, 0x8020)  # of our library: fault, release, prefetch, help of the message thread
 WORLD, SELF = 1, 2
 NONE, ANY = -1, -2  # of peer and tag
+KINDS = 1 << 12  # the tag of a persistent collective's start: its init function, and which one it is times this
 
 FAMILIES = (
     "init", "finalize", "send", "isend", "recv", "irecv", "sendrecv", "start", "wait", "test", "probe", "coll", "icoll",

@@ -174,7 +174,7 @@ def annotations(
     in_vain = e["flags"] & model.IN_VAIN > 0
     core = e["kind"] == model.CORE_TAKEN
     plain = ~many & ~in_vain & ~core & (e["kind"] != model.GAP)
-    peer, tags = e["peer"].astype(np.int64), e["tag"].astype(np.int64)
+    peer, tags = e["peer"].astype(np.int64), calls.tags(e).astype(np.int64)
     said = e["flags"] & (model.SEND | model.RECEIVE | model.COLLECTIVE) > 0  # others' numbers mean nothing
     any_text = texts.number("any")
     found = [Column(PEER, peer, plain & said & (peer >= 0)), Column(TAG, tags, plain & said & (tags >= 0))]

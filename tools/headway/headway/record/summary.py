@@ -286,7 +286,7 @@ class _Collector:
             different, which = np.unique(e[column], return_inverse=True)
             numbers = np.array([self.texts.number(texts(rank, v)) for v in different.tolist()], np.uint32)
             found["name" if column == "kind" else column] = numbers[which]
-        found["peer"], found["tag"], found["bytes"] = e["peer"], e["tag"], e["bytes"]
+        found["peer"], found["tag"], found["bytes"] = e["peer"], calls.tags(e), e["bytes"]
         found["world"] = world_ranks(rank, e["comm"], e["peer"].astype(np.int64))
         found["begin"], found["time"] = track.begin[index], track.end[index] - track.begin[index]
         return found
