@@ -3,7 +3,8 @@
 
   recorder_kinds.h        a number for each function that is recorded
   recorder_functions.inc  their names and families (docs/recording-format.md)
-  entries.S               librecorder's entries in MPI's place: a jump through a slot, answered once by resolve.c
+  entries.S               librecorder's entries in MPI's place: a jump through a slot, answered once by resolve.c;
+                          and in that of its Fortran: they keep who called, and are answered by fortran.c
   layer_entries.inc       the layer's wrappers: one call each into layer.c, by family
   recorder_names.inc      their names alone
   abi/have.h              for the standard ABI: it has all of them
@@ -345,11 +346,10 @@ def make_layer(every: list[Function]) -> str:
 
 
 # ---- librecorder's entries ---------------------------------------------------------------------------
+# Asks a function of librecorder where the entry leads from then on, and goes there with all arguments as they were.
 X86 = """
-  .text
-  .p2align 4
-  .type record_ask, @function
-record_ask: /* the number of the function is on the stack, above the return address into the program */
+  .type ask_{answer}, @function
+ask_{answer}: /* the entry's number is on the stack, above the return address into the program */
   .cfi_startproc
   .cfi_def_cfa_offset 16
   push %rbp
@@ -367,7 +367,7 @@ record_ask: /* the number of the function is on the stack, above the return addr
   push %r10
   and $-16, %rsp
   mov 8(%rbp), %rdi
-  call record_resolve
+  call {answer}
   mov %rax, %r11
   lea -64(%rbp), %rsp
   pop %r10
@@ -384,13 +384,11 @@ record_ask: /* the number of the function is on the stack, above the return addr
   .cfi_def_cfa_offset 8
   jmp *%r11
   .cfi_endproc
-  .size record_ask, . - record_ask
+  .size ask_{answer}, . - ask_{answer}
 """
 ARM = """
-  .text
-  .p2align 4
-  .type record_ask, %function
-record_ask: /* the number of the function is in x17 */
+  .type ask_{answer}, %function
+ask_{answer}: /* the entry's number is in x17 */
   .cfi_startproc
   stp x29, x30, [sp, #-96]!
   .cfi_def_cfa_offset 96
@@ -403,7 +401,7 @@ record_ask: /* the number of the function is in x17 */
   stp x6, x7, [sp, #64]
   str x17, [sp, #80]
   mov x0, x17
-  bl record_resolve
+  bl {answer}
   mov x16, x0
   ldp x0, x1, [sp, #16]
   ldp x2, x3, [sp, #32]
@@ -416,30 +414,52 @@ record_ask: /* the number of the function is in x17 */
   .cfi_restore 30
   br x16
   .cfi_endproc
-  .size record_ask, . - record_ask
+  .size ask_{answer}, . - ask_{answer}
 """
+# Where a call from Fortran came from is kept; in the registers that no argument is in.
+KEEP_CALLER_X86 = [
+    "  mov (%rsp), %r11", "  mov record_fortran_caller@GOTTPOFF(%rip), %rax", "  mov %r11, %fs:(%rax)",
+]  # fmt: skip
+KEEP_CALLER_ARM = [
+    "  adrp x16, :gottprel:record_fortran_caller", "  ldr x16, [x16, #:gottprel_lo12:record_fortran_caller]",
+    "  mrs x17, tpidr_el0", "  str x30, [x17, x16]",
+]  # fmt: skip
+FORTRAN_FORMS = ("_", "_f08_", "_f08ts_")  # fortran.c has the same
+
+
+def entries_x86(names: list[str], slots: str, answer: str, before: list[str]) -> list[str]:
+    out = [X86.format(answer=answer)]
+    for number, name in enumerate(names):
+        out += [
+            f"  .globl {name}", f"  .type {name}, @function", "  .p2align 4", f"{name}:", *before,
+            f"  jmp *{slots}+{8 * number}(%rip)", f"ask_{name}:", f"  push ${number}", f"  jmp ask_{answer}",
+            f"  .size {name}, . - {name}",
+        ]  # fmt: skip
+    return out
+
+
+def entries_arm(names: list[str], slots: str, answer: str, before: list[str]) -> list[str]:
+    out = [ARM.format(answer=answer)]
+    for number, name in enumerate(names):
+        out += [
+            f"  .globl {name}", f"  .type {name}, %function", "  .p2align 4", f"{name}:", *before,
+            f"  adrp x16, {slots}+{8 * number}", f"  ldr x16, [x16, #:lo12:{slots}+{8 * number}]",
+            "  br x16", f"ask_{name}:", f"  mov x17, #{number}", f"  b ask_{answer}", f"  .size {name}, . - {name}",
+        ]  # fmt: skip
+    return out
 
 
 def make_entries(every: list[Function]) -> str:
-    out = [f"/* {NOTICE} */", "  .section .note.GNU-stack,\"\",%progbits", "#if defined(__x86_64__)", X86]
-    for number, f in enumerate(every):
-        out += [
-            f"  .globl {f.name}", f"  .type {f.name}, @function", "  .p2align 4", f"{f.name}:",
-            f"  jmp *record_slots+{8 * number}(%rip)", f"ask_{f.name}:", f"  push ${number}", "  jmp record_ask",
-            f"  .size {f.name}, . - {f.name}",
-        ]  # fmt: skip
-    out += ["#elif defined(__aarch64__)", ARM]
-    for number, f in enumerate(every):
-        out += [
-            f"  .globl {f.name}", f"  .type {f.name}, %function", "  .p2align 4", f"{f.name}:",
-            f"  adrp x16, record_slots+{8 * number}", f"  ldr x16, [x16, #:lo12:record_slots+{8 * number}]",
-            "  br x16", f"ask_{f.name}:", f"  mov x17, #{number}", "  b record_ask", f"  .size {f.name}, . - {f.name}",
-        ]  # fmt: skip
-    out += [
-        "#endif", "  .data", "  .p2align 3", "  .globl record_slots", "  .hidden record_slots", "record_slots:",
-        *(f"  .quad ask_{f.name}" for f in every), "",
-    ]  # fmt: skip
-    return "\n".join(out)
+    c = [f.name for f in every]
+    fortran = [f"{f.name.lower()}{form}" for f in every for form in FORTRAN_FORMS]
+    tables = ((c, "record_slots", "record_resolve"), (fortran, "record_fortran_slots", "record_resolve_fortran"))
+    out = [f"/* {NOTICE} */", "  .section .note.GNU-stack,\"\",%progbits", "  .text", "  .p2align 4"]
+    out += ["#if defined(__x86_64__)", *entries_x86(*tables[0], []), *entries_x86(*tables[1], KEEP_CALLER_X86)]
+    out += ["#elif defined(__aarch64__)", *entries_arm(*tables[0], []), *entries_arm(*tables[1], KEEP_CALLER_ARM)]
+    out += ["#endif", "  .data", "  .p2align 3"]
+    for names, slots, _answer in tables:
+        out += [f"  .globl {slots}", f"  .hidden {slots}", f"{slots}:", *(f"  .quad ask_{name}" for name in names)]
+    return "\n".join([*out, ""])
 
 
 def make_kinds(every: list[Function], version: int) -> str:

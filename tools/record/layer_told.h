@@ -497,6 +497,7 @@ ENTRY void told_icoll(CALL, int root, uint64_t bytes, MPI_Comm comm, MPI_Request
    is none for this one; only MPI_Comm_create_group is not called by all: its number is its tag. */
 static void told_new_comm(CALL, MPI_Comm parent, const MPI_Comm* made, MPI_Request* request) {
   uint32_t id = 0;
+  const bool from_fortran = site != 0 && site == me->fortran_site;
   if (rc == MPI_SUCCESS && parent == MPI_COMM_NULL && !request) begin_without_world();
   if (rc == MPI_SUCCESS) {
     int order = 0;
@@ -506,6 +507,7 @@ static void told_new_comm(CALL, MPI_Comm parent, const MPI_Comm* made, MPI_Reque
     if (*made != MPI_COMM_NULL || request) id = ++last_comm;
     unlock();
     if (request && *request != MPI_REQUEST_NULL) {
+      /* Fortran's own variable for it is gone when it is completed. */
       keep(KEY(*request), &(Operation){.id = next_id(),
                                        .kind = (uint16_t)kind,
                                        .flags = RECORD_COLLECTIVE,
@@ -513,8 +515,8 @@ static void told_new_comm(CALL, MPI_Comm parent, const MPI_Comm* made, MPI_Reque
                                        .comm = id_of(parent),
                                        .peer = RECORD_NONE,
                                        .tag = RECORD_NONE,
-                                       .bytes = id,
-                                       .made = (MPI_Comm*)made,
+                                       .bytes = from_fortran ? 0 : id,
+                                       .made = from_fortran ? NULL : (MPI_Comm*)made,
                                        .parent_order = order});
     } else if (*made != MPI_COMM_NULL) {
       tell_comm(*made, id, id_of(parent), names[kind], order);

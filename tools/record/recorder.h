@@ -73,6 +73,7 @@ typedef struct RecordThread {
   uint64_t delay_ns;     /* run delay when it was last read */
   uint64_t switches;     /* how often it had left its core by then */
   int schedstat;         /* file, -1: none */
+  uint32_t fortran_site; /* of its last call from Fortran */
   RecordKnownSite sites[RECORD_SITE_CACHE], python_sites[RECORD_SITE_CACHE];
   RecordEvent* buffer;
   struct RecordThread* other; /* list of all */
@@ -85,6 +86,9 @@ typedef struct RecordThread {
 
 /* Of this thread; null until its first call. */
 extern RECORD_API __thread RecordThread* record_me __attribute__((tls_model("initial-exec")));
+/* Where a call from Fortran came from, until it reaches C; 0: none is under way. */
+extern RECORD_API __thread uintptr_t record_fortran_caller
+    __attribute__((tls_model("initial-exec")));
 extern RECORD_API uint8_t record_wanted[]; /* by kind: whether that function is recorded now */
 extern RECORD_API uint8_t
     record_live; /* requests and communicators are followed: also where nothing is recorded now */
@@ -108,6 +112,8 @@ RECORD_API void record_switch(void);
 RECORD_API uint32_t record_other_site(RecordThread* me,
                                       uintptr_t address); /* not in the thread's cache */
 RECORD_API uint32_t record_python_site(RecordThread* me);
+/* `from`: where C was called. */
+RECORD_API uint32_t record_fortran_site(RecordThread* me, uintptr_t from);
 RECORD_API void record_look_at_delay(RecordThread* me, uint64_t begin, uint64_t end, int is_wait);
 
 /* Told by the layer. `text` is JSON. */
@@ -158,12 +164,17 @@ RECORD_INLINE RecordThread* record_enter(unsigned kind) {
 
 RECORD_INLINE void record_leave(RecordThread* me) { me->depth = 0; }
 
-RECORD_INLINE uint32_t record_site(RecordThread* me, const void* address) {
-  const uintptr_t at = (uintptr_t)address;
+RECORD_INLINE uint32_t record_site_at(RecordThread* me, uintptr_t at) {
   RecordKnownSite* known = &me->sites[(at ^ (at >> 8)) % RECORD_SITE_CACHE];
   const uint32_t id =
       __builtin_expect(known->address == at, 1) ? known->id : record_other_site(me, at);
   return __builtin_expect(id == RECORD_ASK_PYTHON, 0) ? record_python_site(me) : id;
+}
+
+RECORD_INLINE uint32_t record_site(RecordThread* me, const void* address) {
+  if (__builtin_expect(record_fortran_caller != 0, 0))
+    return record_fortran_site(me, (uintptr_t)address);
+  return record_site_at(me, (uintptr_t)address);
 }
 
 /* Room for one event; all fields must be written. */
