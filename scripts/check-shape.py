@@ -31,7 +31,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "engine.h: lines": (128, 220),
     "engine.h: files that include it": (11, 12),
     "engine.h: .cc that see it": (25, 40),
-    "protocols: functions of the largest class": (66, 80),
+    "protocols: functions of the largest class": (67, 80),
     "Request: members": (29, 30),
     "Request: bools": (0, 0),
     "Peer: members": (18, 18),
@@ -50,6 +50,8 @@ LIMITS: dict[str, tuple[int, int]] = {
     "comm size and rank in collectives": (0, 0),
 }  # fmt: skip
 LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (209, 40)}
+# The table of what a recorder is told names every mechanism, as the tables of options and counters do.
+EVENTS = r"base/event_sink\.h"
 
 
 def code_of(text: str) -> str:
@@ -184,8 +186,8 @@ def measure(root: Path) -> dict[str, int]:
         "Peer: members": functions_and_members(peer)[1],
         "stages: places that write one": stages[0],
         "Via::": tree.count(r"\bVia::")[0],
-        "files that name release": tree.count(r"(?i)\b(?!memory_order_)\w*(?:releasable|release_|_release|foresee)\w*", r"(?:guard|settings|protocols/release)/")[1],
-        "files that name prefetch": tree.count(r"(?i)\b\w*prefetch\w*", r"(?:guard|settings|protocols/prefetch)/")[1],
+        "files that name release": tree.count(r"(?i)\b(?!memory_order_)\w*(?:releasable|release_|_release|foresee)\w*", rf"(?:guard|settings|protocols/release)/|{EVENTS}")[1],
+        "files that name prefetch": tree.count(r"(?i)\b\w*prefetch\w*", rf"(?:guard|settings|protocols/prefetch)/|{EVENTS}")[1],
         "files that name copies aside": tree.count(r"\b\w*aside\w*", r"(?:guard|settings|protocols/copies)/")[1],
         "files that name grants": tree.count(r"\b\w*grant\w*", r"protocols/ways/")[1],
         "files that name one-copy": tree.count(r"(?i)\b\w*one_?copy\w*", r"(?:settings|protocols/ways)/")[1],

@@ -41,6 +41,7 @@ void Guard::stop() {
   closed_.store(0, std::memory_order_relaxed);
   mixed_.store(0, std::memory_order_relaxed);
   awaited_.store(nullptr, std::memory_order_relaxed);
+  touches_.clear();
 }
 
 Range Guard::around(char* from, size_t n) {
@@ -114,6 +115,7 @@ Region* Guard::close_yielded(Range range, bool keep) {
       region->share = share_;
       closed_.fetch_add(1, std::memory_order_release);
       ++counters.closed;
+      region->closing = uint32_t(counters.closed.get());
       counters.closed_bytes += range.bytes();
       return region;
     }
@@ -211,6 +213,8 @@ void Guard::open_run(Region* region, size_t first, size_t count) {
 
 // Nobody need wait for that page any longer.
 void Guard::waited_for(Region* region, size_t page) {
+  if (touches_.any()) [[unlikely]]
+    touches_.end(region->closing, page, page_bytes);
   char* const awaited = awaited_.load(std::memory_order_relaxed);
   if (!awaited || awaited != place(*region, page)) [[likely]]
     return;
@@ -344,6 +348,7 @@ void Guard::heard(Event event, Range range, char* to) {
       } else {
         awaited_.store(address, std::memory_order_relaxed);
         awaited_since_ = base::now_ns();
+        touches_.begin(region->closing, page);
         if (region->touches++ == 0) region->untouched_ns = awaited_since_ - region->closed_at;
       }
       continue;

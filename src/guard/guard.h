@@ -16,6 +16,7 @@
 #include "base/pool.h"
 #include "base/spin_lock.h"
 #include "guard/detail/mappings.h"
+#include "guard/detail/touches.h"
 #include "guard/mechanism.h"
 
 namespace headway::guard {
@@ -43,6 +44,7 @@ struct Region {
     uint64_t closing_ns = 0, traps = 0, thread_ns = 0;
   };
   Owner owner;
+  uint32_t closing = 0;       // which one it is of all that this guard has closed, from 1
   uint64_t closed_at = 0;     // ns
   uint64_t waited_ns = 0;     // that threads waited for its pages, which they had touched
   uint64_t inside_ns = 0;     // Guard::inside_ns() when it was closed
@@ -178,6 +180,7 @@ class Guard final : Listener {
   // What one region's share would be that had been closed always, in ns / 2^share_shift.
   static constexpr uint32_t share_shift = 12;
   uint64_t share_ = 0, shared_at_ = 0;
+  Touches touches_;
 };
 
 }  // namespace headway::guard

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/counter.h"
 #include "base/doorbell.h"
+#include "base/events.h"
 #include "base/list.h"
 #include "base/outcome.h"
 #include "base/selector.h"
@@ -316,6 +317,8 @@ class Handoff {
   bool sleeper_may_be_held_up();
   void work_as_thread();
   void work_as_owner();
+  void note_help(const base::EventBegin& began, uint64_t began_ns);
+  void tell_help();
   static void* thread_main(void* self);
 
   EngineLock lock_;
@@ -351,6 +354,12 @@ class Handoff {
   int outer_ = -1;  // inner_, one shot: the message thread sleeps on it
   pthread_t thread_{};
   std::atomic<const void*> message_thread_{nullptr};  // its control block
+  // For a recorder, the message thread's own: the last stretch in which it moved data, which goes
+  // on if the next one follows at once.
+  struct Help {
+    base::EventBegin began, ended;
+    uint64_t ended_ns = 0;
+  } help_;
   Shield shield_;
 };
 

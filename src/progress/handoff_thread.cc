@@ -11,12 +11,15 @@ namespace headway::progress {
 namespace {
 
 constexpr uint64_t thread_holds_ns = 200'000;  // the message thread owns the engine no longer
+constexpr uint64_t apart_ns = 20'000;          // two helps that are less are told as one
 
 }  // namespace
 
 void* Handoff::thread_main(void* self) {
   pthread_setname_np(pthread_self(), "headway");
-  static_cast<Handoff*>(self)->run_thread();
+  auto* const handoff = static_cast<Handoff*>(self);
+  handoff->run_thread();
+  handoff->tell_help();
   return nullptr;
 }
 
@@ -77,6 +80,19 @@ void Handoff::work_as_thread() {
   work_as_owner();
 }
 
+// It has moved something since then.
+void Handoff::note_help(const base::EventBegin& began, uint64_t began_ns) {
+  if (help_.began && began_ns - help_.ended_ns >= apart_ns) tell_help();
+  if (!help_.began) help_.began = began;
+  help_.ended = base::begin_event();
+  help_.ended_ns = base::now_ns();
+}
+
+void Handoff::tell_help() {
+  base::end_event(help_.began, help_.ended, {.kind = headway_event_help});
+  help_ = {};
+}
+
 // The message thread owns the engine, and gives it back.
 void Handoff::work_as_owner() {
   take_reminder();
@@ -90,6 +106,8 @@ void Handoff::work_as_owner() {
   drain();
   driver = Driver::thread;
   bool useful = false;
+  const base::EventBegin began = base::begin_event();
+  const uint64_t began_ns = began ? base::now_ns() : 0;
   do {
     const uint64_t start = base::now_ns();
     bool moved = true;
@@ -104,6 +122,8 @@ void Handoff::work_as_owner() {
     enter_again(Driver::thread);
   } while (!sleepers_ || sleeper_may_be_held_up());
   counters.thread_useful += useful;
+  if (useful && began) [[unlikely]]
+    note_help(began, began_ns);
   driver = Driver::nobody;
   let_poll();
   if (sleepers_) {

@@ -1,10 +1,12 @@
 // Programs whose pages really close, and are sent before their sends, in many settings.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <string>
 
+#include "base/events_test_listener.h"
 #include "guard/system.h"
 #include "protocols/paged_test_check.h"
 #include "protocols/paged_test_program.h"
@@ -34,6 +36,7 @@ class Paged : public testing::Test {
     for (uint64_t seed = first; seed < first + count; ++seed) {
       SCOPED_TRACE(testing::Message() << "HEADWAY_TEST_SEED=" << seed);
       watch.begin(seed);
+      base::EventListener listener;
       PagedWorld world(plan, seed);
       if (!world.begin()) {
         ASSERT_EQ(seed, first) << "pages can be closed no more";
@@ -42,6 +45,7 @@ class Paged : public testing::Test {
       for (int i = 0; i < plan.steps && !HasFailure(); ++i) world.step();
       if (!HasFailure()) world.finish();
       EXPECT_EQ(world.story(), "");
+      if (!HasFailure()) check_events(world);
       note(world);
       if (HasFailure()) return;
     }
@@ -51,7 +55,7 @@ class Paged : public testing::Test {
     if (!plan.node) expect({"full", "started", "pieces", "withheld", "shared"});
     if (plan.cancels) expect({"cancelled_sends", "cancelled_receives"});
     if (plan.leaves) expect({"left"});
-    if (plan.touches) expect({"touches", "demands"});
+    if (plan.touches) expect({"touches", "demands", "faults"});
     if (plan.touches && !plan.node) expect({"heeded"});
     if (plan.prefetches) expect({"prefetches", "fetched"});
     // Elsewhere a program of several threads, as this one is, does not have its writes followed.
@@ -71,6 +75,42 @@ class Paged : public testing::Test {
   }
 
  private:
+  // A recorder is told of each release, fault and prefetch that the counters count.
+  void check_events(PagedWorld& world) {
+    using base::EventListener;
+    const auto releases = EventListener::events(headway_event_release);
+    const auto faults = EventListener::events(headway_event_fault);
+    const Release& release = world.engine(0).release();
+    EXPECT_EQ(releases.size(), release.counters.released);
+    EXPECT_LE(faults.size(), release.closings().touched);
+    total_["faults"] += faults.size();
+    std::map<uint32_t, uint64_t> ends;  // of the last release of each closing
+    for (const HeadwayEvent& event : releases) {
+      EXPECT_LT(event.begin, event.end);
+      EXPECT_NE(event.closing, 0u);
+      ends[event.closing] = std::max(ends[event.closing], event.end);
+    }
+    for (const HeadwayEvent& event : faults) {
+      EXPECT_LT(event.begin, event.end);
+      EXPECT_LT(event.end, ends[event.closing]) << "a fault outside of all releases";
+    }
+    uint64_t hits = 0, used = 0, spared = 0;
+    for (const HeadwayEvent& event : EventListener::events(headway_event_prefetch)) {
+      EXPECT_LT(event.begin, event.end);
+      hits -= event.bytes != 0;
+      used -= event.bytes;
+      spared -= event.spared_ns;
+    }
+    for (int rank = 0; rank < world.ranks(); ++rank) {
+      const EngineCounters& counters = world.engine(rank).counters();
+      hits += counters.prefetch_hits;
+      used += counters.prefetch_used_bytes;
+      spared += counters.prefetch_saved_ns;
+    }
+    EXPECT_EQ(hits, 0u);
+    EXPECT_EQ(used, 0u);
+    EXPECT_EQ(spared, 0u);
+  }
   void note(PagedWorld& world) {
     for (int rank = 0; rank < world.ranks(); ++rank) {
       const Engine& engine = world.engine(rank);

@@ -176,6 +176,10 @@ bool Many::let_all_go() {
   HEADWAY_CHECK(are_closed);
   if (!are_closed) return false;
   if (whole_) {
+    each_left([this](Request* step) {
+      if (step->kind == RequestKind::receive) engine_.release().note_return(*step);
+      return true;
+    });
     engine_.release().let_user_go(whole_);
     return true;
   }

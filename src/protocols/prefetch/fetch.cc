@@ -92,6 +92,7 @@ void Fetches::ask_for_next(const Request& receive, const Prediction& known, cons
   store->key = receive.key;
   store->traffic = receive.traffic;
   store->asked_at = base::now_ns();
+  store->asked = base::begin_event();
   peer.early.stores.push_back(store);
   tell_wanted(*store, true);
   ++messages_.counters().prefetches;
@@ -195,15 +196,24 @@ void Fetches::end_asking(Store* store, Answer answer) {
       any->ahead = !known->rest && (any->ahead || known->ahead);
     }
   }
+  const uint64_t rate = store->peer->flow.arrival_rate;
+  const uint64_t spared_ns = rate ? store->confirmed * 1'000'000'000 / rate : 0;
+  if (store->asked) [[unlikely]]
+    tell_prefetch(*store, spared_ns);
   if (!store->confirmed) {
     drop_store(store);
     return;
   }
   ++messages_.counters().prefetch_hits;
   messages_.counters().prefetch_used_bytes += store->confirmed;
-  if (const uint64_t rate = store->peer->flow.arrival_rate) {
-    messages_.counters().prefetch_saved_ns += store->confirmed * 1'000'000'000 / rate;
-  }
+  messages_.counters().prefetch_saved_ns += spared_ns;
+}
+
+void Fetches::tell_prefetch(const Store& store, uint64_t spared_ns) {
+  base::end_event(store.asked, {.kind = headway_event_prefetch,
+                                .bytes = store.confirmed,
+                                .peer = int32_t(store.peer->process),
+                                .spared_ns = spared_ns});
 }
 
 // --- what comes before the send ---

@@ -81,6 +81,7 @@ class Fetches {
   static Store* store_of(Peer& peer, uint32_t origin);
   Store* make_store(uint64_t size, const Store* leaving);
   void end_asking(Store* store, Answer answer);
+  [[gnu::cold]] static void tell_prefetch(const Store& store, uint64_t spared_ns);
   static Store* place_early(Peer& peer, const FrameHeader& header);
   void note_early(Store* store, const FrameHeader& header);
   bool deliver_presend(Peer& peer, const FrameHeader& header, const char* body);

@@ -8,6 +8,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/events.h"
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/pool.h"
@@ -150,6 +151,7 @@ struct Store {
   uint64_t come = 0;        // bytes that have come
   uint64_t rest = 0;        // of them, those that left after the send
   uint64_t asked_at = 0;    // ns
+  base::EventBegin asked;   // the same, for a recorder
   uint64_t confirmed = 0;   // bytes
   int64_t shift = 0;        // where the message begins in the data
 };

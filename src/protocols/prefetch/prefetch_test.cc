@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/events_test_listener.h"
 #include "protocols/prefetch/prefetch_test_pair.h"
 
 namespace headway::protocols {
@@ -26,6 +27,27 @@ TEST_F(Prefetching, AllOfAMessageComesBeforeItsSend) {
     EXPECT_EQ(used() - before, size);
     EXPECT_EQ(sender().counters().streams, sent);
   }
+}
+
+// For a recorder: from the request to the send, what it brought, and the time that this spared.
+TEST_F(Prefetching, APrefetchIsToldOnce) {
+  Buffer out(long_size), in(long_size);
+  learn(out, in);
+  base::EventListener listener;
+  complete(post(in), out, in);  // ends the request that was there before anybody listened
+  EXPECT_TRUE(base::EventListener::events(headway_event_prefetch).empty());
+  Request* receive = come_early(out, in);
+  ASSERT_NE(receive, nullptr);
+  EXPECT_TRUE(base::EventListener::events(headway_event_prefetch).empty());
+  const uint64_t saved = receiver().counters().prefetch_saved_ns;
+  complete(receive, out, in);
+  const auto told = base::EventListener::events(headway_event_prefetch);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_LT(told[0].begin, told[0].end);
+  EXPECT_EQ(told[0].bytes, long_size);
+  EXPECT_EQ(told[0].peer, 0);
+  EXPECT_EQ(told[0].closing, 0u);
+  EXPECT_EQ(told[0].spared_ns, receiver().counters().prefetch_saved_ns - saved);
 }
 
 // Nobody waits for the steps of a collective by themselves.

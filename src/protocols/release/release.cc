@@ -204,6 +204,7 @@ void Release::let_user_go(Request* request) {
     unseen_.fetch_add(1, std::memory_order_release);
     ++counters.foreseen;
   }
+  if (request->kind == RequestKind::receive) note_return(*request);
   request->awaited = false;
   messages_.note_gone(request);
   request->done.store(Done::released, std::memory_order_release);
@@ -523,6 +524,7 @@ void Release::end_release(Request* receive) {
     open_pages(receive, 0, receive->status_bytes());
   }
   HEADWAY_CHECK(receive->cancelled || row.noted == receive->status_bytes());
+  row.event.end(*receive);
   row.region = nullptr;
   receive->clear(Mark::redirected);
   receive->memory.shift(receive->home - receive->memory.base());

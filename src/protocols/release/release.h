@@ -13,6 +13,7 @@
 #include "guard/guard.h"
 #include "protocols/beside.h"
 #include "protocols/peer.h"
+#include "protocols/release/event.h"
 #include "protocols/release/profit.h"
 #include "protocols/request.h"
 #include "settings/options.h"
@@ -63,6 +64,13 @@ class Release final : public guard::Pages {
   }
   // The user may go on from what has been closed. Source, tag and count are in the request.
   void let_user_go(Request* request);
+  // For a recorder: the user of that closed receive returns now, by itself or with a whole.
+  void note_return(const Request& receive) {
+    if (!base::event_listener()) [[likely]]
+      return;
+    Row& row = rows_[receive];
+    row.event.begin(row.noted, row.region->closing);
+  }
 
   // --- before the match, or before the edges ---
   // All pages of a posted receive are closed, those of its edges too, and the posted receives that
@@ -151,6 +159,7 @@ class Release final : public guard::Pages {
     bool in_runs : 1 = false;  // of a type made of few large runs, which can be closed
     bool unseen : 1 = false;   // its user was released before it was matched
     bool told : 1 = false;     // who dozes has been told that it may be released
+    ReleaseEvent event;
   };
   // From the beginning of its message.
   static int64_t start_of(const guard::Region& region, const Request& receive) {
