@@ -16,7 +16,8 @@ enum RecordBlockType {
   RECORD_EVENTS,
   RECORD_SITES,
   RECORD_COMMS,
-  RECORD_END
+  RECORD_END,
+  RECORD_THREADS
 };
 
 /* Nothing is written any more: it was ended, or this process is not recorded. */

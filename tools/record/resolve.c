@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "library_events.h"
 #include "recorder_functions.inc"
 #include "resolve.h"
 #include "switches.h"
@@ -159,6 +160,7 @@ static void look(void) {
     if (access(path, R_OK) != 0) make_layer(path);
     if (access(path, R_OK) == 0) self.layer = load(path);
   }
+  if (self.layer) record_find_library(self.mpi);
   if (!self.layer)
     record_say("the program runs unrecorded: there is no layer for: %s", self.library);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "library_events.h"
 #include "lock.h"
 #include "recorder_functions.inc" /* names, families */
 #include "threads.h"
@@ -115,17 +116,20 @@ void record_decide(void) {
   for (int i = 0; i < RECORD_FUNCTIONS; ++i) record_wanted[i] = on && self.chosen[i];
   if (self.on && !on) self.off_since = now;
   if (!self.on && on && self.off_since) record_put_gap(self.off_since, now);
+  if (self.on != on) record_want_library(on);
   self.on = on;
 }
 
 void record_switch_off(void) {
   record_over = true;
   record_live = 0;
+  record_want_library(false);
   memset(record_wanted, 0, sizeof record_wanted);
 }
 
 void record_switch(void) {
   record_lock();
+  if (record_may_write()) record_put_library();
   record_decide();
   record_unlock();
 }

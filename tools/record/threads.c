@@ -3,11 +3,12 @@
 #include "threads.h"
 
 #include <pthread.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "delay.h"
 #include "file.h"
+#include "library_events.h"
 #include "lock.h"
 #include "sites.h"
 #include "switches.h"
@@ -16,6 +17,13 @@ enum {
   EVENTS_OF_A_BLOCK = 1360, /* 64 KB with its header */
   MOST_THREADS = 255
 };
+
+/* In pages of its own: our library may close those of the program's heap, and asks here, with its
+   engine held, which thread it is. */
+typedef struct Whole {
+  RecordThread thread;
+  RecordEvent events[EVENTS_OF_A_BLOCK];
+} Whole;
 
 RECORD_API __thread RecordThread* record_me __attribute__((tls_model("initial-exec")));
 
@@ -39,6 +47,7 @@ void record_write(RecordThread* me) {
   record_lock();
   if (record_may_write()) {
     put_events(me);
+    record_put_library();
   } else if (!record_over) {
     record_count_lost((uint64_t)(me->next - me->buffer));
   }
@@ -76,6 +85,7 @@ void record_write_all(void) {
     if (thread->vain.count && thread->next != thread->limit) record_write_vain(thread);
     put_events(thread);
   }
+  record_put_library();
 }
 
 void record_put_gap(uint64_t begin, uint64_t end) {
@@ -106,27 +116,28 @@ static void thread_ends(void* thread) {
   if (*link) *link = me->other;
   record_unlock();
   record_me = NULL;
-  free(me->buffer);
-  free(me);
+  munmap(me, sizeof(Whole));
+}
+
+unsigned record_take_number(void) {
+  const unsigned number = self.count < MOST_THREADS ? self.count : MOST_THREADS;
+  ++self.count;
+  return number;
 }
 
 RecordThread* record_first_call(void) {
   if (!record_enabled) return NULL;
-  RecordThread* me = calloc(1, sizeof *me);
-  RecordEvent* buffer = malloc(EVENTS_OF_A_BLOCK * sizeof *buffer);
-  if (!me || !buffer) {
-    free(me);
-    free(buffer);
-    return NULL;
-  }
-  me->buffer = me->next = buffer;
-  me->limit = buffer + EVENTS_OF_A_BLOCK;
+  Whole* whole =
+      mmap(NULL, sizeof *whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (whole == MAP_FAILED) return NULL;
+  RecordThread* me = &whole->thread;
+  me->buffer = me->next = whole->events;
+  me->limit = whole->events + EVENTS_OF_A_BLOCK;
   me->last_block = record_now();
   record_open_delay(me);
   record_lock();
   if (self.threads == NULL && self.count == 0) pthread_key_create(&self.key, thread_ends);
-  me->number = (uint8_t)(self.count < MOST_THREADS ? self.count : MOST_THREADS);
-  ++self.count;
+  me->number = (uint8_t)record_take_number();
   me->other = self.threads;
   self.threads = me;
   record_unlock();

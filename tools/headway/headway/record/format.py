@@ -24,7 +24,7 @@ from .model import COMPLETION, CORE_TAKEN, EVENT, FAMILIES, GAP, LIBRARY, Comm, 
 
 MAGIC, VERSION = 0x31525748, 1
 BLOCK = struct.Struct("<IHHQQQ")
-HEADER, CLOCK, EVENTS, SITES, COMMUNICATORS, END = range(1, 7)
+HEADER, CLOCK, EVENTS, SITES, COMMUNICATORS, END, THREADS = range(1, 8)
 MOST_JSON = 256 << 20  # bytes of one block
 MOST_RANKS, MOST_MEMBERS = 1 << 24, 1 << 25  # of a world; of all lists of members of a file
 MOST_TICKS, MOST_NS = (1 << 63) - 1, 1 << 61
@@ -87,6 +87,7 @@ class _Reader:
         self.members: dict[tuple, np.ndarray] = {}  # each list of members once
         self.total = 0  # of their lengths
         self.end: dict[str, Any] = {}
+        self.threads: dict[int, str] = {}
 
     def block(self, at: int) -> int:
         """Takes the block at `at`; where the next one begins."""
@@ -106,9 +107,14 @@ class _Reader:
             self.take_events(start, length, thread, first, last)
         elif kind == CLOCK:
             self.take_clock(start, length)
-        elif kind in (HEADER, SITES, COMMUNICATORS, END):
-            value = self.json(start, length, list if kind in (SITES, COMMUNICATORS) else dict)
-            takes = {HEADER: self.take_header, SITES: self.take_sites, COMMUNICATORS: self.take_comms}
+        elif kind in (HEADER, SITES, COMMUNICATORS, END, THREADS):
+            value = self.json(start, length, list if kind in (SITES, COMMUNICATORS, THREADS) else dict)
+            takes = {
+                HEADER: self.take_header,
+                SITES: self.take_sites,
+                COMMUNICATORS: self.take_comms,
+                THREADS: self.take_threads,
+            }
             takes.get(kind, self.take_end)(value)
         return start + length
 
@@ -242,8 +248,12 @@ class _Reader:
             self.members[key] = members
         return self.members[key]
 
+    def take_threads(self, entries: list) -> None:
+        self.threads |= {_integer(entry, "thread", 0, 255): _text(entry, "name") for entry in map(_object, entries)}
+
     def take_end(self, end: dict[str, Any]) -> None:
         _integer(end, "lost", 0, MOST_TICKS, 0)
+        _integer(end, "library_lost", 0, MOST_TICKS, 0)
         _text(end, "why")
         self.end = end
 
@@ -283,6 +293,7 @@ class _Reader:
             comms=self.comms,
             finalized=self.end.get("finalized") is True,
             problem=problem,
+            threads=self.threads,
         )
         return Recording(rank, clock, self.end)
 
@@ -359,8 +370,14 @@ class Writer:
     def communicators(self, entries: Iterable[dict[str, Any]]) -> None:
         self.json(COMMUNICATORS, list(entries))
 
-    def end(self, events: int, finalized: bool = True, lost: int = 0, why: str = "") -> None:
-        self.json(END, {"finalized": finalized, "events": events, "lost": lost, "why": why})
+    def threads(self, names: dict[int, str]) -> None:
+        self.json(THREADS, [{"thread": thread, "name": name} for thread, name in names.items()])
+
+    def end(
+        self, events: int, finalized: bool = True, lost: int = 0, why: str = "", library_lost: int = 0
+    ) -> None:
+        told = {"finalized": finalized, "events": events, "lost": lost, "library_lost": library_lost, "why": why}
+        self.json(END, told)
 
 
 def ranges(ranks: Iterable[int]) -> list[list[int]]:

@@ -32,7 +32,8 @@ EVENT = np.dtype(
 SEND, RECEIVE, COLLECTIVE, ANY_SOURCE, ANY_TAG, IN_VAIN, FAILED, PARTITIONED = 1, 2, 4, 8, 16, 32, 64, 128
 # Kinds that are no function.
 COMPLETION, CORE_TAKEN, GAP = 0x8000, 0x8001, 0x8002
-LIBRARY = range(0x8010, 0x8020)  # of our library: fault, release, prefetch, help of the message thread
+LIBRARY = range(0x8010, 0x8020)  # what our library does by itself
+FAULT, RELEASE, PREFETCH, HELP = LIBRARY[:4]
 WORLD, SELF = 1, 2
 NONE, ANY = -1, -2  # of peer and tag
 KINDS = 1 << 12  # the tag of a persistent collective's start: its init function, and which one it is times this
@@ -89,6 +90,7 @@ class Rank:
     comms: dict[int, Comm] = field(default_factory=dict)
     finalized: bool = False
     problem: str = ""  # what of the file could not be read
+    threads: dict[int, str] = field(default_factory=dict)  # names of those that are not the program's
 
     def family(self, kind: int) -> str:
         return self.families[kind] if kind < len(self.families) else ""

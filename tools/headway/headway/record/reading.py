@@ -90,6 +90,11 @@ def read_files(files: list[Path], spill: Path | None) -> tuple[list[Recording], 
             notes.append(f"{file.name} ends before MPI_Finalize" + (f": {why}" if isinstance(why, str) and why else ""))
         if recording.end.get("lost"):
             notes.append(f"{file.name} lost {recording.end['lost']} events: {recording.end.get('why') or 'no room'}")
+        if recording.end.get("library_lost"):
+            notes.append(
+                f"{file.name} lost {recording.end['library_lost']} of the library's own events: more came between two calls "
+                "than are kept"
+            )
     notes = shortened(notes)
     sizes = {recording.rank.header["size"] for recording in by_rank.values()}
     if len(sizes) > 1:
