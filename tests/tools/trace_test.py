@@ -298,9 +298,9 @@ class Perfetto(unittest.TestCase):
         self.assertEqual(
             sorted((s["track"]["name"], s["name"]) for s in r.slices),
             [
-                ("thread 0", "MPI_Allreduce"), ("thread 0: library", "fault"), ("thread 0: no core", "no core"),
+                ("thread 0", "MPI_Allreduce"), ("thread 0: faults", "fault"), ("thread 0: no core", "no core"),
                 ("thread 0: not recorded", "not recorded"), ("thread 0: tests", "MPI_Test"),
-                ("thread 1", "MPI_Allreduce"), ("thread 1: library", "help"),
+                ("thread 1", "MPI_Allreduce"), ("thread 1: helps", "help"),
             ],
         )  # fmt: skip
         self.assertEqual(r.of("no core")[0]["ns without a core"], 3)

@@ -11,7 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from headway.commands import script
-from headway.record import advise, by_site, lines, reading, waiting
+from headway.record import advise, by_site, library, lines, reading, waiting
 from headway.record.command import latest, run_app
 from headway.record.format import BadRecording
 from headway.shown import BAD_LINE, Shown
@@ -73,10 +73,13 @@ def show(folder: Path, as_data: bool, quiet: bool, shown: Shown) -> None:
     waits = waiting.classify(found)
     given = advise.advise(waits)
     if as_data:
-        print(json.dumps({"advice": advise.as_json(given), "waiting": by_site.as_json(by_site.report(waits))}, indent=1))
+        told = {"advice": advise.as_json(given), "waiting": by_site.as_json(by_site.report(waits))}
+        print(json.dumps(told | {"library": library.as_json(library.report(found))}, indent=1))
         return
     if not quiet:
         shown.out.print(by_site.words(by_site.report(waits)))
+        if (by_itself := library.words(library.report(found))) is not None:
+            shown.out.print(by_itself)
     shown.out.print(advise.words(given))
 
 

@@ -25,6 +25,8 @@ A reader may rely on: keys below are there; others may come without a new versio
       mean          ns of the same stretch on that rank, mean over the run
       others        the same on all other ranks; null where none has it
       through       mean number of ranks that passed it on
+
+`headway trace --json` and `headway advise --json` put beside it, as "library", what our library did by itself (library.as_json).
 """
 
 from __future__ import annotations

@@ -14,16 +14,21 @@ import numpy as np
 from headway.record import model
 from headway.record.model import Rank
 
-CALLS, CROSSING, TESTS, LIBRARY, NO_CORE, OFF = range(6)  # of a track
+CALLS, CROSSING, TESTS, LIBRARY, NO_CORE, OFF, FAULTS, RELEASES, PREFETCHES, HELPS = range(10)  # of a track
 TITLES = (
-    "thread {}",
-    "thread {}: crossing calls",
-    "thread {}: tests",
-    "thread {}: library",
-    "thread {}: no core",
-    "thread {}: not recorded",
+    "{}",
+    "{}: crossing calls",
+    "{}: tests",
+    "{}: library",
+    "{}: no core",
+    "{}: not recorded",
+    "{}: faults",
+    "{}: releases",
+    "{}: prefetches",
+    "{}: helps",
 )
 LIBRARY_NAMES = ("fault", "release", "prefetch", "help")
+OF_LIBRARY = {model.FAULT: FAULTS, model.RELEASE: RELEASES, model.PREFETCH: PREFETCHES, model.HELP: HELPS}
 DEEPEST = 200
 MOST_LANES = 64
 LATEST = 1 << 60  # ns: 36 years
@@ -41,10 +46,11 @@ class Track:
     end: np.ndarray
     depth: np.ndarray  # int64
     size: np.ndarray  # int64, how many calls with all those within
+    name: str  # of the thread
 
     @property
     def title(self) -> str:
-        text = TITLES[self.what].format(self.thread)
+        text = TITLES[self.what].format(self.name)
         return f"{text} {self.lane + 1}" if self.lane else text
 
     def places(self) -> tuple[np.ndarray, np.ndarray]:
@@ -205,6 +211,8 @@ def arrange(rank: Rank) -> Calls:
     what = np.full(count, CALLS, np.uint8)
     what[events["flags"] & model.IN_VAIN > 0] = TESTS
     what[(kind >= model.LIBRARY.start) & (kind < model.LIBRARY.stop)] = LIBRARY
+    for one, track in OF_LIBRARY.items():
+        what[kind == one] = track
     what[kind == model.CORE_TAKEN] = NO_CORE
     what[kind == model.GAP] = OFF
     tracks: list[Track] = []
@@ -233,6 +241,7 @@ def arrange(rank: Rank) -> Calls:
                         e[here],
                         depth[here],
                         size[here],
+                        rank.threads.get(thread) or f"thread {thread}",
                     )
                 )
     return Calls(tracks, owner, also, records)

@@ -9,7 +9,7 @@ from typing import Annotated, Callable, Optional
 
 import typer
 
-from headway.record import by_site, lines, matrix, reading, trace, waiting
+from headway.record import by_site, library, lines, matrix, reading, trace, waiting
 from headway.record.format import BadRecording
 from headway.record.summary import summarise
 from headway.shown import BAD_LINE, BadLine, Shown
@@ -51,7 +51,10 @@ def trace_command(
     ] = True,
     otf2: Annotated[bool, typer.Option("--otf2", help="a folder for Vampir and Scalasca (needs PyPI's otf2)")] = False,
     csv: Annotated[
-        bool, typer.Option("--csv", help="who sends to whom: messages.csv by pair of ranks, communicators.csv")
+        bool,
+        typer.Option(
+            "--csv", help="who sends to whom: messages.csv by pair of ranks, communicators.csv; library.csv of our library"
+        ),
     ] = False,
     as_data: Annotated[bool, typer.Option("--json", help="the table by call site as JSON, format headway-waiting")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="write the files and say nothing")] = False,
@@ -77,10 +80,16 @@ def trace_command(
         to.mkdir(parents=True, exist_ok=True)
         matrix.matrix(waits).write_csv(pair_file, comm_file)
         files += [pair_file, comm_file]
+        if summary.library:
+            library.write_csv(summary.library, to / "library.csv")
+            files.append(to / "library.csv")
     if as_data:
-        print(json.dumps(by_site.as_json(by_site.report(waits)) | {"files": [str(f) for f in files]}, indent=1))
+        more = {"library": library.as_json(summary.library), "files": [str(f) for f in files]}
+        print(json.dumps(by_site.as_json(by_site.report(waits)) | more, indent=1))
     elif not quiet:
         shown.out.print(by_site.words(by_site.report(waits)))
+        if (told := library.words(summary.library)) is not None:
+            shown.out.print(told)
         trace.tell(summary, files, shown.out)
 
 

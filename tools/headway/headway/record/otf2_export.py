@@ -1,7 +1,7 @@
 """A run as an OTF2 archive, for Vampir, Scalasca and other tools, where Python's package otf2 is installed.
 
-A rank is a process, a thread a location. Only calls that nest are there: OTF2 has no place for others, nor for what our
-library does. Slow, as that package writes event by event: some 10^5 events a second.
+A rank is a process, a thread a location, and so is each kind of what our library does by itself. Only calls that nest
+are there: OTF2 has no place for others. Slow, as that package writes event by event: some 10^5 events a second.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ class _Thread:
         if name not in self.regions:
             otf2 = self.otf2
             role = getattr(otf2.RegionRole, ROLES.get(self.rank.family(kind), "FUNCTION"))
-            self.regions[name] = self.definitions.region(name, region_role=role, paradigm=otf2.Paradigm.MPI)
+            ours = kind in model.LIBRARY
+            paradigm = otf2.Paradigm.UNKNOWN if ours else otf2.Paradigm.MPI
+            self.regions[name] = self.definitions.region(name, region_role=role, paradigm=paradigm)
         return self.regions[name]
 
     def comm(self, number: int) -> Any:
@@ -200,12 +202,17 @@ def _fill(otf2: Any, run: Run, folder: Path) -> None:
                 location = threads[rank.rank, thread] = definitions.location(f"thread {thread}", group=group)
                 main.setdefault(rank.rank, location)
                 archive.event_writer_from_location(location)
-            arranged.append((rank, of, mine))
+            ours = []
+            for track in (t for t in of.tracks if t.what in calls.OF_LIBRARY.values()):
+                location = definitions.location(clean(track.title), group=group)
+                archive.event_writer_from_location(location)
+                ours.append((track, location))
+            arranged.append((rank, of, mine, ours))
         comms = _Comms(otf2, definitions, main)
         regions: dict[str, Any] = {}
-        for rank, of, mine in arranged:
-            for track in mine:
-                writer = archive.event_writer_from_location(threads[rank.rank, track.thread])
+        for rank, of, mine, ours in arranged:
+            for track, location in [*((t, threads[rank.rank, t.thread]) for t in mine), *ours]:
+                writer = archive.event_writer_from_location(location)
                 _Thread(otf2, writer, comms, regions, rank, of, definitions).write(track)
 
 

@@ -33,6 +33,11 @@ const {duration, rows, classes, texts} = meta;
 const [COMPUTING, IN_MPI, OFF] = [0, 1, classes.length - 1];
 const CALLS = 0, CROSSING = 1, TESTS = 2, LIBRARY = 3, NO_CORE = 4, NOT_RECORDED = 5;  // kinds of tracks
 const STRIP = {[TESTS]: "#5d7183", [LIBRARY]: "#00838f", [NO_CORE]: "#000000"};
+// What our library did by itself lies in bands of its own: faults and releases in one.
+const FAULTS = 6, RELEASES = 7;
+const marks = new Map(meta.marks.map(([what, name, colour, meaning]) => [what, {name, colour, meaning, shown: true}]));
+const bandKey = what => what === FAULTS ? RELEASES : what;
+const bands = [...new Set([...marks.keys()].map(bandKey))].sort((a, b) => a - b);
 const EVENTS_AT_ONCE = 40000, ARROWS_AT_ONCE = 2000, ARROWS_IN_THIN_ROWS = 300;
 const canvas = byId("line"), g = canvas.getContext("2d"), tip = byId("tip");
 const view = {t0: 0, t1: duration, top: 0, seen: Math.min(rows, 64)};
@@ -141,6 +146,8 @@ function range(row, t0, t1) {
 const x = t => box.x + (t - view.t0) * box.w / (view.t1 - view.t0);
 const timeAt = px => view.t0 + (px - box.x) * (view.t1 - view.t0) / box.w;
 const rowHeight = () => box.h / view.seen;
+const bandHeight = () => { const tall = rowHeight(); return tall >= 20 * scale ? Math.min(10 * scale, Math.max(3 * scale, tall * .1)) : 0; };
+const isShown = i => marks.has(kept.what[i]) ? marks.get(kept.what[i]).shown && bandHeight() > 0 : shown[kept.class[i]];
 const y = row => box.y + (row - view.top) * rowHeight();
 const rowAt = py => Math.floor(view.top + (py - box.y) / rowHeight());
 function clamp() {
@@ -199,8 +206,12 @@ function paintShares() {
 function place(i) {
   const row = kept.row[i], tall = rowHeight(), gap = tall >= 6 * scale ? Math.max(1, tall * .08) : 0;
   const strip = strips && tall >= 14 * scale ? tall * .18 : 0, what = kept.what[i];
-  let top = y(row), high = tall - gap - strip;
-  if (what in STRIP) {
+  const band = bandHeight();
+  let top = y(row), high = tall - gap - strip - band * bands.length;
+  if (marks.has(what)) {
+    top += high + band * bands.indexOf(bandKey(what)); high = band * .9;
+    if (what === RELEASES) { top += high * .4; high *= .6; }  // a fault in it is seen above
+  } else if (what in STRIP) {
     top += tall - gap - Math.max(strip, 2); high = Math.max(strip, 2);
   } else if (what !== NOT_RECORDED) {
     high /= lanes[row]; top += lane[i] * high;
@@ -228,18 +239,18 @@ function paintEvents(whole) {
     let spent = 0;
     for (let i = a; i < b && spent < EVENTS_AT_ONCE; i++) {
       const kind = kept.class[i], what = kept.what[i];
-      if (!shown[kind] || kept.begin[i] + kept.time[i] < view.t0) continue;
+      if (!isShown(i) || kept.begin[i] + kept.time[i] < view.t0) continue;
       const from = Math.max(box.x, x(kept.begin[i])), to = Math.min(box.x + box.w, x(kept.begin[i] + kept.time[i]));
       if (to - from < least && !(matching && matching[kept.name[i]] | matching[kept.site[i]])) continue;
       if (what in STRIP && tall < 14 * scale && what !== NO_CORE) continue;
       const [top, high] = place(i), wide = Math.max(1, to - from);
       g.globalAlpha = matching && !(matching[kept.name[i]] | matching[kept.site[i]]) ? .15 : 1;
-      g.fillStyle = STRIP[what] || classes[kind][1];
+      g.fillStyle = STRIP[what] || (marks.has(what) ? marks.get(what).colour : classes[kind][1]);
       g.fillRect(from, top, wide, high);
       spent++;
       if (wide > 4 * scale && high > 4 * scale) { g.strokeStyle = "#1c222766"; g.lineWidth = 1; g.strokeRect(from + .5, top + .5, wide - 1, high - 1); }
-      const text = texts[kept.name[i]];
-      if (high >= 11 * scale && wide > text.length * 6.5 * scale + 6 * scale) {
+      const text = marks.has(what) ? "" : texts[kept.name[i]];
+      if (text && high >= 11 * scale && wide > text.length * 6.5 * scale + 6 * scale) {
         const [r, gr, bl] = STRIP[what] ? [0, 0, 0] : colours[kind];
         g.fillStyle = .3 * r + .59 * gr + .11 * bl > 140 ? "#000" : "#fff";
         g.fillText(text, from + 3 * scale, top + high / 2);
@@ -377,7 +388,7 @@ function hit(px, py) {
   let best = null, rank = -1;
   for (let i = a; i < b; i++) {
     const begin = kept.begin[i], end = begin + kept.time[i];
-    if (end < t - near || begin > t + near || !shown[kept.class[i]]) continue;
+    if (end < t - near || begin > t + near || !isShown(i)) continue;
     const [top, high] = place(i), inside = py >= top - 1 && py <= top + high + 1, exact = begin <= t && t <= end;
     const worth = (inside ? 4 : 0) + (exact ? 2 : 0) + kept.depth[i] / 256;
     if (worth > rank) { best = i; rank = worth; }
@@ -395,11 +406,11 @@ function linesOf(i) {
   const number = n => n === -2 ? "any" : n;
   return [
     texts[kept.name[i]],
-    what <= CROSSING && (meta.told || kind !== IN_MPI) ? `${classes[kind][0]}: ${classes[kind][2]}` : "",
+    what <= CROSSING && (meta.told || kind !== IN_MPI) ? `${classes[kind][0]}: ${classes[kind][2]}` : marks.has(what) ? marks.get(what).meaning : "",
     time(kept.time[i]) + `, from ${time(kept.begin[i])}`,
     kept.site[i] ? `at ${texts[kept.site[i]]}` : "",
     what <= CROSSING ? two([peer !== -1 && `peer ${number(peer)}${kept.world[i] !== -1 && kept.world[i] !== peer ? ` (rank ${kept.world[i]} of the world)` : ""}`, tag !== -1 && `tag ${number(tag)}`, kept.bytes[i] > 0 && bytes(kept.bytes[i])]) : "",
-    kept.comm[i] ? `on ${texts[kept.comm[i]]}` : "",
+    marks.has(what) ? two([kept.world[i] !== -1 && `from rank ${kept.world[i]}`, kept.bytes[i] > 0 && bytes(kept.bytes[i])]) : kept.comm[i] ? `on ${texts[kept.comm[i]]}` : "",
     two([`rank ${ranks[kept.row[i]]}`, lanes[kept.row[i]] > 1 && `thread ${kept.thread[i]}`, meta.hosts[hosts[kept.row[i]]] && `on host ${meta.hosts[hosts[kept.row[i]]]}`]),
   ];
 }
@@ -508,6 +519,15 @@ classes.forEach(([name, colour, meaning], k) => {
   made.append(key, name); made.setAttribute("aria-pressed", "true");
   legend.append(made);
 });
+for (const mark of marks.values()) {
+  const made = button("", () => {
+    mark.shown = !mark.shown; made.setAttribute("aria-pressed", mark.shown); again();
+  }, `our library: ${mark.meaning}. Click: show or hide`);
+  const key = document.createElement("span");
+  key.className = "key"; key.style.background = mark.colour;
+  made.append(key, mark.name); made.setAttribute("aria-pressed", "true");
+  legend.append(made);
+}
 byId("arrows").addEventListener("change", e => { withArrows = e.target.checked; byId("arrowcount").textContent = ""; again(); });
 
 let results = [], resultAt = -1;

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.record import classes
+from headway.record import calls, classes, library
 from headway.record.summary import Summary
 from headway.record.words import bytes_text, clean, count_text, share_text, time_text
 
@@ -36,6 +36,10 @@ HELP = (
 TOLD = (
     "Colours say what a rank waits for; a row that is high enough is filled by the share of each. A call is of one "
     "class as a whole."
+)
+STRIPS = (
+    "The thin strips in a row are what our library did by itself: faults above the releases that they lie in, "
+    "prefetches, and its message thread. They are drawn where rows are high enough."
 )
 NOT_TOLD = (
     "Waits are not told apart in this page: all time in MPI has one colour. `headway advise` tells what calls wait for."
@@ -257,6 +261,27 @@ def by_site(s: Summary) -> str:
     return "<h2>By call site</h2>" + table(heads, rows) + more(len(s.sites), len(rows), "call sites, most time first")
 
 
+def by_library(s: Summary) -> str:
+    """What ours did by itself."""
+    if s.library is None:
+        return ""
+    told = "".join(f"<p>{html.escape(line[0].upper() + line[1:])}.</p>" for line in library.lines(s.library))
+    rows = [
+        "<tr>" + "".join(cell(text, value, value is None) for text, value in zip(library.cells(row), library.numbers(row)))
+        for row in s.library.rows[:MOST_ROWS]
+    ]
+    heads = [(head, number < 2) for number, head in enumerate(library.HEADS)]
+    shown = table(heads, rows) + more(len(s.library.rows), len(rows), "call sites, most hidden first") if rows else ""
+    return f"<h2>What our library did by itself</h2>{told}{shown}"
+
+
+def marks(s: Summary) -> list[list]:
+    """Of what our library did: the track's kind, name, colour and meaning, of those that are in the page."""
+    there = np.unique(s.kept["what"])
+    found = ((calls.OF_LIBRARY[kind], mark) for kind, mark in library.MARKS.items())
+    return [[what, mark.name, mark.colour, mark.meaning] for what, mark in found if what in there]
+
+
 def by_rank(s: Summary) -> str:
     if not len(s.ranks):
         return ""
@@ -319,7 +344,9 @@ def render(s: Summary, title: str = "trace", limit: int = LIMIT) -> str:
         f".k{k} {{ background: {c.colour}; }}\n" for k, c in enumerate(classes.CLASSES)
     )
     script = (HERE / "page.js").read_text()
-    tables = "".join((where_the_time_went(s), longest_waits(s), who_sends(s), by_site(s), by_rank(s)))
+    tables = "".join(
+        (where_the_time_went(s), longest_waits(s), by_library(s), who_sends(s), by_site(s), by_rank(s))
+    )
     texts = json_text(s.texts.all)
     s, planes, made = fit(s, limit - len(style) - len(script) - len(tables.encode()) - len(texts) - 20_000)
     title = clean(title)
@@ -333,6 +360,7 @@ def render(s: Summary, title: str = "trace", limit: int = LIMIT) -> str:
         "allKept": s.all_kept,
         "planes": planes,
         "classes": [[c.name, c.colour, c.meaning] for c in classes.CLASSES],
+        "marks": marks(s),
         "hosts": list(dict.fromkeys(s.hosts)),
         "group": s.group,
         "wide": s.matrix.shape[1] if s.messages and s.matrix[0].any() else 0,
@@ -356,6 +384,7 @@ def render(s: Summary, title: str = "trace", limit: int = LIMIT) -> str:
         "<div id=app hidden>",
         APP,
         *(f"<p class=quiet>{e(text)}</p>" for text in (HELP, TOLD if s.told else NOT_TOLD, holds(s))),
+        f"<p class=quiet>{e(STRIPS)}</p>" if meta["marks"] else "",
         "</div><div id=tip role=tooltip hidden></div>",
         tables,
         f'<script type="application/json" id=meta>{json_text(meta)}</script>',

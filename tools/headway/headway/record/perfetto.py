@@ -35,9 +35,10 @@ BOOTTIME, OWN_CLOCK = 6, 64  # clocks; ours counts differences
 CLEARED, NEEDS_STATE = 1, 2  # sequence_flags
 SLICE_BEGIN, SLICE_END = 1, 2
 PEER, TAG, SIZE, COMM, SITE, CLASS, WORLD_RANK, REQUESTS, FROM, FROM_TAG, RECEIVED, NO_CORE_NS, TESTS = range(1, 14)
+CLOSING, SPARED, CALLER = range(14, 17)
 ANNOTATIONS = (
     "peer", "tag", "bytes", "communicator", "site", "waiting", "world rank of peer", "requests", "from", "tag received",
-    "bytes received", "ns without a core", "tests",
+    "bytes received", "ns without a core", "tests", "closed pages", "µs spared", "thread of the call",
 )  # fmt: skip
 WIDTH = 64  # bytes of a packet's row without its annotations, at most
 ROWS = 1 << 15  # encoded at once
@@ -176,8 +177,9 @@ def annotations(
     plain = ~many & ~in_vain & ~core & (e["kind"] != model.GAP)
     peer, tags = e["peer"].astype(np.int64), calls.tags(e).astype(np.int64)
     said = e["flags"] & (model.SEND | model.RECEIVE | model.COLLECTIVE) > 0  # others' numbers mean nothing
+    ours = (e["kind"] >= model.LIBRARY.start) & (e["kind"] < model.LIBRARY.stop)
     any_text = texts.number("any")
-    found = [Column(PEER, peer, plain & said & (peer >= 0)), Column(TAG, tags, plain & said & (tags >= 0))]
+    found = [Column(PEER, peer, plain & (said | ours) & (peer >= 0)), Column(TAG, tags, plain & said & (tags >= 0))]
     for name, values in ((PEER, peer), (TAG, tags)):
         wild = plain & said & (values == model.ANY)
         if wild.any():
@@ -213,6 +215,10 @@ def annotations(
         ]
     found.append(Column(NO_CORE_NS, np.minimum(e["bytes"], 1 << 62).astype(np.int64), core))
     found.append(Column(TESTS, tags, in_vain & (tags > 0)))
+    number_ = e["request"].astype(np.int64)
+    found.append(Column(CLOSING, number_, np.isin(e["kind"], (model.FAULT, model.RELEASE)) & (number_ > 0)))
+    found.append(Column(SPARED, number_, (e["kind"] == model.PREFETCH) & (number_ > 0)))
+    found.append(Column(CALLER, tags, ours & (tags >= 0)))
     return [c for c in found if c.there.any()]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headway.record import calls, classes, model
+from headway.record import calls, classes, library, model
 from headway.record.calls import Calls, Ends, Track, arrange, comm_text, site_text, world_ranks
 from headway.record.model import Rank, Run
 from headway.record.words import clean
@@ -120,6 +120,7 @@ class Summary:
     sites: list[Site]  # most time first
     texts: Texts
     notes: list[str]
+    library: library.Library | None  # what our library did by itself
 
     @property
     def in_mpi(self) -> float:
@@ -362,6 +363,7 @@ class _Collector:
             sorted(self.sites.values(), key=lambda s: -s.time),
             self.texts,
             self.notes,
+            library.report(run),
         )
 
 

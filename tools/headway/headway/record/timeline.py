@@ -111,7 +111,6 @@ class Timeline:
 
         thread = self.place * 256 + column(lambda rank: rank.events["thread"])
         lanes, self.thread = np.unique(thread, return_inverse=True)
-        self.threads = np.bincount(lanes // 256, minlength=len(ranks))  # by place
         self.thread_place = lanes // 256
         most = min(1 << 60, (1 << 62) // max(1, len(lanes)))
         self.begin = np.clip(column(lambda rank: rank.begin), 0, most).astype(np.int64)
@@ -122,6 +121,8 @@ class Timeline:
         self.family = column(families)
         self.owner = self._owners()
         self.call = (self.family != NO_CALL) & (self.owner == np.arange(len(self.owner)))
+        callers = self.thread_place[np.unique(self.thread[self.call])]
+        self.threads = np.bincount(callers, minlength=len(ranks))  # that call MPI, by place: not the library's
         self.blocking = self.call & self.of(*BLOCKING) & (self.flags & model.IN_VAIN == 0) & ~column(at_once)
         self.spent = self.end - self.begin  # in MPI; of a row of tests, in all of them
         rows = np.flatnonzero(self.call & (self.flags & model.IN_VAIN > 0))

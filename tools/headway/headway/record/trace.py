@@ -125,6 +125,8 @@ def opening(files: Sequence[Path]) -> list[str]:
             lines.append(f"{file} ({bytes_text(file.stat().st_size)}): {hint}")
         elif file.name == PAGE:
             lines.append(f"{file} ({bytes_text(file.stat().st_size)}): open it in a browser, it needs no network")
+        elif file.suffix == ".csv":
+            lines.append(f"{file} ({bytes_text(file.stat().st_size)})")
         else:
             lines.append(f"{file}: for Vampir, Scalasca and other readers of OTF2")
     return lines
