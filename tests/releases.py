@@ -72,6 +72,40 @@ def sites(bench):
         expect(got["release_given_up"] == 1, f"{got['release_given_up']} given up")
 
 
+def tool(bench) -> pathlib.Path:
+    return bench.mpi.build / "tests" / "release" / "librelease_tool.so"
+
+
+def behind_tool(bench, program: str, around: list[str] | None = None) -> None:
+    """Two places behind one wrapper are two."""
+    needs_release(bench)
+    got = bench.run(program, ["40", "read", "compute"], EARLY_RELEASE="auto", around_rank=around)
+    expect(38 <= got["released"] <= 48, f"{got['released']} of 40 + 3 were released")
+
+
+@learning("behind a PMPI tool that is preloaded")
+def preloaded_tool(bench):
+    behind_tool(bench, "release_sites", ["env", f"LD_PRELOAD={tool(bench)}"])
+
+
+@learning("behind a PMPI tool that is linked before the library")
+def linked_tool(bench):
+    behind_tool(bench, "release_sites_linked")
+
+
+@learning("behind a PMPI tool that is part of the program")
+def inside_tool(bench):
+    behind_tool(bench, "release_sites_inside")
+
+
+@learning("a tool that hands the place of the call on is believed; this one tells of one place only")
+def believed_tool(bench):
+    needs_release(bench)
+    got = bench.run("release_sites", ["40", "read", "compute"], EARLY_RELEASE="auto",
+                    around_rank=["env", f"LD_PRELOAD={tool(bench)}", "TOOL_HANDS_ON=1"])
+    expect(got["released"] <= 20, f"two places are one, and {got['released']} were released")
+
+
 @learning("a new buffer for each message is no way around it")
 def anew(bench):
     needs_release(bench)

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <unistd.h>
 
+#include "base/call_site.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/signals.h"
@@ -111,6 +112,7 @@ Outcome Process::open_session(int level) {
 
 Outcome Process::init() {
   registry.prepare();
+  base::find_wrappers();
   if (gethostname(host_, sizeof host_ - 1) != 0) host_[0] = '\0';
   if (bootstrap.open() != bootstrap::Outcome::ok) {
     return fail(Outcome::no_route, bootstrap.explanation());

@@ -81,10 +81,11 @@ void Release::stop() {
 
 void Release::learn_site(Request* receive) {
   Row& row = rows_.of(*receive);
-  if (row.site != base::call_site && row.worth == Row::Worth::yes) {
+  const uintptr_t site = base::outer_call_site();
+  if (row.site != site && row.worth == Row::Worth::yes) {
     row.worth = Row::Worth::unasked;  // it stood for another place
   }
-  row.site = base::call_site;
+  row.site = site;
   profit_.note_wait(receive->buffer(), row.site);
 }
 
