@@ -1,9 +1,8 @@
 #include "causes.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "base/whereabouts.h"
-#include "say.h"
 #include "sentences.h"
 
 namespace headway::launcher {
@@ -12,15 +11,10 @@ namespace {
 // Looks of a waiting rank, all in vain, of which one surely began and ended between ours.
 constexpr uint64_t enough_looks = 3;
 
-std::string advise(const std::string& cause, const char* remedy) {
-  return " Likely cause: " + cause + ". Likely remedy: " + remedy + ".";
-}
-
 }  // namespace
 
-Judgement::Judgement(const std::vector<Seen>& before, const std::vector<Seen>& after,
-                     double seconds)
-    : ranks_(after), seconds_(seconds) {
+Judgement::Judgement(const std::vector<Seen>& before, std::vector<Seen> after, double seconds)
+    : ranks_(std::move(after)), seconds_(seconds) {
   for (size_t i = 0; i < ranks_.size(); ++i) {
     const Spot nothing;
     const Spot& then = i < before.size() ? before[i].spot : nothing;
@@ -49,18 +43,28 @@ Gait Judgement::gait_of(const Spot& before, const Spot& after) const {
     return Gait::unsure;
   }
   if (before.unsteady || after.unsteady || before.signs != after.signs) return Gait::moves;
-  if (before.waits != after.waits || before.moves != after.moves || !before.same_place(after)) {
+  if (before.waits != after.waits || before.moves != after.moves || !before.same_place(after) ||
+      before.unmatched.serial != after.unmatched.serial) {
     return Gait::moves;
   }
   if (after.barrier != 0) return after.barrier == before.barrier ? Gait::stands : Gait::moves;
   if (before.polls != after.polls) return after.many_threads ? Gait::unsure : Gait::polls;
+  // It waits for a message, whatever it does meanwhile: that is as good as a wait in MPI.
+  const bool is_unmatched = after.unmatched.serial != 0 && after.one_thread;
+  if (after.kind == Spot::Kind::computing && is_unmatched) {
+    return after.listens || is_shown_to_wait(before, after) ? Gait::stands : Gait::unsure;
+  }
   if (after.kind == Spot::Kind::computing) {
     // Who computes on a full machine may have had no time.
     const bool sleeps = before.state == 'S' && after.state == 'S';
     return sleeps && after.cpu_ticks == before.cpu_ticks ? Gait::sleeps : Gait::computes;
   }
   if (after.many_threads || after.signs.empty()) return Gait::unsure;
-  return after.asleep || after.vain - before.vain >= enough_looks ? Gait::stands : Gait::unsure;
+  return is_shown_to_wait(before, after) ? Gait::stands : Gait::unsure;
+}
+
+bool Judgement::is_shown_to_wait(const Spot& before, const Spot& after) const {
+  return after.asleep || after.vain - before.vain >= enough_looks;
 }
 
 // What has left a rank by TCP and has not come to another may wake that one yet, and so may what
@@ -78,36 +82,73 @@ bool Judgement::is_in_flight() const {
   return all_tell && out != in;
 }
 
-bool Judgement::is_helped(size_t i, const std::vector<char>& live) const {
+// What it cannot go on without, as far as is known.
+void Judgement::add_needs(size_t i, WaitGraph& graph) const {
   const Spot& at = spot(i);
-  if (is_point_to_point(at) && at.awaited >= 0 && size_t(at.awaited) < size()) {
-    return live[size_t(at.awaited)];
+  const auto needs = [&](int other) {
+    if (other >= 0 && size_t(other) < size()) {
+      graph.needs(i, size_t(other));
+    } else {
+      graph.needs_anybody(i);
+    }
+  };
+  if (at.unmatched.serial != 0 && at.one_thread) needs(at.unmatched.awaited);
+  if (at.kind == Spot::Kind::computing) return;
+  if (is_point_to_point(at) && at.awaited >= 0) {
+    needs(at.awaited);
+    return;
   }
-  const SeenComm* comm = is_collective(at) ? comm_of(i, at.context) : nullptr;
-  if (!comm) return std::find(live.begin(), live.end(), 1) != live.end();
-  return std::any_of(comm->members.begin(), comm->members.end(), [&](int member) {
-    return member >= 0 && size_t(member) < size() && live[size_t(member)];
-  });
+  const SeenComm* comm = is_collective(at) || receives(at) ? comm_of(i, at.context) : nullptr;
+  if (comm) {
+    graph.needs_one_of(i, at.context, comm->members);
+  } else {
+    graph.needs_anybody(i);
+  }
 }
 
-// A rank that waits goes on only if one that it may wait for does. Those from which no way leads to
+// A rank that waits goes on only if those do that it may wait for. Those from which no way leads to
 // a rank that does not wait can never go on.
 void Judgement::find_dead() {
   std::vector<char> live(size(), 0);
-  for (size_t i = 0; i < size(); ++i) {
-    live[i] = gaits_[i] != Gait::stands && gaits_[i] != Gait::ended;
-  }
   in_flight_ = is_in_flight();
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t i = 0; i < size(); ++i) {
-      if (live[i] || gaits_[i] != Gait::stands || !(in_flight_ || is_helped(i, live))) continue;
-      live[i] = 1;
-      changed = true;
-    }
+  WaitGraph graph(size());
+  for (size_t i = 0; i < size(); ++i) {
+    const bool stands = gaits_[i] == Gait::stands;
+    live[i] = stands ? in_flight_ : gaits_[i] != Gait::ended;
+    if (stands && !in_flight_) add_needs(i, graph);
   }
+  graph.spread(live);
   dead_.assign(size(), 0);
   for (size_t i = 0; i < size(); ++i) dead_[i] = gaits_[i] == Gait::stands && !live[i];
+  put_unmatched_first();
+}
+
+// Of a rank whose released receive has no message that one is told, not where it is meanwhile: it
+// is what it waits for. In a call it is so only where the call alone would not prove it.
+void Judgement::put_unmatched_first() {
+  const auto is_lost = [&](int rank) {
+    const auto i = size_t(rank);
+    return rank >= 0 && i < size() && (dead_[i] || gaits_[i] == Gait::ended);
+  };
+  for (size_t i = 0; i < size(); ++i) {
+    Spot& at = ranks_[i].spot;
+    const SeenUnmatched& waits = at.unmatched;
+    if (waits.serial == 0 || !at.one_thread) continue;
+    if (at.kind == Spot::Kind::in_call) {
+      const bool call_is_enough = is_point_to_point(at) && is_lost(at.awaited);
+      if (!dead_[i] || !is_lost(waits.awaited) || call_is_enough) continue;
+    } else if (at.kind != Spot::Kind::computing) {
+      continue;
+    }
+    at.kind = Spot::Kind::in_call;
+    at.is_released = true;
+    at.call = waits.call;
+    at.peer = waits.peer;
+    at.tag = waits.tag;
+    at.awaited = waits.awaited;
+    at.context = waits.context;
+    at.site = waits.site;
+  }
 }
 
 std::vector<int> Judgement::dead() const {
@@ -147,397 +188,10 @@ bool Judgement::is_stuck() const {
   return has(Gait::stopped) || has(Gait::stands);
 }
 
-std::string Judgement::describe(size_t i) const {
-  const Spot& at = spot(i);
-  switch (at.kind) {
-    case Spot::Kind::unknown: return "at an unknown place";
-    case Spot::Kind::ended: return "at its end";
-    case Spot::Kind::before:
-    case Spot::Kind::left:
-    case Spot::Kind::computing:
-    case Spot::Kind::in_call: break;
-  }
-  std::string place = at.kind == Spot::Kind::before      ? "before MPI_Init"
-                      : at.kind == Spot::Kind::left      ? "outside MPI, which it has left"
-                      : at.kind == Spot::Kind::computing ? "outside MPI"
-                                                         : "in " + name_of(at);
-  if (gaits_[i] == Gait::stopped) {
-    return (at.state == 't' ? "stopped by a debugger, " : "stopped, ") + place;
-  }
-  if (gaits_[i] == Gait::polls) return "calling " + name_of_poll(at) + " again and again";
-  if (at.unsteady) return "calling MPI all the time";
-  return place;
-}
-
-std::string Judgement::picture() const {
-  struct Group {
-    std::string place;
-    std::vector<int> ranks;
-  };
-  std::vector<Group> groups;
-  bool known = false;
-  for (size_t i = 0; i < size(); ++i) {
-    if (spot(i).kind == Spot::Kind::ended) continue;
-    known |= spot(i).kind == Spot::Kind::in_call || spot(i).kind == Spot::Kind::computing;
-    const std::string place = describe(i);
-    const auto same = std::find_if(groups.begin(), groups.end(),
-                                   [&](const Group& group) { return group.place == place; });
-    if (same == groups.end()) {
-      groups.push_back({place, {ranks_[i].rank}});
-    } else {
-      same->ranks.push_back(ranks_[i].rank);
-    }
-  }
-  if (!known) return "";
-  std::string text;
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (i == most_groups) {
-      size_t left = 0;
-      for (; i < groups.size(); ++i) left += groups[i].ranks.size();
-      return text + format(", and %zu other ranks elsewhere", left);
-    }
-    text += format("%s%s %s %s", i ? ", " : "", rank_list(groups[i].ranks).c_str(),
-                   groups[i].ranks.size() == 1 ? "is" : "are", groups[i].place.c_str());
-  }
-  return text;
-}
-
-// Of a collective: those of its ranks that have not begun it.
-void Judgement::find_awaited(size_t i, WaitGroup& group) const {
-  const Spot& at = spot(i);
-  if (at.kind != Spot::Kind::in_call) return;
-  const SeenComm* comm = comm_of(i, at.context);
-  if (is_point_to_point(at) && at.awaited >= 0) {
-    group.waits_for = {at.awaited};
-  } else if (receives(at) && comm) {
-    group.any = true;
-    for (const int member : comm->members) {
-      if (member != ranks_[i].rank) group.waits_for.push_back(member);
-    }
-  } else if (is_collective(at) && comm) {
-    for (const int member : comm->members) {
-      if (member < 0 || size_t(member) >= size()) continue;
-      const SeenComm* there = comm_of(size_t(member), at.context);
-      if (!there || int32_t(comm->collectives - there->collectives) > 0)
-        group.waits_for.push_back(member);
-    }
-  }
-}
-
-std::vector<WaitGroup> Judgement::graph() const {
-  std::vector<WaitGroup> groups;
-  for (size_t i = 0; i < size(); ++i) {
-    WaitGroup group;
-    group.place = describe(i);
-    group.dead = dead_[i];
-    find_awaited(i, group);
-    // Who waits for anybody else is of one group with his like, though each leaves himself out.
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const WaitGroup& other) {
-      return other.place == group.place && other.dead == group.dead && other.any == group.any &&
-             (group.any ? other.waits_for.size() == group.waits_for.size()
-                        : other.waits_for == group.waits_for);
-    });
-    if (same == groups.end()) {
-      groups.push_back(std::move(group));
-      groups.back().ranks.push_back(ranks_[i].rank);
-    } else {
-      same->ranks.push_back(ranks_[i].rank);
-    }
-  }
-  return groups;
-}
-
-std::string Judgement::verdict() const {
-  const bool all =
-      !has(Gait::moves) && !has(Gait::unsure) && !has(Gait::unknown) && !is_on_its_way();
-  if (all && (has(Gait::stands) || has(Gait::stopped))) {
-    return format(", and nothing has changed for %.1f s.", seconds_) + cause();
-  }
-  if (const std::vector<int> ranks = dead(); !ranks.empty()) {
-    return format(", and nothing has changed for %.1f s at %s.", seconds_,
-                  rank_list(ranks).c_str()) +
-           cause();
-  }
-  const std::vector<int> moving = ranks_with(Gait::moves);
-  if (moving.empty()) return ".";
-  return format(". The job was at work: messages came or went at %s.", rank_list(moving).c_str());
-}
-
-// Circles come first: they are proven whatever the other ranks do.
-std::string Judgement::cause() const {
-  std::string text = circle();
-  if (text.empty()) text = collectives();
-  if (text.empty()) text = done();
-  if (text.empty()) text = left_over();
-  return text.empty() ? blockers() : text;
-}
-
-std::string Judgement::circle() const {
-  for (size_t start = 0; start < size(); ++start) {
-    std::vector<int> way;
-    size_t at = start;
-    while (dead_[at] && is_point_to_point(spot(at)) && spot(at).awaited >= 0 &&
-           size_t(spot(at).awaited) < size() && way.size() <= size()) {
-      way.push_back(int(at));
-      at = size_t(spot(at).awaited);
-      if (at == start) return circle_of(way);
-    }
-  }
-  return "";
-}
-
-std::string Judgement::circle_of(const std::vector<int>& members) const {
-  if (members.size() == 2) {
-    bool explained = false;
-    const std::string text = pair_of(size_t(members[0]), size_t(members[1]), explained);
-    if (explained) return text;
-  }
-  std::vector<int> sorted = members;
-  std::sort(sorted.begin(), sorted.end());
-  const auto all = [&](bool (*is)(const Spot&)) {
-    return std::all_of(members.begin(), members.end(), [&](int i) { return is(spot(size_t(i))); });
-  };
-  const std::string who = rank_list(sorted);
-  if (members.size() == 1) {
-    return advise(format("%s waits for itself, in %s", who.c_str(),
-                         name_of(spot(size_t(members[0]))).c_str()),
-                  "start one of send and receive with MPI_Isend or MPI_Irecv before the other");
-  }
-  std::vector<std::string> steps;
-  for (size_t i = 0; i < members.size() && i < most_groups; ++i) {
-    steps.push_back(format("%d for %d", members[i], members[(i + 1) % members.size()]));
-  }
-  if (members.size() > most_groups) steps.push_back("so on");
-  const std::string round =
-      format("%s wait for one another (%s)", who.c_str(), list_of(steps).c_str());
-  if (all(sends)) {
-    return advise(round +
-                      ": each of them sends before it receives, and a long MPI_Send waits until "
-                      "its receive has begun",
-                  "use MPI_Sendrecv, or start the receives with MPI_Irecv before the sends");
-  }
-  if (all(receives)) {
-    return advise(round +
-                      ": each waits for a message that nobody has sent, or that was sent with "
-                      "another destination, tag or communicator",
-                  "compare source and tag of these receives with the sends that they belong to");
-  }
-  return advise(round,
-                "let one of them do first what another waits for, or start it before the wait "
-                "with MPI_Isend or MPI_Irecv");
-}
-
-// Two that wait for each other, one of which sends: does the other receive just that?
-std::string Judgement::pair_of(size_t a, size_t b, bool& explained) const {
-  if (sends(spot(b)) && receives(spot(a))) std::swap(a, b);
-  const Spot &out = spot(a), &in = spot(b);
-  if (!sends(out) || !receives(in)) return "";
-  explained = true;
-  if (out.context != in.context) {
-    return advise(format("rank %d sends to rank %d on another communicator than that on which rank "
-                         "%d receives",
-                         int(a), int(b), int(b)),
-                  "use the same communicator for a message on both sides");
-  }
-  if (in.tag >= 0 && in.tag != out.tag) {
-    return advise(format("rank %d sends to rank %d with tag %d, and rank %d receives from it with "
-                         "tag %d",
-                         int(a), int(b), out.tag, int(b), in.tag),
-                  "use the same tag for a message on both sides, or MPI_ANY_TAG in the receive");
-  }
-  return "";  // they fit: we do not know
-}
-
-std::string Judgement::collectives() const {
-  for (size_t i = 0; i < size(); ++i) {
-    if (!dead_[i] || !is_collective(spot(i))) continue;
-    const SeenComm* here = comm_of(i, spot(i).context);
-    if (!here) continue;
-    for (const int member : here->members) {
-      const size_t j = member >= 0 && size_t(member) < size() ? size_t(member) : i;
-      if (j == i || !dead_[j]) continue;
-      const SeenComm* there = comm_of(j, here->context);
-      if (!there) continue;
-      std::string text;
-      if (there->collectives == here->collectives && is_collective(spot(j)) &&
-          spot(j).context == here->context) {
-        text = collective_pair(i, j);
-      } else if (int32_t(here->collectives - there->collectives) > 0) {
-        text = laggard(i, j, *here, there->collectives);
-        if (text.empty()) text = gone_astray(i, j, *here, there->collectives);
-      }
-      if (!text.empty()) return text;
-    }
-  }
-  return "";
-}
-
-// Both in their collective of the same number on one communicator.
-std::string Judgement::collective_pair(size_t i, size_t j) const {
-  const Spot &one = spot(i), &other = spot(j);
-  const SeenComm& comm = *comm_of(i, one.context);
-  if (plain_name(one.call) != plain_name(other.call)) {
-    return advise(format("as collective number %u on %s rank %d has called %s, and rank %d %s: "
-                         "different collectives",
-                         comm.collectives, name_of(comm).c_str(), int(i), one.call.c_str(), int(j),
-                         other.call.c_str()),
-                  "let all ranks of a communicator call the same collectives in the same order; "
-                  "none may stand in a branch that only some ranks take");
-  }
-  if (one.tag != other.tag) {
-    return advise(format("rank %d calls %s with root %d, and rank %d with root %d", int(i),
-                         one.call.c_str(), one.tag, int(j), other.tag),
-                  "pass the same root on all ranks of the communicator");
-  }
-  return "";
-}
-
-// Rank i is in a collective that rank j has not begun.
-std::string Judgement::laggard(size_t i, size_t j, const SeenComm& here, uint32_t there) const {
-  const Spot &at = spot(i), &other = spot(j);
-  const std::string missing = format(
-      "%s (number %u on %s), which rank %d has not come to: it has called %u collective%s "
-      "there, and",
-      at.call.c_str(), here.collectives, name_of(here).c_str(), int(j), there,
-      there == 1 ? "" : "s");
-  if (finalizes(other)) {
-    return advise(format("rank %d is in %s rank %d is done and will take part in no communication "
-                         "any more",
-                         int(i), missing.c_str(), int(j)),
-                  "look whether all ranks call the collective: it may not stand in a branch that "
-                  "only some ranks take");
-  }
-  if (is_collective(other) && other.context != at.context) {
-    const SeenComm* elsewhere = comm_of(j, other.context);
-    return advise(
-        format("rank %d is in %s is in %s on %s", int(i), missing.c_str(), other.call.c_str(),
-               elsewhere ? name_of(*elsewhere).c_str() : "another one"),
-        "let ranks that share several communicators call the collectives of all of them "
-        "in the same order");
-  }
-  if (!is_point_to_point(other)) return "";
-  return advise(
-      format("rank %d is in %s still waits in %s", int(i), missing.c_str(), name_of(other).c_str()),
-      "look whether a send is missing, and whether all ranks call the collective");
-}
-
-// Rank j stays in the collective of this number for ever, though each of its ranks has begun one of
-// that number, and rank i has gone on to a later one: theirs were not the same.
-std::string Judgement::gone_astray(size_t i, size_t j, const SeenComm& here, uint32_t there) const {
-  const Spot &at = spot(i), &other = spot(j);
-  if (!is_collective(other) || other.context != at.context) return "";
-  for (const int member : here.members) {
-    if (member < 0 || size_t(member) >= size() || !dead_[size_t(member)]) return "";
-    const SeenComm* its = comm_of(size_t(member), here.context);
-    if (!its || int32_t(its->collectives - there) < 0) return "";
-  }
-  return advise(format("rank %d is in %s, its collective number %u on %s, and rank %d has gone on "
-                       "to number %u, %s, though nobody is missing: as number %u they have called "
-                       "different collectives, or one with different roots",
-                       int(j), other.call.c_str(), there, name_of(here).c_str(), int(i),
-                       here.collectives, at.call.c_str(), there),
-                "let all ranks of a communicator call the same collectives in the same order, with "
-                "the same roots");
-}
-
-// A rank waits for one that takes part in nothing any more.
-std::string Judgement::done() const {
-  for (size_t i = 0; i < size(); ++i) {
-    const Spot& at = spot(i);
-    if (!dead_[i] || !is_point_to_point(at) || at.awaited < 0 || size_t(at.awaited) >= size()) {
-      continue;
-    }
-    const size_t j = size_t(at.awaited);
-    const bool finalizing = dead_[j] && finalizes(spot(j));
-    if (!finalizing && gaits_[j] != Gait::ended) continue;
-    return advise(
-        format("rank %d is done (%s) and will take part in no communication any more, "
-               "while rank %d still waits for it in %s",
-               int(j), finalizing ? ("it is in " + spot(j).call).c_str() : "its process has ended",
-               int(i), name_of(at).c_str()),
-        "look whether all ranks make the same number of rounds, and whether each receive "
-        "has a send");
-  }
-  return "";
-}
-
-// What is left where nobody waits for somebody in particular.
-std::string Judgement::left_over() const {
-  size_t finalizing = 0, open = 0, all = 0, dead = 0;
-  for (size_t i = 0; i < size(); ++i) {
-    if (gaits_[i] == Gait::ended) continue;
-    ++all;
-    if (!dead_[i]) continue;
-    ++dead;
-    finalizing += finalizes(spot(i));
-    open += receives(spot(i)) && spot(i).awaited < 0;
-  }
-  if (dead == 0 || dead != all) return "";
-  if (finalizing == all) {
-    return advise("a long message was sent that nobody receives",
-                  "receive every message, before MPI_Finalize");
-  }
-  if (open > 0 && open + finalizing == all) {
-    return advise(
-        "the ranks in a receive wait for a message of anybody, and nobody is left who "
-        "could send one: all others wait too, or are done",
-        "look whether each receive has a send, or whether a message that tells the end is "
-        "missing");
-  }
-  return "";
-}
-
-// Those that the others wait for. Nothing is wrong with them as far as we know.
-std::string Judgement::blockers() const {
-  if (std::find(dead_.begin(), dead_.end(), 1) != dead_.end()) return "";
-  const auto pid_of = [&](const std::vector<int>& ranks) { return ranks_[size_t(ranks[0])].pid; };
-  if (const std::vector<int> stopped = ranks_with(Gait::stopped); !stopped.empty()) {
-    const bool traced = spot(size_t(stopped[0])).state == 't';
-    const bool one = stopped.size() == 1;
-    return advise(format("%s %s stopped, by %s", rank_list(stopped).c_str(), one ? "is" : "are",
-                         traced ? "a debugger" : "SIGSTOP or a terminal"),
-                  format("let %s go on, with %s", one ? "it" : "them",
-                         traced ? "the debugger's continue"
-                                : format("kill -CONT %d", pid_of(stopped)).c_str())
-                      .c_str());
-  }
-  if (!has(Gait::stands)) return "";
-  if (const std::vector<int> asking = ranks_with(Gait::polls); !asking.empty()) {
-    const size_t i = size_t(asking[0]);
-    return format(
-        " The others may be waiting for rank %d, which has called %s %llu times in this "
-        "time, in vain. Likely remedy: look whether what it asks for was sent to it, and "
-        "with that tag and communicator.",
-        asking[0], name_of_poll(spot(i)).c_str(), static_cast<unsigned long long>(asked_[i]));
-  }
-  if (const std::vector<int> before = ranks_with(Gait::before); !before.empty()) {
-    return format(
-        " The others may be waiting for %s in MPI_Init. Likely remedy: look what it does "
-        "before, and whether it is an MPI program at all.",
-        rank_list(before).c_str());
-  }
-  if (const std::vector<int> left = ranks_with(Gait::left); !left.empty()) {
-    return format(
-        " The others may be waiting for %s, which %s left MPI and go%s on. Likely remedy: look "
-        "whether what they wait for was sent before that.",
-        rank_list(left).c_str(), left.size() == 1 ? "has" : "have", left.size() == 1 ? "es" : "");
-  }
-  std::vector<int> busy = ranks_with(Gait::computes);
-  const bool computes = !busy.empty();
-  if (!computes) busy = ranks_with(Gait::sleeps);
-  if (busy.empty()) return "";
-  return format(
-      " The others may be waiting for %s, which %s outside MPI. Likely remedy: if it "
-      "should not, look what it does there, with gdb -p %d.",
-      rank_list(busy).c_str(),
-      busy.size() == 1 ? (computes ? "computes" : "sleeps") : (computes ? "compute" : "sleep"),
-      pid_of(busy));
-}
-
 bool may_hang(const std::vector<Seen>& ranks) {
   return std::any_of(ranks.begin(), ranks.end(), [](const Seen& seen) {
-    return seen.spot.kind == Spot::Kind::in_call || seen.spot.state == 'T' ||
-           seen.spot.state == 't';
+    return seen.spot.kind == Spot::Kind::in_call || seen.spot.unmatched.serial != 0 ||
+           seen.spot.state == 'T' || seen.spot.state == 't';
   });
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "wait_graph.h"
 #include "whereabouts.h"
 
 namespace headway::launcher {
@@ -31,12 +32,13 @@ struct WaitGroup {
   std::vector<int> waits_for;  // in the job; empty: for nobody, or nobody knows
   bool any = false;            // one of them is enough
   bool dead = false;           // they can never go on
+  Site site;                   // of the call; not in `place`
 };
 
 class Judgement {
  public:
   // Both have all ranks in the same order. `after` was taken `seconds` later.
-  Judgement(const std::vector<Seen>& before, const std::vector<Seen>& after, double seconds);
+  Judgement(const std::vector<Seen>& before, std::vector<Seen> after, double seconds);
 
   // "rank 0 is in MPI_Send (destination 1, tag 3), rank 1 ...", or "" if nothing is known.
   std::string picture() const;
@@ -59,14 +61,19 @@ class Judgement {
   const Spot& spot(size_t i) const { return ranks_[i].spot; }
   Gait gait_of(const Spot& before, const Spot& after) const;
   bool is_in_flight() const;
+  bool is_shown_to_wait(const Spot& before, const Spot& after) const;
   void find_awaited(size_t i, WaitGroup& group) const;
   void find_dead();
-  bool is_helped(size_t i, const std::vector<char>& live) const;
+  void add_needs(size_t i, WaitGraph& graph) const;
+  void put_unmatched_first();
   std::vector<int> ranks_with(Gait gait) const;
+  std::string whom(size_t i) const;
+  // Without the site.
   std::string describe(size_t i) const;
   const SeenComm* comm_of(size_t i, uint64_t context) const;
 
   std::string cause() const;
+  std::vector<int> members_of_circle() const;
   std::string circle() const;
   std::string circle_of(const std::vector<int>& members) const;
   std::string pair_of(size_t a, size_t b, bool& explained) const;

@@ -1,6 +1,9 @@
 #include "hang_watch.h"
 
+#include <utility>
+
 #include "say.h"
+#include "sites.h"
 
 namespace headway::launcher {
 namespace {
@@ -20,22 +23,30 @@ std::string list(const std::vector<int>& numbers) {
   return out + "]";
 }
 
+// Whoever asks makes a line of it himself.
+std::string site_of(const Site& site) {
+  if (site.module.empty()) return "";
+  return format(",\"module\":%s,\"offset\":%llu", quoted(site.module).c_str(),
+                static_cast<unsigned long long>(site.offset));
+}
+
 }  // namespace
 
 // Without a look before, nobody is known to stand, and nothing is proven.
 std::string HangWatch::as_json(int64_t now_ms, const Look& look) const {
   const double seconds = static_cast<double>(now_ms - seen_at_) / 1000;
-  const std::vector<Seen> now = look(true);
+  std::vector<Seen> now = look(true);
+  find_sites(now);
   const Judgement judgement(seen_.empty() ? now : seen_, now, seen_.empty() ? 0 : seconds);
   std::string text =
       format("{\"version\":1,\"ranks\":%zu,\"hangs\":%s,\"verdict\":%s,\"groups\":[", now.size(),
              judgement.dead().empty() ? "false" : "true", quoted(judgement.verdict()).c_str());
   bool first = true;
   for (const WaitGroup& group : judgement.graph()) {
-    text += format("%s{\"place\":%s,\"ranks\":%s,\"waits_for\":%s,\"any\":%s,\"dead\":%s}",
+    text += format("%s{\"place\":%s,\"ranks\":%s,\"waits_for\":%s,\"any\":%s,\"dead\":%s%s}",
                    first ? "" : ",", quoted(group.place).c_str(), list(group.ranks).c_str(),
                    list(group.waits_for).c_str(), group.any ? "true" : "false",
-                   group.dead ? "true" : "false");
+                   group.dead ? "true" : "false", site_of(group.site).c_str());
     first = false;
   }
   return text + "]}\n";
@@ -43,7 +54,7 @@ std::string HangWatch::as_json(int64_t now_ms, const Look& look) const {
 
 std::string HangWatch::look(int64_t now_ms, const Look& look) {
   due_at_ = now_ms + period_ms;
-  // Communicators are only needed for words.
+  // The other communicators, and sites, are only needed for words.
   std::vector<Seen> now = look(false);
   if (!may_hang(now)) {
     seen_.clear();
@@ -54,10 +65,12 @@ std::string HangWatch::look(int64_t now_ms, const Look& look) {
   seen_ = now;
   seen_at_ = now_ms;
   if (before.empty() || Judgement(before, now, seconds).dead().empty()) return "";
-  const Judgement judgement(before, look(true), seconds);
-  const std::vector<int> dead = judgement.dead();
+  std::vector<Seen> with_comms = look(true);
+  const std::vector<int> dead = Judgement(before, with_comms, seconds).dead();
   if (dead.empty() || has_told(dead)) return "";
   told_ = dead;
+  name_sites(with_comms, patience_for_lines_ms);
+  const Judgement judgement(before, std::move(with_comms), seconds);
   return "the job hangs: " + judgement.picture() + judgement.verdict() +
          " mpiexec does not end it: Ctrl-C does, or --timeout SECONDS.";
 }

@@ -1,8 +1,11 @@
 // Job, fourth part: where the ranks stand when the job is ended from outside: by its time limit, by
 // Ctrl-C, by a batch system.
+#include <utility>
+
 #include "base/whereabouts.h"
 #include "job.h"
 #include "say.h"
+#include "sites.h"
 
 namespace headway::launcher {
 namespace {
@@ -39,7 +42,9 @@ std::vector<Seen> Job::look(bool with_comms) const {
 // A sentence about the ranks, compared with the look before; "" if nothing is known of them.
 std::string Job::where() const {
   const double seconds = seen_at_ < 0 ? 0 : static_cast<double>(now_ms() - seen_at_) / 1000;
-  const Judgement judgement(seen_, look(true), seconds);
+  std::vector<Seen> now = look(true);
+  name_sites(now, patience_for_lines_ms);
+  const Judgement judgement(seen_, std::move(now), seconds);
   if (hang_watch_.has_told(judgement.dead())) return "";
   const std::string text = judgement.picture();
   return text.empty() ? "" : text + judgement.verdict();
@@ -60,13 +65,16 @@ bool Job::tells_before(int signal) {
 void Job::pass_interrupt_on() {
   if (ending_) return;
   const double seconds = static_cast<double>(now_ms() - seen_at_) / 1000;
-  const Judgement judgement(seen_, look(true), seconds);
+  std::vector<Seen> now = look(true);
+  const Judgement judgement(seen_, now, seconds);
   if (judgement.is_unsure() && more_looks_-- > 0) {
     pass_on_at_ = now_ms() + second_look_ms;
     return;
   }
   if (judgement.is_stuck() && !hang_watch_.has_told(judgement.dead())) {
-    say(judgement.picture() + judgement.verdict());
+    name_sites(now, patience_for_lines_ms);
+    const Judgement with_lines(seen_, std::move(now), seconds);
+    say(with_lines.picture() + with_lines.verdict());
   }
   signal_ranks(interrupted_by_);
 }

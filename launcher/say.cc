@@ -57,14 +57,20 @@ void say(std::string_view sentence) {
 }
 
 std::string format(const char* pattern, ...) {
+  char small[256];  // most texts fit, and a look at thousands of ranks makes thousands of them
   va_list arguments;
   va_start(arguments, pattern);
   va_list again;
   va_copy(again, arguments);
-  const int size = vsnprintf(nullptr, 0, pattern, arguments);
+  const int size = vsnprintf(small, sizeof small, pattern, arguments);
   va_end(arguments);
-  std::string text(size > 0 ? static_cast<size_t>(size) : 0, '\0');
-  vsnprintf(text.data(), text.size() + 1, pattern, again);
+  std::string text;
+  if (size > 0 && static_cast<size_t>(size) < sizeof small) {
+    text.assign(small, static_cast<size_t>(size));
+  } else if (size > 0) {
+    text.resize(static_cast<size_t>(size));
+    vsnprintf(text.data(), text.size() + 1, pattern, again);
+  }
   va_end(again);
   return text;
 }

@@ -15,11 +15,12 @@ bool is_one_of(const std::string& call, std::initializer_list<const char*> names
 }
 
 // `world`: its rank in the job, or -1.
-std::string with_peer(const std::string& call, const char* role, int peer, int tag, int world) {
+std::string with_peer(const std::string& call, const char* role, int peer, int tag, int world,
+                      const char* more = "") {
   std::string who = peer < 0 ? "any" : std::to_string(peer);
   if (peer >= 0 && world >= 0 && world != peer) who += format(", rank %d of the job", world);
   const std::string which = tag < 0 ? "any" : std::to_string(tag);
-  return format("%s (%s %s, tag %s)", call.c_str(), role, who.c_str(), which.c_str());
+  return format("%s (%s %s, tag %s%s)", call.c_str(), role, who.c_str(), which.c_str(), more);
 }
 
 }  // namespace
@@ -80,7 +81,7 @@ std::string name_of(const Spot& spot) {
                    sends(spot)      ? "destination"
                    : receives(spot) ? "source"
                                     : "peer",
-                   spot.peer, spot.tag, spot.awaited);
+                   spot.peer, spot.tag, spot.awaited, spot.is_released ? ", released early" : "");
 }
 
 std::string name_of_poll(const Spot& spot) {
@@ -91,7 +92,7 @@ std::string name_of_poll(const Spot& spot) {
 
 std::string name_of(const SeenComm& comm) {
   if (!comm.name.empty()) return comm.name;
-  std::vector<int> members = comm.members;
+  std::vector<int> members = comm.members.list();
   std::sort(members.begin(), members.end());
   return "the communicator of " + rank_list(members) + " of MPI_COMM_WORLD";
 }

@@ -90,13 +90,25 @@ bool read_comm(const Memory& memory, const base::Landmarks& marks, uint64_t addr
   const uint64_t group = memory.value<uint64_t>(address + marks.group);
   const int size = memory.value<int>(group + marks.size);
   if (comm.context == 0 || group == 0 || size <= 0 || size > most_members) return false;
-  comm.members.resize(static_cast<size_t>(size));
+  std::vector<int> ranks(static_cast<size_t>(size));
   const uint64_t members = memory.value<uint64_t>(group + marks.members);
-  if (!memory.read(members, comm.members.data(), comm.members.size() * sizeof(int))) return false;
+  if (!memory.read(members, ranks.data(), ranks.size() * sizeof(int))) return false;
+  comm.members = std::move(ranks);
   comm.name = memory.text(address + marks.name);
   for (const char c : comm.name) {
     if (!isprint(static_cast<unsigned char>(c))) comm.name = "";
   }
+  return true;
+}
+
+// Of a call that waits for one of several ranks, or for all of them.
+bool read_comm_of_call(const Memory& memory, const base::WhereaboutsCopy& there,
+                       const base::Landmarks& marks, Spot& spot) {
+  SeenComm comm;
+  if (there.peer >= 0 || !read_comm(memory, marks, reinterpret_cast<uintptr_t>(there.comm), comm)) {
+    return false;
+  }
+  spot.comms.push_back(std::move(comm));
   return true;
 }
 
@@ -127,6 +139,25 @@ void read_signs(const Memory& memory, const base::Landmarks& marks, Spot& spot) 
   spot.frames_out = memory.value<uint64_t>(marks.frames_out);
   spot.frames_in = memory.value<uint64_t>(marks.frames_in);
   spot.connecting = memory.value<uint64_t>(marks.connecting) != 0;
+}
+
+// False: it has changed while it was read.
+bool read_unmatched(const Memory& memory, const base::Landmarks& marks, Spot& spot) {
+  base::UnmatchedCopy there, again;
+  if (!marks.unmatched || !memory.read(marks.unmatched, &there, sizeof there)) return true;
+  if (there.serial == 0) return true;
+  if (!memory.read(marks.unmatched, &again, sizeof again)) return true;
+  if (again.serial != there.serial) return false;
+  SeenUnmatched& found = spot.unmatched;
+  found.call = memory.call_name(there.call);
+  if (found.call.empty()) return true;
+  found.serial = there.serial;
+  found.peer = there.peer;
+  found.tag = there.tag;
+  found.awaited = there.awaited == base::nobody ? -1 : there.awaited;
+  found.context = there.context;
+  found.site.address = there.site;
+  return true;
 }
 
 // What follows the name in /proc/.../stat, from the third field on; the name may hold anything.
@@ -166,9 +197,24 @@ void take_call(const Memory& memory, const base::WhereaboutsCopy& there, Spot& s
   }
   spot.call = memory.call_name(there.call);
   if (spot.call.empty()) return;
+  if (there.site_waits == there.waits) spot.site.address = there.site;
   spot.kind = Spot::Kind::in_call;
   spot.peer = there.peer;
   spot.tag = there.tag;
+}
+
+bool is_asleep(pid_t pid, int thread) {
+  return thread != 0 && stat_of(format("/proc/%d/task/%d/stat", pid, thread)).starts_with('S');
+}
+
+void look_at_threads(pid_t pid, const Memory& memory, const base::WhereaboutsCopy& there,
+                     const base::Landmarks& marks, Spot& spot) {
+  spot.asleep = is_asleep(pid, there.asleep);
+  if (spot.unmatched.serial == 0) return;
+  spot.one_thread = threads_of(pid) == 1;
+  spot.listens = memory.value<uint32_t>(marks.armed) != 0 &&
+                 is_asleep(pid, memory.value<int>(marks.thread)) &&
+                 memory.value<uint32_t>(marks.armed) != 0;
 }
 
 }  // namespace
@@ -198,16 +244,20 @@ Spot look_at(pid_t pid, const std::string& told, bool with_comms) {
   if (spot.kind == Spot::Kind::unknown) return spot;
   look_at_process(pid, spot);
   spot.many_threads = there.many_threads != 0 && threads_of(pid) > 1;
-  if (there.asleep != 0) {
-    spot.asleep = stat_of(format("/proc/%d/task/%d/stat", pid, there.asleep)).starts_with('S');
-  }
   base::Landmarks marks;
-  if (!memory.read(reinterpret_cast<uintptr_t>(there.landmarks), &marks, sizeof marks)) return spot;
-  read_signs(memory, marks, spot);
-  if (there.comm && !spot.unsteady) {
-    spot.context = memory.value<uint64_t>(reinterpret_cast<uintptr_t>(there.comm) + marks.context);
+  if (!memory.read(reinterpret_cast<uintptr_t>(there.landmarks), &marks, sizeof marks)) {
+    spot.asleep = is_asleep(pid, there.asleep);
+    return spot;
   }
-  if (with_comms && !spot.unsteady) read_comms(memory, marks, spot);
+  if (!read_unmatched(memory, marks, spot)) spot.unsteady = true;
+  look_at_threads(pid, memory, there, marks, spot);
+  read_signs(memory, marks, spot);
+  if (spot.unsteady) return spot;
+  if (there.call && there.comm) {
+    spot.context = memory.value<uint64_t>(reinterpret_cast<uintptr_t>(there.comm) + marks.context);
+    if (!with_comms) (void)read_comm_of_call(memory, there, marks, spot);
+  }
+  if (with_comms) read_comms(memory, marks, spot);
   return spot;
 }
 

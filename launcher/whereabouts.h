@@ -5,18 +5,60 @@
 // at the ranks prove: causes.h.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <sys/types.h>
+#include <utility>
 #include <vector>
 
 namespace headway::launcher {
+
+// The ranks of a communicator, by their numbers in the job. Copies share the list: thousands of
+// ranks may have it.
+class Members {
+ public:
+  Members() : Members(std::vector<int>()) {}
+  Members(std::vector<int> ranks)
+      : ranks_(std::make_shared<const std::vector<int>>(std::move(ranks))) {}
+  Members(std::initializer_list<int> ranks) : Members(std::vector<int>(ranks)) {}
+  auto begin() const { return ranks_->begin(); }
+  auto end() const { return ranks_->end(); }
+  size_t size() const { return ranks_->size(); }
+  const std::vector<int>& list() const { return *ranks_; }
+
+ private:
+  std::shared_ptr<const std::vector<int>> ranks_;
+};
 
 // A communicator of a rank.
 struct SeenComm {
   uint64_t context = 0;      // the same at all its ranks, and of no other one
   uint32_t collectives = 0;  // that this rank has begun on it
   std::string name;
-  std::vector<int> members;  // their ranks in the job
+  Members members;
+};
+
+// Where in the program a call stands (sites.h).
+struct Site {
+  uint64_t address = 0;  // in the rank's memory, behind the call; 0: not known
+  std::string module;    // the file that it is of; "": not known
+  uint64_t offset = 0;   // there, as debuggers count
+  std::string line;      // "ring.c:14", as far as it was asked for and can be told
+
+  bool operator==(const Site& other) const {
+    return module == other.module && offset == other.offset && line == other.line;
+  }
+};
+
+// A receive that was released before its match, and waits for that still.
+struct SeenUnmatched {
+  uint64_t serial = 0;  // 0: there is none
+  std::string call;     // that released it
+  int peer = 0, tag = 0;
+  int awaited = -1;  // rank in the job
+  uint64_t context = 0;
+  Site site;
 };
 
 // Where one rank stands.
@@ -46,6 +88,12 @@ struct Spot {
   bool unsteady = false;      // it changed faster than it could be read
   bool many_threads = false;  // another thread may be in another call
   uint64_t barrier = 0;       // the launcher's own, at the start, that the rank waits in; 0: none
+  Site site;                  // of `call`
+  // Until its message comes nothing leaves this rank, whatever it does.
+  SeenUnmatched unmatched;
+  bool listens = false;      // its message thread sleeps, and whatever comes would have woken it
+  bool one_thread = false;   // beside the library's own; looked at where a receive is unmatched
+  bool is_released = false;  // `call` and the rest are those of `unmatched` (causes.h)
   // Of the process.
   bool asleep = false;  // the thread that waits sleeps, and nothing has woken it
   char state = '?';     // as in /proc/PID/stat
@@ -62,7 +110,8 @@ struct Seen {
   Spot spot;
 };
 
-// Reads the spot of a process that put `told` as its place, with its communicators on demand.
+// Reads the spot of a process that put `told` as its place, with all its communicators on demand;
+// else with that of its call, if which ranks it waits for depends on it.
 Spot look_at(pid_t pid, const std::string& told, bool with_comms = true);
 // State and processor time of a process.
 void look_at_process(pid_t pid, Spot& spot);

@@ -18,7 +18,7 @@ void await(Open&& open) {
 void await_matched() {
   const protocols::Engine& engine = process().engine();
   const auto are_matched = [&] {
-    return engine.release().unseen() == 0 && !engine.release().any_mixed();
+    return engine.release().unseen().count() == 0 && !engine.release().any_mixed();
   };
   if (!are_matched()) await(are_matched);
 }

@@ -51,12 +51,14 @@ using namespace headway;
 using namespace headway::api;
 
 HEADWAY_ENTRY(MPI_Start)(MPI_Request* request) {
+  note_site();
   if (!is_running()) return not_running("MPI_Start");
   if (const int code = check_given("MPI_Start", "request", request)) return code;
   return start_one("MPI_Start", *request);
 }
 
 HEADWAY_ENTRY(MPI_Startall)(int count, MPI_Request* requests) {
+  note_site();
   if (const int code = check_list("MPI_Startall", count, requests)) return code;
   for (int i = 0; i < count; ++i) {
     if (const int code = start_one("MPI_Startall", requests[i])) return code;

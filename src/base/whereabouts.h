@@ -32,6 +32,10 @@ struct Landmarks {
   uint32_t context = 0, group = 0, collectives = 0, name = 0;
   // In a group: 32-bit size, pointer to the 32-bit ranks in the job.
   uint32_t size = 0, members = 0;
+  uint64_t unmatched =
+      0;  // the address of an Unmatched; 0: no receive is released before its match
+  // 32-bit words: not 0 while whatever comes wakes the message thread, and that one's id.
+  uint64_t armed = 0, thread = 0;
 };
 
 // The one list of members. `Cell` is what each lies in.
@@ -57,10 +61,33 @@ struct WhereaboutsOf {
   Cell<int> many_threads{0};  // several threads may be in calls at once (MPI_THREAD_MULTIPLE)
   Cell<int> reserved{0};
   Cell<const Landmarks*> landmarks{nullptr};
+  // Where in the program the call stands (base/call_site.h): of the wait that was under way when
+  // `waits` had this value, once it has lasted a moment. Written before that value.
+  Cell<uintptr_t> site{0};
+  Cell<uint64_t> site_waits{UINT64_MAX};
 };
 using Whereabouts = WhereaboutsOf<std::atomic>;  // a rank's own
 // The same bytes, read out of another process: the pointers point into that one's memory.
 using WhereaboutsCopy = WhereaboutsOf<std::type_identity_t>;
+
+// A receive that was released before its match and has none yet: the first of them. Until it has,
+// nothing leaves the rank that was not begun before (protocols/release), whatever its threads do:
+// so its process waits for that message, also where it computes, and where a thread of it is held
+// in the kernel since it has touched a page, and could tell nothing. Written by the holder of the
+// engine, `serial` last.
+template <template <class> class Cell>
+struct UnmatchedOf {
+  Cell<uint64_t> serial{0};         // of each that was ever told here another one; 0: there is none
+  Cell<const char*> call{nullptr};  // that released it
+  Cell<int> peer{nobody};
+  Cell<int> tag{nobody};
+  Cell<int> awaited{nobody};  // rank in the job that the message is to come from
+  Cell<int> reserved{0};
+  Cell<uint64_t> context{0};  // of its communicator
+  Cell<uintptr_t> site{0};    // where in the program that call stands
+};
+using Unmatched = UnmatchedOf<std::atomic>;
+using UnmatchedCopy = UnmatchedOf<std::type_identity_t>;
 
 template <class T>
 inline constexpr bool lies_as_in_atomic =
@@ -68,7 +95,8 @@ inline constexpr bool lies_as_in_atomic =
 // With equal cells every member has the same offset in both.
 static_assert(lies_as_in_atomic<const char*> && lies_as_in_atomic<int> &&
               lies_as_in_atomic<uint64_t>);
-static_assert(std::is_standard_layout_v<Whereabouts> && sizeof(Whereabouts) == 96);
+static_assert(std::is_standard_layout_v<Whereabouts> && sizeof(Whereabouts) == 112);
+static_assert(std::is_standard_layout_v<Unmatched> && sizeof(Unmatched) == 48);
 
 // One change by the only writer: a load and a store.
 inline void count(std::atomic<uint64_t>& counter) {
@@ -78,6 +106,6 @@ inline void count(std::atomic<uint64_t>& counter) {
 // What a rank puts for its launcher under the key "headway-where-RANK": this, and the address of
 // its Whereabouts in hexadecimal.
 inline constexpr char whereabouts_key[] = "headway-where-";
-inline constexpr char whereabouts_layout[] = "2:";
+inline constexpr char whereabouts_layout[] = "3:";
 
 }  // namespace headway::base

@@ -226,6 +226,10 @@ class Handoff {
   void call_thread();
 
   const base::Doorbell& bell() const { return bell_; }
+  // For the launcher: not 0 while whatever comes rings; and the message thread's id, 0: it has not
+  // begun.
+  const std::atomic<uint32_t>& armed() const { return *armed_; }
+  const std::atomic<int>& thread_id() const { return thread_id_; }
   bool has_thread() const { return with_thread_; }
   // Processor time that the message thread has taken; 0 without one.
   uint64_t thread_ns() const;
@@ -354,6 +358,7 @@ class Handoff {
   int outer_ = -1;  // inner_, one shot: the message thread sleeps on it
   pthread_t thread_{};
   std::atomic<const void*> message_thread_{nullptr};  // its control block
+  std::atomic<int> thread_id_{0};
   // For a recorder, the message thread's own: the last stretch in which it moved data, which goes
   // on if the next one follows at once.
   struct Help {

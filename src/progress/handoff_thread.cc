@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "progress/handoff.h"
@@ -25,6 +26,7 @@ void* Handoff::thread_main(void* self) {
 
 void Handoff::run_thread() {
   message_thread_.store(__builtin_thread_pointer(), std::memory_order_relaxed);
+  thread_id_.store(gettid(), std::memory_order_relaxed);
   work_->thread_begins();
   while (!stop_.load(std::memory_order_acquire)) {
     epoll_event event;

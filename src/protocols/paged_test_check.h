@@ -8,8 +8,27 @@ namespace headway::protocols {
 
 // --- what comes of it ---
 
+// The launcher is told of one receive that was released and has no match, as long as there is one.
+inline void PagedWorld::check_unmatched() {
+  const base::Unmatched& told = release().unseen().told;
+  ASSERT_EQ(told.serial != 0, release().unseen().count() != 0);
+  if (told.serial == 0) return;
+  EXPECT_TRUE(std::any_of(receiving_.begin(), receiving_.end(),
+                          [&](const Receive* receive) {
+                            const Request* request = receive->request;
+                            return receive->released && request &&
+                                   request->stage() == Stage::posted &&
+                                   told.tag == request->key.tag &&
+                                   told.peer == request->key.source &&
+                                   told.context == request->key.context &&
+                                   told.awaited == int(request->peer->rank);
+                          }))
+      << "tag " << told.tag;
+}
+
 // Operations that are over give their buffers back: the program may use them at once.
 inline void PagedWorld::retire() {
+  check_unmatched();
   std::erase_if(sending_, [this](Message* message) {
     Request* send = message->send;
     if (!send->done) return false;
@@ -163,7 +182,7 @@ inline std::string PagedWorld::state() {
             std::to_string(engine(rank).unexpected().count()) + ", pending " +
             std::to_string(engine(rank).handoff().pending) + "\n";
   }
-  text += "unseen " + std::to_string(release().unseen()) + ", regions closed " +
+  text += "unseen " + std::to_string(release().unseen().count()) + ", regions closed " +
           std::to_string(release().closed_regions()) + (release().any_mixed() ? ", mixed" : "") +
           ", awaited by its user " + std::to_string(awaited_.size()) +
           (wires_.are_empty() ? "" : ", frames under way") + "\n";
@@ -248,7 +267,7 @@ inline void PagedWorld::check_engine(int rank) {
   EXPECT_EQ(engine.counters().garbage, 0u);
   EXPECT_FALSE(engine.release().any_closed());
   EXPECT_FALSE(engine.release().any_mixed());
-  EXPECT_EQ(engine.release().unseen(), 0u);
+  EXPECT_EQ(engine.release().unseen().count(), 0u);
   EXPECT_EQ(engine.wanted(), uint32_t(shm::event_control)) << "a count of what is awaited leaks";
   for (int peer = 0; peer < ranks(); ++peer) {
     const Peer* known = engine.find_peer(uint32_t(peer));

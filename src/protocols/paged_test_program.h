@@ -11,7 +11,7 @@ namespace headway::protocols {
 inline bool PagedWorld::may_begin(int rank) {
   if (rank != 0) return true;
   if (!awaited_.empty()) return false;  // it waits
-  return !release().any_closed() || (release().unseen() == 0 && !release().any_mixed());
+  return !release().any_closed() || (release().unseen().count() == 0 && !release().any_mixed());
 }
 
 // What it is about to touch is open, or comes soon.
@@ -76,7 +76,7 @@ inline bool PagedWorld::let_go() {
     Request* request = receive->request;
     receive->released = true;
     const bool is_matched = request->stage() != Stage::posted;
-    release().let_user_go(request);
+    release().let_user_go(request, "MPI_Wait");
     if (is_matched) {
       learn(*receive);
       receive->given = one_in(4);

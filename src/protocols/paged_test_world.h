@@ -170,6 +170,7 @@ class PagedWorld {
   void check_pair(int from, int to);
   void check_receive(const Receive& receive);
   void check_engine(int rank);
+  void check_unmatched();
 
   const PagedPlan plan_;
   std::mt19937_64 random_;

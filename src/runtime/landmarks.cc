@@ -20,6 +20,7 @@ uint64_t address_of(const T& object) {
 void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
                     const tcp::Tcp* network, const objects::Registry& registry) {
   const protocols::EngineCounters& messages = engine.counters();
+  const progress::Handoff& handoff = engine.handoff();
   const base::Counter* signs[] = {
       &messages.messages_sent,
       &messages.messages_received,
@@ -29,7 +30,7 @@ void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
       &messages.helped,
       &engine.copies().sent_aside(),
       &messages.presend_bytes,
-      &engine.handoff().counters.thread_useful,
+      &handoff.counters.thread_useful,
       &engine.node().counters.pulled,
       &engine.node().counters.pushed,
       network ? &network->counters().frames_in : nullptr,
@@ -43,6 +44,9 @@ void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
     marks.frames_in = address_of(network->counters().frames_in);
     marks.connecting = uint64_t(reinterpret_cast<uintptr_t>(network->first_meeting()));
   }
+  marks.unmatched = address_of(engine.release().unseen().told);
+  marks.armed = address_of(handoff.armed());
+  marks.thread = address_of(handoff.thread_id());
   marks.everyone = address_of(registry.everyone);
   registry.comms.locate(marks);
   using objects::Comm;

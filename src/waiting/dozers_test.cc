@@ -169,11 +169,11 @@ TEST_P(Dozers, AreToldWhenAllAreMatched) {
           EXPECT_TRUE(closed);
           engine_.release().let_user_go(receive);
         }
-        return engine_.release().unseen() == 0;
+        return engine_.release().unseen().count() == 0;
       },
       true);
   if (HasFatalFailure()) return;
-  EXPECT_EQ(engine_.release().unseen(), 1u);
+  EXPECT_EQ(engine_.release().unseen().count(), 1u);
   announce();
   await_end();
   engine_.handoff().enter();

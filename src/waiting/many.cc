@@ -184,7 +184,7 @@ bool Many::let_all_go() {
     return true;
   }
   return each_left([this](Request* receive) {
-    engine_.release().let_user_go(receive);
+    engine_.release().let_user_go(receive, waiter_.call());
     return true;
   });
 }

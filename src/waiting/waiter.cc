@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/call_site.h"
 #include "base/clock.h"
 #include "waiting/elsewhere.h"
 
@@ -164,8 +165,17 @@ bool Waiter::part(uint32_t core) {
   return elsewhere.leave(core);
 }
 
+// A wait that lasts: what nobody asks for a short one. Other threads may wait meanwhile; then the
+// launcher proves nothing anyway.
+void Waiter::place(Wait& wait) {
+  wait.placed = true;
+  where_.site.store(base::outer_call_site(), std::memory_order_relaxed);
+  where_.site_waits.store(where_.waits.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
 bool Waiter::rest(Wait& wait) {
   progress::Handoff& handoff = engine.handoff();
+  if (!wait.placed) place(wait);
   if (wait.idle == 1) wait.since = 0;
   const uint64_t before = base::now_ns();
   if (wait.since == 0) wait.since = before;

@@ -94,6 +94,8 @@ class Waiter {
   }
   // One look at everything, for calls that do not wait; also runs user functions that are due.
   bool glance();
+  // The call of this rank that is under way, as it is told to the launcher; null: none is.
+  const char* call() const { return where_.call.load(std::memory_order_relaxed); }
   // The same for a test or a probe that has found nothing yet. Who tests in a loop waits: where
   // others want its core, it yields and looks again. `what`: a number for what it looks for.
   void test(uint64_t what) {
@@ -114,6 +116,7 @@ class Waiter {
     uint32_t partner = shm::Node::no_core;  // the core where whom it waits for last waited
     const int* sleep_ms = nullptr;
     const progress::Awaited* awaited = nullptr;
+    bool placed = false;  // the launcher has been told where in the program it stands
   };
   void begin(Wait& wait) {
     progress::Handoff& handoff = engine.handoff();
@@ -140,6 +143,7 @@ class Waiter {
   bool shares_core(Wait& wait, const protocols::Peer* hint);
   bool part(uint32_t core);
   bool rest(Wait& wait);
+  void place(Wait& wait);
   bool sleep(Wait& wait, bool beside_strangers);
   void note_strangers(uint64_t now);
   uint64_t patience(uint64_t now) const;

@@ -5,6 +5,7 @@ kinds.c, each with a drawn seed. `hangs_test.py BUILD [SEED [COUNT]]`: COUNT see
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,8 +30,8 @@ def environment():
     return kept | {"KINDS_SLOW": "3.5" if COUNT == 1 else "10"}
 
 
-def start(kind, seed, said):
-    words = [BUILD / "bin" / "mpiexec", "-n", RANKS, KINDS, kind, seed]
+def start(kind, seed, said, around=()):
+    words = [BUILD / "bin" / "mpiexec", "-n", RANKS, *around, KINDS, kind, seed]
     return subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL, stderr=said, env=environment())
 
 
@@ -42,6 +43,23 @@ def text_of(said):
 def kinds(begin):
     names = subprocess.run([KINDS, "list"], capture_output=True, text=True, check=True).stdout.split()
     return [n for n in names if n.startswith(begin)]
+
+
+# Which of the ranks, in the seed's order, never go on where others compute for ever.
+PAIR = "ssends receives tags communicators waitall probes persistent touch behind"
+DEAD = {f"dead-{name}": (0, 1) for name in PAIR.split()} | {
+    "dead-three": (0, 1, 2), "dead-sendrecv": (0, 1, 2), "dead-self": (0,),
+}  # fmt: skip
+AT = re.compile(r"ranks? ([-\d, and]+) (?:is|are) (?:in|past) MPI_")
+
+
+def told_dead(text):
+    """The ranks that stand in a call, or wait for what one has not got; the others compute."""
+    ranks = set()
+    for found in AT.findall(text):
+        for first, last in re.findall(r"(\d+)(?:-(\d+))?", found):
+            ranks |= set(range(int(first), int(last or first) + 1))
+    return ranks
 
 
 def dead(kind, seed):
@@ -60,6 +78,11 @@ def dead(kind, seed):
         return f"mpiexec ended after {took:.1f} s: {text}"
     if len(SAID.findall(text)) != 1 or text.count("nothing has changed for") != 1:
         return f"not told once within {took:.1f} s: {text}"
+    wanted = {(at - seed) % RANKS for at in DEAD.get(kind, ())}
+    if wanted and told_dead(text) != wanted:
+        return f"not of ranks {sorted(wanted)}: {text}"
+    if shutil.which("addr2line") and not re.search(r"\) at kinds\.c:\d+|MPI_\w+ at kinds\.c:\d+", text):
+        return f"no line is told: {text}"
     return ""
 
 
@@ -73,7 +96,11 @@ class Hangs(unittest.TestCase):
     draw = random.Random(SEED)
 
     def each(self, begin, judge, at_once):
-        tries = [(kind, self.draw.randrange(10000)) for kind in kinds(begin) for _ in range(COUNT)]
+        """Of one seed a kind: one with receives that may be released early, and one without."""
+        tries = [
+            (kind, self.draw.randrange(3333) * 3 + rest)
+            for kind in kinds(begin) for _ in range(COUNT) for rest in ((0, 1) if COUNT == 1 else (self.draw.randrange(3),))
+        ]  # fmt: skip
         with ThreadPoolExecutor(at_once) as pool:
             for (kind, seed), wrong in zip(tries, pool.map(lambda t: judge(*t), tries)):
                 with self.subTest(kind=kind, seed=seed):
@@ -81,6 +108,24 @@ class Hangs(unittest.TestCase):
 
     def test_each_is_told_and_told_once(self):
         self.each("dead-", dead, 2)
+
+    def test_the_line_is_the_programs_behind_a_tool_too(self):
+        source = (Path(__file__).resolve().parent / "kinds.c").read_text().splitlines()
+        line = next(number for number, text in enumerate(source, 1) if "MPI_Recv(in, count" in text)
+        tool = BUILD / "tests" / "release" / "librelease_tool.so"
+        folder = tempfile.TemporaryDirectory(prefix="headway-hangs-")
+        self.addCleanup(folder.cleanup)
+        recorded = [BUILD / "bin" / "headway", "record", "--out", f"{folder.name}/run"]
+        for around in ([], ["env", f"LD_PRELOAD={tool}"], recorded):
+            for seed in (3, 4):  # the latter's receives are released
+                with self.subTest(around=around, seed=seed), tempfile.TemporaryFile() as said:
+                    job = start("dead-ring", seed, said, around)
+                    until = time.monotonic() + START + WITHIN
+                    while time.monotonic() < until and not SAID.search(text_of(said)):
+                        time.sleep(0.02)
+                    job.send_signal(signal.SIGTERM)
+                    job.wait(30)
+                    self.assertEqual(text_of(said).count(f" at kinds.c:{line}"), RANKS, text_of(said))
 
     def test_no_other_job_is_accused(self):
         self.each("live-", live, 4)

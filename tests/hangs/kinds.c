@@ -1,10 +1,12 @@
 /* kinds: jobs that hang, each in its own way, and jobs that only look as if they did. `kinds
    dead-NAME [SEED]` never ends; `kinds live-NAME [SEED]` waits for something slow, six seconds (or
-   KINDS_SLOW), and ends with 0. Sizes, tags and who plays which part follow from the seed. Three
-   ranks or more: ranks beyond those that the kind needs compute. */
+   KINDS_SLOW), and ends with 0. Sizes, tags and who plays which part follow from the seed: two
+   seeds of three draw messages whose receives may be released early. Three ranks or more: ranks
+   beyond those that the kind needs compute. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LONG = 8 << 20, SHORT = 1 << 11 }; /* the latter is never released early */
-static double slow_s = 6;                 /* KINDS_SLOW */
-static int me, size, me_in_world;         /* `me` after the seed has turned the ranks */
-static int tag, count;
+enum { LONG = 8 << 20 };
+static double slow_s = 6;         /* KINDS_SLOW */
+static int me, size, me_in_world; /* `me` after the seed has turned the ranks */
+static int tag, count;            /* `count` bytes are sent, and there is room for as many */
 static char *out, *in;
 static MPI_Comm comm; /* the ranks in the seed's order */
 
@@ -42,7 +44,7 @@ static void rest(double seconds) {
 static void send_to(int to) { MPI_Send(out, count, MPI_CHAR, to, tag, comm); }
 static void send_long(int to) { MPI_Send(out, LONG, MPI_CHAR, to, tag, comm); }
 static void receive_from(int from) {
-  MPI_Recv(in, SHORT, MPI_CHAR, from, tag, comm, MPI_STATUS_IGNORE);
+  MPI_Recv(in, count, MPI_CHAR, from, tag, comm, MPI_STATUS_IGNORE);
 }
 static void receive_long(int from) {
   MPI_Recv(in, LONG, MPI_CHAR, from, tag, comm, MPI_STATUS_IGNORE);
@@ -75,14 +77,14 @@ static void dead_three(void) {
 static void dead_tags(void) {
   const int other = pair();
   if (me == 0) MPI_Ssend(out, count, MPI_CHAR, other, tag, comm);
-  if (me == 1) MPI_Recv(in, SHORT, MPI_CHAR, other, tag + 1, comm, MPI_STATUS_IGNORE);
+  if (me == 1) MPI_Recv(in, count, MPI_CHAR, other, tag + 1, comm, MPI_STATUS_IGNORE);
 }
 static void dead_communicators(void) {
   MPI_Comm twin;
   MPI_Comm_dup(comm, &twin);
   const int other = pair();
   if (me == 0) MPI_Ssend(out, count, MPI_CHAR, other, tag, comm);
-  if (me == 1) MPI_Recv(in, SHORT, MPI_CHAR, other, tag, twin, MPI_STATUS_IGNORE);
+  if (me == 1) MPI_Recv(in, count, MPI_CHAR, other, tag, twin, MPI_STATUS_IGNORE);
 }
 static void dead_missing_barrier(void) {
   if (me == 0) receive_from(1);
@@ -136,14 +138,30 @@ static void dead_ibarrier(void) {
 }
 static void dead_sendrecv(void) {
   if (me > 2) compute_for_ever();
-  MPI_Sendrecv(out, count, MPI_CHAR, (me + 1) % 3, tag, in, SHORT, MPI_CHAR, (me + 1) % 3, tag,
+  MPI_Sendrecv(out, count, MPI_CHAR, (me + 1) % 3, tag, in, count, MPI_CHAR, (me + 1) % 3, tag,
                comm, MPI_STATUS_IGNORE);
 }
 static void dead_persistent(void) {
   MPI_Request request;
-  MPI_Recv_init(in, SHORT, MPI_CHAR, pair(), tag, comm, &request);
+  MPI_Recv_init(in, count, MPI_CHAR, pair(), tag, comm, &request);
   MPI_Start(&request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+static void touch(void) { /* of a receive that was released early, its data; from its end */
+  volatile char* data = in;
+  for (int at = count - 1; at >= 0; at -= 1024) data[at] += 1;
+}
+static void dead_touch(void) {
+  const int other = pair();
+  receive_from(other);
+  touch();
+  send_to(other);
+}
+static void dead_behind(void) { /* each computes with what it has not got */
+  const int other = pair();
+  receive_from(other);
+  if (me == 0) compute_for_ever();
+  send_to(other);
 }
 static void dead_chain(void) { /* all wait for rank 0, which waits for the last one */
   receive_from((me + size - 1) % size == size - 1 ? size - 1 : 0);
@@ -168,7 +186,7 @@ static void live_tests(void) { /* rank 1 looks by itself, rank 0 waits for it */
   if (me == 2) rest(slow_s);
   if (me == 2) send_to(1);
   if (me == 1) {
-    MPI_Irecv(in, SHORT, MPI_CHAR, 2, tag, comm, &request);
+    MPI_Irecv(in, count, MPI_CHAR, 2, tag, comm, &request);
     while (!flag) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
     send_to(0);
   }
@@ -180,7 +198,7 @@ static void live_naps_between_tests(void) {
   if (me == 2) rest(slow_s);
   if (me == 2) send_to(1);
   if (me == 1) {
-    MPI_Irecv(in, SHORT, MPI_CHAR, 2, tag, comm, &request);
+    MPI_Irecv(in, count, MPI_CHAR, 2, tag, comm, &request);
     for (; !flag; rest(0.01)) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
     send_to(0);
   }
@@ -347,6 +365,74 @@ static void live_pingpong(void) { /* nothing is slow */
     if (me == 1) receive_from(0);
   }
 }
+static void live_touch(void) { /* the data are slow, and held is who touches them */
+  if (me == 0) rest(slow_s);
+  if (me == 0) send_to(1);
+  if (me == 1) {
+    receive_from(0);
+    touch();
+    send_to(2);
+  }
+  if (me == 2) receive_from(1);
+}
+static void live_begun(void) { /* what rank 1 waits for was begun before rank 0 was held */
+  MPI_Request request;
+  if (me == 0) {
+    MPI_Isend(out, LONG, MPI_CHAR, 1, tag, comm, &request);
+    receive_from(1);
+    touch();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  if (me == 1) {
+    rest(slow_s);
+    receive_long(0);
+    send_to(0);
+  }
+}
+static sigjmp_buf away;
+static volatile sig_atomic_t outside; /* of MPI, which nobody may jump out of */
+static void jump(int number) {
+  if (!outside) return;
+  outside = 0;
+  siglongjmp(away, number);
+}
+static void live_jump(void) { /* a timer takes it away from the data that it waits for */
+  const struct itimerval often = {{0, 200000}, {0, 200000}}, never = {{0, 0}, {0, 0}};
+  if (me == 0) rest(slow_s);
+  if (me == 0) send_to(1);
+  if (me == 1) {
+    struct sigaction action = {.sa_handler = jump, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    receive_from(0);
+    if (sigsetjmp(away, 1) == 0) {
+      outside = 1;
+      touch();
+      outside = 0;
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    compute(slow_s);
+  }
+}
+static void* sends_to_one(void* unused) {
+  rest(slow_s);
+  send_to(1);
+  return unused;
+}
+static void live_helper(void) { /* a thread of a rank sends what makes its own message come */
+  pthread_t thread;
+  if (me == 0) {
+    pthread_create(&thread, NULL, sends_to_one, NULL);
+    receive_from(1);
+    touch();
+    pthread_join(thread, NULL);
+  }
+  if (me == 1) {
+    receive_from(0);
+    touch();
+    send_to(0);
+  }
+}
 static void live_before(void) {} /* before MPI_Init, see main */
 
 static const struct Kind {
@@ -374,6 +460,8 @@ static const struct Kind {
     DEAD(sendrecv),
     DEAD(persistent),
     DEAD(chain),
+    DEAD(touch),
+    DEAD(behind),
     LIVE(computes),
     LIVE(sleeps),
     LIVE(tests),
@@ -395,6 +483,10 @@ static const struct Kind {
     LIVE(slow_receiver),
     LIVE(finalize),
     LIVE(pingpong),
+    LIVE(touch),
+    LIVE(begun),
+    LIVE(jump),
+    LIVE(helper),
     LIVE(before)};
 
 int main(int argc, char** argv) {
@@ -409,14 +501,16 @@ int main(int argc, char** argv) {
   const char* number = getenv("PMI_RANK");
   if (!strcmp(name, "live-before") && number && atoi(number) == 1) rest(slow_s);
   int provided;
-  const int threads = !strcmp(name, "live-thread") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  const int several = !strcmp(name, "live-thread") || !strcmp(name, "live-helper");
+  const int threads = several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, threads, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &me_in_world);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   out = calloc(LONG, 2);
   in = calloc(LONG, 2);
   tag = (int)(seed * 7919u % 1000u);
-  count = 1 << (seed * 2654435761u >> 16) % 12; /* 1 B to 2 KB */
+  const unsigned drawn = seed * 2654435761u >> 16;
+  count = seed % 3 ? 1 << (14 + drawn % 8) : 1 << drawn % 12; /* 16 KB to 2 MB, or 1 B to 2 KB */
   const int turn = (int)(seed % (unsigned)size);
   MPI_Comm_split(MPI_COMM_WORLD, 0, (me_in_world + turn) % size, &comm);
   MPI_Comm_rank(comm, &me);

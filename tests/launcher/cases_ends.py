@@ -176,8 +176,9 @@ def time_limit_of_the_environment():
     expect("of 0.3 s (MPIEXEC_TIMEOUT) is over" in result.err, "who set it", result)
 
 
-WHERE = r"rank 0 is in MPI_Send \(destination 1, tag 3\), rank 1 is in MPI_Send \(destination 0, "
-WHERE += r"tag 3\), and nothing has changed for \d\.\d s\. Likely cause: .* Likely remedy: "
+LINE = r" at sends_first\.c:\d+"
+WHERE = rf"rank 0 is in MPI_Send \(destination 1, tag 3\){LINE}, rank 1 is in MPI_Send \(destination 0, "
+WHERE += rf"tag 3\){LINE}, and nothing has changed for \d\.\d s\. Likely cause: .* Likely remedy: "
 
 
 @case

@@ -172,6 +172,92 @@ TEST(Causes, WhoHasLeftMayReturnAndWhoHasEndedDoesNot) {
   EXPECT_TRUE(holds(verdict_of(ranks), "Likely cause: rank 1 is done (its process has ended)"));
 }
 
+// Outside MPI, past a receive from `awaited` that was released before its match.
+Seen past(int rank, int awaited, char state = 'R') {
+  Seen seen = at(rank, Kind::computing, state);
+  seen.spot.unmatched = {5, "MPI_Recv", awaited, 3, awaited, world, {}};
+  seen.spot.one_thread = seen.spot.listens = true;
+  return seen;
+}
+
+// It computes, or is held at a page: nothing that others need can leave it.
+TEST(Causes, WhoIsPastAReceiveWithoutMessageWaitsForIt) {
+  const Ranks both = {past(0, 1), past(1, 0, 'S')};
+  EXPECT_EQ(standing(both).dead(), (std::vector<int>{0, 1}));
+  EXPECT_EQ(standing(both).picture(),
+            "rank 0 is past MPI_Recv (source 1, tag 3, released early), rank 1 is past MPI_Recv "
+            "(source 0, tag 3, released early)");
+  EXPECT_TRUE(holds(verdict_of(both), "ranks 0 and 1 wait for one another (0 for 1 and 1 for 0)"));
+  // Beside one that waits in MPI, and one that is done.
+  EXPECT_EQ(standing({past(0, 1), in(1, "MPI_Ssend", 0, 4)}).dead().size(), 2u);
+  EXPECT_TRUE(holds(verdict_of({past(0, 1), in(1, "MPI_Ssend", 0, 4)}),
+                    "with tag 4, and rank 0 receives from it with tag 3"));
+  Seen last = in(0, "MPI_Finalize");
+  last.spot.unmatched = past(0, 1).spot.unmatched;
+  last.spot.one_thread = true;
+  EXPECT_TRUE(holds(verdict_of({last, in(1, "MPI_Recv", 0, 1)}), "wait for one another"));
+  EXPECT_TRUE(holds(verdict_of({last, in(1, "MPI_Finalize")}), "rank 1 is done"));
+  EXPECT_TRUE(may_hang({at(0, Kind::computing), past(1, 0)}));
+}
+
+TEST(Causes, WhoIsPastAReceiveMayGoOnWhereItsMessageMayCome) {
+  EXPECT_TRUE(standing({past(0, 1), at(1, Kind::computing, 'R')}).dead().empty());
+  EXPECT_TRUE(standing({past(0, 1), past(1, 2), at(2, Kind::left)}).dead().empty());
+  const auto quiet = [](auto&& change, const char* what) {
+    Ranks before = {past(0, 1), in(1, "MPI_Recv", 0, 3)}, after = later(before);
+    ASSERT_FALSE(Judgement(before, after, 1).dead().empty());
+    before[0].spot.vain = after[0].spot.vain = 0;
+    change(before[0].spot, after[0].spot);
+    EXPECT_TRUE(Judgement(before, after, 1).dead().empty()) << what;
+  };
+  quiet([](Spot&, Spot& now) { now.listens = false; }, "what came may not have been looked at");
+  quiet([](Spot&, Spot& now) { now.one_thread = false; }, "another thread may do anything");
+  quiet([](Spot&, Spot& now) { now.unmatched.serial = 6; }, "that is another receive");
+  quiet([](Spot&, Spot& now) { now.unmatched = {}; }, "its message has come");
+  quiet([](Spot& then, Spot&) { then.unmatched = {}; }, "it has not waited long");
+  quiet([](Spot&, Spot& now) { now.polls = 1; }, "it asks for something");
+  quiet([](Spot&, Spot& now) { now.signs[0] = 2; }, "a message moved");
+  quiet([](Spot&, Spot& now) { now.frames_in = 1; }, "a frame is on its way");
+  // It waits in MPI for one that goes on, and for the message of one that never will.
+  Seen both = in(0, "MPI_Wait", 2, 3);
+  both.spot.unmatched = past(0, 1).spot.unmatched;
+  both.spot.one_thread = true;
+  const Ranks ranks = {both, in(1, "MPI_Recv", 0, 3), at(2, Kind::computing, 'R')};
+  EXPECT_EQ(standing(ranks).dead(), (std::vector<int>{0, 1}));
+  EXPECT_TRUE(holds(verdict_of(ranks), "ranks 0 and 1 wait for one another"));
+}
+
+// Who waits for one of some ranks, or for all of them, does not wait for the rest of the job.
+TEST(Causes, OthersThanThoseOfTheCommunicatorDoNotHelp) {
+  Ranks ranks = {in(0, "MPI_Recv", -1, 3), in(1, "MPI_Barrier"), at(2, Kind::computing, 'R')};
+  EXPECT_TRUE(standing(ranks).dead().empty());
+  for (Seen& seen : ranks) seen.spot.comms[0].members = {0, 1};
+  EXPECT_EQ(standing(ranks).dead(), (std::vector<int>{0, 1}));
+}
+
+TEST(Causes, LinesStandBehindTheCalls) {
+  Ranks ranks = {in(0, "MPI_Recv", 1, 3), in(1, "MPI_Recv", 0, 3), in(2, "MPI_Recv", 0, 3)};
+  for (Seen& seen : ranks) seen.spot.site = {0, "/x/ring", 0x14, "ring.c:14"};
+  ranks[2].spot.site.line = "";
+  EXPECT_EQ(standing(ranks).picture(),
+            "rank 0 is in MPI_Recv (source 1, tag 3) at ring.c:14, rank 1 is in MPI_Recv (source "
+            "0, tag 3) at ring.c:14, rank 2 is in MPI_Recv (source 0, tag 3)");
+  ranks[2].spot.site = {0, "/x/ring", 0x18, ""};
+  const std::vector<WaitGroup> groups = standing(ranks).graph();
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups[2].place, "in MPI_Recv (source 0, tag 3)");
+  EXPECT_EQ(groups[2].site.offset, 0x18u);
+}
+
+TEST(Causes, OfManyPlacesThoseOfTheCircleAreNamed) {
+  Ranks ranks;
+  for (int rank = 0; rank < 40; ++rank) ranks.push_back(in(rank, "MPI_Recv", rank + 1, rank));
+  ranks.push_back(in(40, "MPI_Recv", 39, 5));
+  EXPECT_TRUE(standing(ranks).picture().starts_with(
+      "rank 39 is in MPI_Recv (source 40, tag 39), rank 40 is in MPI_Recv (source 39, tag 5), rank "
+      "0 is in MPI_Recv (source 1, tag 0), "));
+}
+
 TEST(Causes, WhomNothingIsKnownOfMayGoOn) {
   const Ranks ranks = {in(0, "MPI_Recv", 1, 3), at(1, Kind::unknown)};
   EXPECT_EQ(verdict_of(ranks), ".");

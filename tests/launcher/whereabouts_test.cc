@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
+#include <thread>
 
 #include "base/whereabouts.h"
 #include "say.h"
@@ -58,8 +62,8 @@ TEST(Whereabouts, AreReadOutOfAProcess) {
 TEST(Whereabouts, NothingIsTakenOnTrust) {
   base::Whereabouts where;
   EXPECT_EQ(look_at(getpid(), "").kind, Kind::unknown);
-  EXPECT_EQ(look_at(getpid(), "2:").kind, Kind::unknown);
-  EXPECT_EQ(look_at(getpid(), "2:0x10").kind, Kind::unknown);
+  EXPECT_EQ(look_at(getpid(), "3:").kind, Kind::unknown);
+  EXPECT_EQ(look_at(getpid(), "3:0x10").kind, Kind::unknown);
   EXPECT_EQ(look_at(getpid(), "1:" + told_of(where).substr(2)).kind, Kind::unknown);
   EXPECT_EQ(look_at(getpid(), told_of(where) + "x").kind, Kind::unknown);
   for (const char* call :
@@ -114,7 +118,10 @@ TEST(Whereabouts, SignsAndCommunicatorsAreFound) {
   ASSERT_EQ(spot.comms.size(), 1u);
   EXPECT_EQ(spot.comms[0].name, "mine");
   EXPECT_EQ(spot.comms[0].collectives, 9u);
-  EXPECT_EQ(spot.comms[0].members, (std::vector<int>{2, 0}));
+  EXPECT_EQ(spot.comms[0].members.list(), (std::vector<int>{2, 0}));
+  // Which ranks a collective waits for depends on its own one.
+  ASSERT_EQ(look_at(getpid(), told_of(where), false).comms.size(), 1u);
+  where.peer.store(0);
   EXPECT_TRUE(look_at(getpid(), told_of(where), false).comms.empty());
   // What makes no sense is left out.
   comm.name[1] = '\033';
@@ -124,6 +131,86 @@ TEST(Whereabouts, SignsAndCommunicatorsAreFound) {
   const FakeGroup broken = {1 << 30, members};
   comm.group = &broken;
   EXPECT_TRUE(look_at(getpid(), told_of(where)).comms.empty());
+}
+
+TEST(Whereabouts, AReceiveWithoutItsMatchIsFound) {
+  base::Unmatched unmatched;
+  uint32_t armed = 1, thread = uint32_t(getpid());
+  base::Landmarks marks;
+  marks.unmatched = address_of(unmatched);
+  marks.armed = address_of(armed);
+  marks.thread = address_of(thread);
+  base::Whereabouts where;
+  where.landmarks.store(&marks);
+  EXPECT_EQ(look_at(getpid(), told_of(where)).unmatched.serial, 0u);
+  unmatched.call.store("MPI_Wait");
+  unmatched.peer.store(2);
+  unmatched.tag.store(5);
+  unmatched.awaited.store(9);
+  unmatched.context.store(77);
+  unmatched.site.store(0x1234);
+  unmatched.serial.store(3);
+  const Spot spot = look_at(getpid(), told_of(where));
+  EXPECT_EQ(spot.kind, Kind::computing);
+  EXPECT_EQ(spot.unmatched.serial, 3u);
+  EXPECT_EQ(spot.unmatched.call, "MPI_Wait");
+  EXPECT_EQ(spot.unmatched.peer, 2);
+  EXPECT_EQ(spot.unmatched.tag, 5);
+  EXPECT_EQ(spot.unmatched.awaited, 9);
+  EXPECT_EQ(spot.unmatched.context, 77u);
+  EXPECT_EQ(spot.unmatched.site.address, 0x1234u);
+  EXPECT_TRUE(spot.one_thread);
+  EXPECT_FALSE(spot.listens);  // its "message thread" runs this test
+  unmatched.call.store("printf");
+  EXPECT_EQ(look_at(getpid(), told_of(where)).unmatched.serial, 0u);
+}
+
+TEST(Whereabouts, WhoListensSleepsAndIsArmed) {
+  std::atomic<uint32_t> thread{0};
+  std::atomic<bool> ends{false};
+  std::mutex lock;
+  std::condition_variable changed;
+  std::thread sleeper([&] {
+    std::unique_lock<std::mutex> held(lock);
+    thread.store(uint32_t(gettid()));
+    changed.wait(held, [&] { return ends.load(); });
+  });
+  base::Unmatched unmatched;
+  unmatched.call.store("MPI_Recv");
+  unmatched.serial.store(1);
+  std::atomic<uint32_t> armed{1};
+  base::Landmarks marks;
+  marks.unmatched = address_of(unmatched);
+  marks.armed = address_of(armed);
+  marks.thread = address_of(thread);
+  base::Whereabouts where;
+  where.landmarks.store(&marks);
+  bool listens = false;
+  for (int i = 0; i < 1000 && !listens; ++i) {
+    listens = look_at(getpid(), told_of(where)).listens;
+    usleep(1000);
+  }
+  EXPECT_TRUE(listens);
+  EXPECT_FALSE(look_at(getpid(), told_of(where)).one_thread);
+  armed.store(0);  // somebody rings
+  EXPECT_FALSE(look_at(getpid(), told_of(where)).listens);
+  {
+    const std::lock_guard<std::mutex> held(lock);
+    ends.store(true);
+  }
+  changed.notify_one();
+  sleeper.join();
+}
+
+// Of a wait that is over it says nothing.
+TEST(Whereabouts, ASiteIsThatOfItsWait) {
+  base::Whereabouts where;
+  where.call.store("MPI_Recv");
+  where.site.store(0x77);
+  where.waits.store(4);
+  EXPECT_EQ(look_at(getpid(), told_of(where)).site.address, 0u);
+  where.site_waits.store(4);
+  EXPECT_EQ(look_at(getpid(), told_of(where)).site.address, 0x77u);
 }
 
 }  // namespace

@@ -176,8 +176,8 @@ SECTIONS = (
                 "as the end, for the message was copied. The rank that owes the receive tells of it "
                 "after a second.",
                 (r"^headway: rank 1 on \S+: MPI_Finalize .* 1 message was never received "
-                 r"\(source 0, tag 17, 800000 bytes", "ranks 0 and 1 are in MPI_Finalize, and nothing "
-                 "has changed for .*Likely cause: a long message was sent that nobody receives"),
+                 r"\(source 0, tag 17, 800000 bytes", r"ranks 0 and 1 are in MPI_Finalize at \S+\.c:\d+, "
+                 "and nothing has changed for .*Likely cause: a long message was sent that nobody receives"),
                 124, options=("--timeout", "4")),
     )),
     Section("Ranks that wait for each other", (
@@ -186,15 +186,18 @@ SECTIONS = (
                 "ones (here above the 16 MB of `SEND_AHEAD`). `mpiexec` says by itself that a job hangs, as far as that is proven; `--timeout` ends it, and tells where the ranks stand; so does "
                 "Ctrl-C.",
                 (r"the time of 4 s \(--timeout\) is over; still running: ranks 0, 1",
-                 r"rank 0 is in MPI_Send \(destination 1, tag 3\), rank 1 is in MPI_Send \(destination "
-                 r"0, tag 3\), and nothing has changed for .*Likely cause: .*Likely remedy: "), 124,
+                 r"rank 0 is in MPI_Send \(destination 1, tag 3\) at sends_first\.c:\d+, rank 1 is in "
+                 r"MPI_Send \(destination 0, tag 3\) at sends_first\.c:\d+, and nothing has changed for "
+                 ".*Likely cause: .*Likely remedy: "), 124,
                 options=("--timeout", "4")),
         Mistake("receives_first", "Both receive first", "",
-                (r"rank 0 is in MPI_Recv \(source 1, tag 3\), rank 1 is in MPI_Recv \(source 0, tag 3"
-                 r"\), and nothing .*Likely cause: .*Likely remedy: ",), 124,
+                (r"rank 0 is in MPI_Recv \(source 1, tag 3\) at receives_first\.c:\d+, rank 1 is in "
+                 r"MPI_Recv \(source 0, tag 3\) at receives_first\.c:\d+, and nothing .*Likely cause: "
+                 ".*Likely remedy: ",), 124,
                 options=("--timeout", "4")),
         Mistake("skipped_collective", "A collective in a branch that only some ranks take", "",
-                ("rank 0 is in MPI_Barrier, rank 1 is in MPI_Finalize, and nothing .*Likely cause: "
+                (r"rank 0 is in MPI_Barrier at \S+\.c:\d+, rank 1 is in MPI_Finalize at \S+\.c:\d+, "
+                 "and nothing .*Likely cause: "
                  r"rank 0 is in MPI_Barrier \(number 1 on MPI_COMM_WORLD\), which rank 1 has not come to"
                  ".*rank 1 is done.*Likely remedy: ",), 124, options=("--timeout", "4")),
         Mistake("crossed_collectives", "Collectives in another order on another rank",

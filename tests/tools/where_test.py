@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`headway where`: what it prints of what mpiexec tells, and of a job that hangs."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -8,10 +9,11 @@ import subprocess
 import time
 import unittest
 
-from support import BUILD, headway
+from support import BUILD, ROOT, headway
 from headway import where
 
 KINDS = BUILD / "tests" / "hangs" / "kinds"
+SOURCE = ROOT / "tests" / "hangs" / "kinds.c"
 
 
 def group(ranks, place, waits_for=(), any_=False, dead=False):
@@ -71,7 +73,11 @@ class Jobs(unittest.TestCase):
         self.assertEqual((told["version"], told["ranks"]), (1, 3))
         # Seed 2 turns three ranks by two: each waits for the one before it.
         self.assertEqual(sorted((g["ranks"], g["waits_for"]) for g in told["groups"]), [([0], [2]), ([1], [0]), ([2], [1])])
+        self.assertTrue(all(g["module"] == str(KINDS) and g["offset"] > 0 for g in told["groups"]))
         text = headway("where", job.pid).stdout
+        if importlib.util.find_spec("elftools"):
+            line = next(n for n, t in enumerate(SOURCE.read_text().splitlines(), 1) if "MPI_Recv(in, count" in t)
+            self.assertEqual(text.count(f" at kinds.c:{line} "), 3, text)
         self.assertIn("The job hangs, and nothing has changed for", text)
         self.assertIn(f"mpiexec {job.pid}, for 00:00:", text)
 

@@ -83,8 +83,8 @@ inline bool errors_abort(const objects::Comm* comm) {
 }
 inline objects::Registry& registry() { return runtime::process().registry; }
 
-// Where in the program this call stands, for what early release learns there. Stands in the entries
-// themselves.
+// Where in the program this call stands, for what early release learns there and for the launcher.
+// Stands in the entries themselves, of all calls that are Inside.
 [[gnu::always_inline]] inline void note_site() {
   base::call_site = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
 }

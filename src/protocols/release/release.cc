@@ -196,13 +196,14 @@ void Release::find_edges(Request* receive, Way way, bool some_came) {
   transfer.tail = uint32_t((reinterpret_cast<uintptr_t>(base) + transfer.total) % page_bytes);
 }
 
-void Release::let_user_go(Request* request) {
+void Release::let_user_go(Request* request, const char* call) {
   HEADWAY_CHECK(request->kind != RequestKind::receive || request->is_redirected());
   if (request->stage() == Stage::posted) {
     Row& row = rows_[*request];
     HEADWAY_CHECK(!row.unseen);
     row.unseen = true;
-    unseen_.fetch_add(1, std::memory_order_release);
+    row.released = {.request = request, .call = call, .site = base::outer_call_site()};
+    unseen_.add(row.released);
     ++counters.foreseen;
   }
   if (request->kind == RequestKind::receive) note_return(*request);
@@ -449,9 +450,8 @@ bool Release::gather_neighbours(Request** members, size_t& count, guard::Range& 
 
 void Release::note_match(Request* receive) {
   if (Row& row = rows_[*receive]; row.unseen) {
-    HEADWAY_CHECK(unseen() != 0);
     row.unseen = false;
-    unseen_.fetch_sub(1, std::memory_order_release);
+    unseen_.remove(row.released);
     messages_.handoff().came_far();  // somebody may doze until none is left
     if (receive->outcome == Outcome::truncated) {
       messages_.links().fail(
@@ -485,7 +485,7 @@ void Release::await_open(const void* from, size_t n) {
 
 void Release::await_matched() {
   guard_.begin_wait();
-  while (unseen()) pause_a_little();
+  while (unseen_.count()) pause_a_little();
   guard_.end_wait();
 }
 
@@ -519,6 +519,9 @@ void Release::tell_dozers(Request* receive) {
 void Release::end_release(Request* receive) {
   if (!receive->is_redirected()) return;
   Row& row = rows_[*receive];
+  if (row.unseen) [[unlikely]]
+    unseen_.remove(row.released);
+  row.unseen = false;
   if (receive->cancelled) {
     keep_rest(receive, 0);
   } else if (row.noted == 0) {

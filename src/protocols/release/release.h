@@ -15,6 +15,7 @@
 #include "protocols/peer.h"
 #include "protocols/release/event.h"
 #include "protocols/release/profit.h"
+#include "protocols/release/unseen.h"
 #include "protocols/request.h"
 #include "settings/options.h"
 
@@ -62,8 +63,10 @@ class Release final : public guard::Pages {
   bool close_rest(Request* receive, const Request* whole = nullptr) {
     return receive->is_redirected() || close_now(receive, whole);
   }
-  // The user may go on from what has been closed. Source, tag and count are in the request.
-  void let_user_go(Request* request);
+  // The user may go on from what has been closed. Source, tag and count are in the request. `call`:
+  // the one that lets him go, for the launcher; null: it is told nothing of a receive without
+  // match.
+  void let_user_go(Request* request, const char* call = nullptr);
   // For a recorder: the user of that closed receive returns now, by itself or with a whole.
   void note_return(const Request& receive) {
     if (!base::event_listener()) [[likely]]
@@ -90,7 +93,7 @@ class Release final : public guard::Pages {
   }
   // Released receives that have no message yet. While there are any, nothing may leave this process
   // that was not begun before (section 2.5 of the paper). Any thread.
-  uint32_t unseen() const { return unseen_.load(std::memory_order_acquire); }
+  const Unseen& unseen() const { return unseen_; }
 
   // --- the message's way ---
   // This thread begins to wait for that receive, at base::call_site.
@@ -140,7 +143,7 @@ class Release final : public guard::Pages {
   // guard::Pages: asked by trapped system calls, on application threads, without the engine.
   bool is_closed(const void* from, size_t n) override { return guard_.is_closed(from, n); }
   void await_open(const void* from, size_t n) override;
-  bool is_unmatched() override { return unseen() != 0; }
+  bool is_unmatched() override { return unseen_.count() != 0; }
   void await_matched() override;
   void await_all() override;
   bool settles() override { return settles_.load(std::memory_order_relaxed); }
@@ -154,6 +157,7 @@ class Release final : public guard::Pages {
     uint64_t noted = 0;               // bytes that have been put into the region's view
     uint32_t profit = 0;              // what is learned by it (Profit)
     uint32_t wait = 0;                // the last call that wanted to go on without it
+    Unseen::Receive released;         // while it is unseen
     // Whether a release is worth it; asked once for each message.
     enum class Worth : uint8_t { unasked, yes, no } worth = Worth::unasked;
     bool in_runs : 1 = false;  // of a type made of few large runs, which can be closed
@@ -201,7 +205,7 @@ class Release final : public guard::Pages {
   Beside<Row, Mark::release> rows_;
   bool may_release_ = false;
   bool may_foresee_ = false;
-  std::atomic<uint32_t> unseen_{0};
+  Unseen unseen_;
   uint32_t wait_ = 0;
   uint64_t release_us_ = 0;  // shorter waits are not worth it
   Profit profit_;

@@ -1,5 +1,5 @@
 """`headway where`: where the ranks of a running job stand, and who waits for whom. Asks the job's mpiexec; neither that
-nor the ranks stop for it. Standard library only.
+nor the ranks stop for it. Standard library only, but for the lines of calls, which need pyelftools.
 """
 
 from __future__ import annotations
@@ -65,13 +65,42 @@ def awaited(group: dict) -> str:
     return f"{'waits' if len(group['ranks']) == 1 else 'wait'} for {who(group['waits_for'])}"
 
 
+def name_calls(told: dict) -> None:
+    """Writes behind each place where in the program its call stands: a line, where one can be told."""
+    wanted: dict[str, set[int]] = {}
+    for group in told["groups"]:
+        if "module" in group:
+            wanted.setdefault(group["module"], set()).add(group["offset"])
+    known = {module: names_of(module, sorted(offsets)) for module, offsets in wanted.items()}
+    for group in told["groups"]:
+        if "module" in group:
+            group["place"] += f" at {known[group['module']][group['offset']]}"
+
+
+def names_of(module: str, offsets: list[int]) -> dict[int, str]:
+    file = module.rsplit("/", 1)[-1]
+    names = {offset: f"{file}+0x{offset:x}" for offset in offsets}
+    try:
+        from .record import lines as debug
+
+        found, _ = debug.of_module(module, offsets)
+    except ImportError:
+        return names
+    for offset, place in found.items():
+        if place.file:
+            names[offset] = f"{place.file.rsplit('/', 1)[-1]}:{place.line}"
+        elif place.function:
+            names[offset] = f"{place.function} ({names[offset]})"
+    return names
+
+
 def lines(told: dict, head: str) -> list[str]:
     """At most MOST_LINES: those that can never go on first, then the largest groups."""
     groups = sorted(told["groups"], key=lambda g: (not g["dead"], -len(g["ranks"])))
     room = MOST_LINES - 2 - bool(told["hangs"])
     shown, rest = (groups, []) if len(groups) <= room else (groups[: room - 1], groups[room - 1 :])
     cells = [(who(g["ranks"]), g["place"], awaited(g)) for g in shown]
-    wide = [min(40, max((len(c[i]) for c in cells), default=0)) for i in range(2)]
+    wide = [min(most, max((len(c[i]) for c in cells), default=0)) for i, most in ((0, 40), (1, 60))]
     out = [head, *(f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c}".rstrip() for a, b, c in cells)]
     if rest:
         out.append(f"and {sum(len(g['ranks']) for g in rest)} ranks at {len(rest)} other places")
@@ -120,5 +149,9 @@ def main(words: list[str]) -> int:
     except Unknown as problem:
         print(f"headway where: {problem}", file=sys.stderr)
         return 2
-    print(json.dumps(told, indent=1) if options.json else "\n".join(lines(told, about(pid))))
+    if options.json:
+        print(json.dumps(told, indent=1))
+    else:
+        name_calls(told)
+        print("\n".join(lines(told, about(pid))))
     return 0

@@ -1,0 +1,221 @@
+#include "sites.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <elf.h>
+#include <fcntl.h>
+#include <fstream>
+#include <map>
+#include <poll.h>
+#include <spawn.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "say.h"
+
+extern char** environ;
+
+namespace headway::launcher {
+namespace {
+
+constexpr int most_parts = 256;        // of a file in memory
+constexpr size_t most_offsets = 64;    // whose lines are asked for
+constexpr size_t longest_name = 60;    // of a function
+constexpr size_t most_told = 1 << 20;  // bytes of what the reader of lines says
+
+using Clock = std::chrono::steady_clock;
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// The parts of an ELF file that are loaded; none of what is no such file.
+std::vector<Elf64_Phdr> parts_of(const std::string& path) {
+  std::vector<Elf64_Phdr> parts;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return parts;
+  Elf64_Ehdr head;
+  if (pread(fd, &head, sizeof head, 0) == ssize_t(sizeof head) &&
+      std::equal(head.e_ident, head.e_ident + SELFMAG, ELFMAG) &&
+      head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof(Elf64_Phdr) &&
+      head.e_phnum <= most_parts && head.e_phoff <= INT64_MAX) {
+    parts.resize(head.e_phnum);
+    const size_t bytes = parts.size() * sizeof(Elf64_Phdr);
+    if (pread(fd, parts.data(), bytes, off_t(head.e_phoff)) != ssize_t(bytes)) parts.clear();
+  }
+  close(fd);
+  std::erase_if(parts, [](const Elf64_Phdr& part) { return part.p_type != PT_LOAD; });
+  return parts;
+}
+
+using Files = std::map<std::string, std::vector<Elf64_Phdr>>;  // that were looked at
+
+// What a debugger would call this place of the file.
+uint64_t offset_in(const std::vector<Elf64_Phdr>& parts, uint64_t in_file) {
+  for (const Elf64_Phdr& part : parts) {
+    if (in_file >= part.p_offset && in_file - part.p_offset < part.p_filesz)
+      return in_file - part.p_offset + part.p_vaddr;
+  }
+  return in_file;
+}
+
+void find_in(const std::string& maps, Files& files, Site& site) {
+  std::istringstream lines(maps);
+  for (std::string line; std::getline(lines, line);) {
+    unsigned long long from = 0, to = 0, offset = 0;
+    int path = 0;
+    if (sscanf(line.c_str(), "%llx-%llx %*s %llx %*s %*s %n", &from, &to, &offset, &path) != 3 ||
+        site.address < from || site.address >= to) {
+      continue;
+    }
+    const std::string file =
+        path > 0 && size_t(path) < line.size() ? line.substr(size_t(path)) : "";
+    if (!file.starts_with('/') || file.ends_with(" (deleted)")) return;
+    auto known = files.find(file);
+    if (known == files.end()) known = files.emplace(file, parts_of(file)).first;
+    site.module = file;
+    site.offset = offset_in(known->second, site.address - from + offset);
+    return;
+  }
+}
+
+// What a program prints, as far as it does so before `end`; `found` is false where there is no
+// such program.
+std::string output_of(const std::vector<std::string>& words, Clock::time_point end, bool& found) {
+  int ends[2];
+  found = true;
+  if (pipe2(ends, O_CLOEXEC) != 0) return "";
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  // What mpiexec holds back, and ignores, is its own.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<char*> list;
+  for (const std::string& word : words) list.push_back(const_cast<char*>(word.c_str()));
+  list.push_back(nullptr);
+  pid_t child = -1;
+  found = posix_spawnp(&child, list[0], &actions, &attributes, list.data(), environ) == 0;
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::string text;
+  while (found) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    pollfd ready = {ends[0], POLLIN, 0};
+    if (left.count() <= 0 || text.size() > most_told ||
+        (poll(&ready, 1, int(left.count())) <= 0 && errno != EINTR)) {
+      kill(child, SIGKILL);
+      break;
+    }
+    if (!ready.revents) continue;
+    char piece[4096];
+    const ssize_t n = read(ends[0], piece, sizeof piece);
+    if (n <= 0) break;
+    text.append(piece, size_t(n));
+  }
+  close(ends[0]);
+  while (found && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return text;
+}
+
+// "main" and "/home/me/ring.c:14 (discriminator 2)", as the readers of lines print them.
+std::string line_of(const std::string& function, const std::string& place, const Site& site) {
+  const std::string file = place.substr(0, place.find(' '));
+  const size_t colon = file.rfind(':');
+  const std::string number = colon == std::string::npos ? "" : file.substr(colon + 1);
+  const bool known =
+      !number.empty() && number != "0" && !file.starts_with('?') &&
+      std::all_of(number.begin(), number.end(), [](unsigned char c) { return isdigit(c); });
+  std::string text = known ? last_part(file) : "";
+  if (!known && !function.empty() && !function.starts_with('?')) {
+    text =
+        function.substr(0, longest_name) + " (" + text_of({0, site.module, site.offset, ""}) + ")";
+  }
+  std::erase_if(text, [](unsigned char c) { return !isprint(c); });
+  return text;
+}
+
+using Offsets = std::map<uint64_t, std::string>;  // and their lines
+
+// Asks for all offsets of one file in a go. One byte before: behind the call may be another line.
+void ask_lines(const std::string& module, Offsets& offsets, Clock::time_point end) {
+  std::vector<std::string> words = {"", "-C", "-f", "-e", module};
+  for (const auto& [offset, line] : offsets)
+    words.push_back(format("0x%llx", (unsigned long long)offset - 1));
+  for (const char* reader : {"addr2line", "eu-addr2line", "llvm-addr2line"}) {
+    words[0] = reader;
+    bool found = false;
+    std::istringstream told(output_of(words, end, found));
+    if (!found) continue;
+    std::string function, place;
+    for (auto& [offset, line] : offsets) {
+      if (!std::getline(told, function) || !std::getline(told, place)) return;
+      line = line_of(function, place, {0, module, offset, ""});
+    }
+    return;
+  }
+}
+
+template <class Visit>
+void each_site(std::vector<Seen>& ranks, Visit&& visit) {
+  for (Seen& seen : ranks) {
+    for (Site* site : {&seen.spot.site, &seen.spot.unmatched.site}) visit(seen, *site);
+  }
+}
+
+}  // namespace
+
+std::string text_of(const Site& site) {
+  if (!site.line.empty() || site.module.empty()) return site.line;
+  return format("%s+0x%llx", last_part(site.module).c_str(), (unsigned long long)site.offset);
+}
+
+void find_sites(std::vector<Seen>& ranks) {
+  Files files;
+  std::string maps;
+  pid_t read_of = -1;
+  each_site(ranks, [&](const Seen& seen, Site& site) {
+    if (site.address == 0 || !site.module.empty()) return;
+    if (read_of != seen.pid) {
+      read_of = seen.pid;
+      std::ostringstream text;
+      text << std::ifstream(format("/proc/%d/maps", seen.pid)).rdbuf();
+      maps = text.str();
+    }
+    find_in(maps, files, site);
+  });
+}
+
+void name_sites(std::vector<Seen>& ranks, int patience_ms) {
+  find_sites(ranks);
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(patience_ms);
+  std::map<std::string, Offsets> modules;
+  size_t count = 0;
+  each_site(ranks, [&](const Seen&, Site& site) {
+    if (site.module.empty() || site.offset == 0) return;
+    Offsets& offsets = modules[site.module];
+    if (count < most_offsets && offsets.emplace(site.offset, "").second) ++count;
+  });
+  for (auto& [module, offsets] : modules) ask_lines(module, offsets, end);
+  each_site(ranks, [&](const Seen&, Site& site) {
+    const auto module = modules.find(site.module);
+    if (module == modules.end()) return;
+    const auto found = module->second.find(site.offset);
+    if (found != module->second.end()) site.line = found->second;
+  });
+}
+
+}  // namespace headway::launcher
