@@ -103,8 +103,9 @@ class Timeline:
         self.first = np.concatenate(([0], np.cumsum(counts)))
         self.place = np.repeat(np.arange(len(ranks)), counts)
         self.world = np.array([rank.rank for rank in ranks], np.int64)  # rank of the world, by place
-        boots: dict[str, int] = {}
-        self.host = np.array([boots.setdefault(rank.boot, len(boots)) for rank in ranks], np.int64)
+        # Simulated hosts share a kernel, and so the boot id.
+        hosts: dict[tuple[str, str], int] = {}
+        self.host = np.array([hosts.setdefault((rank.boot, rank.host), len(hosts)) for rank in ranks], np.int64)
 
         def column(of) -> np.ndarray:
             return np.concatenate([of(rank) for rank in ranks]) if ranks else np.zeros(0, np.int64)
@@ -229,13 +230,23 @@ class Timeline:
 
     @cached_property
     def _sites(self) -> tuple[np.ndarray, list[Site]]:
+        """A compiler makes several places of one line: unrolled loops, both sides of an if. Users have one."""
+        sites = [Site()]
         known: dict[Site, int] = {Site(): 0}
         column = []
+
+        def number(site: Site) -> int:
+            line = Site(file=site.file, line=site.line, function=site.function) if site.file else site
+            if line not in known:
+                known[line] = len(sites)
+                sites.append(site)
+            return known[line]
+
         for rank in self.run.ranks:
             ids, which = np.unique(rank.events["site"], return_inverse=True)
-            numbers = [known.setdefault(rank.sites.get(i, Site()), len(known)) for i in ids.tolist()]
+            numbers = [number(rank.sites.get(i, Site())) for i in ids.tolist()]
             column.append(np.array(numbers, np.int64)[which])
-        return np.concatenate(column) if column else np.zeros(0, np.int64), list(known)
+        return np.concatenate(column) if column else np.zeros(0, np.int64), sites
 
     @property
     def site(self) -> np.ndarray:
