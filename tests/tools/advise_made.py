@@ -1,8 +1,8 @@
 """Programs for record_made with one known fault each, drawn: what they do, where the fault stands, and what the program
 does without it.
 
-Each begins with messages from which the tool learns: how long transfers need, what is copied, and, where a thread moves
-the data, that it does. Faults have call sites from 50 on.
+Each begins, unless it is asked not to, with messages from which the tool learns: how long transfers need, what is copied,
+and, where a thread moves the data, that it does. Faults have call sites from 50 on.
 """
 
 import random
@@ -38,9 +38,12 @@ def learn(ranks, progress):
     return [one + [("compute", max(work) - ns), ("barrier", "world")] for one, ns in zip(own, work)]
 
 
+LEARNED = True  # whether programs begin so
+
+
 def whole(ranks, progress, rounds, body, learned=True):
     """`body(rank, round)` gives what a rank does in a round."""
-    found = learn(ranks, progress) if learned else [[] for _ in range(ranks)]
+    found = learn(ranks, progress) if learned and LEARNED else [[] for _ in range(ranks)]
     for number in range(rounds):
         for rank in range(ranks):
             found[rank] += body(rank, number)
@@ -89,8 +92,8 @@ def put_off(draw):
 def test(draw):
     """Computation between the beginning of messages and their wait, in which nothing moves."""
     ranks, rounds, size = draw.randrange(3, 7), draw.randrange(12, 20), draw.randrange(800_000, 3_000_000)
-    work, progress = draw.randrange(600_000, 1_200_000), draw.choice(("calls", "matching"))
-
+    work = draw.randrange(600_000, 1_200_000)
+    progress = draw.choice(("calls", "matching"))
     some = [draw.randrange(20_000) for _ in range(rounds)]
 
     def body(better):
@@ -141,6 +144,54 @@ def early(draw):
     return Made("early", 50, "thread", better("", 0), better)
 
 
+def unexpected(draw):
+    """Messages that are copied come before their receives, and are copied once more: for a world with that cost."""
+    ranks, rounds, count = draw.randrange(2, 5), draw.randrange(30, 40), draw.randrange(4, 7)
+    size, work = draw.randrange(30_000, 60_000), draw.randrange(200_000, 400_000)
+
+    def body(better):
+        def one(rank, n):
+            right, left = (rank + 1) % ranks, (rank - 1) % ranks
+            posts = [("irecv@50", "world", left, k, f"r{n}.{k}") for k in range(count)]
+            sends = [("isend@51", "world", right, k, size, f"s{n}.{k}") for k in range(count)]
+            middle = [*posts, ("compute", work)] if better else [("compute", work), *posts]
+            names = [call[-1] for call in (*posts, *sends)]
+            return [*sends, *middle, ("waitall@52", names), ("barrier@55", "world")]
+
+        return one
+
+    def better(kind, _count):
+        return whole(ranks, "thread", rounds, body(bool(kind)))
+
+    return Made("early", 50, "thread", better("", 0), better)
+
+
+def release(draw):
+    """A blocking send whose receiver computes; its buffer is written again at once. Only the receiver can let it go."""
+    pairs, rounds, size = draw.randrange(1, 4), draw.randrange(12, 20), draw.randrange(100_000, 2_000_000)
+    work, behind = draw.randrange(900_000, 1_500_000), draw.randrange(300_000, 700_000)
+    progress, form = draw.choice(("calls", "pull", "pull")), draw.choice(("send", "wait"))
+
+    def body(better):
+        def one(rank, n):
+            if rank % 2 == 0:
+                sent = [("send@50", "world", rank + 1, 0, size)]
+                if form == "wait":
+                    sent = [("isend@49", "world", rank + 1, 0, size, f"s{n}"), ("wait@50", f"s{n}")]
+                return [("compute", 50_000), *sent, ("compute", behind), ("allreduce@55", "world", 8)]
+            found = [("irecv@51", "world", rank - 1, 0, f"r{n}")]
+            for _ in range(better):
+                found += [("compute", work // (better + 1)), ("testall@54", [f"r{n}"], 1, 0)]
+            return [*found, ("compute", work // (better + 1)), ("waitall@52", [f"r{n}"]), ("allreduce@55", "world", 8)]
+
+        return one
+
+    def better(_kind, count):
+        return whole(2 * pairs, progress, rounds, body(count))
+
+    return Made("test", 52, progress, better("", 0), better)
+
+
 def pair(draw):
     """A line of ranks, each of which sends to the next one and only then receives."""
     ranks, rounds, size = draw.randrange(5, 8), draw.randrange(12, 20), draw.randrange(500_000, 2_000_000)
@@ -165,13 +216,14 @@ def pair(draw):
     return Made("pair", 50, progress, better("", 0), better)
 
 
-FAULTS = put_off, test, early, pair
+FAULTS = put_off, test, early, release, pair
 
 
 def without(draw):
     """Nothing that another order of calls would make better."""
     ranks, rounds, size = draw.randrange(3, 7), draw.randrange(12, 20), draw.choice((1000, 30_000, 200_000, 1_000_000))
-    work, form, progress = draw.randrange(300_000, 900_000), draw.randrange(3), draw.choice(("calls", "thread"))
+    work, form = draw.randrange(300_000, 900_000), draw.randrange(4)
+    progress = draw.choice(("calls", "thread", "pull"))
 
     def one(rank, n):
         right, left = (rank + 1) % ranks, (rank - 1) % ranks
@@ -183,6 +235,8 @@ def without(draw):
             return [*post, *compute, *send, *wait]
         if form == 1:
             return [*compute, ("allreduce@55", "world", 8)]
+        if form == 3 and progress != "calls":  # a copy by the receiver's own core is not hidden by tests
+            return [*post, *send, *compute, *wait]
         return [*compute, *post, *send, *wait, ("barrier@56", "world")]
 
     return Made("", 0, progress, whole(ranks, progress, rounds, one))

@@ -9,8 +9,10 @@ A program is a list of operations for each rank, a tuple each; `name@site` gives
   ("bcast", comm, root, bytes)  ("reduce", comm, root, bytes)  ("split", comm, colour or None, new comm)
 Communicators and requests have names of their program's choice; ranks are those of the communicator; ANY is a wild
 card. Small messages are eager, others wait for their receive; with `progress` "calls" both sides have to be in MPI
-for that, with "matching" in a call that begins, completes or tests the message itself. No more than `together` bytes
-are copied for one receiver. With `wires` each host's wire carries one message at a time in each direction. `simulate`
+for that, with "matching" in a call that begins, completes or tests the message itself; with "pull" the receiver copies
+them in its next call that completes or tests anything, and that call lasts as long. No more than `together` bytes
+are copied for one receiver. What was copied and comes before its receive costs the call that posts that `unexpected` ns
+a byte more. With `wires` each host's wire carries one message at a time in each direction. `simulate`
 writes one file a rank and returns the truth, in true ns.
 """
 
@@ -129,6 +131,7 @@ class Process:
         self.next_id, self.next_request = 3 + world.random.randrange(5), world.random.randrange(1, 100)
         self.requests, self.posted, self.unexpected, self.pending, self.inside = {}, [], [], [], False
         self.at_hand = ()
+        self.copies = 0  # until when
 
     # ---- what it writes ----
     def record(self, kind, begin, end, site=0, flags=0, comm=0, peer=NONE, tag=NONE, request=0, size=0):
@@ -164,13 +167,18 @@ class Process:
         yield world.now + 1000
         self.leave(self.record("finalize", begin, world.now))
 
-    def enter(self, *requests):
-        self.inside, self.at_hand, begin = True, requests, self.world.now
+    def enter(self, *requests, begins=False):
+        self.inside, self.at_hand, begin = not (begins and self.world.progress == "pull"), requests, self.world.now
         pending, self.pending = self.pending, []
         for act, request in pending:
             self.world.when_inside(self, act, request)
         yield begin + OVERHEAD
         return begin
+
+    def settle(self):
+        """A call that copies ends when all is there."""
+        while self.inside and self.copies > self.world.now:
+            yield self.copies
 
     def leave(self, event, waits=()):
         self.inside = False
@@ -179,6 +187,7 @@ class Process:
     def wait_for(self, flag):
         if flag.when is None:
             yield flag
+        yield from self.settle()
 
     def do_compute(self, ns):
         yield self.world.now + self.world.jittered(ns)
@@ -201,7 +210,7 @@ class Process:
         for message in self.unexpected:
             if fits(request, message):
                 self.unexpected.remove(message)
-                self.world.bind(request, message)
+                self.world.bind(request, message, True)
                 return request
         self.posted.append(request)
         return request
@@ -227,14 +236,15 @@ class Process:
 
     def do_isend(self, comm, to, tag, size, name):
         request = self.requests[name] = self.begin_send(comm, to, tag, size)
-        begin = yield from self.enter(request)
+        begin = yield from self.enter(request, begins=True)
         more = (self.site, SEND, self.ids[comm], to, tag, request.number, size)
         request.event = self.record("isend", begin, self.world.now, *more)
         self.leave(request.event)
 
     def do_irecv(self, comm, source, tag, name):
         request = self.requests[name] = self.begin_receive(comm, source, tag)
-        begin = yield from self.enter(request)
+        begin = yield from self.enter(request, begins=True)
+        yield from self.settle()
         more = (self.site, RECEIVE, self.ids[comm], source, tag, request.number, 1 << 20)
         request.event = self.record("irecv", begin, self.world.now, *more)
         self.leave(request.event)
@@ -270,12 +280,14 @@ class Process:
         begin = yield from self.enter(*(self.requests[name] for name in names))
         for name in names:
             yield from self.wait_for(self.requests[name].done)
+        yield from self.settle()
         self.leave(*self.complete("waitall", begin, names))
 
     def do_testall(self, names, times, ns):
         for _ in range(times):
             names = [name for name in names if name in self.requests]
             begin = yield from self.enter(*(self.requests[name] for name in names))
+            yield from self.settle()
             if all(self.requests[name].done.when is not None for name in names):
                 self.leave(self.complete("testall", begin, names)[0])
                 return
@@ -292,7 +304,7 @@ class Process:
             self.requests[request] = self.begin_request(COLLECTIVE, comm)
             self.requests[request].done = operation.flags[self.number]
             self.requests[request].message = None
-        begin = yield from self.enter()
+        begin = yield from self.enter(begins=bool(request))
         if not request:
             yield from self.wait_for(operation.flags[self.number])
         number = self.requests[request].number if request else 0
@@ -356,7 +368,8 @@ def blame_collective(begin, end, operation, number):
 
 
 class World:
-    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False):
+    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False, unexpected=0.0):
+        self.unexpected = unexpected
         self.random, self.clocks, self.progress, self.jitter = Random(seed), clocks, progress, jitter
         self.now, self.queue, self.count = 0, [], itertools.count()
         self.wires, self.taken = wires, {}  # until when, by host and direction
@@ -426,12 +439,17 @@ class World:
                 return
         target.unexpected.append(message)
 
-    def bind(self, request, message):
+    def bind(self, request, message, late=False):
         request.message, message.receive = message, request
         message.could = self.now
         if message.eager:
             self.lying[message.source, message.target] -= message.bytes
-            self.fire(request.done)
+            if late and self.unexpected:
+                target = self.processes[message.target]
+                target.copies = max(self.now, target.copies) + round(self.unexpected * message.bytes)
+                self.at(target.copies, lambda: self.fire(request.done))
+            else:
+                self.fire(request.done)
             return
         answer, data = self.jittered(LATENCY), self.jittered(message.bytes * BYTE)
         message.could += answer + data
@@ -446,6 +464,15 @@ class World:
 
         source, target = self.processes[message.source], self.processes[message.target]
         send = message.send
+
+        def copy():
+            target.copies = max(self.now, target.copies) + data
+            self.at(target.copies, finish)
+
+        if self.progress == "pull":
+            message.could -= answer
+            self.when_inside(target, copy, request)
+            return
 
         def answered():
             self.when_inside(source, move, send)

@@ -23,27 +23,37 @@ may come without a new version; an unknown kind is a string.
     least, most     ns that the run gets shorter, over all models that fit
     check           what must be looked at before: a trace does not show it
     text            a sentence
-  told              never promised; each: kind (collective, balance), call, other, rank, more (share), most, text
+  told              never promised; each: kind (collective, balance, pack, unpack), call, other, rank, more (share; of
+                    pack and unpack ns a byte), most, text
+  facts             what was measured of the MPI beside the run:
+    source          a file, or the like; "" if nothing was
+    near, far       on one host, between hosts; a list, by size; each: size, time (ns), copied (null: not asked), acked,
+                    moves (sentences; several if that is not known), busy, text
+  missing           a sentence if advice may be missing because nothing was measured; else ""
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from headway.record import changes, edits
+from headway.record import changes, classes, edits, packing
 from headway.record.edits import Change
+from headway.record.facts import FAR, NEAR, Facts
 from headway.record.models import Fit, Known, fit, models
 from headway.record.program import Program, program
-from headway.record.replay import Model, Outcome, replay
+from headway.record.replay import Outcome, replay
+from headway.record.transport import MOVES, Model
 from headway.record.waiting import Waiting
 from headway.record.words import clean, time_text
 
 FORMAT, VERSION = "headway-advice", 1
 WORTH = 0.01  # of the run's time
 MOST = 5  # pieces of advice
+SECONDS = 20.0  # of this processor, after which no further change is tried
 EVEN = 0.02  # of a gain, within which two are alike, and the simpler one is taken
 # Of a gain, what counts beside others: tests depend on their moment, and clutter a program; a receive that is posted
 # before computation often needs a second buffer.
@@ -55,6 +65,7 @@ class Advice:
     change: Change
     least: int  # ns
     most: int
+    touched: float | None = None  # of unpack: ns from the receive's return to the first touch, where that is known
 
 
 @dataclass
@@ -64,6 +75,21 @@ class Advices:
     advice: list[Advice] = field(default_factory=list)
     told: list[Advice] = field(default_factory=list)
     why: str = ""  # nothing is promised
+    facts: Facts = field(default_factory=Facts)
+    no_core: float = 0.0  # share of all ranks' time in calls that another program had their cores
+    cut: bool = False  # not all changes were tried
+
+    @property
+    def missing(self) -> str:
+        """Where several ways in which data may move fit the run, what tells them apart was not asked."""
+        ways = {(f.model.moves, f.model.eager) for f in self.fits if f.fits}
+        if self.facts.seen or len(ways) < 2:
+            return ""
+        folder = clean(self.program.world.line.run.folder)
+        return (
+            "The run does not show how its MPI moves messages, so tests and earlier receives may be missing here. "
+            f"headway advise {folder} -- mpirun -n 2 asks that MPI (its own launcher, some seconds)."
+        )
 
     @property
     def duration(self) -> int:
@@ -83,17 +109,25 @@ class State:
     outcomes: dict[Model, Outcome]
 
 
-def advise(waiting: Waiting, known: Known = Known()) -> Advices:
+def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> Advices:
     unchanged = program(waiting)
-    found = Advices(unchanged, fit(unchanged, models(waiting, known)))
+    found = Advices(unchanged, fit(unchanged, models(waiting, known)), facts=facts)
+    packed = packing.packing(unchanged, WORTH * found.duration)
+    found.told += [Advice(one.change, 0, one.most, one.touched) for one in packed]
     fits = [f for f in found.fits if f.fits]
+    found.no_core = float(waiting.total()[classes.NO_CORE]) / max(1, found.duration * unchanged.world.ranks)
     if not fits:
         found.why = no_promise(found)
+        if (unequal := changes.balance(unchanged)) is not None:
+            work = edits.computing(unchanged)
+            most = int(max(work) - sum(work) / len(work))  # it does not take a replay to see that
+            found.told += [Advice(unequal, 0, most)] * (most >= WORTH * found.duration)
         return found
     state = State(unchanged, {f.model: f.outcome for f in fits if f.outcome is not None})
-    least = WORTH * found.duration
+    least, until = WORTH * found.duration, time.process_time() + SECONDS
     for _ in range(MOST):
-        best = best_of(state, fits, least)
+        best = best_of(state, fits, least, until)
+        found.cut |= time.process_time() > until
         if best is None:
             break
         advice, state = best
@@ -113,9 +147,11 @@ def possible(state: State, least: float) -> list[Change]:
     return changes.candidates(state.program, list(state.outcomes.values()), least)
 
 
-def best_of(state: State, fits: list[Fit], least: float) -> tuple[Advice, State] | None:
-    some = []
+def best_of(state: State, fits: list[Fit], least: float, until: float) -> tuple[Advice, State] | None:
+    some: list[tuple[Advice, State]] = []
     for change in possible(state, least):
+        if time.process_time() > until:
+            break
         if change.kind in changes.PROMISED and (judged := judge(state, change, fits, least)) is not None:
             some.append(judged)
     most = max((counted(advice) for advice, _ in some), default=0.0)
@@ -134,7 +170,7 @@ def judge(state: State, change: Change, fits: list[Fit], least: float | None = N
     edited, duration = change.apply(state.program), state.program.world.duration
     outcomes, gains = {}, []
     for at, one in enumerate(fits):
-        outcome = replay(edited, one.model)
+        outcome = replay(edited, one.model, one.outcome)
         if outcome is None or one.outcome is None:
             return None
         gain = state.outcomes[one.model].duration - outcome.duration
@@ -151,9 +187,20 @@ def no_promise(found: Advices) -> str:
     if not known:
         return "No advice: under every model of the transport the replay of this run hangs."
     best = known[0]
+    agrees = " that agrees with what was measured of this MPI" if found.facts.seen else ""
     return (
-        f"No advice: no model of the transport explains this run. The closest misses by {100 * best.miss:.1f} % of its "
-        f"time, 3 % are allowed: {best.model.text}."
+        f"No advice: no model of the transport{agrees} explains this run. The closest misses by {100 * best.miss:.1f} % of "
+        f"its time, 3 % are allowed: {best.model.text}.{others(found)}"
+    )
+
+
+def others(found: Advices) -> str:
+    """What nobody can replay, because it would be elsewhere the next time."""
+    if found.no_core < WORTH:
+        return ""
+    return (
+        f" For {100 * found.no_core:.0f} % of all rank time somebody else had a rank's core: run it with fewer ranks than "
+        "cores, and nothing beside it, then more can be said."
     )
 
 
@@ -185,10 +232,27 @@ def sentence(found: Advices, one: Advice) -> str:
             f"{call} at {at} as {begun}: up to {amount(found, one.most)}, if its result is not needed before the end "
             "of the computation behind it; not promised"
         )
+    if change.kind in (edits.PACK, edits.UNPACK):
+        return packing_sentence(found, one)
     where = f", most of it between {there} and {at}" if change.other >= 0 else ""
     return (
         f"Rank {change.rank} works {100 * change.more:.0f} % more than the mean{where}. No other call helps; equal "
         f"shares: up to {amount(found, one.most)}"
+    )
+
+
+def packing_sentence(found: Advices, one: Advice) -> str:
+    world, change = found.program.world, one.change
+    call, at = world.name(change.key), clean(world.site(change.key).text)
+    pack = change.kind == edits.PACK
+    where, what = ("before", "puts together what is sent") if pack else ("behind", "takes apart what came")
+    do = "Write it there in the first place, or send" if pack else "Receive it where it belongs"
+    why = f"grows with its bytes ({change.more:.2g} ns each)"
+    if one.touched is not None:
+        why = f"reads its buffer whole and at once ({time_text(one.touched)} behind the return, {change.more:.2g} ns a byte)"
+    return (
+        f"What is computed right {where} {call} at {at} {why}, so it probably {what}. {do} by a derived datatype: up to "
+        f"{amount(found, one.most)}; not promised"
     )
 
 
@@ -215,13 +279,30 @@ def amount(found: Advices, ns: int) -> str:
 
 def words(found: Advices) -> RenderableType:
     if found.why:
-        return Text(found.why)
+        return Group(Text(found.why), *(Text(line) for line in [*told(found), *facts_text(found.facts)]))
     lines = []
     for number, one in enumerate(found.advice, 1):
         lines += [f"{number}. {sentence(found, one)}", f"   Look first: {edits.CHECK[one.change.kind]}."]
-    lines += [sentence(found, one) for one in found.told]
-    lines.append("Nothing else is worth 1 %." if lines else "Nothing is worth 1 %.")
+    lines += told(found)
+    if found.cut:
+        lines.append(f"The run is large: after {SECONDS:.0f} s of thinking not all changes were tried. Record a part of it.")
+    else:
+        lines.append("Nothing else is worth 1 %." if lines else "Nothing is worth 1 %.")
+    lines += facts_text(found.facts) + [found.missing] * bool(found.missing)
     return Group(*(Text(line) for line in lines))
+
+
+def told(found: Advices) -> list[str]:
+    return [sentence(found, one) for one in found.told]
+
+
+def facts_text(facts: Facts) -> list[str]:
+    where = {NEAR: "on one host", FAR: "between hosts"}
+    return [
+        f"Measured of this MPI ({clean(facts.source)}), {where[place]}: {'; '.join(one.text for one in facts.seen[place])}."
+        for place in where
+        if facts.seen.get(place)
+    ]
 
 
 # ---- JSON ----------------------------------------------------------------------------------------
@@ -272,7 +353,24 @@ def as_json(found: Advices) -> dict:
             }
             for one in found.told
         ],
+        "facts": {"source": clean(found.facts.source)} | {place: _seen(found.facts, place) for place in (NEAR, FAR)},
+        "missing": found.missing,
     }
+
+
+def _seen(facts: Facts, place: str) -> list[dict]:
+    return [
+        {
+            "size": one.size,
+            "time": round(one.least),
+            "copied": one.copied,
+            "acked": one.acked,
+            "moves": [MOVES[way] for way in one.moves],
+            "busy": one.busy,
+            "text": one.text,
+        }
+        for one in facts.seen.get(place, ())
+    ]
 
 
 def _call(found: Advices, key: int) -> dict | None:

@@ -11,9 +11,11 @@ from typing import Annotated, Optional
 import typer
 
 from headway.commands import script
-from headway.record import advise, by_site, library, lines, reading, waiting
+from headway.record import advise, asking, by_site, library, lines, reading, waiting
 from headway.record.command import latest, run_app
+from headway.record.asking import Asked
 from headway.record.format import BadRecording
+from headway.record.models import Known
 from headway.shown import BAD_LINE, Shown
 
 COMMAND = "headway advise"
@@ -49,6 +51,7 @@ def record(launcher: list[str], shown: Shown) -> Path:
 
 @app.command()
 def advise_command(
+    context: typer.Context,
     run: Annotated[
         Optional[Path], typer.Argument(help="a folder of headway record. Default: the latest here", metavar="RUN")
     ] = None,
@@ -56,22 +59,43 @@ def advise_command(
         bool, typer.Option("--json", help="advice and table as JSON, formats headway-advice and headway-waiting")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="the advice alone, without the table")] = False,
+    calibrate: Annotated[
+        Optional[bool],
+        typer.Option(
+            "--calibrate/--no-calibrate",
+            help="ask this MPI, with the launcher behind --, how it moves messages: some seconds, kept in RUN. Default: "
+            "if there is a launcher, and RUN does not know it",
+        ),
+    ] = None,
+    facts: Annotated[
+        Optional[Path],
+        typer.Option(help="how this MPI moves messages: another run's calibration.json, or a study's folder", metavar="FILE"),
+    ] = None,
+    mpicc: Annotated[
+        Optional[Path],
+        typer.Option(help="compiles the program that asks. Default: the one beside the launcher", metavar="FILE"),
+    ] = None,
     color: Annotated[
         Optional[bool], typer.Option("--color/--no-color", help="colours; default: on a terminal")
     ] = None,
 ) -> None:
     """Say where a run waits, for whom, and what to change in the program, with what that gives at least.
 
-    Of a recording, or of a run that is recorded now: headway advise -- mpirun -n 4 ./prog
+    Of a recording, or of a run that is recorded now: headway advise -- mpirun -n 4 ./prog. A RUN and a launcher without a
+    program, headway advise RUN -- mpirun -n 2, ask that launcher's MPI how it moves messages.
     """
-    show(run or latest(), as_data, quiet, Shown(COMMAND, as_data, color))
+    shown, launcher = Shown(COMMAND, as_data, color), list(context.obj or [])
+    now = run is None and bool(launcher)
+    folder = record(launcher, shown) if now else run or latest()
+    show(folder, Asked(launcher, now, calibrate, facts, mpicc), as_data, quiet, shown)
 
 
-def show(folder: Path, as_data: bool, quiet: bool, shown: Shown) -> None:
+def show(folder: Path, asked: Asked, as_data: bool, quiet: bool, shown: Shown) -> None:
     found = reading.read(folder)
+    known = asking.facts_for(found, folder, asked, shown.say)
     found.notes += lines.resolve(found.ranks)
-    waits = waiting.classify(found)
-    given = advise.advise(waits)
+    waits = waiting.classify(found, known.lines)
+    given = advise.advise(waits, Known.of(known), known)
     if as_data:
         told = {"advice": advise.as_json(given), "waiting": by_site.as_json(by_site.report(waits))}
         print(json.dumps(told | {"library": library.as_json(library.report(found))}, indent=1))
@@ -88,8 +112,7 @@ def main(words: list[str]) -> int:
         return run_app(app, COMMAND, words)
     at = words.index("--")
     words, launcher = words[:at], words[at + 1 :]
-    shown = Shown(COMMAND)
     if not launcher:
-        shown.complain("which launcher? headway advise -- mpirun -n 4 ./prog")
+        Shown(COMMAND).complain("which launcher? headway advise -- mpirun -n 4 ./prog")
         return BAD_LINE
-    return run_app(app, COMMAND, words, lambda: [str(record(launcher, shown))])
+    return run_app(app, COMMAND, words, launcher)

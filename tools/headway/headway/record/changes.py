@@ -1,7 +1,8 @@
 """Which changes of `edits` may be worth something in a program: at the sites where its replays wait.
 
 A site counts if all ranks together wait there for as long as a change has to give at least. Computation counts for
-tests, and a receive for being posted earlier, if somebody waits for the messages that are under way there.
+tests, and a receive for being posted earlier, if somebody waits for the messages that are under way there; a receive
+also if it is posted so late that its message is copied once more.
 """
 
 from __future__ import annotations
@@ -46,15 +47,20 @@ def candidates(program: Program, outcomes: list[Outcome], least: float) -> list[
                 found.append(Change(kind, key, into.most_common(1)[0][0]))
         if any(program.family[call] == "coll" and program.needs[call] for call in calls[key]):
             found.append(Change(COLLECTIVE, key))
-    return found + early_ones(program, places, waited, least) + stretches(program, places, waited, least)
+    late: dict[int, int] = {}
+    for outcome in outcomes:
+        late |= {message: max(ns, late.get(message, 0)) for message, ns in outcome.late.items()}
+    return found + early_ones(program, places, waited, late, least) + stretches(program, places, waited, least)
 
 
-def early_ones(program: Program, places: Places, waited: list[int], least: float) -> list[Change]:
-    """Receives for which somebody waits, at their senders or themselves."""
+def early_ones(
+    program: Program, places: Places, waited: list[int], late: dict[int, int], least: float
+) -> list[Change]:
+    """Receives for which somebody waits, at their senders or themselves, or that are posted so late that it costs a copy."""
     weight: dict[int, int] = defaultdict(int)
     behind: dict[int, Counter[int]] = defaultdict(Counter)
     for message in range(len(program.world.size)):
-        ns = sum(waited[call] for call in needing(places, message))
+        ns = sum(waited[call] for call in needing(places, message)) + late.get(message, 0)
         post = places.start[SIDES * message + RECEIVE]
         if ns and post >= 0 and (at := earlier(program, places, post)) >= 0:
             lane = program.lanes[places.lane[post]]

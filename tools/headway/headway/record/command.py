@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Callable, Optional
+from typing import Annotated, Optional
 
 import typer
 
@@ -93,11 +93,11 @@ def trace_command(
         trace.tell(summary, files, shown.out)
 
 
-def run_app(app: typer.Typer, name: str, words: list[str], before: Callable[[], list[str]] = list) -> int:
-    """The exit code of a command on recordings; `before` may add words, and fail as the command may."""
+def run_app(app: typer.Typer, name: str, words: list[str], launcher: list[str] | None = None) -> int:
+    """The exit code of a command on recordings; `launcher`: the words behind --, its context's object."""
     shown = Shown(name)
     try:
-        app(args=[*words, *before()], prog_name=name, standalone_mode=True)
+        app(args=words, prog_name=name, standalone_mode=True, obj=launcher)
     except BadLine as problem:
         shown.complain(str(problem))
         return BAD_LINE

@@ -12,6 +12,8 @@
   collective  a collective is begun where it stood, and waited for behind the next computation. Whether its result is
               needed before that is not known: told as an upper bound, never promised
   balance     each rank computes as long as their mean: what no call can help. Told, not promised
+  pack        what is sent is put together right before, and unpack: taken apart right behind (`packing`). Told, not
+              promised
 
 A trace does not show who writes into a buffer: CHECK says what the user must look at before each. A receive that would
 have to overtake a send, though its data may be what is sent, is not proposed.
@@ -25,7 +27,8 @@ from dataclasses import dataclass
 from headway.record.program import RECEIVE, SEND, SIDES, Program
 
 PUT_OFF, PAIR, EARLY, TEST, COLLECTIVE, BALANCE = "put off", "pair", "early", "test", "collective", "balance"
-KINDS = (PUT_OFF, PAIR, EARLY, TEST, COLLECTIVE, BALANCE)  # the simpler first
+PACK, UNPACK = "pack", "unpack"
+KINDS = (PUT_OFF, PAIR, EARLY, TEST, COLLECTIVE, BALANCE, PACK, UNPACK)  # the simpler first
 CHECK = {
     PUT_OFF: "the send buffer is not written, and not freed, before the wait that it goes into",
     PAIR: "what is sent is not received there, and the buffers are not used before the wait",
@@ -33,6 +36,8 @@ CHECK = {
     TEST: "the requests are those under way there; their buffers stay as they are until the wait",
     COLLECTIVE: "the result is not used before the wait",
     BALANCE: "",
+    PACK: "what lies before the send is a copy of the data into its buffer, and nothing else",
+    UNPACK: "what lies behind the receive is a copy of the data out of its buffer, and nothing else",
 }
 FAR = 256  # calls within which a wait is looked for, or a place for a receive
 ROW = 10_000  # ns between two calls of a row, at most
@@ -47,7 +52,7 @@ class Change:
     other: int = -1  # the call into, or behind, which it goes; of a test: behind which the stretch begins
     count: int = 0  # tests
     rank: int = -1  # of the world
-    more: float = 0.0  # by which it computes longer than the mean
+    more: float = 0.0  # by which it computes longer than the mean; of pack and unpack: ns a byte
 
     def apply(self, program: Program) -> Program:
         return APPLY[self.kind](program, self)
@@ -128,6 +133,8 @@ def earlier(program: Program, places: Places, call: int) -> int:
             best, longest = place, program.gap[lane[place]]
         before = lane[place - 1]
         receives = [op // SIDES for op in program.starts[before] if op < world.parts and op % SIDES == RECEIVE]
+        if program.key[before] == program.key[call]:  # goes there, too, and stays before this one
+            receives = []
         if any(world.wild[message] or world.source[message] in sources for message in receives):
             break
         done = [places.start[op] for op in program.needs[before] if op < world.parts and op % SIDES == RECEIVE]

@@ -3,7 +3,9 @@
 Those that the run does not exclude at once (what was copied, and what was not, bounds the eager size) replay it as it
 was: a model fits that misses its time, and each rank's time in calls, by 3 % of the run at most. How much longer than
 the shortest transfers usually take is tried; where the run does not tell what a transfer needs, each model takes the
-length with which its replay comes closest to the run's time.
+length with which its replay comes closest to the run's time. What was measured of the MPI (`facts`) decides where the
+run leaves it open: a model that contradicts it is not tried. A transfer of the run may take longer than one that was
+measured, as memory that is not in a cache does, so longer ones are tried, too.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headway.record.facts import Facts
 from headway.record.program import Program
-from headway.record.replay import ALWAYS, ANY, BEGUN, MATCHING, Model, Outcome, replay as replayed
+from headway.record.replay import Outcome, replay as replayed
+from headway.record.transport import ALWAYS, ANY, BEGUN, MATCHING, PULL, Model, Rule
 from headway.record.waiting import A_CALL, Waiting
 
 FITS = 0.03  # of the run's time, by which a replay of the unchanged run may miss
@@ -21,6 +25,7 @@ SEARCH = 8  # replays in which a length is looked for
 LATENCIES = 0, 1_000, 3_000, 10_000, 30_000, 100_000  # ns, that are tried then
 NEAR = 0.005  # of the run's time, by which another latency may be worse
 USUAL = 0.0, 0.33, 0.67  # of `World.longer`
+LONGER = 4.0  # times what was measured that transfers of the run may take
 
 
 @dataclass
@@ -40,8 +45,15 @@ class Fit:
 class Known:
     """What else is known of the transport than the run tells: of a run that was made to learn it, say."""
 
-    moves: tuple[int, ...] = (MATCHING, ANY, BEGUN, ALWAYS)  # which are possible
+    moves: tuple[int, ...] = (MATCHING, ANY, BEGUN, ALWAYS, PULL)  # which are possible
     eager: int | None = None  # bytes up to which a message is copied
+    rules: tuple[Rule, ...] = ()  # of sizes that were measured
+    begins: bool | None = None  # calls that only begin something move data, too
+    together: int = -1  # bytes that are copied before any is received, at least
+
+    @classmethod
+    def of(cls, facts: Facts) -> Known:
+        return cls(facts.moves or cls.moves, None, facts.rules, facts.begins, facts.together)
 
 
 def models(waiting: Waiting, known: Known = Known()) -> list[Model]:
@@ -61,19 +73,34 @@ def models(waiting: Waiting, known: Known = Known()) -> list[Model]:
     if known.eager is not None:
         sizes = [known.eager]
     before = outstanding(waiting)
-    most = max(low, int((before + m.size)[copied].max(initial=-1)))
+    most = max(low, known.together, int((before + m.size)[copied].max(initial=-1)))
     limits = [-1]
     if most >= 0 and (before + m.size > most)[m.size <= sizes[-1]].any():
         limits.append(most)
     wires = [False, True] if m.between.any() else [False]
     ahead = max(low, 0)
-    found = []
+    possible = [way for way in known.moves if way != PULL or not m.between.all()]  # between hosts nobody copies memory
+    found: dict[Model, None] = {}
+    pairs = set(zip(m.size.tolist(), m.between.tolist()))
     for size in sizes:
         for limit in limits:
-            whole = limit < 0 and int(m.size.max()) <= size
-            for way in (ALWAYS,) if whole else known.moves:
-                found += [Model(way, size, limit, wire, ahead) for wire in wires]
-    return found
+            for way in possible:
+                begins = way != PULL if known.begins is None else known.begins
+                some = [Model(way, size, limit, wire, ahead, rules=known.rules, begins=begins) for wire in wires]
+                found |= dict.fromkeys(simplest(model, pairs) for model in some)
+    return list(found)
+
+
+def simplest(model: Model, pairs: set[tuple[int, bool]]) -> Model:
+    """Models that treat all messages of a run alike are one."""
+    ways = [(pair, model.way(*pair)) for pair in pairs]
+    if model.together < 0 and all(way.copied for _, way in ways):
+        return replace(model, moves=ALWAYS, begins=True)
+    if all(way == replace(model, moves=-1).way(*pair) for pair, way in ways):
+        model = replace(model, moves=ALWAYS)
+    if all(way == replace(model, eager=-1).way(*pair) for pair, way in ways):
+        model = replace(model, eager=-1)
+    return model
 
 
 def outstanding(waiting: Waiting) -> np.ndarray:
@@ -103,8 +130,10 @@ def fit(program: Program, some: list[Model]) -> list[Fit]:
         else:
             shares = USUAL if world.longer > 0 else USUAL[:1]
             tried = [replace(model, usual=1 + share * world.longer) for share in shares]
+            tried += [stretched(program, tried[-1])] if world.measured else []
         fits = sorted((judged(program, one) for one in tried), key=lambda f: f.miss)
-        found += [f for f in fits if any(world.unsure) and f.miss <= fits[0].miss + NEAR] or fits[:1]
+        several = any(world.unsure) or world.measured
+        found += [f for f in fits if several and f.miss <= fits[0].miss + NEAR] or fits[:1]
     return sorted(found, key=lambda f: f.miss)
 
 
@@ -119,14 +148,23 @@ def judged(program: Program, model: Model) -> Fit:
 
 def scaled(program: Program, model: Model) -> Model:
     """With the transfers' length at which the replay takes as long as the run."""
-    low, high = 0.0, 1.0  # what is known is no less than the truth
+    return searched(program, model, "scale", 0.0, 1.0)  # what is known is no less than the truth
+
+
+def stretched(program: Program, model: Model) -> Model:
+    """The same where what is known is no more than the truth."""
+    return searched(program, model, "usual", model.usual, LONGER)
+
+
+def searched(program: Program, model: Model, name: str, low: float, high: float) -> Model:
     for _ in range(SEARCH):
-        model = replace(model, scale=(low + high) / 2)
+        middle = (low + high) / 2
+        model = replace(model, **{name: middle})
         outcome = replayed(program, model)
         if outcome is None:
             break
         if outcome.duration < program.world.duration:
-            low = model.scale
+            low = middle
         else:
-            high = model.scale
+            high = middle
     return model

@@ -7,7 +7,8 @@ operation is a side of a message (3 * message + SEND, RECEIVE or ENVELOPE; the l
 
 What a call of the run took itself: all its time, if nothing is known that it waited for, or if what it waited for
 was there before; else as little as calls of its name take, at most 2 us. A collective's part takes what it took in the
-run from the last entry on which it waited for. Tests in vain with long computation between them are calls of their own,
+run from the last entry on which it waited for. For how long a wait lasted only because another program had its core, its
+rank computes behind it: so that stays where it was when the wait is elsewhere. Tests in vain with long computation between them are calls of their own,
 often repeated ones are one call.
 
 A Program is never changed: changes work on a copy.
@@ -51,6 +52,7 @@ class World:
     latency: list[int]  # of that, without any data
     longer: float  # share by which three of four transfers took longer at most, of those that are known
     unsure: tuple[bool, ...]  # on one host, between hosts: the run does not tell what a transfer needs, only no less
+    measured: bool  # what some transfers need at least was measured outside of the run
     host: list[int]  # by place
     parts: int  # the first operation that is a part of a collective
     collective: list[int]  # of each part
@@ -129,12 +131,15 @@ def program(waiting: Waiting) -> Program:
     first = np.concatenate(([True], thread[1:] != thread[:-1])) if len(calls) else np.zeros(0, bool)
     before = np.where(first, 0, np.concatenate(([0], line.end[calls][:-1]))) if len(calls) else begin
     gap = np.maximum(begin - before, 0)
+    delayed = np.zeros(len(line.begin), np.int64)
+    delayed[waiting.waits.event] = waiting.waits.delayed
+    gap[1:] += np.where(first[1:], 0, delayed[calls][:-1])
     pairs, key = np.unique(line.site[calls] * max(1, len(line.names)) + line.name[calls], return_inverse=True)
     keys = [divmod(pair, max(1, len(line.names))) for pair in pairs.tolist()]
     edges = np.append(np.flatnonzero(first), len(calls))
     lanes = [list(range(low, high)) for low, high in zip(edges[:-1].tolist(), edges[1:].tolist())]
     tests = np.flatnonzero((line.flags[calls] & model.IN_VAIN > 0) & ~line.often[calls])
-    inside = np.where(line.often[calls], length, line.spent[calls])
+    inside = np.where(line.often[calls], length, line.spent[calls]) - delayed[calls]
     world = _world(waiting, rows, parts, np.bincount(line.place[calls], inside, len(line.world)))
     world.rank_of = line.place[calls[edges[:-1]]].tolist() if len(calls) else []
     world.keys = keys
@@ -211,7 +216,7 @@ def _world(waiting: Waiting, rows: Rows, parts: int, in_calls: np.ndarray) -> Wo
         line, len(line.world), [], m.source.tolist(), m.target.tolist(), m.size.tolist(),
         run.messages["tag"][m.index].tolist(), m.between.tolist(),
         (line.flags[m.posted] & model.ANY_SOURCE > 0).tolist() if len(m.posted) else [],
-        need.tolist(), latency.tolist(), longer, unsure, line.host.tolist(), parts,
+        need.tolist(), latency.tolist(), longer, unsure, any(waiting.transfer.measured), line.host.tolist(), parts,
         collective.tolist(), after.tolist(), cost.tolist(), run.duration, np.rint(in_calls).astype(np.int64).tolist(),
         price, [],
     )  # fmt: skip

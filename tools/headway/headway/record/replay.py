@@ -1,19 +1,5 @@
-"""A replay of a recorded run: what is computed keeps its length, calls wait for what a model of the transport says.
-
-A model says when the data of a message move:
-  eager          a send of up to so many bytes is copied and let go at once; its data need no one's help
-  together       such a send is copied only as long as no more than so many bytes lie with that receiver
-  moves          a longer one moves from when both its sides are there, for as long as a transfer needs,
-    MATCHING     while both ranks are in calls that begin, complete or test this very message
-    ANY          while both are in any call
-    BEGUN        by itself after the handshake: the receiver, then the sender has been in a call
-    ALWAYS       by itself (a thread, or the network)
-  wires          the hosts' wires carry one message at a time
-All but ALWAYS begin with a handshake. Under MATCHING and ANY what the run shows to fit between two ranks (the largest
-send that was let go before its receive) may move while one side alone is there: so a test is worth something.
-
-It is a queue of what happens at which ns. A program that hangs under a model has no outcome. Of which models to
-believe see `models`.
+"""A replay of a recorded run: what is computed keeps its length, calls wait for what a model of the transport says
+(`transport`). It is a queue of what happens at which ns. A program that hangs under a model has no outcome.
 """
 
 from __future__ import annotations
@@ -22,36 +8,10 @@ import heapq
 from dataclasses import dataclass, field
 
 from headway.record.program import ENVELOPE, EVERYBODY, NOBODY, RECEIVE, SEND, SIDES, Program
-from headway.record.words import bytes_text
+from headway.record.transport import ALWAYS, BEGUN, MATCHING, PULL, PUSH, Model
 
-MATCHING, ANY, BEGUN, ALWAYS = range(4)
-MOVES = (
-    "while both sides are in the matching calls",
-    "while both sides are in any call",
-    "by themselves once both sides have been in a call",
-    "by themselves",
-)
 DONE, ARRIVE, ANSWER, MOVED, LEAVE, ENTER = range(6)
-
-
-@dataclass(frozen=True)
-class Model:
-    moves: int
-    eager: int  # bytes; -1: none
-    together: int = -1  # bytes; -1: no limit
-    wires: bool = False
-    ahead: int = 0  # bytes that fit between two ranks
-    usual: float = 1.0  # of the time that a transfer needs at least, where that is known
-    scale: float = 1.0  # where it is not: of the least time that was seen,
-    latency: int = 0  # and ns before any data
-
-    @property
-    def text(self) -> str:
-        first = f"messages up to {bytes_text(self.eager)} are copied" if self.eager >= 0 else "none is copied"
-        if self.together >= 0:
-            first += f" (up to {bytes_text(self.together)} to one receiver)"
-        wires = ", one at a time on each host's wire" if self.wires else ""
-        return f"{first}, others move {MOVES[self.moves]}{wires}"
+BEGINS = frozenset(("isend", "irecv", "start", "icoll"))  # families of calls that only begin something
 
 
 @dataclass
@@ -59,11 +19,13 @@ class Outcome:
     duration: int
     in_calls: list[int]  # ns, by place
     took: list[int]  # ns, by call
+    beside: bytearray  # of each message, bits 1, 2: it came while its sender, its receiver computed
+    late: dict[int, int]  # copied messages that came before their receive was posted: ns that this cost
 
 
-def replay(program: Program, model: Model) -> Outcome | None:
-    """None if it hangs."""
-    return Replay(program, model).run()
+def replay(program: Program, model: Model, before: Outcome | None = None) -> Outcome | None:
+    """None if it hangs. `before`: of the unchanged run, under the same model, if the program is an edited one."""
+    return Replay(program, model, before).run()
 
 
 @dataclass
@@ -73,6 +35,8 @@ class Lane:
     place: int = 0
     begun: int = 0
     pending: int = 0  # operations for which its call waits
+    own: int = 0  # ns that its call takes at least
+    moves: bool = False  # data may move in its call
 
     @property
     def call(self) -> int:
@@ -91,6 +55,7 @@ class Port:
 class Replay:
     program: Program
     model: Model
+    before: Outcome | None = None
     queue: list[tuple[int, int, int, int]] = field(default_factory=list)  # ns, what, of which, version
 
     def __post_init__(self) -> None:
@@ -112,13 +77,22 @@ class Replay:
             [int(ns * scale[between]) + more[between] for ns, between in zip(column, world.between)]
             for column in (world.need, world.latency)
         )
+        ways = {pair: model.way(*pair) for pair in set(zip(world.size, world.between))}
+        self.way = [ways[pair] for pair in zip(world.size, world.between)]
+        self.held = [0] * world.ranks  # until when the rank's calls copy
+        self.beside = bytearray(count)
+        self.late: dict[int, int] = {}
+        self.spared: set[int] = set()  # messages that cost so before, and do not now
+        self.stolen = [0] * world.ranks  # ns by which its computation takes longer
+        self.unacked: list[list[int]] = [[] for _ in range(world.ranks)]  # came there; its send does not know
         self.left = list(self.need)  # ns that it still has to move
         self.since = [-1] * count  # moving; it may be from later on
         self.resume = [0] * count  # until when it moved on
         self.version = [0] * count
         self.hands = bytearray(count)  # of the handshake: 1 asked, 2 answered, 3 moves by itself
         self.full = bytearray(count)  # what fits between the ranks lies there
-        self.near = [[0, 0] for _ in range(count)] if self.model.moves == MATCHING else []
+        matching = any(way.moves == MATCHING and (not way.copied or model.together >= 0) for way in ways.values())
+        self.near = [[0, 0] for _ in range(count)] if matching else []
         self.active: list[dict[int, None]] = [{} for _ in range(world.ranks)]  # both sides there, and not moved
         self.lying: dict[tuple[int, int], int] = {}  # bytes copied and not received, by pair
         self.ports = [Port() for _ in range(1 + max(world.host, default=0))]
@@ -143,9 +117,18 @@ class Replay:
         while queue:
             now, what, which, version = heapq.heappop(queue)
             if what == ENTER:
-                self.enter(which, now)
+                rank = self.lanes[which].rank
+                stolen, self.stolen[rank] = self.stolen[rank], 0
+                if stolen:
+                    self.at(now + stolen, ENTER, which)
+                else:
+                    self.enter(which, now)
             elif what == LEAVE:
-                self.leave(which, now)
+                held = self.held[self.lanes[which].rank] if self.lanes[which].moves else 0
+                if held > now:
+                    self.at(held, LEAVE, which)
+                else:
+                    self.leave(which, now)
             elif what == DONE:
                 self.finish(which, now)
             elif what == ARRIVE:
@@ -157,29 +140,45 @@ class Replay:
                 self.moved(which, now)
         if any(lane.place < len(lane.calls) for lane in self.lanes):
             return None
-        return Outcome(now, self.in_calls, self.took)
+        return Outcome(now, self.in_calls, self.took, self.beside, self.late)
 
     # ---- calls -----------------------------------------------------------------------------------
     def enter(self, number: int, now: int) -> None:
         lane, program = self.lanes[number], self.program
         call, rank = lane.call, lane.rank
         lane.begun = now
-        self.inside[rank] += 1
+        lane.moves = self.model.begins or program.family[call] not in BEGINS
+        self.inside[rank] += lane.moves
         needs = program.needs[call]
         for op in program.starts[call]:
             self.start(op, now)
         if self.near:
             self.come(call, now)
-        elif self.inside[rank] == 1 and self.active[rank]:
-            for message in list(self.active[rank]):
-                self.go(message, now)
+        if lane.moves and self.inside[rank] == 1:
+            self.look(rank, now)
         lane.pending = 0
         for op in needs:
             if not self.done[op]:
                 self.waiter[op] = number
                 lane.pending += 1
+        lane.own = program.own[call]
+        if self.before is not None and self.before.late:
+            lane.own = max(0, lane.own - self.saved((*program.starts[call], *needs)))
         if not lane.pending:
-            self.at(now + program.own[call], LEAVE, number)
+            self.at(now + lane.own, LEAVE, number)
+
+    def saved(self, ops: tuple[int, ...]) -> int:
+        """ns that a call took in the run for copies that it has not to make now; each message counts once."""
+        before = self.before.late if self.before is not None else {}
+        found = 0
+        for op in ops:
+            message, side = divmod(op, SIDES)
+            if op >= self.world.parts or side != RECEIVE or message not in before:
+                continue
+            if self.posted[message] and message not in self.late and message not in self.spared:
+                self.spared.add(message)
+                found += before[message]
+        return found
 
     def finish(self, op: int, now: int) -> None:
         """An operation is complete."""
@@ -191,22 +190,34 @@ class Replay:
             lane = self.lanes[number]
             lane.pending -= 1
             if not lane.pending:
-                self.at(max(now, lane.begun + self.program.own[lane.call]), LEAVE, number)
+                self.at(max(now, lane.begun + lane.own), LEAVE, number)
 
     def leave(self, number: int, now: int) -> None:
         lane = self.lanes[number]
         call, rank = lane.call, lane.rank
         self.took[call] = now - lane.begun
         self.in_calls[rank] += now - lane.begun
-        self.inside[rank] -= 1
+        self.inside[rank] -= lane.moves
         if self.near:
             self.go_away(call, now)
-        elif not self.inside[rank]:
+        if lane.moves and not self.inside[rank]:
             for message in self.active[rank]:
-                self.stop(message, now)
+                if self.way[message].moves != MATCHING:
+                    self.stop(message, now)
         lane.place += 1
         if lane.place < len(lane.calls):
             self.at(now + self.program.gap[lane.call], ENTER, number)
+
+    def look(self, rank: int, now: int) -> None:
+        """A rank has come into MPI: what was waiting for that?"""
+        if self.active[rank]:
+            for message in list(self.active[rank]):
+                if self.way[message].moves != MATCHING:
+                    self.go(message, now)
+        if self.unacked[rank]:
+            for message in self.unacked[rank]:
+                self.at(now + self.latency[message], DONE, SIDES * message + SEND)
+            self.unacked[rank] = []
 
     def sides(self, call: int) -> set[int]:
         program = self.program
@@ -217,14 +228,16 @@ class Replay:
         for op in self.sides(call):
             message, side = divmod(op, SIDES)
             self.near[message][side] += 1
-            if message in self.active[self.world.source[message]]:
+            if self.way[message].moves == MATCHING and message in self.active[self.world.source[message]]:
                 self.go(message, now)
 
     def go_away(self, call: int, now: int) -> None:
         for op in self.sides(call):
             message, side = divmod(op, SIDES)
             self.near[message][side] -= 1
-            if not self.near[message][side] and message in self.active[self.world.source[message]]:
+            if self.near[message][side] or self.way[message].moves != MATCHING:
+                continue
+            if message in self.active[self.world.source[message]]:
                 self.stop(message, now)
 
     # ---- messages --------------------------------------------------------------------------------
@@ -237,18 +250,21 @@ class Replay:
         if side == SEND:
             if self.is_copied(message):
                 self.eager[message] = 1
-                self.finish(op, now)
+                if not self.way[message].acked:
+                    self.finish(op, now)
                 self.at(now + self.need[message] + self.delay(message, now), ARRIVE, message)
             else:
                 self.at(now + self.latency[message], ARRIVE, message)  # its request, not its data
         else:
             self.posted[message] = 1
             if self.done[SIDES * message + ENVELOPE]:
+                if self.eager[message] and self.way[message].saves:
+                    self.late[message] = int(self.way[message].saves * self.world.size[message])
                 self.both_there(message, now)
 
     def is_copied(self, message: int) -> bool:
         size = self.world.size[message]
-        if size > self.model.eager:
+        if not self.way[message].copied:
             return False
         if self.model.together < 0:
             return True
@@ -271,6 +287,8 @@ class Replay:
 
     def arrive(self, message: int, now: int) -> None:
         self.finish(SIDES * message + ENVELOPE, now)
+        if self.eager[message]:
+            self.came(message, now)
         if self.posted[message]:
             self.both_there(message, now)
 
@@ -285,10 +303,29 @@ class Replay:
             self.lying[self.world.source[message], self.world.target[message]] -= self.world.size[message]
         self.finish(SIDES * message + RECEIVE, now)
 
+    def came(self, message: int, now: int) -> None:
+        """The data are where they have to be: is the send complete?"""
+        self.steal(message)
+        if not self.way[message].acked:
+            self.finish(SIDES * message + SEND, now)
+        elif self.inside[self.world.target[message]]:
+            self.at(now + self.latency[message], DONE, SIDES * message + SEND)
+        else:
+            self.unacked[self.world.target[message]].append(message)
+
+    def steal(self, message: int) -> None:
+        """What came beside computation now, and did not before, takes time from it."""
+        world = self.world
+        for bit, rank, rate in zip((1, 2), (world.source[message], world.target[message]), self.way[message].steals):
+            if rate and not self.inside[rank]:
+                self.beside[message] |= bit
+                if self.before is not None and not self.before.beside[message] & bit:
+                    self.stolen[rank] += int(rate * world.size[message])
+
     def meet(self, message: int, now: int) -> None:
         """The receive is posted, and the send's request has come."""
         world = self.world
-        if self.model.moves == ALWAYS:
+        if self.way[message].moves == ALWAYS:
             self.at(now + self.need[message] + self.delay(message, now), MOVED, message)
             return
         self.left[message] = self.need[message] - self.latency[message]
@@ -298,19 +335,33 @@ class Replay:
     def go(self, message: int, now: int) -> None:
         """A rank has come into a call, or the handshake got further: what may happen now?"""
         source, target = self.there(message)
-        hands = self.hands[message]
+        hands, way = self.hands[message], self.way[message]
+        if way.moves in (PULL, PUSH):
+            if not hands and (target if way.moves == PULL else source):
+                self.copy(message, now)
+            return
         if not hands and target:
             self.hands[message] = 1
             self.at(now + self.latency[message], ANSWER, message)
         elif hands == 2 and source:
             self.hands[message] = 3
             self.left[message] += self.delay(message, now)
-            if self.model.moves == BEGUN:
+            if way.moves == BEGUN:
                 self.at(now + self.left[message], MOVED, message)
             else:
                 self.move(message, now, True, target > 0)
-        elif hands == 3 and self.model.moves != BEGUN:
+        elif hands == 3 and way.moves != BEGUN:
             self.move(message, now, source > 0, target > 0)
+
+    def copy(self, message: int, now: int) -> None:
+        """One side copies it, or lets it be copied."""
+        world, way = self.world, self.way[message]
+        self.hands[message] = 3
+        end = now + self.left[message] + self.delay(message, now)
+        if way.busy:
+            rank = world.target[message] if way.moves == PULL else world.source[message]
+            end = self.held[rank] = end + max(0, self.held[rank] - now)
+        self.at(end, MOVED, message)
 
     def move(self, message: int, now: int, source: bool, target: bool) -> None:
         """While both sides are there; what fits between the ranks, while one is."""
@@ -326,12 +377,15 @@ class Replay:
             part = min(self.ahead(message), self.left[message])
             self.left[message] -= part
             self.resume[message] = max(now, self.resume[message]) + part
+            if not self.world.between[message]:
+                rank = self.world.source[message]
+                self.held[rank] = max(self.held[rank], self.resume[message])
             if not self.left[message]:
                 self.at(self.resume[message], MOVED, message, self.version[message])
 
     def there(self, message: int) -> tuple[int, int]:
         """Whether the sender, and the receiver, are in calls that move this message."""
-        if self.near:
+        if self.way[message].moves == MATCHING:
             return self.near[message][SEND], self.near[message][RECEIVE]
         return self.inside[self.world.source[message]], self.inside[self.world.target[message]]
 
@@ -339,7 +393,7 @@ class Replay:
         """ns of its data that fit between the ranks."""
         size = self.world.size[message]
         wire = self.need[message] - self.latency[message]
-        return wire * min(self.model.ahead, size) // max(1, size)
+        return wire * min(self.way[message].ahead or 0, size) // max(1, size)
 
     def stop(self, message: int, now: int) -> None:
         """A side has left. What fits between the ranks still moves."""
@@ -359,8 +413,9 @@ class Replay:
         world = self.world
         self.active[world.source[message]].pop(message, None)
         self.active[world.target[message]].pop(message, None)
-        for side in (SEND, RECEIVE, ENVELOPE):
+        for side in (RECEIVE, ENVELOPE):
             self.finish(SIDES * message + side, now)
+        self.came(message, now)
 
     # ---- collectives -----------------------------------------------------------------------------
     def begin_part(self, part: int, now: int) -> None:

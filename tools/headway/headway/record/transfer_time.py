@@ -6,7 +6,7 @@ those times is what a transfer needs. Those count whose receive was posted first
 before. Only where they are too few do sends count that came first and needed their receiver. For each size (quarters of
 an octave) one point counts, near the shortest (one in 20 may be shorter: clocks of two hosts agree only so well); of
 all lines with no point below them the one that lies closest is taken. How far transfers usually lie above it is its
-spread.
+spread. Where a run does not tell what a transfer needs, what was measured of its MPI outside of it counts, if anything was.
 """
 
 from __future__ import annotations
@@ -38,9 +38,32 @@ class Line:
 
 
 @dataclass
+class Measured(Line):
+    """What was measured of this MPI outside of the run: straight between the sizes, and beyond the last two."""
+
+    sizes: tuple[float, ...] = ()  # grow
+    least: tuple[float, ...] = ()  # ns, never less
+
+    @classmethod
+    def of(cls, sizes: list[int], least: list[float], spread: float) -> Measured:
+        slope = least[-1] / max(1.0, sizes[-1])
+        if len(sizes) > 1:
+            slope = (least[-1] - least[-2]) / max(1.0, sizes[-1] - sizes[-2])
+        limited = float(np.clip(spread, 0, SPREAD[1]))
+        return cls(least[0], slope, LEAST, limited, tuple(map(float, sizes)), tuple(least))
+
+    def time(self, size: np.ndarray) -> np.ndarray:
+        size = np.asarray(size, float)
+        beyond = np.maximum(0.0, size - self.sizes[-1]) * self.per_byte
+        ns = np.interp(size, self.sizes, self.least) + beyond
+        return np.rint(np.minimum(ns, float(1 << 60))).astype(np.int64)
+
+
+@dataclass
 class Transfer:
     lines: tuple[Line, Line] = field(default_factory=lambda: (Line(), Line()))  # as WHERE
     buffered: int = -1  # bytes of the largest send that was let go before its receive was posted; -1: none was
+    measured: tuple[bool, bool] = (False, False)  # not from the run
     notes: list[str] = field(default_factory=list)
 
     def time(self, size: np.ndarray, between: np.ndarray) -> np.ndarray:
@@ -97,7 +120,8 @@ def last_of(group: np.ndarray, key: np.ndarray, then: np.ndarray | None = None) 
     return order[ends]
 
 
-def learn(line: Timeline, m: Messages) -> Transfer:
+def learn(line: Timeline, m: Messages, known: tuple[Line | None, Line | None] = (None, None)) -> Transfer:
+    """`known`: what a transfer needs as WHERE, from elsewhere: where the run does not tell it."""
     found = Transfer()
     copied = (m.gone >= 0) & (m.gone < m.asked)
     found.buffered = int(m.size[copied].max(initial=-1))
@@ -118,6 +142,11 @@ def learn(line: Timeline, m: Messages) -> Transfer:
         good = here & sure & ~moved
         if good.sum() < LEAST:
             good = here & sure & may
+        elsewhere = known[between]
+        if good.sum() < LEAST and here.any() and elsewhere is not None:
+            found.measured = (found.measured[0] or not between, found.measured[1] or between)
+            lines.append(elsewhere)
+            continue
         if good.sum() < LEAST and here.any():
             found.notes.append(
                 f"Of {int(good.sum())} messages {WHERE[between]} both sides were in MPI the whole time: too few to "

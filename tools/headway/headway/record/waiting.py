@@ -30,7 +30,7 @@ from headway.record import classes, model, transfer_time
 from headway.record.entries import START, UNKNOWN, Rows, entries
 from headway.record.model import Run
 from headway.record.timeline import Cover, Timeline
-from headway.record.transfer_time import Messages, Transfer, last_of, messages
+from headway.record.transfer_time import Line, Messages, Transfer, last_of, messages
 
 RECEIVE, SEND, TOGETHER, PROBE = range(4)
 A_CALL = 2000  # ns that a call may take which does not wait
@@ -48,6 +48,7 @@ class Waits:
     missing_place: np.ndarray
     message: np.ndarray  # that counted, into Run.messages; -1 none
     collective: np.ndarray  # that counted, into Run.collectives; -1 none
+    delayed: np.ndarray  # ns for which it lasted longer only because its thread had no core
 
 
 @dataclass
@@ -106,10 +107,11 @@ class Operations:
         return Operations(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
 
-def classify(run: Run) -> Waiting:
+def classify(run: Run, known: tuple[Line | None, Line | None] = (None, None)) -> Waiting:
+    """`known`: what a transfer needs on one host and between hosts, where the run does not tell it."""
     line = Timeline(run)
     m = messages(line)
-    transfer = transfer_time.learn(line, m)
+    transfer = transfer_time.learn(line, m, known)
     rows = entries(line)
     operations = of_all(line, m, transfer, rows)
     waits = split(line, m, rows, transfer, operations)
@@ -205,8 +207,9 @@ def split(line: Timeline, m: Messages, rows: Rows, transfer: Transfer, every: Op
     left = end - from_both
     ideal = np.clip(op.both + op.need - from_both, 0, left)
     excess = left - ideal
-    core = line.no_core[op.event]
-    excess, core = _take(excess, core)
+    no_core = line.no_core[op.event]
+    excess, core = _take(excess, no_core)
+    delayed = no_core - core
     late, core = _take(late, core)
     ideal, core = _take(ideal, core)
     single = op.kind != TOGETHER
@@ -241,7 +244,8 @@ def split(line: Timeline, m: Messages, rows: Rows, transfer: Transfer, every: Op
         parts[own, part] = 0
 
     none = np.full(len(event), -1, np.int64)
-    waits = Waits(event, parts, *(none.copy() for _ in range(6)))
+    waits = Waits(event, parts, *(none.copy() for _ in range(6)), np.zeros(len(event), np.int64))
+    waits.delayed[at] = delayed
     some = late > 0
     waits.late_event[at[some]], waits.late_reason[at[some]] = op.late[some], op.reason[some]
     some = missing > 0

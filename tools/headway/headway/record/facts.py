@@ -1,0 +1,304 @@
+"""What was measured of how an MPI moves messages (programs/calibrate.c), judged: facts that a replay's rules are made of.
+
+One size at one place (on one host, between hosts) is asked nine ways: who is outside of MPI meanwhile, who makes one
+call, and when the receive is posted. Whoever needs the other side waits as long as that is away, which is longer than
+a transfer: so most answers are told from that delay, not from short times. Where answers disagree with each other
+a fact is not known, and the models of `transport` are tried for it as without any.
+
+  copied   a send is complete though its receive is not posted
+  acked    though it is not posted, but only when the receiver was in a call
+  moves    ALWAYS, if the data come while both are away; PULL, if the receiver alone brings them; PUSH, if the sender
+           does; BEGUN, if one call of each is enough; ANY, MATCHING, if both must stay in calls
+  busy     the one call that moves them lasts as long as they do
+  begins   calls that only begin something move data, too
+  steals   what data that come by themselves take from the computation on either side: a thread, or the kernel, copies
+           them there; ns a byte
+  together that many bytes of such messages are copied while none is received; eight are asked at once
+  saves    what a copied message costs its receive less if that was posted before it came; ns a byte
+
+Pure: rows in, facts out. Rows may come from a file that anybody wrote.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headway.record.transfer_time import Line, Measured
+from headway.record.transport import ALWAYS, ANY, BEGUN, MATCHING, MOVES, PULL, PUSH, Rule
+from headway.record.words import bytes_text, time_text
+
+NEAR, FAR = "near", "far"  # on one host, between hosts
+PLACES = NEAR, FAR
+SHORT = 5_000.0  # ns: of transfers that are not longer nobody can tell what moved before a wait
+PART = 0.5  # of a transfer, or a delay, that decides
+WAITED = 0.85  # of a delay, which is 1.5 transfers and more: who waited so long waited for the other side's return
+LEAST_SAVED = 500.0  # ns that a receive must save to count
+REACH = 4.0  # times larger or smaller messages than those that were asked do the same
+MOST_SIZE, MOST_US = 1 << 40, 1e9
+MOST_ROWS = 4096
+EXPERIMENTS = (
+    "receiver away", "sender away", "both away", "receiver tests", "sender tests", "any call", "begins", "late",
+    "late, a call before",
+)
+EIGHT = "late, eight"  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Played:
+    """Of one experiment: typical ns of both sides, since the message was begun, of their one call, of their wait."""
+
+    delay: float
+    sender: dict[str, float]
+    receiver: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of one size at one place."""
+
+    size: int
+    least: float  # ns of a transfer, one way
+    usual: float
+    copied: bool | None = None
+    acked: bool = False
+    moves: tuple[int, ...] = ()  # those that agree with all answers; none: not asked
+    busy: bool = False
+    begins: bool | None = None
+    ahead: int | None = None  # bytes that moved in one call of the receiver
+    steals: tuple[float, float] = (0.0, 0.0)  # from the sender, from the receiver
+    saves: float = 0.0
+    together: int = -1  # bytes, at least
+
+    @property
+    def text(self) -> str:
+        size, time = bytes_text(self.size), time_text(self.least)
+        if self.copied:
+            told = ", their sends end when the receiver is in a call" if self.acked else ""
+            saved = f", a receive that is posted before saves {time_text(self.saves * self.size)}" if self.saves else ""
+            return f"{size} are copied{told}{saved} ({time})"
+        if not self.moves:
+            return f"{size} take {time}"
+        how = " or ".join(MOVES[way] for way in self.moves)
+        stolen = [time_text(rate * self.size) for rate in self.steals if rate * self.size > PART * self.least / 5]
+        if stolen:
+            how += f", and take {' and '.join(stolen)} from computation"
+        busy = ", which lasts as long" if self.busy and self.moves[0] in (PULL, PUSH) else ""
+        return f"{size} move {how}{busy} ({time})"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Of one MPI on some hosts."""
+
+    seen: dict[str, tuple[Seen, ...]] = field(default_factory=dict)  # by place; by size
+    source: str = ""  # where they are from, for a user
+    untimed: frozenset[str] = frozenset()  # places of which the times are those of other wires
+
+    def line(self, place: str) -> Line | None:
+        some = self.seen.get(place, ())
+        return measured(some) if some and place not in self.untimed else None
+
+    @property
+    def lines(self) -> tuple[Line | None, Line | None]:
+        return self.line(NEAR), self.line(FAR)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return tuple(rule for place in PLACES for rule in rules(place, self.seen.get(place, ())))
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """Ways of messages that are not copied; none if no such message was asked about."""
+        every = [one for some in self.seen.values() for one in some if one.copied is False]
+        return tuple(sorted({way for one in every for way in one.moves}))
+
+    @property
+    def together(self) -> int:
+        """Bytes that are copied before any is received, at least."""
+        return max((one.together for some in self.seen.values() for one in some), default=-1)
+
+    @property
+    def begins(self) -> bool | None:
+        known = {one.begins for some in self.seen.values() for one in some if one.begins is not None}
+        return known.pop() if len(known) == 1 else None
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+def typical(values: list[float]) -> float:
+    """Others' time slices only lengthen: the second least, so that one odd run does not decide."""
+    values = sorted(values)
+    return values[min(1, len(values) - 1)]
+
+
+def numbers(values: object) -> list[float]:
+    """A list of times in us, as ns; ValueError for anything else."""
+    if not isinstance(values, list) or not 0 < len(values) <= MOST_ROWS:
+        raise ValueError("a list of times is missing")
+    found = []
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST_US:
+            raise ValueError("a time is out of range")
+        found.append(1e3 * float(value))
+    return found
+
+
+def side(row: dict, name: str) -> dict[str, float]:
+    given = row.get(name)
+    if not isinstance(given, dict):
+        raise ValueError(f"there is no {name}")
+    found = {what: typical(numbers(given.get(what))) for what in ("all", "one", "wait")}
+    return found | {"lost": typical(numbers(given["lost"])) if "lost" in given else 0.0}
+
+
+def read_rows(rows: Iterable[dict], source: str = "") -> Facts:
+    """ValueError, with a sentence, for what is none."""
+    times: dict[tuple[str, int], list[float]] = {}
+    played: dict[tuple[str, int], dict[str, Played]] = defaultdict(dict)
+    for row in rows:
+        measure, place, size = row.get("measure"), row.get("place"), row.get("size")
+        if measure not in ("transfer", "moves"):
+            continue
+        if place not in PLACES or isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= MOST_SIZE:
+            raise ValueError("a row has no place or size")
+        if measure == "transfer":
+            times[place, size] = numbers(row.get("samples"))
+        elif row.get("what") in (*EXPERIMENTS, EIGHT):
+            delay = numbers([row.get("delay_us")])[0]
+            played[place, size][row["what"]] = Played(delay, side(row, "sender"), side(row, "receiver"))
+    seen: dict[str, list[Seen]] = defaultdict(list)
+    for (place, size), samples in sorted(times.items()):
+        seen[place].append(judge(size, samples, played[place, size]))
+    return Facts({place: tuple(some) for place, some in seen.items()}, source)
+
+
+# ---- judgement -----------------------------------------------------------------------------------
+def judge(size: int, samples: list[float], played: dict[str, Played]) -> Seen:
+    least, usual = max(1.0, typical(samples)), max(1.0, float(np.median(samples)))
+    if any(name not in played for name in EXPERIMENTS):
+        return Seen(size, least, usual)
+    copied, acked = is_copied(played)
+    moves, busy, late = ways(played, least)
+    begins = None
+    if not copied and set(moves) & {PULL, ANY, BEGUN}:
+        one, wait = played["begins"].receiver["one"], played["begins"].receiver["wait"]
+        begins = None if least <= SHORT else max(one, least - wait) > PART * least
+    left = min(least, played["receiver tests"].receiver["wait"])
+    ahead = int(size * (1 - left / least)) if moves == (ANY,) else None
+    steals = stolen(size, played) if moves == (ALWAYS,) else (0.0, 0.0)
+    late = acked or (not copied and late)
+    saves = saved(size, played) if copied else 0.0
+    return Seen(size, least, usual, copied, late, moves, busy, begins, ahead, steals, saves, together(size, played, copied))
+
+
+def stolen(size: int, played: dict[str, Played]) -> tuple[float, float]:
+    """What computation lost while a message came, less what it seems to lose while none can."""
+    away, none = played["both away"], played["late"].receiver["lost"]
+    sender, receiver = (max(0.0, one["lost"] - none) / max(1, size) for one in (away.sender, away.receiver))
+    return sender, receiver
+
+
+def together(size: int, played: dict[str, Played], copied: bool) -> int:
+    if not copied:
+        return -1
+    eight = played.get(EIGHT)
+    return 8 * size if eight is not None and eight.sender["all"] < WAITED * eight.delay else size
+
+
+def saved(size: int, played: dict[str, Played]) -> float:
+    """By a receive that had been posted when the message came; in both it is there when its receiver looks."""
+    ns = played["late"].receiver["wait"] - played["receiver away"].receiver["wait"]
+    return ns / max(1, size) if ns > LEAST_SAVED else 0.0
+
+
+def is_copied(played: dict[str, Played]) -> tuple[bool, bool]:
+    """Whether the send ends before its receive is posted; and only when the receiver is in a call."""
+    late, call = played["late"], played["late, a call before"]
+    if late.sender["all"] < WAITED * late.delay:
+        return True, False
+    at_a_call = call.sender["all"] < (1 + PART) * call.delay
+    return at_a_call, at_a_call
+
+
+def ways(played: dict[str, Played], least: float) -> tuple[tuple[int, ...], bool, bool]:
+    """What moves them; whether a call lasts as long; whether a send learns only late that they are there."""
+    away = {name: played[name] for name in ("receiver away", "sender away", "both away")}
+    sent_late = away["receiver away"].sender["all"] > WAITED * away["receiver away"].delay
+    sender_needed = away["sender away"].receiver["all"] > least + PART * away["sender away"].delay
+    if least <= SHORT:
+        return ((PULL,) if sent_late and not sender_needed else (ALWAYS,) if not sender_needed else (BEGUN,)), True, False
+
+    def left(name: str) -> bool:
+        """Data are left for the receiver's wait."""
+        return played[name].receiver["wait"] > PART * least
+
+    if not left("both away"):
+        return (ALWAYS,), False, sent_late
+    receiver_needed = left("receiver away")
+    if receiver_needed and not sender_needed:
+        test = played["receiver tests"].receiver["one"]
+        if test > PART * least:
+            return (PULL,), True, False
+        return ((ANY, BEGUN), False, False) if left("receiver tests") else ((PULL,), False, False)
+    if sender_needed and not receiver_needed:
+        test = played["sender tests"]
+        if test.sender["one"] > PART * least:
+            return (PUSH,), True, False
+        after = test.receiver["all"] > least + (1 + PART) * test.delay
+        return ((ANY, BEGUN), False, False) if after else ((PUSH,), False, False)
+    if not receiver_needed and not sender_needed:  # whoever is in a call brings them
+        return (ANY, PULL, PUSH), True, False
+    return both_needed(played, least, left("receiver tests"), left("any call"))
+
+
+def both_needed(
+    played: dict[str, Played], least: float, receiver_stays: bool, matching: bool
+) -> tuple[tuple[int, ...], bool, bool]:
+    test = played["sender tests"]
+    sender_stays = test.receiver["all"] > least + (1 + PART) * test.delay
+    if not receiver_stays and not sender_stays:
+        return (BEGUN,), False, False
+    if receiver_stays and sender_stays:
+        return ((MATCHING,) if matching else (ANY,)), False, False
+    return (ANY, BEGUN), False, False
+
+
+# ---- what a replay takes ------------------------------------------------------------------------
+def measured(some: tuple[Seen, ...]) -> Line:
+    sizes, least = [one.size for one in some], [one.least for one in some]
+    # A transfer of more bytes never takes less: what says so was a lucky moment.
+    least = np.maximum.accumulate(np.array(least, float)).tolist()
+    spread = max((one.usual / one.least - 1 for one in some if one.least > SHORT), default=0.0)
+    return Measured.of(sizes, least, spread)
+
+
+def rules(place: str, some: tuple[Seen, ...]) -> list[Rule]:
+    """Sizes between two that were asked are as the nearer one, by ratio, and none are beyond REACH. Where the one is
+    copied and the other is not, nobody knows of those between: the run tells, or both are tried."""
+    found = []
+    asked = [one for one in some if one.copied is not None]
+    for before, one, after in zip([None, *asked], asked, [*asked[1:], None]):
+        low, high = math.floor(one.size / REACH), math.floor((one.size + 1) * REACH)
+        if before is None and one.size <= 64:
+            low = 0
+        elif before is not None:
+            low = max(low, one.size if before.copied != one.copied else middle(before.size, one.size) + 1)
+        if after is not None:
+            high = min(high, one.size if after.copied != one.copied else middle(one.size, after.size))
+        found.append(rule(place, low, high, one, one.copied))
+        if after is not None and after.copied != one.copied and after.size > one.size + 1:
+            found.append(rule(place, one.size + 1, after.size - 1, one if after.copied else after, None))
+    return found
+
+
+def rule(place: str, low: int, high: int, one: Seen, copied: bool | None) -> Rule:
+    moves = one.moves[0] if len(one.moves) == 1 else None
+    return Rule(place == FAR, low, high, copied, moves, one.busy, one.acked, one.ahead, one.steals, one.saves)
+
+
+def middle(one: int, other: int) -> int:
+    return math.floor(math.sqrt(float(one + 1) * float(other + 1)))
