@@ -763,9 +763,9 @@ class Written(Folder):
         trace.MOST_EVENTS = 4
         found = summary.summarise(halo())
         self.assertEqual([f.name for f in trace.write_trace(halo(), self.folder, summary=found)], ["trace.html"])
-        self.assertRegex(found.notes[0], "trace.pftrace is not written: more than 4 events")
+        self.assertRegex(found.notes[0], "trace.pftrace is not written: 5 events, and Perfetto opens 4; --from 10")
         self.assertIn(found.notes[0], (self.folder / "trace.html").read_text())
-        with self.assertRaisesRegex(trace.TraceError, "more than 4 events"):
+        with self.assertRaisesRegex(trace.TraceError, "Perfetto opens 4;"):
             trace.write_trace(halo(), self.folder, html=False)
 
     def test_what_cannot_be_written(self):

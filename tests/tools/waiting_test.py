@@ -20,7 +20,8 @@ need_packages("rich", "numpy")
 import numpy as np  # noqa: E402
 from headway.record import by_site, causes, classes, efficiency, hidden, matrix, waiting  # noqa: E402
 from headway.record.model import RECEIVE, SEND, Run  # noqa: E402
-from headway.record.timeline import Cover  # noqa: E402
+from headway.record.cover import Cover  # noqa: E402
+from headway.record.joining import ROW, Collectives  # noqa: E402
 from headway.record.transfer_time import envelope  # noqa: E402
 from rich.console import Console  # noqa: E402
 from waiting_made import BETWEEN, CALL, ONE_HOST, Made, drawn  # noqa: E402
@@ -87,30 +88,20 @@ class Drawn(unittest.TestCase):
         self.assertLessEqual(wrong, WITHIN * right, seed)
 
 
-class Columns:
+def as_columns(many):
     """Collectives as the reader of recordings keeps them."""
-
-    def __init__(self, many):
-        kind = [("comm", "<i4"), ("rank", "<i4"), ("event", "<i8"), ("end", "<i8"), ("name", "<i4")]
-        self.names = sorted({c.name for c in many})
-        rows = [
-            (c.comm, *row, self.names.index(c.name))
-            for c in many
-            for row in zip(*(column.tolist() for column in (c.ranks, c.events, c.ends)))
-        ]
-        self.rows = np.array(rows, kind)
-        self.starts = np.cumsum([0] + [len(c.ranks) for c in many])
-        self.roots = np.array([c.root for c in many])
-
-    def __len__(self):
-        return len(self.roots)
+    names = sorted({c.name for c in many})
+    parts = [zip(*(column.tolist() for column in (c.ranks, c.events, c.ends))) for c in many]
+    rows = [(0, c.comm, c.order, *row, names.index(c.name), c.root, 0) for c, part in zip(many, parts) for row in part]
+    starts = np.cumsum([0] + [len(c.ranks) for c in many])
+    return Collectives(np.array(rows, ROW), starts, np.array([c.root for c in many]), names)
 
 
 class Same(unittest.TestCase):
     def test_collectives_as_columns(self):
         run = drawn(random.Random(21)).run()
         first = waiting.classify(run)
-        run.collectives = Columns(run.collectives)
+        run.collectives = as_columns(run.collectives)
         second = waiting.classify(run)
         np.testing.assert_array_equal(first.waits.parts, second.waits.parts)
         for one, other in zip(*(matrix.matrix(f).__dict__.values() for f in (first, second))):

@@ -117,11 +117,11 @@ def all_bounds(ranks: list[Rank], hosts: list[Host], matched: Matched) -> Bounds
         host[one.places] = number
     for at in range(0, len(matched.messages), PIECE):
         bounds.add(before_by_messages(ranks, matched.messages[at : at + PIECE], host))
+        rest(matched.messages)
     between = np.array([comm.inter for comm in matched.comms], bool)
     for piece in matched.collectives.pieces():
         bounds.add(before_by_collectives(ranks, piece, between, host))
         rest(matched.collectives.rows)
-    rest(matched.messages)
     return bounds
 
 

@@ -38,11 +38,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headway.record import classes
-from headway.record.causes import Causes, causes
+from headway.record import classes, columns
+from headway.record.causes import Causes, pieces
+from headway.record.columns import take
 from headway.record.efficiency import Efficiency, efficiency
 from headway.record.hidden import Hidden, hidden
 from headway.record.model import Site
+from headway.record.timeline import Timeline
 from headway.record.waiting import Waiting
 from headway.record.words import clean, time_text
 
@@ -101,7 +103,7 @@ class Report:
 
     @property
     def waited(self) -> int:
-        return int(self.waiting.waits.parts[:, list(classes.WAITING)].sum())
+        return int(self.waiting.waited[list(classes.WAITING)].sum())
 
 
 def report(waiting: Waiting) -> Report:
@@ -112,62 +114,96 @@ def report(waiting: Waiting) -> Report:
 def by_site(waiting: Waiting, of_hidden: Hidden) -> list[Row]:
     line, waits = waiting.line, waiting.waits
     names = max(1, len(line.names))
-    calls = line.chain
-    keys, which = np.unique(line.site[calls] * names + line.name[calls], return_inverse=True)
-    count = np.bincount(which, minlength=len(keys))
-    time = np.zeros(len(keys), np.int64)
-    np.add.at(time, which, line.spent[calls])
+
+    def key(events: np.ndarray) -> np.ndarray:
+        return take(line.site, events).astype(np.int64) * names + take(line.name, events)
+
+    keys = np.zeros(0, np.int64)
+    for low, high in line.chunks:
+        keys = np.union1d(keys, key(low + np.flatnonzero(line.call[low:high])))
+        line.rest()
+    count, time = np.zeros((2, len(keys)), np.int64)
     split = np.zeros((len(keys), classes.COUNT), np.int64)
-    row_of = np.full(len(line.begin), -1, np.int64)
-    row_of[calls] = which
-    of_wait = row_of[waits.event]
-    np.add.at(split, of_wait, waits.parts)
-    alone = calls[~line.blocking[calls]]
-    np.add.at(split[:, classes.IN_MPI], row_of[alone], line.spent[alone])
+    for low, high in line.chunks:
+        calls = low + np.flatnonzero(line.call[low:high])
+        which, spent = np.searchsorted(keys, key(calls)), line.spent[calls]
+        count += np.bincount(which, minlength=len(keys))
+        np.add.at(time, which, spent)
+        alone = ~line.blocking[calls]
+        np.add.at(split[:, classes.IN_MPI], which[alone], spent[alone])
+        line.rest()
+    for low in range(0, len(waits.event), columns.CHUNK):
+        some = slice(low, low + columns.CHUNK)
+        np.add.at(split, np.searchsorted(keys, key(waits.event[some])), waits.parts[some])
+        waits.rest()
+        line.rest()
     rows = [
         Row(line.sites[key // names], line.names[key % names], int(count[at]), int(time[at]), split[at])
         for at, key in enumerate(keys.tolist())
     ]
     at = {key: number for number, key in enumerate(keys.tolist())}
-    for number, key in enumerate((of_hidden.site * names + of_hidden.name).tolist()):
-        if key in at:
+    for number, of in enumerate((of_hidden.site * names + of_hidden.name).tolist()):
+        if of in at:
             need, least, most = (int(c[number]) for c in (of_hidden.need, of_hidden.least, of_hidden.most))
-            rows[at[key]].hidden = least, most, need
-    for some in causes(waiting):
-        _add_causes(waiting, some, of_wait, rows)
+            rows[at[of]].hidden = least, most, need
+    found = Found()
+    for some in pieces(waiting):
+        for one in some:
+            if len(one.row):
+                event = take(waits.event, one.row)
+                found.add(waiting, one, np.searchsorted(keys, key(event)), event)
+    found.give(line, rows)
     for row in rows:
         row.causes = sorted(row.causes, key=lambda c: -c.ns)[:MOST_CAUSES]
     return sorted(rows, key=lambda r: (-r.blocked, -r.time, r.site.text, r.call))
 
 
-def _add_causes(waiting: Waiting, some: Causes, of_wait: np.ndarray, rows: list[Row]) -> None:
-    """Those of one row, class, rank and stretch are one; of each row the largest."""
-    if not len(some.row):
-        return
-    line = waiting.line
-    begun = np.where(some.start < 0, 0, 1 + line.site[np.maximum(some.start, 0)])
-    columns = of_wait[some.row], some.reason, some.rank, begun, line.site[some.event]
-    order = np.lexsort(columns[::-1])
-    new = np.concatenate(([True], np.any([c[order[1:]] != c[order[:-1]] for c in columns], axis=0)))
-    first = np.flatnonzero(new)
-    ns = np.add.reduceat(some.waited[order], first)
-    count = np.diff(np.append(first, len(order)))
-    length, through = (np.add.reduceat(c[order].astype(float), first) / count for c in (some.length, some.through))
-    own = line.world[line.place[waiting.waits.event[some.row]]] == some.rank
-    row = columns[0][order[first]]
-    ranked = np.lexsort((-ns, row))
-    place = np.arange(len(ranked)) - np.searchsorted(row[ranked], row[ranked])
-    for at in ranked[place < MOST_CAUSES].tolist():
-        one = order[first[at]]
-        start = None if some.start[one] < 0 else line.sites[line.site[some.start[one]]]
-        others = None if np.isnan(some.others[one]) else float(some.others[one])
-        site = line.sites[line.site[some.event[one]]]
-        rows[row[at]].causes.append(
-            Cause(
-                int(some.reason[one]), int(some.rank[one]), int(ns[at]), int(count[at]), start, site, float(length[at]),
-                float(some.mean[one]), others, float(through[at]), bool(own[one]),
-            )
-        )  # fmt: skip
+class Found:
+    """Causes that were found: those of one row, class, rank and stretch are one."""
+
+    SUMS = 4
+
+    def __init__(self) -> None:
+        # Row, class, rank, sites of the stretch -> sums of ns, count, length, through; mean, others, whether at home
+        self.known: dict[tuple[int, ...], list] = {}
+
+    def add(self, waiting: Waiting, some: Causes, of_row: np.ndarray, event: np.ndarray) -> None:
+        line = waiting.line
+        begun, known = np.zeros(len(some.row), np.int64), some.start >= 0
+        begun[known] = 1 + take(line.site, some.start[known])
+        group = of_row, some.reason, some.rank, begun, take(line.site, some.event)
+        order = np.lexsort(group[::-1])
+        new = np.concatenate(([True], np.any([c[order[1:]] != c[order[:-1]] for c in group], axis=0)))
+        first = np.flatnonzero(new)
+        own = line.world[take(line.place, event)] == some.rank
+        sums = (np.add.reduceat(c[order], first) for c in (some.waited, np.ones_like(order), some.length, some.through))
+        ones = (c[order[first]] for c in (some.mean, some.others, own))
+        keys = zip(*(c[order[first]].tolist() for c in group))
+        for key, *numbers in zip(keys, *(c.tolist() for c in (*sums, *ones))):
+            known_one = self.known.setdefault(key, numbers)
+            if known_one is not numbers:
+                for at in range(self.SUMS):
+                    known_one[at] += numbers[at]
+
+    def give(self, line: Timeline, rows: list[Row]) -> None:
+        """Each row its largest."""
+        # Lateness before missing progress, and both by their group: equal ones stay in this order.
+        def place(one: tuple[tuple[int, ...], list]) -> tuple:
+            key, sums = one
+            return key[1] == classes.MISSING_PROGRESS, key[0], -sums[0], key
+
+        order = sorted(self.known.items(), key=place)
+        counts: dict[tuple[bool, int], int] = {}
+        for (row, reason, rank, begun, site), (ns, count, length, through, mean, others, own) in order:
+            which = reason == classes.MISSING_PROGRESS, row
+            counts[which] = counts.get(which, 0) + 1
+            if counts[which] <= MOST_CAUSES:
+                rows[row].causes.append(
+                    Cause(
+                        reason, rank, ns, count, line.sites[begun - 1] if begun else None, line.sites[site],
+                        length / count, mean, None if np.isnan(others) else others, through / count, own,
+                    )
+                )  # fmt: skip
 
 
 # ---- JSON ---------------------------------------------------------------------------------------
@@ -186,7 +222,7 @@ def as_json(found: Report) -> dict:
             "waiting": found.waited / found.whole if found.whole else None,
             "notes": [*run.notes, *waiting.notes],
         },
-        "classes": _classes(waiting.waits.parts.sum(axis=0)),
+        "classes": _classes(waiting.waited),
         "transfer": {
             name: {"latency": line.latency, "per_byte": line.per_byte, "messages": line.messages}
             for name, line in lines.items()
@@ -256,7 +292,7 @@ def words(found: Report, most: int = 10) -> RenderableType:
     run, whole, share = found.waiting.line.run, found.whole, found.hidden.share
     name = clean(program(found)) or "run"
     lines = [f"{name}: {len(run.ranks)} ranks, {time_text(run.duration)}   ({clean(run.folder)})"]
-    parts = found.waiting.waits.parts.sum(axis=0)
+    parts = found.waiting.waited
     named = sorted((c for c in classes.WAITING if 200 * parts[c] >= whole > 0), key=lambda c: -parts[c])
     text = ", ".join(f"{classes.NAMES[c]} {percent(parts[c], whole)}" for c in named)
     lines.append(f"waiting {percent(found.waited, whole)} % of all rank time" + (f": {text}" if text else ""))

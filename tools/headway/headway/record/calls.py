@@ -7,12 +7,15 @@ library, a row of tests) lies on a track of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.record import model
-from headway.record.model import Rank
+from headway.record import columns, model
+from headway.record.columns import Shelves
+from headway.record.cuts import cuts
+from headway.record.model import Rank, Run
 
 CALLS, CROSSING, TESTS, LIBRARY, NO_CORE, OFF, FAULTS, RELEASES, PREFETCHES, HELPS = range(10)  # of a track
 TITLES = (
@@ -29,6 +32,7 @@ TITLES = (
 )
 LIBRARY_NAMES = ("fault", "release", "prefetch", "help")
 OF_LIBRARY = {model.FAULT: FAULTS, model.RELEASE: RELEASES, model.PREFETCH: PREFETCHES, model.HELP: HELPS}
+STRIPS = (LIBRARY, *OF_LIBRARY.values())
 DEEPEST = 200
 MOST_LANES = 64
 LATEST = 1 << 60  # ns: 36 years
@@ -277,21 +281,56 @@ def _join(
     also[owner[second]] = second
 
 
+def parts(rank: Rank, first: int = 0, last: int | None = None) -> Iterator[tuple[int, Rank]]:
+    """The rank's events from one to another in parts that fit into memory: the first event of each, and the part."""
+    last = len(rank.events) if last is None else last
+    edges = cuts(rank, columns.CHUNK)
+    for low, high in zip(edges, edges[1:]):
+        low, high = max(low, first), min(high, last)
+        if low < high or not len(rank.events):
+            some = slice(low, high)
+            yield low, replace(rank, events=rank.events[some], begin=rank.begin[some], end=rank.end[some])
+            columns.rest(rank.events, rank.begin, rank.end)
+
+
+END = np.dtype([("event", "<i8"), ("flow", "<i8")])
+
+
 class Ends:
-    """Messages by the rank in which they begin or end, of those with a known send and receive."""
+    """Messages by the rank in which they begin or end, of those with a known send and receive. `spans`: by place, the
+    events that are looked at; messages of which one side lies elsewhere are left out."""
 
-    def __init__(self, messages: np.ndarray, side: str, event: str):
-        m = messages
-        known = np.flatnonzero((m["sent"] >= 0) & (m["came"] >= 0))
-        self.order = known[np.argsort(m[side][known], kind="stable")]
-        self.ranks = m[side][self.order]
-        self.events = m[event]
+    def __init__(
+        self, run: Run, messages: np.ndarray, side: str, event: str, spans: list[tuple[int, int]] | None = None
+    ) -> None:
+        low, high = (np.array(edge, np.int64) for edge in zip(*spans)) if spans else (None, None)
+        self.shelves = Shelves(len(run.ranks), END, run.spill)
+        self.held: tuple[int, np.ndarray] = (-1, np.zeros(0, END))
+        for at in range(0, len(messages), columns.CHUNK):
+            m = messages[at : at + columns.CHUNK]
+            known = (m["sent"] >= 0) & (m["came"] >= 0)
+            for one, of in (("source", "sent"), ("target", "came")):
+                where = model.places(run.ranks, m[one])
+                if one == side:
+                    mine = where
+                    known &= where >= 0
+                if spans:
+                    known &= (where >= 0) & (m[of] >= low[where]) & (m[of] < high[where])
+            some = np.flatnonzero(known)
+            rows = np.empty(len(some), END)
+            rows["event"], rows["flow"] = m[event][some], at + some + 1
+            self.shelves.add(rows, mine[some])
+            columns.rest(messages)
 
-    def of(self, rank: int, calls: Calls) -> tuple[np.ndarray, np.ndarray]:
-        """Calls of this rank, sorted, and the flow of each: the message's number, from 1."""
-        mine = self.order[np.searchsorted(self.ranks, rank, "left") : np.searchsorted(self.ranks, rank, "right")]
-        owners = calls.of(self.events[mine].astype(np.int64))
-        good = owners >= 0
-        owners, flow = owners[good], mine[good].astype(np.uint64) + np.uint64(1)
-        order = np.argsort(owners, kind="stable")
-        return owners[order], flow[order]
+    def of(self, place: int, calls: Calls, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Calls of a part of the rank, which begins with its event `first`: sorted, and the flow of each: the
+        message's number, from 1."""
+        if self.held[0] != place:
+            rows = self.shelves[place]
+            self.held = place, rows[np.argsort(rows["event"], kind="stable")]
+        rows = self.held[1]
+        low, high = np.searchsorted(rows["event"], (first, first + len(calls.owner)))
+        owners, flow = calls.of(rows["event"][low:high] - first), rows["flow"][low:high]
+        order = np.lexsort((flow, owners))
+        order = order[owners[order] >= 0]
+        return owners[order], flow[order].astype(np.uint64)

@@ -12,11 +12,13 @@ for somebody late during more than half of the time that is to be explained, tha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from headway.record import classes
+from headway.record import classes, columns
+from headway.record.columns import rest, room, take
 from headway.record.timeline import Timeline
 from headway.record.waiting import Waiting
 
@@ -44,57 +46,112 @@ class Stretches:
 
     def __init__(self, line: Timeline) -> None:
         self.line = line
-        chain = line.chain
-        count = len(line.begin)
-        self.start = np.full((2, count), -1, np.int64)
-        self.length = np.zeros((2, count), np.int64)
-        if not len(chain):
-            return
-        thread, begin, end = line.thread[chain], line.begin[chain], line.end[chain]
-        at = np.arange(len(chain))
-        first = np.concatenate(([True], thread[1:] != thread[:-1]))
-        head = np.maximum.accumulate(np.where(first, at, 0))
-        gap = np.maximum(begin - np.concatenate(([0], end[:-1])), 0)
-        gap[first] = begin[first]
-        rows = np.flatnonzero(line.spent[chain] < end - begin)  # rows of tests compute in between
-        within = np.zeros(len(chain), np.int64)
-        within[rows] = (end - begin - line.spent[chain])[rows]
-        outside = np.cumsum(gap) + np.concatenate(([0], np.cumsum(within)[:-1]))
-        may = np.maximum.accumulate(np.where(line.blocking[chain], at, -1))
-        before = np.stack((at - 1, np.concatenate(([-1], may[:-1]))))
-        for which in (0, 1):
-            known = before[which] >= head
-            last = np.where(known, before[which], head)
-            self.start[which, chain] = np.where(known, chain[last], -1)
-            self.length[which, chain] = outside - outside[last] + np.where(known, 0, gap[head])
+        count, spill = len(line.begin), line.run.spill
+        self.start = [room(count, np.int64, spill) for _ in (0, 1)]
+        self.length = [room(count, np.int64, spill) for _ in (0, 1)]
+        self.carried = np.zeros((3, len(line.thread_place)), np.int64)  # by thread: see _fill
+        self.carried[[0, 2]] = -1
+        self.may = np.zeros(len(line.thread_place), np.int64)
+        for low, high in line.chunks:
+            self._fill(low, high)
+            self.rest()
+            line.rest()
 
-    def key(self, which: int, event: np.ndarray) -> np.ndarray:
-        """The same for the same stretch, of any rank."""
-        site, start = self.line.site, self.start[which, event]
-        begun = np.where(start < 0, 0, 1 + site[np.maximum(start, 0)])
-        return begun * (1 + len(self.line.sites)) + site[event]
-
-    def means(self, which: int, event: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean length of the same stretch on the event's rank, and on all others."""
-        if not len(event):
-            return np.zeros(0), np.zeros(0)
+    def _fill(self, low: int, high: int) -> None:
+        """Carried on by thread: its last call, the time outside of MPI up to that one's end, its last call that may
+        wait (and, in `may`, the time outside up to that one's begin). Time before a thread's first call is outside."""
         line = self.line
-        wanted = np.unique(self.key(which, event))
-        calls = line.chain
-        key = self.key(which, calls)
-        at = np.searchsorted(wanted, key)
-        good = wanted[np.minimum(at, len(wanted) - 1)] == key
-        calls, at = calls[good], at[good]
-        length = self.length[which, calls].astype(float)
-        places = max(1, len(line.world))
-        cell, back = np.unique(at * places + line.place[calls], return_inverse=True)
-        of_rank = np.bincount(back, length), np.bincount(back)
-        of_all = np.bincount(at, length, len(wanted)), np.bincount(at, minlength=len(wanted))
-        mine = np.searchsorted(wanted, self.key(which, event))
-        own = np.minimum(np.searchsorted(cell, mine * places + line.place[event]), len(cell) - 1)
-        count = of_all[1][mine] - of_rank[1][own]
-        total = of_all[0][mine] - of_rank[0][own]
-        mean = of_rank[0][own] / np.maximum(of_rank[1][own], 1)
+        for start, length in zip(self.start, self.length):
+            start[low:high], length[low:high] = -1, 0
+        calls, first = line.chained(low, high)
+        if not len(calls):
+            return
+        thread, begin, end = line.thread[calls], line.begin[calls], line.end[calls]
+        last_call, outside_then, last_may = self.carried
+        before, known = last_call[thread[first]], last_call[thread[first]] >= 0
+        ended, worked = np.concatenate(([0], end[:-1])), np.zeros(len(before), np.int64)
+        worked[known] = self._within(before[known])
+        ended[first] = 0
+        ended[np.flatnonzero(first)[known]] = take(line.end, before[known])
+        gap = np.maximum(begin - ended, 0)
+        within = end - begin - line.spent[calls]  # rows of tests compute in between
+        # Outside up to each call's begin, from its thread's first moment.
+        total = np.cumsum(gap) + np.concatenate(([0], np.cumsum(within)[:-1]))
+        at = np.arange(len(calls))
+        head = np.maximum.accumulate(np.where(first, at, 0))
+        outside = total - (total - gap)[head] + outside_then[thread]
+        previous, since = np.concatenate(([-1], calls[:-1])), np.concatenate(([0], outside[:-1]))
+        previous[first], since[first] = before, np.where(known, outside_then[thread[first]] - worked, 0)
+        self.start[0][calls], self.length[0][calls] = previous, outside - since
+        waits = np.maximum.accumulate(np.where(line.blocking[calls], at, -1))
+        waits = np.concatenate(([-1], waits[:-1]))
+        here = waits >= head
+        safe = np.maximum(waits, 0)
+        self.start[1][calls] = start = np.where(here, calls[safe], last_may[thread])
+        since = np.where(here, outside[safe], self.may[thread])
+        self.length[1][calls] = outside - np.where(start < 0, 0, since)
+        ends = np.flatnonzero(np.append(first[1:], True))
+        last_call[thread[ends]] = calls[ends]
+        outside_then[thread[ends]] = outside[ends] + within[ends]
+        waits = np.maximum.accumulate(np.where(line.blocking[calls], at, -1))[ends]
+        some = waits >= head[ends]
+        last_may[thread[ends[some]]], self.may[thread[ends[some]]] = calls[waits[some]], outside[waits[some]]
+
+    def _within(self, calls: np.ndarray) -> np.ndarray:
+        """What was computed within these calls."""
+        line = self.line
+        return take(line.end, calls) - take(line.begin, calls) - take(line.spent, calls)
+
+    def rest(self) -> None:
+        rest(*self.start, *self.length)
+
+    def key(self, which: int, event: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+        """The same for the same stretch, of any rank."""
+        site = self.line.site
+        start = take(self.start[which], event) if start is None else start
+        begun = np.zeros(len(event), np.int64)
+        known = start >= 0
+        begun[known] = 1 + take(site, start[known])
+        return begun * (1 + len(self.line.sites)) + take(site, event)
+
+    def means(self, which: int, keys: list[np.ndarray]) -> Means:
+        """Of the stretches with these keys, over the run."""
+        return Means(self, which, np.unique(np.concatenate([np.zeros(0, np.int64), *keys])))
+
+
+class Means:
+    """Mean lengths of stretches, by rank and over all ranks."""
+
+    def __init__(self, stretches: Stretches, which: int, wanted: np.ndarray) -> None:
+        self.line, self.wanted = stretches.line, wanted
+        line, self.places = stretches.line, max(1, len(stretches.line.world))
+        kept = []
+        for low, high in line.chunks if len(wanted) else ():
+            calls = low + np.flatnonzero(line.call[low:high])
+            key = stretches.key(which, calls)
+            at = np.searchsorted(wanted, key)
+            good = wanted[np.minimum(at, len(wanted) - 1)] == key
+            calls, at = calls[good], at[good]
+            cell, back = np.unique(at * self.places + line.place[calls], return_inverse=True)
+            length = stretches.length[which][calls].astype(float)
+            kept.append((cell, np.bincount(back, length, len(cell)), np.bincount(back, minlength=len(cell))))
+            stretches.rest()
+            line.rest()
+        cell, length, count = (np.concatenate([np.zeros(0, np.int64), *c]) for c in (zip(*kept) if kept else ((),) * 3))
+        self.cell, back = np.unique(cell, return_inverse=True)
+        self.of_rank = np.bincount(back, length, len(self.cell)), np.bincount(back, count, len(self.cell))
+        at = self.cell // self.places
+        self.of_all = tuple(np.bincount(at, column, len(wanted)) for column in self.of_rank)
+
+    def of(self, key: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """On the rank, and on all others."""
+        if not len(key):
+            return np.zeros(0), np.zeros(0)
+        mine = np.searchsorted(self.wanted, key)
+        own = np.minimum(np.searchsorted(self.cell, mine * self.places + place), len(self.cell) - 1)
+        count = self.of_all[1][mine] - self.of_rank[1][own]
+        total = self.of_all[0][mine] - self.of_rank[0][own]
+        mean = self.of_rank[0][own] / np.maximum(self.of_rank[1][own], 1)
         return mean, np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
@@ -104,42 +161,74 @@ def origin(
     """Of calls that came late, for which somebody waited from begin to end: those that made them late; and through how
     many ranks it came."""
     waits, line = waiting.waits, waiting.line
-    row_of = np.full(len(waiting.line.begin), -1, np.int64)
-    row_of[waits.event] = np.arange(len(waits.event))
-    reason = np.maximum(waits.late_reason, 0)
-    waited = np.where(waits.late_event < 0, 0, waits.parts[np.arange(len(reason)), reason])
     found, through = late.copy(), np.zeros(len(late), np.int64)
     going = np.arange(len(late))
     for _ in range(FAR):
-        before = stretches.start[1, found[going]]
-        row = np.where(before < 0, -1, row_of[before])
-        there = line.begin[np.maximum(before, 0)]
-        both = np.minimum(end[going], there + waited[row]) - np.maximum(begin[going], there)
-        passed = (row >= 0) & (2 * both > end[going] - begin[going])
-        going = going[passed]
         if not len(going):
             break
-        found[going] = waits.late_event[row[passed]]
+        before = take(stretches.start[1], found[going])
+        row = np.where(before < 0, -1, waits.rows(before))
+        going, before, row = (column[row >= 0] for column in (going, before, row))
+        there, late_event = take(line.begin, before), take(waits.late_event, row)
+        reason = np.maximum(take(waits.late_reason, row), 0)
+        parts = take(waits.parts, row)
+        waited = np.where(late_event < 0, 0, parts[np.arange(len(row)), reason])
+        both = np.minimum(end[going], there + waited) - np.maximum(begin[going], there)
+        passed = 2 * both > end[going] - begin[going]
+        going = going[passed]
+        found[going] = late_event[passed]
         through[going] += 1
     return found, through
 
 
+def pieces(waiting: Waiting) -> Iterator[tuple[Causes, Causes]]:
+    """Of lateness, and of missing progress: of some calls at a time, in their order."""
+    waits, stretches = waiting.waits, Stretches(waiting.line)
+    keys: list[list[np.ndarray]] = [[], []]
+    steps = [slice(low, low + columns.CHUNK) for low in range(0, len(waits.event), columns.CHUNK)]
+    # What came late is looked for twice rather than kept: it is as much as all waits.
+    for some in steps:
+        for which in (0, 1):
+            keys[which] = [np.unique(np.concatenate([*keys[which], _late(waiting, stretches, which, some)[-1]]))]
+    means = [stretches.means(which, keys[which]) for which in (0, 1)]
+    for some in steps:
+        made = []
+        for which in (1, 0):
+            row, waited, why, late, through, start, key = _late(waiting, stretches, which, some)
+            place = take(waiting.line.place, late)
+            made.append(
+                Causes(
+                    row, waited, why, waiting.line.world[place], through, late, start,
+                    take(stretches.length[which], late), *means[which].of(key, place),
+                )
+            )  # fmt: skip
+        yield made[0], made[1]
+
+
+def _late(waiting: Waiting, stretches: Stretches, which: int, some: slice) -> tuple[np.ndarray, ...]:
+    """Of some waits, those that somebody caused: row, ns, class, call, through how many, start and key of its
+    stretch."""
+    waits, line = waiting.waits, waiting.line
+    event = (waits.late_event if which else waits.missing_event)[some]
+    row = np.flatnonzero(event >= 0)
+    late, through = event[row], np.zeros(len(row), np.int64)
+    row += some.start
+    why = take(waits.late_reason, row).astype(np.int64) if which else np.full(len(row), classes.MISSING_PROGRESS)
+    waited = take(waits.parts, row)[np.arange(len(row)), why]
+    if which and len(row):
+        begin = take(line.begin, take(waits.event, row))
+        late, through = origin(waiting, stretches, late, begin, begin + waited)
+    start = take(stretches.start[which], late)
+    key = stretches.key(which, late, start)
+    waits.rest()
+    stretches.rest()
+    line.rest()
+    return row, waited, why, late, through, start, key
+
+
 def causes(waiting: Waiting) -> tuple[Causes, Causes]:
     """Of lateness, and of missing progress."""
-    line, waits = waiting.line, waiting.waits
-    stretches = Stretches(line)
-    found = []
-    for which, event, reason in ((1, waits.late_event, waits.late_reason), (0, waits.missing_event, None)):
-        row = np.flatnonzero(event >= 0)
-        late, through = event[row], np.zeros(len(row), np.int64)
-        if which and len(row):
-            begin = line.begin[waits.event[row]]
-            late, through = origin(waiting, stretches, late, begin, begin + waits.parts[row, reason[row]])
-        why = np.full(len(row), classes.MISSING_PROGRESS) if reason is None else reason[row]
-        found.append(
-            Causes(
-                row, waits.parts[row, why], why, line.world[line.place[late]] if len(late) else late, through,
-                late, stretches.start[which, late], stretches.length[which, late], *stretches.means(which, late),
-            )
-        )  # fmt: skip
-    return found[0], found[1]
+    names = list(Causes.__dataclass_fields__)
+    both: tuple[list[Causes], list[Causes]] = tuple(map(list, zip(*pieces(waiting)))) or ([], [])
+    nothing = Causes(*(np.zeros(0, np.int64) for _ in names))
+    return tuple(Causes(*(np.concatenate([getattr(c, n) for c in (nothing, *some)]) for n in names)) for some in both)

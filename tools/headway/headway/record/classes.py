@@ -55,11 +55,16 @@ NAMES = tuple(c.name for c in CLASSES)
 WAITING = range(LATE_SENDER, REST + 1)
 
 
+def fitting(rank: Rank, given: np.ndarray | None) -> np.ndarray | None:
+    """These classes, of as many events as the rank has."""
+    if given is not None and len(given) != len(rank.events):
+        raise ValueError(f"rank {rank.rank}: {len(given)} classes for {len(rank.events)} events")
+    return given
+
+
 def class_of(rank: Rank, given: np.ndarray | None) -> np.ndarray:
     """By event; what nobody told is in MPI."""
     if given is None:
         return np.full(len(rank.events), IN_MPI, np.uint8)
-    given = np.asarray(given)
-    if len(given) != len(rank.events):
-        raise ValueError(f"rank {rank.rank}: {len(given)} classes for {len(rank.events)} events")
+    given = np.asarray(fitting(rank, given))
     return np.where((given > REST) | (given == COMPUTING), IN_MPI, given).astype(np.uint8)

@@ -16,7 +16,7 @@ import numpy as np
 from .columns import rest, room
 from .format import BadRecording, Recording
 
-PIECE = 1 << 20
+PIECE = 1 << 18
 APART = 1_000_000  # ns by which clocks of one boot may differ before they are taken for two
 POINTS = 4096  # of a host's clock
 RATES = 0.01, 10_000.0  # ns a tick that a clock may have

@@ -9,12 +9,15 @@ from typing import Annotated, Optional
 
 import typer
 
-from headway.record import by_site, library, lines, matrix, reading, trace, waiting
+from headway.record import by_site, detail, library, lines, matrix, reading, trace, waiting
 from headway.record.format import BadRecording
 from headway.record.summary import summarise
+from headway.record.words import count_text
 from headway.shown import BAD_LINE, BadLine, Shown
 
 NOTHING_RECORDED = 4
+LONGEST = 1e9  # s
+MANY = 5_000_000  # events
 RUN = re.compile(r"headway-run-(\d+)")
 
 app = typer.Typer(
@@ -49,6 +52,17 @@ def trace_command(
     perfetto: Annotated[
         bool, typer.Option("--perfetto/--no-perfetto", help="trace.pftrace, for https://ui.perfetto.dev")
     ] = True,
+    since: Annotated[
+        Optional[float],
+        typer.Option(
+            "--from",
+            help="from this second of the run on: what trace.pftrace holds, and of a large run the page's single calls",
+            metavar="S",
+        ),
+    ] = None,
+    until: Annotated[
+        Optional[float], typer.Option("--to", help="up to this second of the run", metavar="S")
+    ] = None,
     otf2: Annotated[bool, typer.Option("--otf2", help="a folder for Vampir and Scalasca (needs PyPI's otf2)")] = False,
     csv: Annotated[
         bool,
@@ -67,14 +81,18 @@ def trace_command(
     Record one first: mpirun -n 4 headway record ./prog
     """
     shown = Shown("headway trace", quiet or as_data, color)
+    window = window_of(since, until)
     folder = run or latest()
     found = reading.read(folder)
     found.notes += lines.resolve(found.ranks)
+    if found.events > MANY:
+        shown.say(f"{count_text(found.events)} events: this takes some minutes")
     waits = waiting.classify(found)
     of_events = waits.by_rank()
     summary = summarise(found, of_events)
+    summary.detail = detail.stretches(found, of_events, summary, window) if html else []
     to = out or folder
-    files = trace.write_trace(found, to, of_events, perfetto, html, otf2, summary) if html or perfetto or otf2 else []
+    files = trace.write_trace(found, to, of_events, perfetto, html, otf2, summary, window) if html or perfetto or otf2 else []
     if csv:
         pair_file, comm_file = to / "messages.csv", to / "communicators.csv"
         to.mkdir(parents=True, exist_ok=True)
@@ -91,6 +109,16 @@ def trace_command(
         if (told := library.words(summary.library)) is not None:
             shown.out.print(told)
         trace.tell(summary, files, shown.out)
+
+
+def window_of(since: float | None, until: float | None) -> tuple[int, int] | None:
+    """ns, of seconds."""
+    if since is None and until is None:
+        return None
+    first, last = since or 0.0, LONGEST if until is None else until
+    if not 0 <= first < last <= LONGEST:
+        raise BadLine(f"--from {first:g} --to {last:g}: no stretch of a run; seconds since its start are meant")
+    return int(first * 1e9), int(last * 1e9)
 
 
 def run_app(app: typer.Typer, name: str, words: list[str], launcher: list[str] | None = None) -> int:

@@ -19,14 +19,20 @@ threads counts with their mean.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from headway.record.entries import ALL, FROM_ROOT, LOWER, TO_ROOT, Rows, entries
+from headway.record import columns
+from headway.record.columns import Shelves, put, rest, room, take
+from headway.record.entries import ALL, FROM_ROOT, LOWER, TO_ROOT
+from headway.record.timeline import Timeline
 from headway.record.waiting import Waiting
 
 SYNCHRONOUS = ("MPI_Ssend", "MPI_Ssend_c", "MPI_Issend", "MPI_Issend_c")
+FAR = 1 << 62
+STEP = 64  # of calls, one is looked at to part the run's time
 
 
 @dataclass
@@ -58,75 +64,217 @@ def _share(part: float, whole: float) -> float:
 
 def efficiency(waiting: Waiting) -> Efficiency:
     line = waiting.line
-    calls = line.chain
-    if not len(calls):
+    origin, last = borders(line)
+    if origin is None:
         return Efficiency(0, 0, np.zeros(len(line.world)))
-    thread, begin, end = line.thread[calls], line.begin[calls], line.end[calls]
-    is_init, is_last = line.of("init")[calls], line.of("finalize")[calls]
-    origin = int(end[is_init].min()) if is_init.any() else int(begin.min())
-    end = np.where(is_last, begin, end)
-    first = np.concatenate(([True], thread[1:] != thread[:-1]))
-    previous = np.where(first, origin, np.concatenate(([0], end[:-1])))
-    gap = np.maximum(begin - np.maximum(previous, origin), 0)
-    within = np.where(is_init | is_last, 0, line.end[calls] - line.begin[calls] - line.spent[calls])
-    of_thread = np.bincount(thread, gap + within, len(line.thread_place))
-    useful = np.bincount(line.thread_place, of_thread, len(line.world)) / np.maximum(line.threads, 1)
-    keep = within.copy()
-    kept = line.of("file", "rma")[calls]
-    keep[kept] = (end - begin)[kept]
-    keep[is_init] = np.maximum(end[is_init] - origin, 0)
-    before = np.where(first, -1, np.arange(len(calls)) - 1)
-    position = np.full(len(line.begin), -1, np.int64)
-    position[calls] = np.arange(len(calls))
-    rows = entries(line)
-    ptr, needs = dependencies(waiting, rows, position)
-    enters = np.full(len(calls), -1, np.int64)
-    groups = np.flatnonzero(np.isin(rows.rule, (ALL, TO_ROOT)))
-    entry = position[line.owner[rows.event[groups]]]
-    enters[entry[entry >= 0]] = rows.collective[groups[entry >= 0]]
-    waits = np.diff(ptr) > 0
-    some = np.flatnonzero(waits)
-    when = np.concatenate((begin, end[some]))
-    what = np.concatenate((np.arange(len(calls)), len(calls) + some))
-    order = what[np.lexsort((what, when))]
-    done = replay(order, before, gap, keep, waits, enters, ptr, needs, int(rows.collective.max(initial=-1)) + 1)
-    last = np.flatnonzero(np.append(first[1:], True))
-    time = int(end.max()) - origin
-    return Efficiency(time, min(time, max(done[at] for at in last.tolist())), useful)
+    times = Times(line, origin)
+    useful = np.bincount(line.thread_place, times.useful, len(line.world)) / np.maximum(line.threads, 1)
+    time = last - origin
+    return Efficiency(time, min(time, replay(waiting, times)), useful)
 
 
-def dependencies(waiting: Waiting, rows: Rows, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each call (by position in the chain) those whose beginning it needs; -1 - c: all that enter collective c."""
-    line, m = waiting.line, waiting.messages
-    needs = [(m.came, line.owner[m.sent])]
-    names = np.array([name in SYNCHRONOUS for name in line.names] + [False])
-    strict = (m.size > waiting.transfer.buffered) | names[line.name[m.sent]] if len(m.sent) else np.zeros(0, bool)
-    strict &= (m.left >= 0) & (m.gone >= m.asked)
-    needs.append((m.left[strict], line.owner[m.posted[strict]]))
-    ended = rows.end >= 0
-    one = ended & np.isin(rows.rule, (FROM_ROOT, LOWER)) & (rows.late >= 0)
-    needs.append((rows.end[one], line.owner[rows.late[one]]))
-    who = position[np.concatenate([a for a, _ in needs])]
-    what = position[np.concatenate([b for _, b in needs])]
-    every = np.flatnonzero(ended & ((rows.rule == ALL) | ((rows.rule == TO_ROOT) & (rows.late >= 0))))
-    who = np.append(who, position[rows.end[every]])
-    good = np.append(what >= 0, np.ones(len(every), bool)) & (who >= 0)
-    what = np.append(what, -1 - rows.collective[every])[good]
-    who = who[good]
-    order = np.argsort(who, kind="stable")
-    return np.searchsorted(who[order], np.arange(len(line.chain) + 1)), what[order]
+def borders(line: Timeline) -> tuple[int | None, int]:
+    """When the run begins, none without calls, and when it ends."""
+    least = first = None
+    last = 0
+    for low, high in line.chunks:
+        call = line.call[low:high]
+        begin, end = line.begin[low:high][call], line.end[low:high][call]
+        init, final = line.of("init", among=slice(low, high))[call], line.of("finalize", among=slice(low, high))[call]
+        if init.any():
+            first = min(int(end[init].min()), FAR if first is None else first)
+        if len(begin):
+            least = min(int(begin.min()), FAR if least is None else least)
+            last = max(last, int(np.where(final, begin, end).max()))
+        line.rest()
+    return (first if first is not None else least), last
 
 
-def replay(
-    order: np.ndarray, before: np.ndarray, gap: np.ndarray, keep: np.ndarray, waits: np.ndarray, enters: np.ndarray,
-    ptr: np.ndarray, needs: np.ndarray, collectives: int,
-) -> list[int]:  # fmt: skip
-    """When each call ends. `order`: begins of calls, and len(calls) + call for the end of those that need others."""
-    count = len(before)
-    begun, ended, entered = [0] * count, [-1] * count, [0] * max(1, collectives)
-    befores, gaps, keeps, enter = before.tolist(), gap.tolist(), keep.tolist(), enters.tolist()
-    needing, starts, need = waits.tolist(), ptr.tolist(), needs.tolist()
+class Times:
+    """Of each call: the time outside of MPI before it, what of it keeps its length; the sums outside by thread."""
 
+    def __init__(self, line: Timeline, origin: int) -> None:
+        spill, count = line.run.spill, len(line.begin)
+        self.gap, self.keep = room(count, np.int64, spill), room(count, np.int64, spill)
+        self.useful = np.zeros(len(line.thread_place))
+        self.last = np.full(len(line.thread_place), -1, np.int64)  # the last call of each thread
+        ended = np.full(len(line.thread_place), origin, np.int64)
+        for low, high in line.chunks:
+            calls, first = line.chained(low, high)
+            if len(calls):
+                self._fill(line, origin, ended, calls, first)
+            self.rest()
+            line.rest()
+
+    def _fill(self, line: Timeline, origin: int, ended: np.ndarray, calls: np.ndarray, first: np.ndarray) -> None:
+        thread, begin, end = line.thread[calls], line.begin[calls], line.end[calls]
+        is_init, is_last = line.of("init", among=calls), line.of("finalize", among=calls)
+        end = np.where(is_last, begin, end)
+        previous = np.where(first, ended[thread], np.concatenate(([0], end[:-1])))
+        self.gap[calls] = gap = np.maximum(begin - np.maximum(previous, origin), 0)
+        within = np.where(is_init | is_last, 0, line.end[calls] - line.begin[calls] - line.spent[calls])
+        self.useful += np.bincount(thread, gap + within, len(self.useful))
+        keep = within.copy()
+        kept = line.of("file", "rma", among=calls)
+        keep[kept] = (end - begin)[kept]
+        keep[is_init] = np.maximum(end[is_init] - origin, 0)
+        self.keep[calls] = keep
+        ends = np.append(first[1:], True)
+        ended[thread[ends]], self.last[thread[ends]] = end[ends], calls[ends]
+
+    def rest(self) -> None:
+        rest(self.gap, self.keep)
+
+
+NEED = np.dtype([("who", "<i8"), ("what", "<i8")])
+
+
+class Needs:
+    """Of each call those whose beginning it needs; -1 - c: all that enter collective c. And which collective a call
+    enters, -1 none."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        self.line = line = waiting.line
+        spill, count = line.run.spill, len(line.begin)
+        self.enters = room(count, np.int64, spill)
+        for low, high in line.chunks:
+            self.enters[low:high] = -1
+            rest(self.enters)
+        self.collectives = 0
+        shelves = Shelves(len(line.chunks), NEED, spill)
+        for who, what in self._all(waiting):
+            good = take(line.call, who)
+            rows = np.empty(int(good.sum()), NEED)
+            rows["who"], rows["what"] = who[good], what[good]
+            shelves.add(rows, line.chunk_of(rows["who"]))
+            rest(self.enters)
+            line.rest()
+        self.first, self.what = room(count + 1, np.int64, spill), room(shelves.rows, np.int64, spill)
+        at = 0
+        for number, (low, high) in enumerate(line.chunks):
+            rows = shelves[number]
+            rows = rows[np.argsort(rows["who"], kind="stable")]
+            self.first[low:high] = at + np.searchsorted(rows["who"], np.arange(low, high))
+            self.what[at : at + len(rows)] = rows["what"]
+            at += len(rows)
+            rest(self.first, self.what)
+        self.first[count] = at
+
+    def _all(self, waiting: Waiting) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        line, every = self.line, waiting.messages
+        names = np.array([name in SYNCHRONOUS for name in line.names] + [False])
+        for low in range(0, len(every), columns.CHUNK):
+            m = every.take(slice(low, low + columns.CHUNK))
+            yield m.came, take(line.owner, m.sent)
+            strict = (m.size > waiting.transfer.buffered) | names[take(line.name, m.sent)]
+            strict &= (m.left >= 0) & (m.gone >= m.asked)
+            yield m.left[strict], take(line.owner, m.posted[strict])
+            every.rest()
+        for low in range(0, len(waiting.rows), columns.CHUNK):
+            rows = waiting.rows.take(slice(low, low + columns.CHUNK))
+            groups = np.flatnonzero(np.isin(rows.rule, (ALL, TO_ROOT)))
+            put(self.enters, take(line.owner, rows.event[groups]), rows.collective[groups])
+            self.collectives = max(self.collectives, int(rows.collective.max(initial=-1)) + 1)
+            ended = rows.end >= 0
+            one = ended & np.isin(rows.rule, (FROM_ROOT, LOWER)) & (rows.late >= 0)
+            yield rows.end[one], take(line.owner, rows.late[one])
+            all_of = ended & ((rows.rule == ALL) | ((rows.rule == TO_ROOT) & (rows.late >= 0)))
+            yield rows.end[all_of], -1 - rows.collective[all_of]
+            waiting.rows.rest()
+
+    def of(self, calls: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """From where to where in `what`."""
+        return take(self.first, calls), take(self.first, calls + 1)
+
+
+ITEM = np.dtype([("time", "<i8"), ("what", "<i8")])  # the beginning of a call (2 x event), or its end (and 1)
+
+
+def replay(waiting: Waiting, times: Times) -> int:
+    """When the last call ends, in time order: begins of calls, and ends of those that need others."""
+    line, needs = waiting.line, Needs(waiting)
+    count, spill = len(line.begin), line.run.spill
+    begun, ended = room(count, np.int64, spill), room(count, np.int64, spill)
+    entered = room(max(1, needs.collectives), np.int64, spill)
+    for low in range(0, max(count, len(entered)), columns.CHUNK):
+        some = slice(low, low + columns.CHUNK)
+        begun[some], ended[some], entered[some] = 0, -1, 0
+        rest(begun, ended, entered)
+    for items in in_order(line, needs):
+        step(line, times, needs, items, begun, ended, entered)
+        rest(begun, ended, entered, needs.enters, needs.first, needs.what)
+        times.rest()
+        line.rest()
+    last = times.last[times.last >= 0]
+    return int(take(ended, last).max())
+
+
+def in_order(line: Timeline, needs: Needs) -> Iterator[np.ndarray]:
+    """What happens, in parts."""
+    shelves = max(1, -(-2 * len(line.begin) // columns.CHUNK))
+    sample = [np.zeros(0, np.int64)]
+    for low, high in line.chunks:
+        sample.append(line.begin[low:high:STEP][line.call[low:high:STEP]])
+        rest(line.begin, line.call)
+    times = np.sort(np.concatenate(sample))
+    edges = times[np.arange(1, shelves) * len(times) // shelves] if len(times) else np.zeros(0, np.int64)
+    found = Shelves(len(edges) + 1, ITEM, line.run.spill)
+    for low, high in line.chunks:
+        calls = low + np.flatnonzero(line.call[low:high])
+        first, last = needs.of(calls)
+        some = calls[last > first]
+        items = np.empty(len(calls) + len(some), ITEM)
+        items["time"] = np.concatenate((line.begin[calls], line.end[some]))
+        items["what"] = np.concatenate((2 * calls, 2 * some + 1))
+        found.add(items, np.searchsorted(edges, items["time"], "right"))
+        rest(needs.first)
+        line.rest()
+    for number in range(found.count):
+        items = found[number]
+        event = items["what"] // 2
+        # Of one time: begins before ends, thread by thread as they began.
+        by = event, take(line.begin, event), take(line.thread, event), items["what"] % 2, items["time"]
+        yield items["what"][np.lexsort(by)]
+
+
+def step(
+    line: Timeline, times: Times, needs: Needs, items: np.ndarray, begun_: np.ndarray, ended_: np.ndarray,
+    entered_: np.ndarray,
+) -> None:  # fmt: skip
+    """Carries the replay on over these, with numbers of their own: of the calls that are looked at, and of theirs."""
+    calls = np.unique(items // 2)
+    before = take(line.before, calls)
+    own = np.unique(np.concatenate((calls, before[before >= 0])))  # those that may end here
+    low, high = needs.of(own)
+    wide = high - low
+    what = take(needs.what, np.repeat(low - np.cumsum(wide) + wide, wide) + np.arange(int(wide.sum())))
+    every = np.unique(np.concatenate((own, what[what >= 0])))
+    enters = take(needs.enters, calls)
+    groups = np.unique(np.concatenate((enters[enters >= 0], -1 - what[what < 0])))
+    begun, ended = take(begun_, every).tolist(), take(ended_, every).tolist()
+    entered = take(entered_, groups).tolist()
+    need = np.where(what >= 0, np.searchsorted(every, what), -1 - np.searchsorted(groups, -1 - what)).tolist()
+    place = np.searchsorted(every, own)
+    starts, keeps = np.zeros(len(every) + 1, np.int64), np.zeros(len(every), np.int64)
+    starts[place + 1] = wide
+    starts = np.cumsum(starts).tolist()
+    keeps[place] = take(times.keep, own)
+    at = np.searchsorted(every, calls)
+    gaps, (befores, enter) = np.zeros(len(every), np.int64), np.full((2, len(every)), -1, np.int64)
+    gaps[at] = take(times.gap, calls)
+    befores[at] = np.where(before < 0, -1, np.searchsorted(every, before))
+    enter[at] = np.where(enters < 0, -1, np.searchsorted(groups, enters))
+    what_now = np.searchsorted(every, items // 2) * 2 + items % 2
+    play(what_now.tolist(), befores.tolist(), gaps.tolist(), keeps.tolist(), enter.tolist(), starts, need, begun, ended,
+         entered)  # fmt: skip
+    for column, index, values in ((begun_, every, begun), (ended_, every, ended), (entered_, groups, entered)):
+        put(column, index, np.array(values, np.int64))
+
+
+def play(
+    items: list[int], befores: list[int], gaps: list[int], keeps: list[int], enter: list[int], starts: list[int],
+    need: list[int], begun: list[int], ended: list[int], entered: list[int],
+) -> None:  # fmt: skip
     def finish(call: int) -> int:
         time = begun[call]
         for other in need[starts[call] : starts[call + 1]]:
@@ -137,19 +285,19 @@ def replay(
         ended[call] = time
         return time
 
-    for at in order.tolist():
-        if at < count:
-            previous = befores[at]
-            time = gaps[at]
-            if previous >= 0:
-                last = ended[previous]
-                time += last if last >= 0 else finish(previous)
-            begun[at] = time
-            collective = enter[at]
-            if collective >= 0 and time > entered[collective]:
-                entered[collective] = time
-            if not needing[at]:
-                ended[at] = time + keeps[at]
-        elif ended[at - count] < 0:
-            finish(at - count)
-    return ended
+    for item in items:
+        call = item >> 1
+        if item & 1:
+            if ended[call] < 0:
+                finish(call)
+            continue
+        previous, time = befores[call], gaps[call]
+        if previous >= 0:
+            last = ended[previous]
+            time += last if last >= 0 else finish(previous)
+        begun[call] = time
+        collective = enter[call]
+        if collective >= 0 and time > entered[collective]:
+            entered[collective] = time
+        if starts[call] == starts[call + 1]:
+            ended[call] = time + keeps[call]

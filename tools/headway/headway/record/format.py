@@ -2,7 +2,7 @@
 
 Whoever reads takes the whole blocks before the first that is wrong, and says in a sentence what was wrong with that
 one. A file of which nothing can be used raises BadRecording. Events are views of the mapped file where it has one
-block of them; else they are put together once (columns.room).
+block of them and is small; else they are put together once (columns.room).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .model import COMPLETION, CORE_TAKEN, EVENT, FAMILIES, GAP, LIBRARY, Comm, 
 MAGIC, VERSION = 0x31525748, 1
 BLOCK = struct.Struct("<IHHQQQ")
 HEADER, CLOCK, EVENTS, SITES, COMMUNICATORS, END, THREADS = range(1, 8)
+SEEN = 32 << 20  # bytes of a file that are looked at before they leave memory again
 MOST_JSON = 256 << 20  # bytes of one block
 MOST_RANKS, MOST_MEMBERS = 1 << 24, 1 << 25  # of a world; of all lists of members of a file
 MOST_TICKS, MOST_NS = (1 << 63) - 1, 1 << 61
@@ -57,8 +58,11 @@ def read(path: Path, spill: Path | None = None) -> Recording:
             data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as problem:
         raise BadRecording(f"{path.name} cannot be read: {problem}") from None
-    reader, at, problem = _Reader(data, size), 0, ""
+    reader, at, problem, rested = _Reader(data, size), 0, "", 0
     while at < size:
+        if at - rested > SEEN:
+            data.madvise(mmap.MADV_DONTNEED)
+            rested = at
         try:
             at = reader.block(at)
         except BadRecording as wrong:
@@ -265,13 +269,16 @@ class _Reader:
         if kept < len(self.events):
             problem = problem or f"{name} has events a day away from its clock: what stands before them counts"
             self.events = self.events[:kept]
-        if len(self.events) == 1:
+        if len(self.events) == 1 and spill is None:
             events = self.events[0]
         else:
-            events, at = room(sum(map(len, self.events)), EVENT, spill), 0
+            events, at, rested = room(sum(map(len, self.events)), EVENT, spill), 0, 0
             for block in self.events:
                 events[at : at + len(block)] = block
                 at += len(block)
+                if at - rested > SEEN // EVENT.itemsize:
+                    rest(events, block)
+                    rested = at
         rest(events)
         if self.events:
             rest(self.events[0])

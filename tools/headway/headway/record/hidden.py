@@ -26,6 +26,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.record import columns
+from headway.record.columns import take
 from headway.record.waiting import Waiting
 
 
@@ -47,9 +49,9 @@ class Hidden:
         return (float(self.least.sum()) / need, float(self.most.sum()) / need) if need > 0 else None
 
 
-def bounds(waiting: Waiting) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of all ends of messages, the senders' first: the event that began it, T, least and most ns hidden."""
-    line, m = waiting.line, waiting.messages
+def bounds(waiting: Waiting, some: slice = slice(None)) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of both ends of these messages, the senders' first: the event that began it, T, least and most ns hidden."""
+    line, m = waiting.line, waiting.messages.take(some)
     need = waiting.transfer.time(m.size, m.between)
     begin = np.where(m.size > waiting.transfer.buffered, m.both, m.begun)
     found = []
@@ -59,17 +61,32 @@ def bounds(waiting: Waiting) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nda
         # What came too soon for its length had moved before.
         least = np.minimum(least, np.maximum(0, m.arrived - m.begun))
         found.append((event, need, least, np.maximum(most, least)))
-    event, need, least, most = (np.concatenate(columns) for columns in zip(*found))
+    event, need, least, most = (np.concatenate(c) for c in zip(*found))
     return event, need, least, most
 
 
 def hidden(waiting: Waiting) -> Hidden:
-    line = waiting.line
-    event, need, least, most = bounds(waiting)
-    key = line.site[event] * max(1, len(line.names)) + line.name[event] if len(event) else event
-    keys, which = np.unique(key, return_inverse=True)
-    sums = [np.bincount(which, column, len(keys)).astype(np.int64) for column in (need, least, most)]
-    order = np.argsort(-sums[0], kind="stable")
-    site, name = np.divmod(keys[order], max(1, len(line.names)))
-    count = np.bincount(which, minlength=len(keys))
-    return Hidden(site, name, count[order], *(column[order] for column in sums))
+    line, m = waiting.line, waiting.messages
+    names = max(1, len(line.names))
+    kept = []  # by chunk: key, count, need, least, most
+    for low in range(0, len(m), columns.CHUNK):
+        event, *ns = bounds(waiting, slice(low, low + columns.CHUNK))
+        key = take(line.site, event).astype(np.int64) * names + take(line.name, event)
+        kept.append(_summed(key, np.stack([np.ones(len(key), np.int64), *ns])))
+        m.rest()
+    keys, sums = _summed(*(np.concatenate(some, axis=-1) for some in zip(*kept))) if kept else _nothing()
+    order = np.argsort(-sums[1], kind="stable")
+    site, name = np.divmod(keys[order], names)
+    return Hidden(site, name, *(column[order] for column in sums))
+
+
+def _summed(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    different, which = np.unique(keys, return_inverse=True)
+    sums = np.zeros((len(rows), len(different)), np.int64)
+    for row, column in zip(sums, rows):
+        np.add.at(row, which, column)
+    return different, sums
+
+
+def _nothing() -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(0, np.int64), np.zeros((4, 0), np.int64)

@@ -1,29 +1,31 @@
 """Halves of messages and parts of collectives, of all ranks, put together.
 
-A message's two halves have the same sender, so they are kept and joined by ranges of senders: where columns lie in
-files, one range after the other is in memory. Ranks count their collectives on each communicator themselves, so those
-need no sorting: each rank's next one goes to the next place.
+A message's two halves are found on two ranks. They are put on shelves by time, and one stretch of time after the other
+is joined; halves whose other one comes later wait. So what is in memory is what happens at once, and what is under
+way. Ranks count their collectives on each communicator themselves, so those need no sorting: each rank's next one goes
+to the next place.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .columns import mapped, rest, room
-from .model import ANY, MESSAGE, Collective, GlobalComm
+from . import columns
+from .columns import Shelves, rest, room, take
+from .model import ANY, MESSAGE, Collective, GlobalComm, Rank
 
-PIECE = 1 << 20  # rows in memory at once
-PARTS = 64  # of the senders
-# One side of a message: who and what, as the receiver got it, and the events that began and ended it.
+PIECE = 1 << 18  # rows in memory at once
+# One side of a message: who and what, as the receiver got it, and the events that began and ended it. `time`: ticks at
+# which it began, for its order on its rank.
 HALF = np.dtype(
     [("epoch", "<i4"), ("comm", "<i4"), ("source", "<i4"), ("target", "<i4"), ("tag", "<i4"), ("event", "<i8")]
-    + [("until", "<i8"), ("bytes", "<u8")]
+    + [("until", "<i8"), ("bytes", "<u8"), ("time", "<u8")]
 )
+STREAM = "epoch", "comm", "source", "target", "tag"
 # One rank in one collective. `order` counts on the communicator; behind a gap (epoch) ranks begin anew. `stream`: 0, or
 # of a persistent collective its own number from 1, whose starts are counted for themselves.
 ROW = np.dtype(
@@ -58,90 +60,88 @@ def named(comm: GlobalComm) -> str:
 
 
 # ---- messages ----------------------------------------------------------------------------------
-class Halves:
-    """Those of all ranks. Each rank adds its own, in the order of its calls."""
+class Messages:
+    """The halves of all ranks, and the messages that they make."""
 
-    def __init__(self, ranks: list[int], spill: Path | None) -> None:
-        self.ranks = np.array(ranks)
-        self.spill = spill
-        self.parts = min(len(ranks), PARTS) if spill else 1
-        self.kept: list[list[Any]] = [[[] if spill is None else None for _ in range(self.parts)] for _side in (0, 1)]
+    def __init__(self, events: list[int], ranks: np.ndarray, edges_: np.ndarray, spill: Path | None) -> None:
+        """`events`: how many each rank has; `edges_`: times that part the run."""
+        self.first, self.ranks, self.edges, self.spill = np.cumsum([0, *events]), ranks, edges_, spill
+        self.bands = tuple(Shelves(len(edges_) + 1, HALF, spill) for _side in (0, 1))
 
-    def add(self, side: int, halves: np.ndarray) -> None:
-        """0: sends, 1: receives."""
-        if self.spill is None:
-            self.kept[side][0].append(halves)
-            return
-        part = np.searchsorted(self.ranks, halves["source"]) * self.parts // len(self.ranks)
-        order = np.argsort(part, kind="stable")
-        starts = np.searchsorted(part[order], np.arange(self.parts + 1))
-        for number, (first, last) in enumerate(zip(starts, starts[1:])):
-            if first < last:
-                if self.kept[side][number] is None:
-                    self.kept[side][number] = tempfile.TemporaryFile(dir=self.spill)
-                self.kept[side][number].write(halves[order[first:last]].tobytes())
+    def add(self, sends: np.ndarray, receives: np.ndarray, rank: Rank) -> int:
+        """Of one rank, in any order. How many are of ranks that are not there."""
+        away = 0
+        for side, halves, other in ((0, sends, "target"), (1, receives, "source")):
+            there = np.isin(halves[other], self.ranks)
+            halves = halves[there]
+            away += int((~there).sum())
+            band = np.zeros(len(halves), np.int64)
+            if len(self.edges):
+                band = np.searchsorted(self.edges, take(rank.begin, halves["event"]), "right")
+            self.bands[side].add(halves, band)
+        return away
 
     def joined(self, comms: list[GlobalComm]) -> tuple[np.ndarray, list[str]]:
-        """All messages, by sender and the order of its calls."""
-        notes = Unequal(comms)
-        if self.spill is None:
-            return join(*(np.concatenate([np.zeros(0, HALF), *side[0]]) for side in self.kept), notes), notes.told()
-        with tempfile.TemporaryFile(dir=self.spill) as file:
-            for part in range(self.parts):
-                sides = [self.kept[side][part] for side in (0, 1)]
-                halves = [mapped(one, HALF) if one else np.zeros(0, HALF) for one in sides]
-                file.write(join(*halves, notes).tobytes())
-                for one in sides:
-                    if one:
-                        one.close()
-            return mapped(file, MESSAGE), notes.told()
+        """All messages, by sender and the order of its calls; what found nothing is told. Of each band, what is left
+        goes on to the next one: a stream's halves are in order in both."""
+        made = Shelves(int(self.first[-1]) // columns.CHUNK + 1, MESSAGE, self.spill)
+        left = np.zeros(0, HALF), np.zeros(0, HALF)
+        for band in range(len(self.edges) + 1):
+            sides = (np.concatenate([old, new[band]]) for old, new in zip(left, self.bands))
+            messages, *left = join(*sides)
+            place = np.searchsorted(self.ranks, messages["source"])
+            made.add(messages, (self.first[place] + messages["sent"]) // columns.CHUNK)
+        found, at = room(made.rows, MESSAGE, self.spill), 0
+        for number in range(made.count):
+            rows = made[number]
+            found[at : at + len(rows)] = rows[np.lexsort((rows["sent"], rows["source"]))]
+            at += len(rows)
+            rest(found)
+        return found, self._unequal(comms, *left)
 
-
-class Unequal:
-    """Streams with more sends than receives, or the other way round."""
-
-    def __init__(self, comms: list[GlobalComm]) -> None:
-        self.comms, self.lost, self.extra, self.first = comms, 0, 0, ""
-
-    def add(self, sent: np.ndarray, received: np.ndarray, first: tuple[int, int, int, int]) -> None:
-        self.lost += int(np.maximum(sent - received, 0).sum())
-        self.extra += int(np.maximum(received - sent, 0).sum())
-        comm, source, target, tag = first
-        self.first = self.first or (
-            f"from rank {source} to rank {target}, tag {tag}, {named(self.comms[comm])}: "
-            f"{sent[0]} sent, {received[0]} received"
-        )
-
-    def told(self) -> list[str]:
-        if not self.first:
+    def _unequal(self, comms: list[GlobalComm], sends: np.ndarray, receives: np.ndarray) -> list[str]:
+        """Streams with more sends than receives, or the other way round."""
+        rows = np.concatenate([sends, receives])
+        if not len(rows):
             return []
-        return [f"{self.lost} sends found no receive and {self.extra} receives no send; the first: {self.first}"]
+        first = rows[np.lexsort([rows[name] for name in STREAM[::-1]])[0]]
+        counts = []
+        for bands in self.bands:
+            count = 0
+            for number in range(bands.count):
+                one = bands[number]
+                count += int(np.all([one[name] == first[name] for name in STREAM], axis=0).sum())
+            counts.append(count)
+        return [
+            f"{len(sends)} sends found no receive and {len(receives)} receives no send; the first: from rank "
+            f"{first['source']} to rank {first['target']}, tag {int(tag_of(first['tag']))}, {named(comms[first['comm']])}: "
+            f"{counts[0]} sent, {counts[1]} received"
+        ]
 
 
-def join(sends: np.ndarray, receives: np.ndarray, notes: Unequal) -> np.ndarray:
-    """Messages from their halves, each side in the order of the calls of its rank."""
+def join(sends: np.ndarray, receives: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Messages from their halves, and the halves that are left."""
+    every = np.concatenate([sends, receives])
     side = np.repeat(np.array([0, 1], np.uint8), (len(sends), len(receives)))
-    by = [np.concatenate([sends[name], receives[name]]) for name in ("epoch", "comm", "source", "target", "tag")]
-    order = np.lexsort((side, *by[::-1]))
-    by = [column[order] for column in by]
-    starts = edges(by)
+    by = every["event"], every["time"], side, *(every[name] for name in STREAM[::-1])
+    order = np.lexsort([by[0], *(column for column in by[1:] if len(column) and (column != column[0]).any())])
+    every, side = every[order], side[order]
+    starts = edges([every[name] for name in STREAM])
     sizes = np.diff(starts)
-    sent = np.add.reduceat(side[order] == 0, starts[:-1], dtype=np.int64) if len(order) else sizes
-    received = sizes - sent
+    sent = np.add.reduceat(side == 0, starts[:-1], dtype=np.int64) if len(order) else sizes
     group = np.repeat(np.arange(len(sizes)), sizes)
-    paired = np.flatnonzero(np.arange(len(order)) - starts[group] < np.minimum(sent, received)[group])
-    one, two = sends[order[paired]], receives[order[paired + sent[group[paired]]] - len(sends)]
+    fits = np.minimum(sent, sizes - sent)[group]
+    place = np.arange(len(order)) - starts[group]  # in the stream: sends, then receives
+    paired = np.flatnonzero(place < fits)
+    one, two = every[paired], every[paired + sent[group[paired]]]
     messages = np.empty(len(one), MESSAGE)
     for name in ("source", "target", "comm", "bytes"):
         messages[name] = one[name]
     messages["tag"] = tag_of(one["tag"])
     messages["sent"], messages["left"] = one["event"], one["until"]
     messages["posted"], messages["came"] = two["event"], two["until"]
-    wrong = np.flatnonzero(sent != received)
-    if len(wrong):
-        comm, source, target, tag = (int(column[starts[wrong[0]]]) for column in by[1:])
-        notes.add(sent[wrong], received[wrong], (comm, source, target, int(tag_of(tag))))
-    return messages[np.lexsort((messages["sent"], messages["source"]))]
+    left = np.where(side == 0, place, place - sent[group]) >= fits
+    return messages, every[left & (side == 0)], every[left & (side == 1)]
 
 
 # ---- collectives -------------------------------------------------------------------------------
@@ -167,11 +167,11 @@ class Collectives(Sequence):
             int(first["comm"]), int(first["order"]), name, root, rows["rank"], rows["event"], rows["end"]
         )
 
-    def pieces(self) -> Iterator[Collectives]:
+    def pieces(self, most: int = PIECE) -> Iterator[Collectives]:
         """The same in parts that fit into memory."""
         first = 0
         while first < len(self):
-            last = max(first + 1, int(np.searchsorted(self.starts, self.starts[first] + PIECE, "right")) - 1)
+            last = max(first + 1, int(np.searchsorted(self.starts, self.starts[first] + most, "right")) - 1)
             starts = self.starts[first : last + 1]
             rows = self.rows[starts[0] : starts[-1]]
             yield Collectives(rows, starts - starts[0], self.roots[first:last], self.names)
@@ -221,6 +221,7 @@ def together(
             roots.append(np.where(same & (not comms[comm].inter), low_root[:kept], -1))
             differ += int((~same).sum())
             at += size
+            rest(rows, *(parts[rank] for rank in some[:, 3].tolist()))
             if len(wrong):
                 before = -1
                 break

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.record import classes
+from headway.record import classes, columns
+from headway.record.columns import put, rest, room, take
 from headway.record.entries import comms_of
-from headway.record.waiting import Waiting
+from headway.record.waiting import Waiting, Waits
 from headway.record.words import clean
 
 OF_PAIRS = [classes.LATE_SENDER, classes.LATE_RECEIVER, classes.TRANSFER, classes.MISSING_PROGRESS]
@@ -63,34 +64,58 @@ def _write(file: Path, head: Iterable[str], rows: Iterable[tuple]) -> None:
 
 def matrix(waiting: Waiting) -> Matrix:
     run, waits = waiting.line.run, waiting.waits
-    m = run.messages
-    good = np.flatnonzero((m["source"] >= 0) & (m["target"] >= 0) & (m["comm"] < len(run.comms)))
-    source, target, comm = (m[name][good].astype(np.int64) for name in ("source", "target", "comm"))
-    size = np.minimum(m["bytes"][good], np.uint64(1 << 60)).astype(np.int64)
-    waited = np.zeros(len(m), np.int64)
-    some = waits.message >= 0
-    np.add.at(waited, waits.message[some], waits.parts[some][:, OF_PAIRS].sum(axis=1))
-    waited = waited[good]
-    wide = int(max(source.max(initial=0), target.max(initial=0))) + 1
-    pairs, which = np.unique(source * wide + target, return_inverse=True)
-    count = len(run.comms)
+    spill, count = run.spill, len(run.comms)
+    waited = room(len(run.messages), np.int64, spill)
+    together = room(len(run.collectives), np.int64, spill)
+    _waited(waits.message, waits, OF_PAIRS, waited)
+    _waited(waits.collective, waits, OF_COLLECTIVES, together)
+    of_comms = np.zeros((3, count), np.int64)  # messages, bytes, waiting
+    wide = 1
+    for low in range(0, len(run.messages), columns.CHUNK):
+        m = run.messages[low : low + columns.CHUNK]
+        wide = max(wide, int(max(m["source"].max(), m["target"].max())) + 1)
+        rest(run.messages)
+    kept = []
+    for low in range(0, len(run.messages), columns.CHUNK):
+        m = run.messages[low : low + columns.CHUNK]
+        good = np.flatnonzero((m["source"] >= 0) & (m["target"] >= 0) & (m["comm"] < count))
+        source, target, comm = (m[name][good].astype(np.int64) for name in ("source", "target", "comm"))
+        size = np.minimum(m["bytes"][good], np.uint64(1 << 60)).astype(np.int64)
+        rows = np.stack((np.ones(len(good), np.int64), size, waited[low : low + len(m)][good]))
+        for of_comm, row in zip(of_comms, rows):
+            of_comm += _sum(comm, row, count)
+        kept.append(_pairs(source * wide + target, rows))
+        rest(run.messages, waited)
+    nothing = np.zeros(0, np.int64), np.zeros((3, 0), np.int64)
+    pairs, sums = _pairs(*(np.concatenate(some, axis=-1) for some in zip(nothing, *kept)))
     collectives = comms_of(waiting.line)
-    together = np.zeros(len(collectives), np.int64)
-    some = waits.collective >= 0
-    np.add.at(together, waits.collective[some], waits.parts[some][:, OF_COLLECTIVES].sum(axis=1))
     return Matrix(
-        *np.divmod(pairs, wide),
-        np.bincount(which, minlength=len(pairs)),
-        _sum(which, size, len(pairs)),
-        _sum(which, waited, len(pairs)),
+        *np.divmod(pairs, max(1, wide)),
+        *sums,
         [clean(c.name).lstrip("=+-@") or f"communicator {number}" for number, c in enumerate(run.comms)],
         np.array([len(c.members) for c in run.comms], np.int64),
-        np.bincount(comm, minlength=count),
-        _sum(comm, size, count),
+        *of_comms[:2],
         np.bincount(collectives, minlength=count),
-        _sum(comm, waited, count),
+        of_comms[2],
         _sum(collectives, together, count),
     )
+
+
+def _waited(which: np.ndarray, waits: Waits, of: list[int], found: np.ndarray) -> None:
+    """ns by message, or by collective."""
+    found[:] = 0
+    for low in range(0, len(which), columns.CHUNK):
+        some = slice(low, low + columns.CHUNK)
+        here = which[some] >= 0
+        different, rows = _pairs(which[some][here], waits.parts[some][here][:, of].sum(axis=1)[None])
+        put(found, different, take(found, different) + rows[0])
+        waits.rest()
+
+
+def _pairs(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each key once, and its rows' sums."""
+    different, which = np.unique(keys, return_inverse=True)
+    return different, np.stack([_sum(which, row, len(different)) for row in rows])
 
 
 def _sum(which: np.ndarray, column: np.ndarray, count: int) -> np.ndarray:

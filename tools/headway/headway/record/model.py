@@ -8,9 +8,12 @@ calls ended, thread by thread mixed as the blocks were).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Sequence
 
 import numpy as np
+
+from headway.record.columns import largest
 
 EVENT = np.dtype(
     [
@@ -145,8 +148,24 @@ class Run:
     messages: np.ndarray = field(default_factory=lambda: np.zeros(0, MESSAGE))
     collectives: Sequence[Collective] = field(default_factory=list)  # columns, in truth: see joining.Collectives
     notes: list[str] = field(default_factory=list)  # what a user must know of it: cut short, unmatched, clocks
+    spill: Path | None = None  # a folder for what does not fit into memory: columns lie in files there
 
     @property
     def duration(self) -> int:
         """ns, from the first begin to the last end."""
-        return max((int(r.end.max()) for r in self.ranks if len(r.end)), default=0)
+        return max((largest(r.end) for r in self.ranks), default=0)
+
+    @property
+    def events(self) -> int:
+        return sum(len(rank.events) for rank in self.ranks)
+
+
+def places(ranks: list[Rank], numbers: np.ndarray) -> np.ndarray:
+    """Where these ranks of the world stand among those that are there; -1 for others."""
+    world = np.array([rank.rank for rank in ranks], np.int64)
+    order = np.argsort(world, kind="stable")
+    numbers = np.asarray(numbers, np.int64)
+    if not len(world):
+        return np.full(len(numbers), -1, np.int64)
+    at = np.minimum(np.searchsorted(world[order], numbers), len(world) - 1)
+    return np.where(world[order][at] == numbers, order[at], -1)

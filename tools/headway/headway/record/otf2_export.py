@@ -18,10 +18,11 @@ import numpy as np
 from headway.record import calls, model
 from headway.record.calls import Calls, Track, arrange
 from headway.record.model import Rank, Run
-from headway.record.words import clean
+from headway.record.words import clean, count_text
 
 NAME = "traces"  # of the archive: traces.otf2
 NO_ROOT = 0xFFFFFFFF
+MOST_EVENTS = 20_000_000  # all of them are in memory, and one by one they are written
 ROLES = {
     **dict.fromkeys(
         ("send", "isend", "recv", "irecv", "sendrecv", "start", "wait", "test", "probe"),
@@ -221,6 +222,9 @@ def write(run: Run, folder: Path) -> Path:
     wrong = missing()
     if wrong:
         raise Otf2Error(wrong)
+    if run.events > MOST_EVENTS:
+        most = f"{count_text(MOST_EVENTS)} at most; record less of the run"
+        raise Otf2Error(f"no OTF2 of {count_text(run.events)} events: {most}")
     import otf2
 
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part")

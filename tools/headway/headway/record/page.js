@@ -38,7 +38,7 @@ const FAULTS = 6, RELEASES = 7;
 const marks = new Map(meta.marks.map(([what, name, colour, meaning]) => [what, {name, colour, meaning, shown: true}]));
 const bandKey = what => what === FAULTS ? RELEASES : what;
 const bands = [...new Set([...marks.keys()].map(bandKey))].sort((a, b) => a - b);
-const EVENTS_AT_ONCE = 40000, ARROWS_AT_ONCE = 2000, ARROWS_IN_THIN_ROWS = 300;
+const EVENTS_AT_ONCE = 40000, ARROWS_AT_ONCE = 2000, ARROWS_IN_THIN_ROWS = 300, STEEP = 150;
 const canvas = byId("line"), g = canvas.getContext("2d"), tip = byId("tip");
 const view = {t0: 0, t1: duration, top: 0, seen: Math.min(rows, 64)};
 const shown = classes.map(() => true);
@@ -112,42 +112,78 @@ function mixed(of) {
 }
 const forgetColours = () => { for (const l of levels.values()) l.mixed = null; };
 
-// Events are sorted by row and begin; `reach` is the largest end so far in a row, so that both ends of a view are found by halving.
-let rowStart = null, reach = null, lane = null, lanes = null, strips = false;
-function index() {
-  const n = kept.begin.length;
-  rowStart = new Int32Array(rows + 1);
-  for (let i = 0; i < n; i++) rowStart[kept.row[i] + 1]++;
+// A set of events (those that the page always holds, or all of a stretch of time) is sorted by row and begin; `reach` is
+// the largest end so far in a row, so that both ends of a view are found by halving.
+let strips = false;
+function index(set) {
+  const n = set.begin.length;
+  const rowStart = set.rowStart = new Int32Array(rows + 1);
+  for (let i = 0; i < n; i++) rowStart[set.row[i] + 1]++;
   for (let r = 0; r < rows; r++) rowStart[r + 1] += rowStart[r];
-  reach = new Float64Array(n); lane = new Uint8Array(n); lanes = new Uint8Array(rows).fill(1);
+  const reach = set.reach = new Float64Array(n), lane = set.lane = new Uint8Array(n), lanes = set.lanes = new Uint8Array(rows).fill(1);
   for (let r = 0; r < rows; r++) {
-    let most = -1;
+    let most = -Infinity;
     const threads = new Set();
     for (let i = rowStart[r]; i < rowStart[r + 1]; i++) {
-      most = Math.max(most, kept.begin[i] + kept.time[i]);
+      most = Math.max(most, set.begin[i] + set.time[i]);
       reach[i] = most;
-      if (kept.what[i] <= CROSSING) threads.add(kept.thread[i]);
-      else if (kept.what[i] in STRIP) strips = true;
+      if (set.what[i] <= CROSSING) threads.add(set.thread[i]);
+      else if (set.what[i] in STRIP) strips = true;
     }
     const order = [...threads].sort((a, b) => a - b);
     lanes[r] = Math.max(1, order.length);
-    if (order.length > 1) for (let i = rowStart[r]; i < rowStart[r + 1]; i++) lane[i] = Math.max(0, order.indexOf(kept.thread[i]));
+    if (order.length > 1) for (let i = rowStart[r]; i < rowStart[r + 1]; i++) lane[i] = Math.max(0, order.indexOf(set.thread[i]));
   }
+  return set;
 }
 function halve(low, high, isAfter) {
   while (low < high) { const mid = low + high >> 1; if (isAfter(mid)) high = mid; else low = mid + 1; }
   return low;
 }
-function range(row, t0, t1) {
-  const a = rowStart[row], b = rowStart[row + 1];
-  return [halve(a, b, i => reach[i] >= t0), halve(a, b, i => kept.begin[i] > t1)];
+function range(set, row, t0, t1) {
+  const a = set.rowStart[row], b = set.rowStart[row + 1];
+  return [halve(a, b, i => set.reach[i] >= t0), halve(a, b, i => set.begin[i] > t1)];
+}
+
+// Stretches of which each call is held are unpacked when they are looked at closely enough.
+const inView = d => d.to > view.t0 && d.from < view.t1;
+function nearEnough() {
+  let count = 0;
+  for (const d of meta.detail) if (inView(d)) count += d.calls * (Math.min(d.to, view.t1) - Math.max(d.from, view.t0)) / (d.to - d.from) * view.seen / rows;
+  return count <= EVENTS_AT_ONCE && count <= view.seen * box.w / (2 * scale) && rowHeight() >= 3 * scale;
+}
+async function load(d, number) {
+  d.asked = true;
+  const set = await unpack(`detail-${number}`);
+  set.begin = Float64Array.from(set.begin, t => t + d.from);
+  d.set = index(set);
+  again();
+}
+const sets = () => [...opened.map(d => d.set), ...(kept ? [kept] : [])];
+let opened = [];  // stretches that are drawn
+function paintDetail() {
+  opened = [];
+  if (!meta.detail.length) return;
+  const near = nearEnough();
+  meta.detail.forEach((d, number) => {
+    if (!inView(d)) return;
+    if (near && !d.asked) load(d, number).catch(error => problem(`Some calls cannot be shown: ${error.message}.`));
+    if (!near || !d.set) return;
+    const from = Math.max(box.x, x(d.from)), to = Math.min(box.x + box.w, x(d.to));
+    g.save();
+    g.beginPath(); g.rect(from, box.y, to - from, box.h); g.clip();
+    paintGround(from, to - from);
+    paintEvents(d.set, true);
+    g.restore();
+    opened.push(d);
+  });
 }
 
 const x = t => box.x + (t - view.t0) * box.w / (view.t1 - view.t0);
 const timeAt = px => view.t0 + (px - box.x) * (view.t1 - view.t0) / box.w;
 const rowHeight = () => box.h / view.seen;
 const bandHeight = () => { const tall = rowHeight(); return tall >= 20 * scale ? Math.min(10 * scale, Math.max(3 * scale, tall * .1)) : 0; };
-const isShown = i => marks.has(kept.what[i]) ? marks.get(kept.what[i]).shown && bandHeight() > 0 : shown[kept.class[i]];
+const isShown = (set, i) => marks.has(set.what[i]) ? marks.get(set.what[i]).shown && bandHeight() > 0 : shown[set.class[i]];
 const y = row => box.y + (row - view.top) * rowHeight();
 const rowAt = py => Math.floor(view.top + (py - box.y) / rowHeight());
 function clamp() {
@@ -203,9 +239,9 @@ function paintShares() {
   g.putImageData(image, box.x, box.y);
 }
 
-function place(i) {
-  const row = kept.row[i], tall = rowHeight(), gap = tall >= 6 * scale ? Math.max(1, tall * .08) : 0;
-  const strip = strips && tall >= 14 * scale ? tall * .18 : 0, what = kept.what[i];
+function place(set, i) {
+  const row = set.row[i], tall = rowHeight(), gap = tall >= 6 * scale ? Math.max(1, tall * .08) : 0;
+  const strip = strips && tall >= 14 * scale ? tall * .18 : 0, what = set.what[i];
   const band = bandHeight();
   let top = y(row), high = tall - gap - strip - band * bands.length;
   if (marks.has(what)) {
@@ -214,42 +250,49 @@ function place(i) {
   } else if (what in STRIP) {
     top += tall - gap - Math.max(strip, 2); high = Math.max(strip, 2);
   } else if (what !== NOT_RECORDED) {
-    high /= lanes[row]; top += lane[i] * high;
-    const inset = Math.min(.75, kept.depth[i] * .15 + (what === CROSSING ? .5 : 0)) * high;
+    high /= set.lanes[row]; top += set.lane[i] * high;
+    const inset = Math.min(.75, set.depth[i] * .15 + (what === CROSSING ? .5 : 0)) * high;
     top += inset; high -= inset;
   }
   return [top, Math.max(high, 1)];
 }
-function paintEvents(whole) {
-  const first = Math.max(0, Math.floor(view.top)), last = Math.min(rows - 1, Math.ceil(view.top + view.seen));
-  const tall = rowHeight();
-  if (whole) {
-    let count = 0;
-    for (let row = first; row <= last; row++) { const [a, b] = range(row, view.t0, view.t1); count += b - a; if (count > EVENTS_AT_ONCE) return false; }
-    if (tall < 3 * scale) return false;
-    g.fillStyle = shown[COMPUTING] ? classes[COMPUTING][1] : "#ffffff";
-    for (let row = first; row <= last; row++) g.fillRect(box.x, y(row), box.w, tall - (tall >= 6 * scale ? Math.max(1, tall * .08) : 0));
-  }
-  const least = whole ? 0 : 2 * scale, fine = box.w * duration / meta.bins / (view.t1 - view.t0);
-  if (!whole && fine < 2 && !matching) return true;
+const rowsInView = () => [Math.max(0, Math.floor(view.top)), Math.min(rows - 1, Math.ceil(view.top + view.seen))];
+// What lies below all events, where all are drawn.
+function paintGround(left, wide) {
+  const [first, last] = rowsInView(), tall = rowHeight();
+  g.fillStyle = "#ffffff"; g.fillRect(left, box.y, wide, box.h);
+  g.fillStyle = shown[COMPUTING] ? classes[COMPUTING][1] : "#ffffff";
+  for (let row = first; row <= last; row++) g.fillRect(left, y(row), wide, tall - (tall >= 6 * scale ? Math.max(1, tall * .08) : 0));
+}
+function fewEnough(set) {
+  const [first, last] = rowsInView();
+  let count = 0;
+  for (let row = first; row <= last; row++) { const [a, b] = range(set, row, view.t0, view.t1); count += b - a; if (count > EVENTS_AT_ONCE) return false; }
+  return rowHeight() >= 3 * scale;
+}
+// `all`: each of them, on their ground; else those that can be seen on top of the shares.
+function paintEvents(set, all) {
+  const [first, last] = rowsInView(), tall = rowHeight();
+  const least = all ? 0 : 2 * scale, fine = box.w * duration / meta.bins / (view.t1 - view.t0);
+  if (!all && fine < 2 && !matching) return;
   g.font = `${11 * scale}px system-ui, sans-serif`;
   g.textBaseline = "middle";
   for (let row = first; row <= last; row++) {
-    const [a, b] = range(row, view.t0, view.t1);
+    const [a, b] = range(set, row, view.t0, view.t1);
     let spent = 0;
     for (let i = a; i < b && spent < EVENTS_AT_ONCE; i++) {
-      const kind = kept.class[i], what = kept.what[i];
-      if (!isShown(i) || kept.begin[i] + kept.time[i] < view.t0) continue;
-      const from = Math.max(box.x, x(kept.begin[i])), to = Math.min(box.x + box.w, x(kept.begin[i] + kept.time[i]));
-      if (to - from < least && !(matching && matching[kept.name[i]] | matching[kept.site[i]])) continue;
+      const kind = set.class[i], what = set.what[i];
+      if (!isShown(set, i) || set.begin[i] + set.time[i] < view.t0) continue;
+      const from = Math.max(box.x, x(set.begin[i])), to = Math.min(box.x + box.w, x(set.begin[i] + set.time[i]));
+      if (to - from < least && !(matching && matching[set.name[i]] | matching[set.site[i]])) continue;
       if (what in STRIP && tall < 14 * scale && what !== NO_CORE) continue;
-      const [top, high] = place(i), wide = Math.max(1, to - from);
-      g.globalAlpha = matching && !(matching[kept.name[i]] | matching[kept.site[i]]) ? .15 : 1;
+      const [top, high] = place(set, i), wide = Math.max(1, to - from);
+      g.globalAlpha = matching && !(matching[set.name[i]] | matching[set.site[i]]) ? .15 : 1;
       g.fillStyle = STRIP[what] || (marks.has(what) ? marks.get(what).colour : classes[kind][1]);
       g.fillRect(from, top, wide, high);
       spent++;
       if (wide > 4 * scale && high > 4 * scale) { g.strokeStyle = "#1c222766"; g.lineWidth = 1; g.strokeRect(from + .5, top + .5, wide - 1, high - 1); }
-      const text = marks.has(what) ? "" : texts[kept.name[i]];
+      const text = marks.has(what) ? "" : texts[set.name[i]];
       if (text && high >= 11 * scale && wide > text.length * 6.5 * scale + 6 * scale) {
         const [r, gr, bl] = STRIP[what] ? [0, 0, 0] : colours[kind];
         g.fillStyle = .3 * r + .59 * gr + .11 * bl > 140 ? "#000" : "#fff";
@@ -258,23 +301,26 @@ function paintEvents(whole) {
     }
   }
   g.globalAlpha = 1;
-  return true;
 }
 
 function paintArrows() {
   if (!withArrows || !arrows) return;
   const most = rowHeight() < 3 * scale ? ARROWS_IN_THIN_ROWS : ARROWS_AT_ONCE, high = box.y + box.h, wide = box.x + box.w;
-  let drawn = 0;
-  const plain = new Path2D(), heads = new Path2D(), bold = new Path2D(), boldHeads = new Path2D();
-  for (let i = 0; i < arrows.sent.length && drawn < most; i++) {
+  const own = hovered && {row: hovered.set.row[hovered.i], begin: hovered.set.begin[hovered.i], time: hovered.set.time[hovered.i]};
+  const seen = [];
+  for (let i = 0; i < arrows.sent.length && seen.length < most; i++) {
     if (arrows.came[i] < view.t0 || arrows.sent[i] > view.t1) continue;
     const y0 = y(arrows.source[i] + .5), y1 = y(arrows.target[i] + .5);
     if (y0 < box.y && y1 < box.y || y0 > high && y1 > high) continue;
     const x0 = x(arrows.sent[i]), x1 = x(arrows.came[i]);
     if (Math.abs(x1 - x0) + Math.abs(y1 - y0) < 4 * scale) continue;
-    drawn++;
-    const mine = hovered !== null && (arrows.source[i] === kept.row[hovered] && arrows.sent[i] === kept.begin[hovered]
-      || arrows.target[i] === kept.row[hovered] && arrows.came[i] === kept.begin[hovered] + kept.time[hovered]);
+    seen.push([x0, y0, x1, y1, own !== null && (arrows.source[i] === own.row && arrows.sent[i] === own.begin
+      || arrows.target[i] === own.row && arrows.came[i] === own.begin + own.time)]);
+  }
+  // Many that begin and end in one place of the picture are a curtain, which tells nothing.
+  const drawn = seen.length <= STEEP ? seen : seen.filter(([x0, , x1, , mine]) => mine || Math.abs(x1 - x0) >= 3 * scale);
+  const plain = new Path2D(), heads = new Path2D(), bold = new Path2D(), boldHeads = new Path2D();
+  for (const [x0, y0, x1, y1, mine] of drawn) {
     const line = mine ? bold : plain, head = mine ? boldHeads : heads;
     line.moveTo(x0, y0); line.lineTo(x1, y1);
     const a = Math.atan2(y1 - y0, x1 - x0), s = 6 * scale;
@@ -285,13 +331,13 @@ function paintArrows() {
   }
   g.save();
   g.beginPath(); g.rect(box.x, box.y, box.w, box.h); g.clip();
-  const alpha = Math.max(.18, Math.min(.75, 40 / Math.max(1, drawn)));
+  const alpha = Math.max(.18, Math.min(.75, 40 / Math.max(1, drawn.length)));
   g.strokeStyle = g.fillStyle = `rgba(20,26,31,${alpha})`; g.lineWidth = scale;
   g.stroke(plain); g.fill(heads);
   g.strokeStyle = "#fff"; g.lineWidth = 5 * scale; g.stroke(bold);
   g.strokeStyle = g.fillStyle = "#b00020"; g.lineWidth = 2.5 * scale; g.stroke(bold); g.fill(boldHeads);
   g.restore();
-  byId("arrowcount").textContent = drawn === most ? `the ${most} longest-waiting in view` : `${drawn} in view`;
+  byId("arrowcount").textContent = seen.length > drawn.length ? `${drawn.length} in view, zoom in for more` : drawn.length === most ? `the ${most} longest-waiting in view` : `${drawn.length} in view`;
 }
 
 function paintAxis() {
@@ -306,6 +352,11 @@ function paintAxis() {
     g.beginPath(); g.moveTo(at, box.y - 5 * scale); g.lineTo(at, box.y + box.h); g.stroke();
     const text = `${(k * step / size).toFixed(digits)} ${unit}`;
     if (at + g.measureText(text).width + 3 * scale < canvas.width) g.fillText(text, at + 3 * scale, box.y / 2);
+  }
+  g.fillStyle = "#1f5fa8";
+  for (const d of meta.detail) if (inView(d)) {
+    const from = Math.max(box.x, x(d.from));
+    g.fillRect(from, box.y - 3 * scale, Math.max(2 * scale, Math.min(box.x + box.w, x(d.to)) - from), 3 * scale);
   }
   g.clearRect(0, box.y, box.x, box.h + 1); g.fillStyle = "#1c2227"; g.textAlign = "right";
   const tall = rowHeight(), each = Math.max(1, 2 ** Math.ceil(Math.log2(13 * scale / tall)));
@@ -353,16 +404,18 @@ function draw() {
   if (!rows) { g.fillStyle = "#1c2227"; g.font = `${13 * scale}px sans-serif`; g.fillText("no rank was recorded", box.x, box.y + 20 * scale); return; }
   g.save();
   g.beginPath(); g.rect(box.x, box.y, box.w, box.h); g.clip();
-  drawnAs = kept && meta.allKept && paintEvents(true) ? "events" : "";
-  if (!drawnAs) { paintShares(); drawnAs = "shares"; if (kept) paintEvents(false); }
+  opened = [];
+  drawnAs = kept && meta.allKept && fewEnough(kept) ? "events" : "shares";
+  if (drawnAs === "events") { paintGround(box.x, box.w); paintEvents(kept, true); }
+  else { paintShares(); if (kept) paintEvents(kept, false); paintDetail(); }
   g.restore();
   paintArrows();
   paintAxis();
   if (marked) outline(...marked, "#b00020");
-  if (hovered !== null) outline(kept.row[hovered], kept.begin[hovered], kept.time[hovered], "#1c2227");
+  if (hovered) outline(hovered.set.row[hovered.i], hovered.set.begin[hovered.i], hovered.set.time[hovered.i], "#1c2227");
   if (selecting) { g.fillStyle = "#0072b233"; g.fillRect(Math.min(selecting.from, selecting.to), box.y, Math.abs(selecting.to - selecting.from), box.h); }
   paintBars();
-  byId("window").textContent = `${time(view.t0)} to ${time(view.t1)} (${time(view.t1 - view.t0)})`;
+  byId("window").textContent = `· ${time(view.t0)} to ${time(view.t1)} (${time(view.t1 - view.t0)})`;
 }
 
 function zoom(factor, at = (view.t0 + view.t1) / 2) {
@@ -380,18 +433,21 @@ function go(row, begin, length) {
   again(); canvas.scrollIntoView({block: "nearest"}); canvas.focus({preventScroll: true});
 }
 
+// A call, as its set and its place in that, or null.
 function hit(px, py) {
   if (!kept || px < box.x || px > box.x + box.w || py < box.y || py > box.y + box.h) return null;
   const row = rowAt(py), near = 2 * scale * (view.t1 - view.t0) / box.w, t = timeAt(px);
   if (row < 0 || row >= rows) return null;
-  const [a, b] = range(row, t - near, t + near);
   let best = null, rank = -1;
-  for (let i = a; i < b; i++) {
-    const begin = kept.begin[i], end = begin + kept.time[i];
-    if (end < t - near || begin > t + near || !isShown(i)) continue;
-    const [top, high] = place(i), inside = py >= top - 1 && py <= top + high + 1, exact = begin <= t && t <= end;
-    const worth = (inside ? 4 : 0) + (exact ? 2 : 0) + kept.depth[i] / 256;
-    if (worth > rank) { best = i; rank = worth; }
+  for (const set of sets()) {
+    const [a, b] = range(set, row, t - near, t + near);
+    for (let i = a; i < b; i++) {
+      const begin = set.begin[i], end = begin + set.time[i];
+      if (end < t - near || begin > t + near || !isShown(set, i)) continue;
+      const [top, high] = place(set, i), inside = py >= top - 1 && py <= top + high + 1, exact = begin <= t && t <= end;
+      const worth = (inside ? 4 : 0) + (exact ? 2 : 0) + set.depth[i] / 256;
+      if (worth > rank) { best = {set, i}; rank = worth; }
+    }
   }
   return best;
 }
@@ -401,23 +457,23 @@ function tell(lines, at) {
   tip.style.left = `${Math.min(at.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
   tip.style.top = `${Math.min(at.clientY + 14, innerHeight - tip.offsetHeight - 8)}px`;
 }
-function linesOf(i) {
-  const kind = kept.class[i], what = kept.what[i], peer = kept.peer[i], tag = kept.tag[i];
+function linesOf({set, i}) {
+  const kind = set.class[i], what = set.what[i], peer = set.peer[i], tag = set.tag[i];
   const number = n => n === -2 ? "any" : n;
   return [
-    texts[kept.name[i]],
+    texts[set.name[i]],
     what <= CROSSING && (meta.told || kind !== IN_MPI) ? `${classes[kind][0]}: ${classes[kind][2]}` : marks.has(what) ? marks.get(what).meaning : "",
-    time(kept.time[i]) + `, from ${time(kept.begin[i])}`,
-    kept.site[i] ? `at ${texts[kept.site[i]]}` : "",
-    what <= CROSSING ? two([peer !== -1 && `peer ${number(peer)}${kept.world[i] !== -1 && kept.world[i] !== peer ? ` (rank ${kept.world[i]} of the world)` : ""}`, tag !== -1 && `tag ${number(tag)}`, kept.bytes[i] > 0 && bytes(kept.bytes[i])]) : "",
-    marks.has(what) ? two([kept.world[i] !== -1 && `from rank ${kept.world[i]}`, kept.bytes[i] > 0 && bytes(kept.bytes[i])]) : kept.comm[i] ? `on ${texts[kept.comm[i]]}` : "",
-    two([`rank ${ranks[kept.row[i]]}`, lanes[kept.row[i]] > 1 && `thread ${kept.thread[i]}`, meta.hosts[hosts[kept.row[i]]] && `on host ${meta.hosts[hosts[kept.row[i]]]}`]),
+    time(set.time[i]) + `, from ${time(set.begin[i])}`,
+    set.site[i] ? `at ${texts[set.site[i]]}` : "",
+    what <= CROSSING ? two([peer !== -1 && `peer ${number(peer)}${set.world[i] !== -1 && set.world[i] !== peer ? ` (rank ${set.world[i]} of the world)` : ""}`, tag !== -1 && `tag ${number(tag)}`, set.bytes[i] > 0 && bytes(set.bytes[i])]) : "",
+    marks.has(what) ? two([set.world[i] !== -1 && `from rank ${set.world[i]}`, set.bytes[i] > 0 && bytes(set.bytes[i])]) : set.comm[i] ? `on ${texts[set.comm[i]]}` : "",
+    two([`rank ${ranks[set.row[i]]}`, set.lanes[set.row[i]] > 1 && `thread ${set.thread[i]}`, meta.hosts[hosts[set.row[i]]] && `on host ${meta.hosts[hosts[set.row[i]]]}`]),
   ];
 }
 function linesOfBin(px, py) {
   const row = rowAt(py), t = timeAt(px);
   if (!shares || row < 0 || row >= rows || t < 0 || t > duration) return [];
-  if (drawnAs === "events") return [`rank ${ranks[row]} at ${time(t)}`, "outside of MPI"];
+  if (drawnAs === "events" || opened.some(d => d.from <= t && t <= d.to)) return [`rank ${ranks[row]} at ${time(t)}`, "outside of MPI"];
   const lt = levelFor(meta.bins * (view.t1 - view.t0) / duration / box.w, mostTimeLevels), of = level(lt, 0);
   const bin = Math.min(of.bins - 1, Math.floor(t / duration * of.bins)), found = [];
   let rest = 255;
@@ -455,11 +511,12 @@ canvas.addEventListener("pointermove", e => {
   const [px, py] = local(e);
   if (!box || moveTo(px, py)) return;
   const before = hovered;
-  const found = hit(px, py), [top, high] = found === null ? [0, 0] : place(found);
-  hovered = found !== null && (drawnAs === "events" || kept.time[found] * box.w / (view.t1 - view.t0) >= 2 * scale) && py >= top - 2 && py <= top + high + 2 ? found : null;
+  const found = hit(px, py), [top, high] = found === null ? [0, 0] : place(found.set, found.i);
+  const seen = found && (drawnAs === "events" || found.set !== kept || found.set.time[found.i] * box.w / (view.t1 - view.t0) >= 2 * scale);
+  hovered = seen && py >= top - 2 && py <= top + high + 2 ? found : null;
   const lines = hovered !== null ? linesOf(hovered) : px >= box.x && px <= box.x + box.w && py >= box.y && py <= box.y + box.h ? linesOfBin(px, py) : [];
   if (lines.length) tell(lines, e); else tip.hidden = true;
-  if (before !== hovered) again();
+  if (before?.set !== hovered?.set || before?.i !== hovered?.i) again();
 });
 const release = () => {
   if (selecting && Math.abs(selecting.to - selecting.from) > 3 * scale) {
@@ -613,7 +670,7 @@ try {
   draw();
   document.body.dataset.first = Math.round(performance.now());
   kept = await unpack("kept");
-  index();
+  index(kept);
   arrows = await unpack("messages");
   if (input.value) find(input.value);
   draw();

@@ -13,6 +13,7 @@ import json
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,8 +21,12 @@ from headway.record import calls, classes, library
 from headway.record.summary import Summary
 from headway.record.words import bytes_text, clean, count_text, share_text, time_text
 
+if TYPE_CHECKING:
+    from headway.record.detail import Stretch
+
 HERE = Path(__file__).resolve().parent
 LIMIT = 30_000_000  # bytes of a page
+DETAIL = 12_000_000  # of these, for single calls of a large run
 MOST_ROWS = 200  # of a table
 MOST_RANKS = 64
 MOST_PAIRS = 20
@@ -96,6 +101,29 @@ def of_kept(s: Summary) -> dict[str, np.ndarray]:
 
 def of_messages(s: Summary) -> dict[str, np.ndarray]:
     return {name: s.arrows[name] for name in s.arrows.dtype.names}
+
+
+def of_detail(stretch: Stretch) -> dict[str, np.ndarray]:
+    """Times from the stretch's begin, in 32 bits where they fit."""
+    found = {name: stretch.rows[name] for name in stretch.rows.dtype.names if name != "waits"}
+    for name, since in (("begin", stretch.begin), ("time", 0)):
+        ns = found[name] - since
+        fits = len(ns) and int(ns.max()) < 1 << 31 and int(ns.min()) >= -(1 << 31)
+        found[name] = ns.astype("<i4") if fits else ns
+    return found
+
+
+def details(s: Summary) -> tuple[list[dict], dict[str, tuple[list[list], str]]]:
+    """Stretches, the most wanted first, as far as they fit; and their arrays."""
+    told, made, left = [], {}, DETAIL
+    for number, stretch in enumerate(s.detail):
+        index, text = packed(of_detail(stretch))
+        left -= len(text)
+        if left < 0:
+            break
+        made[f"detail-{number}"] = index, text
+        told.append({"from": stretch.begin, "to": stretch.end, "calls": len(stretch.rows)})
+    return told, made
 
 
 def of_matrix(s: Summary) -> dict[str, np.ndarray]:
@@ -275,9 +303,10 @@ def by_library(s: Summary) -> str:
     return f"<h2>What our library did by itself</h2>{told}{shown}"
 
 
-def marks(s: Summary) -> list[list]:
-    """Of what our library did: the track's kind, name, colour and meaning, of those that are in the page."""
-    there = np.unique(s.kept["what"])
+def marks(s: Summary, details: int) -> list[list]:
+    """Of what our library did: the track's kind, name, colour and meaning, of those that are in the page, which holds so
+    many stretches."""
+    there = np.unique(np.concatenate([s.kept["what"], *(one.rows["what"] for one in s.detail[:details])]))
     found = ((calls.OF_LIBRARY[kind], mark) for kind, mark in library.MARKS.items())
     return [[what, mark.name, mark.colour, mark.meaning] for what, mark in found if what in there]
 
@@ -304,7 +333,7 @@ def by_rank(s: Summary) -> str:
     return "<h2>By rank</h2>" + table(heads, rows) + more(len(s.ranks), len(rows), "ranks, most time in MPI first")
 
 
-def holds(s: Summary) -> str:
+def holds(s: Summary, detail: list[dict]) -> str:
     """What of the run is in the page."""
     what = (
         f"all {count_text(len(s.kept))} calls and marks of the run"
@@ -315,7 +344,16 @@ def holds(s: Summary) -> str:
     arrows = f"{count_text(len(s.arrows))} of {count_text(s.messages)} messages" if s.messages else "no messages"
     if s.messages and len(s.arrows) < s.messages:
         arrows = f"the {count_text(len(s.arrows))} longest-waiting of {count_text(s.messages)} messages"
-    return f"This page holds {what}; arrows are of {arrows}."
+    text = f"This page holds {what}; arrows are of {arrows}."
+    if detail:
+        share = 100 * sum(d["to"] - d["from"] for d in detail) / max(1, s.duration)
+        if share > 99.9:
+            return f"{text} Zoomed in, it shows each call."
+        text += (
+            f" Zoom in where the line above the rows is blue: there it holds each call, in all {share:.1f} % of the time, "
+            "where the longest waits end; headway trace --from S --to S asks for other seconds."
+        )
+    return text
 
 
 def facts(s: Summary) -> str:
@@ -348,7 +386,10 @@ def render(s: Summary, title: str = "trace", limit: int = LIMIT) -> str:
         (where_the_time_went(s), longest_waits(s), by_library(s), who_sends(s), by_site(s), by_rank(s))
     )
     texts = json_text(s.texts.all)
-    s, planes, made = fit(s, limit - len(style) - len(script) - len(tables.encode()) - len(texts) - 20_000)
+    detail, of_details = details(s)
+    fixed = sum(len(text) for text in (style, script, texts, *(text for _, text in of_details.values())))
+    s, planes, made = fit(s, limit - fixed - len(tables.encode()) - 20_000)
+    made |= of_details
     title = clean(title)
     meta = {
         "title": title,
@@ -358,9 +399,10 @@ def render(s: Summary, title: str = "trace", limit: int = LIMIT) -> str:
         "bins": s.bins,
         "told": s.told,
         "allKept": s.all_kept,
+        "detail": detail,
         "planes": planes,
         "classes": [[c.name, c.colour, c.meaning] for c in classes.CLASSES],
-        "marks": marks(s),
+        "marks": marks(s, len(detail)),
         "hosts": list(dict.fromkeys(s.hosts)),
         "group": s.group,
         "wide": s.matrix.shape[1] if s.messages and s.matrix[0].any() else 0,
@@ -383,7 +425,7 @@ def render(s: Summary, title: str = "trace", limit: int = LIMIT) -> str:
         "<noscript><p class=note>The time line needs JavaScript; the tables below are complete without.</p></noscript>",
         "<div id=app hidden>",
         APP,
-        *(f"<p class=quiet>{e(text)}</p>" for text in (HELP, TOLD if s.told else NOT_TOLD, holds(s))),
+        *(f"<p class=quiet>{e(text)}</p>" for text in (HELP, TOLD if s.told else NOT_TOLD, holds(s, detail))),
         f"<p class=quiet>{e(STRIPS)}</p>" if meta["marks"] else "",
         "</div><div id=tip role=tooltip hidden></div>",
         tables,

@@ -10,13 +10,15 @@ DebugAnnotationName), trace/track_event/track_descriptor.proto, process_descript
 A rank is a process, a thread a track; each track is a packet sequence of its own, with names interned and times as
 differences to the packet before. A message is a flow from the begin of its send to the end of the call that received
 it, since the earlier time is a flow's source, and a receive may begin before its send. Packets are encoded by numpy, a
-column of bytes at a time: rows are packets, and what a row has not is left out when they are joined.
+column of bytes at a time: rows are packets, and what a row has not is left out when they are joined. A large rank is
+written part by part: a sequence goes on with what its last part left (times, names that are known).
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +26,7 @@ import numpy as np
 
 from headway.record import calls, model
 from headway.record import classes as waiting
+from headway.record import columns as memory
 from headway.record.calls import Calls, Ends, Track, arrange, comm_text, site_text, world_ranks
 from headway.record.model import Rank, Run
 from headway.record.words import clean
@@ -148,6 +151,7 @@ class Texts:
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
+        self.told = 0  # of them
 
     def number(self, text: str) -> int:
         return self.numbers.setdefault(clean(text), len(self.numbers) + 1)
@@ -162,8 +166,11 @@ class Texts:
         return np.array(numbers, np.int64)[which] if len(numbers) else np.zeros(0, np.int64)
 
     def fields(self, field: int) -> list[bytes]:
-        """EventCategory, EventName, DebugAnnotationName and InternedString alike: number, text."""
-        return [message(field, number(1, n), string(2, text)) for text, n in self.numbers.items()]
+        """Those that were not told before. EventCategory, EventName, DebugAnnotationName and InternedString alike:
+        number, text."""
+        new = list(self.numbers.items())[self.told :]
+        self.told = len(self.numbers)
+        return [message(field, number(1, n), string(2, text)) for text, n in new]
 
 
 def annotations(
@@ -222,82 +229,98 @@ def annotations(
     return [c for c in found if c.there.any()]
 
 
-def track_packets(
-    rank: Rank,
-    of: Calls,
-    track: Track,
-    sequence: int,
-    uuid: int,
-    sends: tuple[np.ndarray, np.ndarray],
-    receives: tuple[np.ndarray, np.ndarray],
-    classes: np.ndarray | None,
-) -> Iterator[bytes]:
-    """All of one track. `sends` and `receives`: calls of the rank, sorted, and the flow that begins or ends in each."""
-    events = rank.events[track.index]
-    names, categories, texts = Texts(), Texts(), Texts()
-    kind = events["kind"]
-    name = names.table(kind, lambda k: calls.name(rank, k))
-    category = categories.table(kind, lambda k: calls.category(rank, k))
-    columns = annotations(rank, events, of, track.index, texts, classes)
-    used = {c.name for c in columns}
-    head = number(10, sequence)
-    yield packet(
-        head,
-        number(13, CLEARED),
-        number(87, 1),
-        message(59, number(58, OWN_CLOCK), message(11, number(11, uuid))),
-        message(
-            12,
-            *categories.fields(1),
-            *names.fields(2),
-            *(message(3, number(1, n), string(2, ANNOTATIONS[n - 1])) for n in sorted(used)),
-            *texts.fields(29),
-        ),
-    )
-    yield packet(
-        head,
-        message(
-            6,
-            message(1, number(1, BOOTTIME), number(2, 0)),
-            message(1, number(1, OWN_CLOCK), number(2, 0), number(3, 1)),
-        ),
-    )
+class TrackWriter:
+    """A track's packets, part by part."""
 
-    count = len(track.index)
-    at_begin, at_end = track.places()
-    time = np.empty(2 * count, np.int64)
-    time[at_begin], time[at_end] = track.begin, track.end
-    call = np.empty(2 * count, np.int64)
-    call[at_begin] = call[at_end] = np.arange(count)
-    begins = np.zeros(2 * count, bool)
-    begins[at_begin] = True
-    ids = np.empty(2 * count, np.int64)  # first flow of each packet, and how many
-    many = np.empty(2 * count, np.int64)
-    for places, (owners, _) in ((at_begin, sends), (at_end, receives)):
-        first = np.searchsorted(owners, track.index, "left")
-        ids[places], many[places] = first, np.searchsorted(owners, track.index, "right") - first
-    step = np.diff(time, prepend=0)
-    # Rows: a packet, then its flows.
-    rows = np.cumsum(1 + many)
-    start = 0
-    while start < 2 * count:
-        done = int(rows[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(rows, done + ROWS, "right")))
-        part = slice(start, stop)
-        yield _encode(
-            head,
-            step[part],
-            begins[part],
-            call[part],
-            ids[part],
-            many[part],
-            name,
-            category,
-            columns,
-            sends[1],
-            receives[1],
+    def __init__(self, number_: int, uuid: int) -> None:
+        self.uuid, self.head = uuid, number(10, number_)
+        self.names, self.categories, self.texts = Texts(), Texts(), Texts()
+        self.used: set[int] = set()  # annotations whose names are told
+        self.clock = -1  # time of the last packet
+
+    def write(
+        self,
+        rank: Rank,
+        of: Calls,
+        track: Track,
+        sends: tuple[np.ndarray, np.ndarray],
+        receives: tuple[np.ndarray, np.ndarray],
+        classes: np.ndarray | None,
+    ) -> Iterator[bytes]:
+        """`sends` and `receives`: calls of this part, sorted, and the flow that begins or ends in each."""
+        events = rank.events[track.index]
+        kind = events["kind"]
+        name = self.names.table(kind, lambda k: calls.name(rank, k))
+        category = self.categories.table(kind, lambda k: calls.category(rank, k))
+        columns = annotations(rank, events, of, track.index, self.texts, classes)
+        yield from self._names({c.name for c in columns})
+        count = len(track.index)
+        at_begin, at_end = track.places()
+        time = np.empty(2 * count, np.int64)
+        time[at_begin], time[at_end] = track.begin, track.end
+        time = np.maximum(time, self.clock)  # where no place was found to part this track
+        call = np.empty(2 * count, np.int64)
+        call[at_begin] = call[at_end] = np.arange(count)
+        begins = np.zeros(2 * count, bool)
+        begins[at_begin] = True
+        ids = np.empty(2 * count, np.int64)  # first flow of each packet, and how many
+        many = np.empty(2 * count, np.int64)
+        for places, (owners, _) in ((at_begin, sends), (at_end, receives)):
+            first = np.searchsorted(owners, track.index, "left")
+            ids[places], many[places] = first, np.searchsorted(owners, track.index, "right") - first
+        step = np.diff(time, prepend=max(self.clock, 0))
+        self.clock = int(time[-1])
+        # Rows: a packet, then its flows.
+        rows = np.cumsum(1 + many)
+        start = 0
+        while start < 2 * count:
+            done = int(rows[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(rows, done + ROWS, "right")))
+            part = slice(start, stop)
+            yield _encode(
+                self.head,
+                step[part],
+                begins[part],
+                call[part],
+                ids[part],
+                many[part],
+                name,
+                category,
+                columns,
+                sends[1],
+                receives[1],
+            )
+            start = stop
+
+    def _names(self, used: set[int]) -> Iterator[bytes]:
+        """What the next packets name and no earlier one did; before the first, what holds for all."""
+        new, first = sorted(used - self.used), self.clock < 0
+        self.used |= used
+        names = [
+            *self.categories.fields(1),
+            *self.names.fields(2),
+            *(message(3, number(1, n), string(2, ANNOTATIONS[n - 1])) for n in new),
+            *self.texts.fields(29),
+        ]
+        if not first:
+            if names:
+                yield packet(self.head, number(13, NEEDS_STATE), message(12, *names))
+            return
+        yield packet(
+            self.head,
+            number(13, CLEARED),
+            number(87, 1),
+            message(59, number(58, OWN_CLOCK), message(11, number(11, self.uuid))),
+            message(12, *names),
         )
-        start = stop
+        yield packet(
+            self.head,
+            message(
+                6,
+                message(1, number(1, BOOTTIME), number(2, 0)),
+                message(1, number(1, OWN_CLOCK), number(2, 0), number(3, 1)),
+            ),
+        )
 
 
 def _encode(
@@ -364,29 +387,63 @@ def _encode(
     return rows.joined()
 
 
-def packets(run: Run, classes: Sequence[np.ndarray] | None = None) -> Iterator[bytes]:
-    """In the order of the file: a rank's descriptors, then its tracks."""
-    sent, received = Ends(run.messages, "source", "sent"), Ends(run.messages, "target", "came")
+def spans(run: Run, window: tuple[int, int] | None) -> list[tuple[int, int]]:
+    """Of each rank, the events from the first that ends in that time (ns) to the last that begins in it."""
+    found = []
+    for rank in run.ranks:
+        count = len(rank.events)
+        low, high = (0, count) if window is None else (count, 0)
+        for at in range(0, count if window else 0, memory.CHUNK):
+            some = slice(at, at + memory.CHUNK)
+            inside = np.flatnonzero((rank.end[some] >= window[0]) & (rank.begin[some] <= window[1]))
+            if len(inside):
+                low, high = min(low, at + int(inside[0])), at + int(inside[-1]) + 1
+            memory.rest(rank.begin, rank.end)
+        found.append((min(low, high), high))
+    return found
+
+
+def packets(
+    run: Run, classes: Sequence[np.ndarray] | None = None, window: tuple[int, int] | None = None
+) -> Iterator[bytes]:
+    """In the order of the file: a rank's descriptors, then its tracks. Of a large rank that again, part by part."""
+    of_ranks = spans(run, window)
+    some = of_ranks if window else None
+    sent, received = (Ends(run, run.messages, *of, some) for of in (("source", "sent"), ("target", "came")))
     sequence = FIRST_SEQUENCE
     wide = len(str(max((r.rank for r in run.ranks), default=0)))
-    for at, rank in enumerate(run.ranks):
-        of = arrange(rank)
+    for at, whole in enumerate(run.ranks):
         process = (at + 1) << 20
         pid = (at + 1) << 9  # of its own: pids of two hosts may be the same
-        title = f"rank {rank.rank:0{wide}}" if rank.rank >= 0 else f"process {rank.header.get('pid', '')}"
-        title += f" ({rank.host})" if rank.host else ""
+        title = f"rank {whole.rank:0{wide}}" if whole.rank >= 0 else f"process {whole.header.get('pid', '')}"
+        title += f" ({whole.host})" if whole.host else ""
         yield packet(message(60, number(1, process), message(3, number(1, pid), string(6, title))))
-        sends, receives = sent.of(rank.rank, of), received.of(rank.rank, of)
-        for k, track in enumerate(of.tracks):
-            uuid = process + 1 + k
-            if track.what == calls.CALLS and track.lane == 0:
-                kind = message(4, number(1, pid), number(2, pid + track.thread), string(5, track.title))
-                yield packet(message(60, number(1, uuid), number(5, process), kind))
-            else:
-                yield packet(message(60, number(1, uuid), number(5, process), string(2, track.title)))
-            mine = None if classes is None else waiting.class_of(rank, classes[at])
-            yield from track_packets(rank, of, track, sequence, uuid, sends, receives, mine)
-            sequence += 1
+        tracks: dict[tuple[int, int, int], TrackWriter] = {}
+        for first, rank in calls.parts(whole, *of_ranks[at]):
+            of = arrange(rank)
+            given = None if classes is None else waiting.fitting(whole, classes[at])[first : first + len(rank.events)]
+            mine = None if classes is None else waiting.class_of(rank, given)
+            sends, receives = sent.of(at, of, first), received.of(at, of, first)
+            for track in of.tracks:
+                key = track.thread, track.what, track.lane
+                while track.what in calls.STRIPS and key in tracks and tracks[key].clock > track.begin[0]:
+                    # What the library does lasts over the place where calls are parted.
+                    track = replace(track, lane=track.lane + 1)
+                    key = track.thread, track.what, track.lane
+                if key not in tracks:
+                    tracks[key] = TrackWriter(sequence, process + 1 + len(tracks))
+                    yield described(track, tracks[key].uuid, process, pid)
+                    sequence += 1
+                yield from tracks[key].write(rank, of, track, sends, receives, mine)
+            if classes is not None:
+                memory.rest(classes[at])
+
+
+def described(track: Track, uuid: int, process: int, pid: int) -> bytes:
+    if track.what == calls.CALLS and track.lane == 0:
+        kind = message(4, number(1, pid), number(2, pid + track.thread), string(5, track.title))
+        return packet(message(60, number(1, uuid), number(5, process), kind))
+    return packet(message(60, number(1, uuid), number(5, process), string(2, track.title)))
 
 
 def pour(parts: Iterator[bytes], file: BinaryIO, compress: bool = True) -> int:
@@ -415,7 +472,13 @@ def pour(parts: Iterator[bytes], file: BinaryIO, compress: bool = True) -> int:
     return written
 
 
-def write(run: Run, path: Path, classes: Sequence[np.ndarray] | None = None, compress: bool = True) -> int:
-    """Returns the size of the file."""
+def write(
+    run: Run,
+    path: Path,
+    classes: Sequence[np.ndarray] | None = None,
+    compress: bool = True,
+    window: tuple[int, int] | None = None,
+) -> int:
+    """Returns the size of the file. `window`: the time (ns) of the run that is written."""
     with path.open("wb") as file:
-        return pour(packets(run, classes), file, compress)
+        return pour(packets(run, classes, window), file, compress)

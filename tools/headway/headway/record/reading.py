@@ -2,26 +2,32 @@
 
 Memory. Of a large recording (LARGE) nothing that grows with the events stays in memory: an event's 48 bytes lie in its
 file (mapped; in a file without a name where a rank has several blocks), and so do its times (16 bytes), the halves of
-messages (44), the messages (56) and the parts of collectives (44). In memory are one rank's columns at a time, and of
-what is sorted one part at a time: a range of senders, a million rows of collectives, 65,536 bounds of each pair of
-hosts and few more. So 10^8 events need 12 GB of disk beside the recording, and about 500 MB of memory as long as no
-rank has more than some millions of them; a rank's own columns are about 60 bytes an event for a while.
+messages (52), the messages (56) and the parts of collectives (44). In memory is what is worked on: about columns.CHUNK
+events, or what happens at once on all ranks; halves of messages under way; 65,536 bounds of each pair of hosts. What
+is made of the run then (`timeline`, `waiting`, `summary`, and what rests on them) is made in such parts, too. What
+does grow: 16 bytes a collective, and of one rank at a time its collectives (52) and its records of missing cores (24).
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 
-from . import alignment, clocks, format, matching
+import numpy as np
+
+from . import alignment, clocks, columns, format, matching
 from .bounds import all_bounds
 from .columns import rest
 from .format import BadRecording, Recording
 from .model import Run
+from .words import bytes_text
 
-LARGE = 512 << 20  # bytes of files from which on columns lie in files
+LARGE = 16 << 20  # bytes of files from which on columns lie in files
+TIMES = 7  # of the files' size, that these columns take
+BEARABLE = 512 << 20  # bytes of files that are read in memory rather than not at all
 MOST_NOTES = 10  # of one sort
 RANK_FILE = re.compile(r"rank-(\d+)\.hwr")
 
@@ -49,19 +55,39 @@ def read(folder: str | Path) -> Run:
     if len(hosts) > 1:
         notes += shortened(alignment.align(hosts, ranks, all_bounds(ranks, hosts, matched)))
     notes += alignment.mend(ranks, matched.messages)
-    start = min((int(rank.begin.min()) for rank in ranks if len(rank.begin)), default=0)
+    start = min((least(rank.begin) for rank in ranks if len(rank.begin)), default=0)
     for rank in ranks:
         for column in (rank.begin, rank.end):
-            column -= start
+            for at in range(0, len(column), columns.CHUNK):
+                column[at : at + columns.CHUNK] -= start
             rest(column)
-    return Run(str(folder), ranks, matched.comms, matched.messages, matched.collectives, notes)
+    return Run(str(folder), ranks, matched.comms, matched.messages, matched.collectives, notes, spill)
+
+
+def least(column: np.ndarray) -> int:
+    found = min(int(column[at : at + columns.CHUNK].min()) for at in range(0, len(column), columns.CHUNK))
+    rest(column)
+    return found
 
 
 def scratch(folder: Path, files: list[Path]) -> Path | None:
-    """Where columns go that are too large for memory."""
-    if sum(file.stat().st_size for file in files if file.is_file()) < LARGE:
+    """Where columns go that are too large for memory. They must fit: who writes to a mapped file on a full disk is
+    killed."""
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    if size < LARGE:
         return None
-    return folder if os.access(folder, os.W_OK) else Path(tempfile.gettempdir())
+    places = [*([folder] if os.access(folder, os.W_OK) else []), Path(tempfile.gettempdir())]
+    free = [shutil.disk_usage(place).free for place in places]
+    for place, room in zip(places, free):
+        if room >= TIMES * size:
+            return place
+    if size < BEARABLE:
+        return None
+    there = " and ".join(f"{bytes_text(room)} in {place}" for place, room in zip(places, free))
+    raise BadRecording(
+        f"to read {folder}, {bytes_text(size)}, takes {bytes_text(TIMES * size)} of disk for a while; there are {there}"
+        ". TMPDIR names another folder"
+    )
 
 
 def read_files(files: list[Path], spill: Path | None) -> tuple[list[Recording], list[str]]:

@@ -1,19 +1,24 @@
 """What a page shows of a run, in bounded size: shares of time by rank, time and class, the longest waits, tables.
 
-Made rank by rank, so that only one rank's calls are in memory at once. Rows are the run's ranks in their order.
+Made rank by rank, and of a large one part by part, so that only these calls are in memory at once. Rows are the run's
+ranks in their order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headway.record import calls, classes, library, model
+from headway.record import calls, classes, columns, library, model
 from headway.record.calls import Calls, Ends, Track, arrange, comm_text, site_text, world_ranks
 from headway.record.model import Rank, Run
 from headway.record.words import clean
+
+if TYPE_CHECKING:
+    from headway.record.detail import Stretch
 
 CELLS = 1 << 22  # of time bins, all ranks together
 MOST_BINS = 4096
@@ -21,10 +26,9 @@ LEAST_BINS = 64
 ALL_UP_TO = 200_000  # events of a run of which all are kept
 MOST_WAITS = 50_000  # else the longest
 MOST_MESSAGES = 20_000
-MESSAGES_SEEN = 2_000_000  # of which the longest-waiting are looked for
+MESSAGES_SEEN = 1_000_000  # of which the longest-waiting are looked for
 MOST_TEXT = 1_000_000  # characters of all names
 MATRIX = 256  # rows at most; ranks beside each other share one where there are more
-CHUNK = 1 << 20
 # Families that may wait, where nobody has told the classes.
 MAY_WAIT = ("send", "recv", "sendrecv", "wait", "probe", "coll", "comm", "finalize", "rma")
 
@@ -121,6 +125,7 @@ class Summary:
     texts: Texts
     notes: list[str]
     library: library.Library | None  # what our library did by itself
+    detail: list[Stretch] = field(default_factory=list)  # where each call is held, if not all are
 
     @property
     def in_mpi(self) -> float:
@@ -154,9 +159,58 @@ def in_bins(begin: np.ndarray, end: np.ndarray, edges: np.ndarray) -> np.ndarray
     return np.diff(covered)
 
 
+def longest(time: np.ndarray, most: int) -> np.ndarray:
+    """Where the longest ones are, in order; of equal ones the first."""
+    if len(time) <= most:
+        return np.arange(len(time))
+    least = np.partition(time, len(time) - most)[len(time) - most]
+    longer = np.flatnonzero(time > least)
+    return np.sort(np.concatenate((longer, np.flatnonzero(time == least)[: most - len(longer)])))
+
+
+def may_wait(rank: Rank, track: Track, what: np.ndarray, told: bool) -> np.ndarray:
+    """Of a track's calls, of these classes."""
+    if track.what not in (calls.CALLS, calls.CROSSING):
+        return np.zeros(len(what), bool)
+    return what >= classes.LATE_SENDER if told else calls.with_family(rank, *MAY_WAIT)[rank.events["kind"][track.index]]
+
+
+def rows_of(
+    texts: Texts, row: int, rank: Rank, track: Track, what: np.ndarray, told: bool, index: np.ndarray
+) -> np.ndarray:
+    """Some calls of a track as a page keeps them. `what`: the class of each call of the track."""
+    e = rank.events[track.index[index]]
+    found = np.zeros(len(index), KEPT)
+    found["row"], found["thread"], found["what"] = row, track.thread, track.what
+    found["depth"] = np.minimum(track.depth[index], 255)
+    fixed = {calls.NO_CORE: classes.NO_CORE, calls.OFF: classes.OFF}.get(track.what)
+    found["class"] = what[index] if fixed is None else fixed
+    found["waits"] = may_wait(rank, track, what, told)[index]
+    for column, text_of in (("kind", calls.name), ("site", site_text), ("comm", comm_text)):
+        different, which = np.unique(e[column], return_inverse=True)
+        numbers = np.array([texts.number(text_of(rank, v)) for v in different.tolist()], np.uint32)
+        found["name" if column == "kind" else column] = numbers[which]
+    found["peer"], found["tag"], found["bytes"] = e["peer"], calls.tags(e), e["bytes"]
+    found["world"] = world_ranks(rank, e["comm"], e["peer"].astype(np.int64))
+    found["begin"], found["time"] = track.begin[index], track.end[index] - track.begin[index]
+    return found
+
+
+def thinned(messages: np.ndarray, step: int, run: Run) -> np.ndarray:
+    """Every so many-th."""
+    found, at = columns.room(-(-len(messages) // step), messages.dtype, run.spill), 0
+    wide = max(1, columns.CHUNK // step) * step
+    for low in range(0, len(messages), wide):
+        some = messages[low : low + wide : step]
+        found[at : at + len(some)] = some
+        at += len(some)
+        columns.rest(messages, found)
+    return found
+
+
 class _Collector:
     def __init__(self, run: Run, told: bool, all_up_to: int, most_waits: int, bins: int | None):
-        ranks = [(r.rank, r.host, len(r.events), int(r.end.max()) if len(r.end) else 0) for r in run.ranks]
+        ranks = [(r.rank, r.host, len(r.events), columns.largest(r.end)) for r in run.ranks]
         rows = len(ranks)
         self.duration = min(calls.LATEST, max([1, *(end for *_, end in ranks)]))
         self.ranks = np.array([r for r, *_ in ranks], np.int64)
@@ -180,40 +234,46 @@ class _Collector:
 
         m = run.messages
         self.step = max(1, -(-len(m) // MESSAGES_SEEN))
-        seen = m[:: self.step] if self.step > 1 else m
+        seen = thinned(m, self.step, run) if self.step > 1 else m
         if self.step > 1:
-            self.notes.append(f"Arrows and waits by pair are of every {self.step}th of {len(m):,} messages.")
+            self.notes.append(f"Arrows and waits by pair are of one in {self.step} of {len(m):,} messages.")
         self.seen = seen
-        self.sent_ends, self.came_ends = Ends(seen, "source", "sent"), Ends(seen, "target", "came")
+        self.sent_ends, self.came_ends = Ends(run, seen, "source", "sent"), Ends(run, seen, "target", "came")
         self.sent = np.full(len(seen), -1, np.int64)
         self.came = np.full(len(seen), -1, np.int64)
         self.waited = np.zeros(len(seen), np.int64)
 
     def add(self, row: int, rank: Rank, given: np.ndarray | None) -> None:
-        of = arrange(rank)
-        kind = classes.class_of(rank, given)
-        main = [t for t in of.tracks if t.what == calls.CALLS and t.lane == 0]
-        off = [t for t in of.tracks if t.what == calls.OFF and t.lane == 0]
-        self.threads[row] = max(1, len(main))
+        classes.fitting(rank, given)
         time = np.zeros((classes.COUNT, self.bins))
-        for track, fixed in [(t, None) for t in main] + [(t, classes.OFF) for t in off]:
-            top = track.depth == 0
-            begin, end = track.begin[top], track.end[top]
-            what = kind[track.index[top]] if fixed is None else np.full(int(top.sum()), fixed, np.uint8)
-            for one in np.unique(what).tolist():
-                here = what == one
-                time[one] += in_bins(begin[here], end[here], self.edges)
-                self.totals[row, one] += int((end[here] - begin[here]).sum())
+        threads: set[int] = set()
+        for first, part in calls.parts(rank):
+            of = arrange(part)
+            kind = classes.class_of(part, None if given is None else given[first : first + len(part.events)])
+            main = [t for t in of.tracks if t.what == calls.CALLS and t.lane == 0]
+            off = [t for t in of.tracks if t.what == calls.OFF and t.lane == 0]
+            threads |= {t.thread for t in main}
+            for track, fixed in [(t, None) for t in main] + [(t, classes.OFF) for t in off]:
+                top = track.depth == 0
+                begin, end = track.begin[top], track.end[top]
+                what = kind[track.index[top]] if fixed is None else np.full(int(top.sum()), fixed, np.uint8)
+                for one in np.unique(what).tolist():
+                    here = what == one
+                    time[one] += in_bins(begin[here], end[here], self.edges)
+                    self.totals[row, one] += int((end[here] - begin[here]).sum())
+            self._messages(row, part, of, first)
+            self._sites(row, part, of, kind)
+            self._keep(row, part, of, kind)
+            if given is not None:
+                columns.rest(given)
+        self.threads[row] = max(1, len(threads))
         whole = np.maximum(np.diff(self.edges), 1) * self.threads[row]
         self.shares[:, row] = np.clip(np.rint(time[1:] * 255 / whole), 0, 255).astype(np.uint8)
-        self._messages(rank, of)
-        self._sites(row, rank, of, kind)
-        self._keep(row, rank, of, kind)
 
-    def _messages(self, rank: Rank, of: Calls) -> None:
+    def _messages(self, row: int, rank: Rank, of: Calls, first: int) -> None:
         begin, end = calls.times(rank)
         for ends, at, edge in ((self.sent_ends, self.sent, begin), (self.came_ends, self.came, end)):
-            owners, flow = ends.of(rank.rank, of)
+            owners, flow = ends.of(row, of, first)
             which = flow.astype(np.int64) - 1
             at[which] = edge[owners]
             self.waited[which] = np.maximum(self.waited[which], end[owners] - begin[owners])
@@ -225,7 +285,7 @@ class _Collector:
         index = np.concatenate([t.index for t in tracks])
         begin = np.concatenate([t.begin for t in tracks])
         took = np.concatenate([t.end for t in tracks]) - begin
-        self.calls[row] = len(index)
+        self.calls[row] += len(index)
         e = rank.events
         key = e["kind"][index].astype(np.int64) << 32 | e["site"][index]
         different, which = np.unique(key, return_inverse=True)
@@ -237,8 +297,8 @@ class _Collector:
         split = np.bincount(
             which * classes.COUNT + kind[index], took, minlength=len(different) * classes.COUNT
         ).reshape(-1, classes.COUNT)
-        order = np.lexsort((took, which))
-        longest = order[np.searchsorted(which[order], np.arange(len(different)), "right") - 1]
+        order = np.lexsort((begin, took, which))
+        top = order[np.searchsorted(which[order], np.arange(len(different)), "right") - 1]
         for at, one in enumerate(different.tolist()):
             name = self.texts.number(calls.name(rank, one >> 32))
             place = self.texts.number(site_text(rank, one & 0xFFFFFFFF))
@@ -249,61 +309,34 @@ class _Collector:
             site.time += int(total[at])
             site.bytes += int(size[at])
             site.by_class += split[at]
-            most = int(took[longest[at]])
-            if most >= site.longest:
-                site.longest, site.row, site.begin = most, row, int(begin[longest[at]])
+            most, then = int(took[top[at]]), int(begin[top[at]])
+            if (most, row, then) >= (site.longest, site.row, site.begin):
+                site.longest, site.row, site.begin = most, row, then
 
     def _keep(self, row: int, rank: Rank, of: Calls, kind: np.ndarray) -> None:
-        may = calls.with_family(rank, *MAY_WAIT)
         for track in of.tracks:
-            e = rank.events[track.index]
             what = kind[track.index]
-            is_call = track.what in (calls.CALLS, calls.CROSSING)
-            waits = is_call & ((what >= classes.LATE_SENDER) if self.told else may[e["kind"]])
-            index = np.arange(len(e))
+            index = np.arange(len(what))
             if not self.all_kept:
-                index = index[waits]
-                if len(index) > self.most_waits:
-                    took = track.end[index] - track.begin[index]
-                    index = np.sort(index[np.argpartition(-took, self.most_waits)[: self.most_waits]])
+                index = index[may_wait(rank, track, what, self.told)]
+                index = index[longest(track.end[index] - track.begin[index], self.most_waits)]
             if not len(index):
                 continue
-            self.kept.append(self._rows(row, rank, track, e, what, waits, index))
+            self.kept.append(rows_of(self.texts, row, rank, track, what, self.told, index))
             self.held += len(index)
             if not self.all_kept and self.held > 4 * self.most_waits:
                 self._trim()
 
-    def _rows(
-        self, row: int, rank: Rank, track: Track, e: np.ndarray, what: np.ndarray, waits: np.ndarray, index: np.ndarray
-    ) -> np.ndarray:
-        e = e[index]
-        found = np.zeros(len(index), KEPT)
-        found["row"], found["thread"], found["what"] = row, track.thread, track.what
-        found["depth"] = np.minimum(track.depth[index], 255)
-        fixed = {calls.NO_CORE: classes.NO_CORE, calls.OFF: classes.OFF}.get(track.what)
-        found["class"] = what[index] if fixed is None else fixed
-        found["waits"] = waits[index]
-        for column, texts in (("kind", calls.name), ("site", site_text), ("comm", comm_text)):
-            different, which = np.unique(e[column], return_inverse=True)
-            numbers = np.array([self.texts.number(texts(rank, v)) for v in different.tolist()], np.uint32)
-            found["name" if column == "kind" else column] = numbers[which]
-        found["peer"], found["tag"], found["bytes"] = e["peer"], calls.tags(e), e["bytes"]
-        found["world"] = world_ranks(rank, e["comm"], e["peer"].astype(np.int64))
-        found["begin"], found["time"] = track.begin[index], track.end[index] - track.begin[index]
-        return found
-
     def _trim(self) -> None:
         every = np.concatenate(self.kept)
-        if len(every) > self.most_waits:
-            every = every[np.argpartition(-every["time"], self.most_waits)[: self.most_waits]]
+        every = every[longest(every["time"], self.most_waits)]
         self.kept, self.held = [every], len(every)
 
     def _arrows(self, run: Run) -> np.ndarray:
         known = np.flatnonzero((self.sent >= 0) & (self.came >= 0))
-        if len(known) > MOST_MESSAGES:
-            known = known[np.argpartition(-self.waited[known], MOST_MESSAGES)[:MOST_MESSAGES]]
+        known = known[longest(self.waited[known], MOST_MESSAGES)]
         known = known[np.argsort(-self.waited[known], kind="stable")]
-        m = self.seen[known]
+        m = columns.take(self.seen, known)
         order = np.argsort(self.ranks, kind="stable")
         found = np.zeros(len(known), ARROW)
         for side in ("source", "target"):
@@ -320,16 +353,20 @@ class _Collector:
         group = max(1, -(-self.size // MATRIX))
         wide = max(1, -(-self.size // group))
         found = np.zeros((3, wide * wide))
-        for start in range(0, len(run.messages), CHUNK):
-            m = run.messages[start : start + CHUNK]
+        for start in range(0, len(run.messages), columns.CHUNK):
+            m = run.messages[start : start + columns.CHUNK]
             good = (m["source"] >= 0) & (m["source"] < self.size) & (m["target"] >= 0) & (m["target"] < self.size)
             key = m["source"][good].astype(np.int64) // group * wide + m["target"][good] // group
             found[0] += np.bincount(key, minlength=wide * wide)
             found[1] += np.bincount(key, m["bytes"][good].astype(np.float64), minlength=wide * wide)
-        known = np.flatnonzero((self.sent >= 0) & (self.came >= 0))
-        m = self.seen[known]
-        key = m["source"].astype(np.int64) // group * wide + m["target"] // group
-        found[2] = np.bincount(key, self.waited[known], minlength=wide * wide) * self.step
+            columns.rest(run.messages)
+        for start in range(0, len(self.seen), columns.CHUNK):
+            some = slice(start, start + columns.CHUNK)
+            known = np.flatnonzero((self.sent[some] >= 0) & (self.came[some] >= 0))
+            m = self.seen[some][known]
+            key = m["source"].astype(np.int64) // group * wide + m["target"] // group
+            found[2] += np.bincount(key, self.waited[some][known], minlength=wide * wide) * self.step
+            columns.rest(run.messages)
         return found.reshape(3, wide, wide), group
 
     def done(self, run: Run) -> Summary:

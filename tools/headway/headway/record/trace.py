@@ -20,7 +20,7 @@ from headway.record.words import bytes_text, clean, count_text, share_text, time
 PERFETTO, PAGE, OTF2 = "trace.pftrace", "trace.html", "otf2"
 WAITS = 5  # in the terminal
 NOTES = 10
-MOST_EVENTS = 50_000_000  # in Perfetto's file: more are not opened by a browser
+MOST_EVENTS = 20_000_000  # in Perfetto's file: more are not opened by a browser
 
 
 class TraceError(Exception):
@@ -57,16 +57,20 @@ def write_trace(
     html: bool = True,
     otf2: bool = False,
     summary: Summary | None = None,
+    window: tuple[int, int] | None = None,
 ) -> list[Path]:
-    """Files that were written. `classes`: for each of the run's ranks, the class of each event (see classes.py)."""
+    """Files that were written. `classes`: for each of the run's ranks, the class of each event (see classes.py).
+    `window`: the time (ns) of the run that Perfetto's file holds."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TraceError(f"{folder} cannot be made: {error.strerror or error}") from error
-    if perfetto and sum(len(rank.events) for rank in run.ranks) > MOST_EVENTS:
+    count = sum(last - first for first, last in perfetto_trace.spans(run, window)) if perfetto else 0
+    if count > MOST_EVENTS:
         text = (
-            f"{PERFETTO} is not written: more than {count_text(MOST_EVENTS)} events; --ranks, --from, --to give less."
+            f"{PERFETTO} is not written: {count_text(count)} events, and Perfetto opens {count_text(MOST_EVENTS)}; "
+            "--from 10 --to 20 writes those of ten seconds."
         )
         if not html:
             raise TraceError(text)
@@ -77,7 +81,7 @@ def write_trace(
         found = summary or summarise(run, classes)
         files.append(whole(folder / PAGE, lambda path: page.write(found, path, title_of(run))))
     if perfetto:
-        files.append(whole(folder / PERFETTO, lambda path: perfetto_trace.write(run, path, classes)))
+        files.append(whole(folder / PERFETTO, lambda path: perfetto_trace.write(run, path, classes, window=window)))
     if otf2:
         try:
             files.append(otf2_export.write(run, folder / OTF2))

@@ -7,6 +7,8 @@ before. Only where they are too few do sends count that came first and needed th
 an octave) one point counts, near the shortest (one in 20 may be shorter: clocks of two hosts agree only so well); of
 all lines with no point below them the one that lies closest is taken. How far transfers usually lie above it is its
 spread. Where a run does not tell what a transfer needs, what was measured of its MPI outside of it counts, if anything was.
+
+Of very many messages (LEARNED) it is learned from a part, drawn by the calls in which they came.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from headway.record import columns
+from headway.record.columns import rest, room, take
 from headway.record.timeline import Timeline
 
 LEAST = 20  # messages from which a line is believed
@@ -23,6 +27,8 @@ TOLERANCE = 0.02  # share of its time for which a side may be outside of MPI
 TOLERANCE_NS = 1000
 SPREAD = 0.75, 0.25  # how many of the messages it is of, and what it is at most
 WHERE = ("on one host", "between hosts")
+LEARNED = 400_000  # messages
+DRAW = 0x9E3779B97F4A7C15  # odd: its multiples lie as if by chance
 
 
 @dataclass
@@ -93,22 +99,55 @@ class Messages:
     gone: np.ndarray  # the end of the call in which the send was completed; -1 unknown
     arrived: np.ndarray  # the same of the receive
 
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
+    def take(self, which: slice | np.ndarray) -> Messages:
+        if isinstance(which, slice):
+            return Messages(*(column[which] for column in self.columns))
+        return Messages(*(take(column, which) for column in self.columns))
+
+    def rest(self) -> None:
+        rest(*self.columns)
+
+
+SMALL = {"source": np.int32, "target": np.int32, "between": bool}
+
 
 def messages(line: Timeline) -> Messages:
-    m = line.run.messages
+    every, count, spill = line.run.messages, 0, line.run.spill
+    found = Messages(*(room(len(every), SMALL.get(name, np.int64), spill) for name in Messages.__dataclass_fields__))
+    for low in range(0, len(every), columns.CHUNK):
+        m = every[low : low + columns.CHUNK]
+        rows = _of(line, m)
+        rows.index += low
+        for column, values in zip(found.columns, rows.columns):
+            column[count : count + len(rows)] = values
+        count += len(rows)
+        found.rest()
+        rest(every)
+    return found.take(slice(0, count))
+
+
+def _of(line: Timeline, m: np.ndarray) -> Messages:
     sent, posted = line.number(m["source"], m["sent"]), line.number(m["target"], m["posted"])
     left, came = line.number(m["source"], m["left"]), line.number(m["target"], m["came"])
     index = np.flatnonzero((sent >= 0) & (posted >= 0) & (came >= 0))
     sent, posted, left, came = sent[index], posted[index], left[index], came[index]
-    came = line.owner[came]
-    left = np.where(left < 0, -1, line.owner[left]) if len(left) else left
-    source, target = line.place[sent], line.place[came]
-    begun, asked = line.begin[sent], line.begin[posted]
+    came, known = take(line.owner, came), left >= 0
+    left[known] = take(line.owner, left[known])
+    source, target = line.places(m["source"][index]), line.places(m["target"][index])
+    begun, asked = take(line.begin, sent), take(line.begin, posted)
     size = np.minimum(m["bytes"][index], np.uint64(1 << 60)).astype(np.int64)
-    gone = np.where(left < 0, -1, line.end[left]) if len(left) else left
+    gone = np.full(len(index), -1, np.int64)
+    gone[known] = take(line.end, left[known])
     return Messages(
         index, source, target, sent, posted, left, came, size, line.host[source] != line.host[target],
-        begun, asked, np.maximum(begun, asked), gone, line.end[came],
+        begun, asked, np.maximum(begun, asked), gone, take(line.end, came),
     )  # fmt: skip
 
 
@@ -123,15 +162,19 @@ def last_of(group: np.ndarray, key: np.ndarray, then: np.ndarray | None = None) 
 def learn(line: Timeline, m: Messages, known: tuple[Line | None, Line | None] = (None, None)) -> Transfer:
     """`known`: what a transfer needs as WHERE, from elsewhere: where the run does not tell it."""
     found = Transfer()
-    copied = (m.gone >= 0) & (m.gone < m.asked)
-    found.buffered = int(m.size[copied].max(initial=-1))
-    if not len(m.index):
+    for low in range(0, len(m), columns.CHUNK):
+        some = slice(low, low + columns.CHUNK)
+        copied = (m.gone[some] >= 0) & (m.gone[some] < m.asked[some])
+        found.buffered = max(found.buffered, int(m.size[some][copied].max(initial=-1)))
+        m.rest()
+    if not len(m):
         return found
+    m = drawn(m)
     # Of a call that waited for several, the time is that of the one whose sides were there last.
     one = last_of(m.came, m.both)
     took = m.arrived[one] - m.both[one]
     allowed = np.maximum(TOLERANCE_NS, TOLERANCE * took)
-    busy = np.where(m.gone[one] < 0, line.end[m.sent[one]], m.gone[one])
+    busy = np.where(m.gone[one] < 0, take(line.end, m.sent[one]), m.gone[one])
     sure = line.inside.without(m.target[one], m.both[one], m.arrived[one]) <= allowed
     moved = m.begun[one] < m.asked[one]
     may = ~moved | (m.size[one] > found.buffered)
@@ -161,6 +204,19 @@ def learn(line: Timeline, m: Messages, known: tuple[Line | None, Line | None] = 
         lines.append(learned)
     found.lines = lines[0], lines[1]
     return found
+
+
+def drawn(m: Messages) -> Messages:
+    """A part of very many: those of one call together."""
+    step = -(-len(m) // LEARNED)
+    if step == 1:
+        return m
+    kept = []
+    for low in range(0, len(m), columns.CHUNK):
+        came = m.came[low : low + columns.CHUNK].astype(np.uint64)
+        kept.append(low + np.flatnonzero((came * np.uint64(DRAW) >> np.uint64(32)) % np.uint64(step) == 0))
+        rest(m.came)
+    return m.take(np.concatenate(kept))
 
 
 def envelope(size: np.ndarray, took: np.ndarray) -> tuple[float, float]:
