@@ -275,16 +275,16 @@ PROGRAM = """#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-enum { LONG = 1 << 24, STEPS = 4, SHORT = 1 << 19, ROUNDS = 16 };
+enum { HUGE = 1 << 26, LONG = 1 << 24, STEPS = 12, SHORT = 1 << 19, ROUNDS = 16 };
 static volatile char seen;
 static void early(int rank, char* data) {
   for (int step = 0; step < STEPS; ++step) {
     if (rank == 0) {
       usleep(3000);
-      MPI_Send(data, LONG, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+      MPI_Send(data, HUGE, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
     } else {
-      MPI_Recv(data, LONG, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      seen = data[LONG - 3 * 4096]; /* the last page of a buffer comes first */
+      MPI_Recv(data, HUGE, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      seen = data[HUGE - 3 * 4096]; /* the last page of a buffer comes first */
     }
   }
 }
@@ -314,8 +314,8 @@ static void beside(int rank, char* data) {
 }
 int main(int argc, char** argv) {
   int rank;
-  char *one = malloc(LONG), *other = malloc(SHORT), *third = malloc(LONG);
-  memset(one, 1, LONG);
+  char *one = malloc(HUGE), *other = malloc(SHORT), *third = malloc(LONG);
+  memset(one, 1, HUGE);
   memset(other, 1, SHORT);
   memset(third, 1, LONG);
   MPI_Init(&argc, &argv);
