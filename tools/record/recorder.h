@@ -63,8 +63,8 @@ typedef struct RecordKnownSite {
 typedef struct RecordThread {
   /* What each call looks at comes first, together. */
   RecordEvent *next, *limit; /* in its buffer */
-  int depth; /* calls of MPI that it is in: those inside another one are not the program's */
-  int off;   /* the call that it is in is not recorded, only followed */
+  int depth;        /* calls of MPI that it is in: those inside another one are not the program's */
+  int off;          /* the call that it is in is not recorded, only followed */
   const void* from; /* where the program called, of the call that it is in */
   uint64_t last_block; /* ticks at which a block was last written */
   uint64_t delay_read; /* ticks at which its run delay was last known */
