@@ -103,6 +103,7 @@ std::string output_of(const std::vector<std::string>& words, Clock::time_point e
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::vector<char*> list;
+  list.reserve(words.size() + 1);
   for (const std::string& word : words) list.push_back(const_cast<char*>(word.c_str()));
   list.push_back(nullptr);
   pid_t child = -1;
