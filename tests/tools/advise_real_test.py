@@ -17,7 +17,7 @@ import unittest
 from collections import Counter
 from dataclasses import dataclass, field
 
-from support import BUILD, HEADWAY, Folder, need_packages
+from support import BUILD, HEADWAY, Folder, main, need_packages
 
 need_packages("numpy", "rich", "typer")
 
@@ -157,10 +157,4 @@ class Real(Folder):
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words and words[0].isdigit():
-        SEED = int(words.pop(0))
-    if words and words[0].isdigit():
-        COUNT = int(words.pop(0))
-    print(f"seed {SEED}", flush=True)
-    unittest.main(verbosity=1, argv=[sys.argv[0], *words])
+    main(globals())

@@ -4,12 +4,11 @@ really gains. advise_test.py [first seed [programs of each fault]]; the seed is 
 
 import json
 import random
-import sys
 import tempfile
 import unittest
 from dataclasses import replace
 
-from support import need_packages
+from support import main, need_packages
 
 need_packages("numpy", "rich")
 
@@ -434,10 +433,4 @@ class Shown(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words and words[0].isdigit():
-        SEED = int(words.pop(0))
-    if words and words[0].isdigit():
-        COUNT = int(words.pop(0))
-    print(f"seed {SEED}", flush=True)
-    unittest.main(verbosity=1, argv=[sys.argv[0], *words])
+    main(globals())

@@ -4,11 +4,10 @@
 import copy
 import json
 import random
-import sys
 import unittest
 from pathlib import Path
 
-from support import Folder, need_packages
+from support import Folder, main, need_packages
 
 need_packages("numpy", "rich", "typer")
 
@@ -320,8 +319,4 @@ class OfAStudy(Folder):
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words and words[0].isdigit():
-        SEED = int(words.pop(0))
-    print(f"seed {SEED}", flush=True)
-    unittest.main(verbosity=1, argv=[sys.argv[0], *words])
+    main(globals())

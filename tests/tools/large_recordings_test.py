@@ -7,13 +7,12 @@ import io
 import json
 import random
 import re
-import sys
 import tempfile
 import types
 import unittest
 import zlib
 
-from support import Folder, need_packages
+from support import Folder, main, need_packages
 
 need_packages("numpy", "rich")
 
@@ -544,7 +543,4 @@ KINDS = {"u1": "u1", "u4": "<u4", "i4": "<i4", "f4": "<f4", "f8": "<f8"}
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words and words[0].isdigit():
-        SEED = int(words.pop(0))
-    unittest.main(verbosity=1, argv=[sys.argv[0], *words])
+    main(globals())

@@ -2,11 +2,10 @@
 """Packing and unpacking, against simulated programs that do it, and programs that compute something else there."""
 
 import random
-import sys
 import tempfile
 import unittest
 
-from support import need_packages
+from support import main, need_packages
 
 need_packages("numpy", "rich")
 
@@ -128,8 +127,4 @@ class Packed(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words and words[0].isdigit():
-        SEED = int(words.pop(0))
-    print(f"seed {SEED}", flush=True)
-    unittest.main(verbosity=1, argv=[sys.argv[0], *words])
+    main(globals())

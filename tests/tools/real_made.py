@@ -137,11 +137,9 @@ static void one(int n) {{
     return made("put off", "put off", "fault", 2, seed, size, rounds_for(first + other), body, (("test", "wait"),))
 
 
-def release(draw, seed):
-    """A blocking send whose receiver computes."""
-    ranks, size = draw.choice((2, 2, 4)), draw.randrange(100_000, 1_500_000)
-    work, behind = draw.randrange(1500, 2500), draw.randrange(700, 1200)
-    body = f"""
+def to_the_odd(behind, receiver):
+    """An even rank sends, computes for `behind` us, and writes to its buffer; what its odd neighbour does."""
+    return f"""
 static char *out, *in;
 static void prepare(void) {{ out = memory(SIZE), in = memory(SIZE); }}
 static void one(int n) {{
@@ -153,13 +151,21 @@ static void one(int n) {{
     work({behind});
     memset(out, n, 64);
   }} else {{
-    MPI_Irecv(in, SIZE, MPI_BYTE, rank - 1, 0, MPI_COMM_WORLD, &request);
-    tested({work}, &request, 1);
-    MPI_Wait(&request, MPI_STATUS_IGNORE); /* fault */
-  }}
+{receiver}  }}
   MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }}
 """
+
+
+def release(draw, seed):
+    """A blocking send whose receiver computes."""
+    ranks, size = draw.choice((2, 2, 4)), draw.randrange(100_000, 1_500_000)
+    work, behind = draw.randrange(1500, 2500), draw.randrange(700, 1200)
+    body = to_the_odd(behind, f"""\
+    MPI_Irecv(in, SIZE, MPI_BYTE, rank - 1, 0, MPI_COMM_WORLD, &request);
+    tested({work}, &request, 1);
+    MPI_Wait(&request, MPI_STATUS_IGNORE); /* fault */
+""")
     return made("release", "test", "fault", ranks, seed, size, rounds_for(work + behind), body)
 
 
@@ -190,18 +196,7 @@ def late(draw, seed):
     """The receive is posted behind the computation, and its sender waits for that."""
     ranks, size = draw.choice((2, 2, 4)), draw.randrange(100_000, 1_500_000)
     work, behind = draw.randrange(1500, 2500), draw.randrange(700, 1200)
-    body = f"""
-static char *out, *in;
-static void prepare(void) {{ out = memory(SIZE), in = memory(SIZE); }}
-static void one(int n) {{
-  MPI_Request request;
-  double mine = n, all;
-  if (rank % 2 == 0) {{
-    work(100);
-    MPI_Send(out, SIZE, MPI_BYTE, rank + 1, 0, MPI_COMM_WORLD);
-    work({behind});
-    memset(out, n, 64);
-  }} else {{
+    body = to_the_odd(behind, f"""\
 #ifdef BETTER
     MPI_Irecv(in, SIZE, MPI_BYTE, rank - 1, 0, MPI_COMM_WORLD, &request);
     work({work});
@@ -211,10 +206,7 @@ static void one(int n) {{
     MPI_Irecv(in, SIZE, MPI_BYTE, rank - 1, 0, MPI_COMM_WORLD, &request); /* fault */
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 #endif
-  }}
-  MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-}}
-"""
+""")
     return made("late", "early", "fault", ranks, seed, size, rounds_for(work + behind), body)
 
 

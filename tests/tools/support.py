@@ -43,6 +43,16 @@ def need_packages(*names):
             sys.exit(77)
 
 
+def main(names):
+    """Runs a module's tests, `names` its globals: test.py [SEED [COUNT]] [TEST...]. Says its seed."""
+    words = sys.argv[1:]
+    for name in ("SEED", "COUNT"):
+        if name in names and words and words[0].isdigit():
+            names[name] = int(words.pop(0))
+    print(f"seed {names['SEED']}", flush=True)
+    unittest.main(verbosity=1, argv=[sys.argv[0], *words])
+
+
 class Folder(unittest.TestCase):
     """A folder of its own for each test, and programs in it."""
 

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 from collections import defaultdict
 
-from support import need_packages
+from support import main, need_packages
 
 need_packages("numpy")
 
@@ -107,7 +107,4 @@ class Simulated(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words and words[0].isdigit():
-        SEED = int(words.pop(0))
-    unittest.main(verbosity=1, argv=[sys.argv[0], *words])
+    main(globals())
