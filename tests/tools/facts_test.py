@@ -4,6 +4,7 @@
 import copy
 import json
 import random
+import sqlite3
 import unittest
 from pathlib import Path
 
@@ -316,6 +317,20 @@ class OfAStudy(Folder):
         path.write_bytes(b"SQLite format 3\0" + bytes(range(200)))
         with self.assertRaises(BadRecording):
             study_facts.read(path, MPI)
+
+    def test_a_foreign_database_stays_as_it_is(self):
+        path = self.folder / "foreign.sqlite"
+        for about in (None, "[1]", "5", "null"):
+            with sqlite3.connect(path) as file:
+                file.execute("create table if not exists mine (one)")
+                if about is not None:
+                    file.execute("create table if not exists about (name text primary key, value text not null)")
+                    file.execute("insert or replace into about values ('versions', ?)", (about,))
+            file.close()
+            before = path.read_bytes()
+            with self.assertRaises(BadRecording, msg=about):
+                study_facts.read(path, MPI)
+            self.assertEqual(path.read_bytes(), before, about)
 
 
 if __name__ == "__main__":

@@ -31,22 +31,29 @@ create view if not exists samples as
 class Store:
     """Starts and what they gave, found again by their key."""
 
-    def __init__(self, path: Path, resume: bool) -> None:
+    def __init__(self, path: Path, resume: bool, only_read: bool = False) -> None:
+        """`only_read`: somebody's results, in which nothing is written."""
         self.path = path
+        if only_read:
+            self.lines = self.read(f"{path.absolute().as_uri()}?mode=ro")
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = not path.exists()
         if not resume:
             path.unlink(missing_ok=True)
             Path(f"{path}-journal").unlink(missing_ok=True)
-        try:
-            self.file = sqlite3.connect(path)
-            self.file.executescript(SCHEMA)
-            kept = self.file.execute("select key, settings, entry from runs order by rowid").fetchall()
-        except sqlite3.Error as problem:
-            raise Failure(f"{path} cannot be used: {problem}") from None
-        self.lines = {key: json.loads(entry) | {"key": key, "settings": settings} for key, settings, entry in kept}
+        self.lines = self.read(path.absolute().as_uri(), SCHEMA)
         if resume and fresh:
             self.take_over(path.with_suffix(".jsonl"))
+
+    def read(self, address: str, schema: str = "") -> dict[str, dict]:
+        try:
+            self.file = sqlite3.connect(address, uri=True)
+            self.file.executescript(schema)
+            kept = self.file.execute("select key, settings, entry from runs order by rowid").fetchall()
+        except sqlite3.Error as problem:
+            raise Failure(f"{self.path} cannot be used: {problem}") from None
+        return {key: json.loads(entry) | {"key": key, "settings": settings} for key, settings, entry in kept}
 
     def take_over(self, older: Path) -> None:
         """Results of before the store was a database: a line of JSON each, the last one perhaps cut short."""

@@ -45,6 +45,8 @@ def facts_for(run: Run, folder: Path, asked: Asked, say: Say) -> Facts:
             return calibration.load(kept, run)
         except BadRecording as problem:
             say(f"left out: {problem}", "yellow")
+    if asked.calibrate and not calibration.sizes_of(run):
+        raise BadLine("--calibrate: this run has no message of a size that is worth asking about")
     if asked.launcher and asked.calibrate is not False and calibration.sizes_of(run):
         try:
             return ask(run, folder, asked, say)

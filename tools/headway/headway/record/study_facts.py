@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 from pathlib import Path
 
 from headway.measure.processes import Failure
@@ -29,18 +30,24 @@ def read(path: Path, mpi: str, name: str = "") -> Facts:
     if not path.exists():
         raise BadRecording(f"{path} is not there")
     try:
-        store = Store(path, True)
-        found = findings.read(store)
-        store.close()
-    except (Failure, KeyError, TypeError, ValueError, AttributeError, IndexError) as problem:
+        store = Store(path, True, only_read=True)
+        try:
+            found = findings.read(store)
+        finally:
+            store.close()
+        name = choose(found.mpis, dict(found.about.get("versions", {})), mpi, name, path)
+        seen: dict[str, tuple[Seen, ...]] = {}
+        for place in found.places:
+            of = found.of.get((name, place))
+            where = NEAR if place == SHM else FAR
+            if of is not None and where not in seen:
+                seen[where] = of_place(of, place == SHM)
+    except BadRecording:
+        raise
+    except (
+        Failure, sqlite3.Error, KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError,
+    ) as problem:  # fmt: skip
         raise BadRecording(f"{path} is no study that can be read: {clean(problem)}") from None
-    name = choose(found.mpis, dict(found.about.get("versions", {})), mpi, name, path)
-    seen: dict[str, tuple[Seen, ...]] = {}
-    for place in found.places:
-        of = found.of.get((name, place))
-        where = NEAR if place == SHM else FAR
-        if of is not None and where not in seen:
-            seen[where] = of_place(of, place == SHM)
     return Facts({place: some for place, some in seen.items() if some}, f"{path}, {name}", frozenset([FAR]))
 
 
