@@ -117,14 +117,21 @@ def read_whole(program: Program) -> dict[int, float]:
         releases = np.flatnonzero(kind == RELEASE)
         if not len(releases):
             continue
-        first, last = touches(number, np.flatnonzero(kind == FAULT), rank)
+        # Of receives that were closed as one, one number and its faults stand for all; 0 is no number.
+        first, last = touches(number, np.flatnonzero((kind == FAULT) & (number > 0)), rank)
+        told: set[int] = set()
         call = line.last_call(np.full(len(releases), place), rank.begin[releases])
         for event, at in zip(releases.tolist(), call.tolist()):
             key = keys.get((int(line.site[at]), int(line.name[at])), -1) if at >= 0 else -1
             begin, end, which = int(rank.begin[event]), int(rank.end[event]), int(number[event])
+            if which in told:
+                continue
+            if which:
+                told.add(which)
             early[key] += 1
-            if which in first and first[which] - begin <= AT_ONCE and last[which] >= begin + WHOLE * (end - begin):
-                at_once[key].append(max(0.0, float(first[which] - begin)))
+            touched = first.get(which, -1) - begin
+            if 0 <= touched <= AT_ONCE and last[which] >= begin + WHOLE * (end - begin):
+                at_once[key].append(float(touched))
     return {
         key: float(np.median(some))
         for key, some in at_once.items()

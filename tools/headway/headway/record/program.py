@@ -125,21 +125,23 @@ def program(waiting: Waiting) -> Program:
     who = position[np.concatenate((m.left, m.came, probe, end))]
     what = np.concatenate((SIDES * number + SEND, SIDES * number + RECEIVE, SIDES * probed + ENVELOPE, part))
     needs = _by_call(len(calls), who, what)
-    own = _own(waiting, calls, who, what, rows, parts)
+    # What a call lasted longer only for want of a core is no part of it: it stands behind it.
+    delayed = np.zeros(len(line.begin), np.int64)
+    delayed[waiting.waits.event] = waiting.waits.delayed
+    delayed = delayed[calls]
+    own = _own(waiting, calls, delayed, who, what, parts)
     thread = line.thread[calls]
     begin, length = line.begin[calls], line.end[calls] - line.begin[calls]
     first = np.concatenate(([True], thread[1:] != thread[:-1])) if len(calls) else np.zeros(0, bool)
     before = np.where(first, 0, np.concatenate(([0], line.end[calls][:-1]))) if len(calls) else begin
     gap = np.maximum(begin - before, 0)
-    delayed = np.zeros(len(line.begin), np.int64)
-    delayed[waiting.waits.event] = waiting.waits.delayed
-    gap[1:] += np.where(first[1:], 0, delayed[calls][:-1])
+    gap[1:] += np.where(first[1:], 0, delayed[:-1])
     pairs, key = np.unique(line.site[calls] * max(1, len(line.names)) + line.name[calls], return_inverse=True)
     keys = [divmod(pair, max(1, len(line.names))) for pair in pairs.tolist()]
     edges = np.append(np.flatnonzero(first), len(calls))
     lanes = [list(range(low, high)) for low, high in zip(edges[:-1].tolist(), edges[1:].tolist())]
     tests = np.flatnonzero((line.flags[calls] & model.IN_VAIN > 0) & ~line.often[calls])
-    inside = np.where(line.often[calls], length, line.spent[calls]) - delayed[calls]
+    inside = np.where(line.often[calls], length, line.spent[calls]) - delayed
     world = _world(waiting, rows, parts, np.bincount(line.place[calls], inside, len(line.world)))
     world.rank_of = line.place[calls[edges[:-1]]].tolist() if len(calls) else []
     world.keys = keys
@@ -167,10 +169,10 @@ def _probes(waiting: Waiting, number: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _own(
-    waiting: Waiting, calls: np.ndarray, who: np.ndarray, what: np.ndarray, rows: Rows, parts: int
+    waiting: Waiting, calls: np.ndarray, delayed: np.ndarray, who: np.ndarray, what: np.ndarray, parts: int
 ) -> np.ndarray:
     line, m = waiting.line, waiting.messages
-    length = line.end[calls] - line.begin[calls]
+    length = np.maximum(line.end[calls] - line.begin[calls] - delayed, 0)
     own = length.copy()
     known = who >= 0
     who, what = who[known], what[known]
