@@ -147,6 +147,15 @@ static bool is_known(uintptr_t begin) {
   return false;
 }
 
+typedef struct Fresh {
+  struct FreshLibrary {
+    const char* path;
+    Library library;
+    Tables tables;
+  } all[MOST_LIBRARIES];
+  unsigned count;
+} Fresh;
+
 /* The library of C: it leads to itself, and is left alone. */
 static bool has_pmpi(const char* path, Library library) {
   void* handle = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
@@ -155,9 +164,11 @@ static bool has_pmpi(const char* path, Library library) {
   return entry >= library.begin && entry < library.end;
 }
 
-/* Each that came since the last time. */
-static int look_at(struct dl_phdr_info* info, size_t size, void* layer) {
+/* Each that came since the last time, to be led into the layer: dlopen may not be called from here,
+   since another thread's dlopen takes the linker's two locks in the other order. */
+static int look_at(struct dl_phdr_info* info, size_t size, void* fresh) {
   (void)size;
+  Fresh* to = fresh;
   if (!is_of_mpi(info->dlpi_name)) return 0;
   Library found = {UINTPTR_MAX, 0};
   for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
@@ -170,32 +181,38 @@ static int look_at(struct dl_phdr_info* info, size_t size, void* layer) {
   if (found.end == 0 || is_known(found.begin) || self.count == MOST_LIBRARIES) return 0;
   self.libraries[self.count] = found;
   __atomic_store_n(&self.count, self.count + 1, __ATOMIC_RELEASE);
-  const Tables tables = tables_of(info);
-  if (!layer || !tables.symbols || !tables.names || has_pmpi(info->dlpi_name, found)) return 0;
-  lead_into(&tables, tables.calls, tables.call_count, layer);
-  lead_into(&tables, tables.data, tables.data_count, layer);
+  to->all[to->count++] = (struct FreshLibrary){info->dlpi_name, found, tables_of(info)};
   return 0;
+}
+
+static void lead_all(const RecordLayer* layer) {
+  Fresh fresh = {.count = 0};
+  dl_iterate_phdr(look_at, &fresh);
+  for (unsigned i = 0; i < fresh.count; ++i) {
+    const Tables* tables = &fresh.all[i].tables;
+    if (!layer || !tables->symbols || !tables->names ||
+        has_pmpi(fresh.all[i].path, fresh.all[i].library))
+      continue;
+    lead_into(tables, tables->calls, tables->call_count, layer);
+    lead_into(tables, tables->data, tables->data_count, layer);
+  }
 }
 
 /* ---- their own entries ---- */
 
 /* In a library of MPI: one that was loaded for an extension module alone is not where RTLD_NEXT
  * looks. */
-typedef struct Wanted {
-  const char* name;
-  void* found;
-} Wanted;
-
-static int look_for(struct dl_phdr_info* info, size_t size, void* wanted) {
-  (void)size;
-  Wanted* one = wanted;
-  if (!is_of_mpi(info->dlpi_name)) return 0;
-  void* handle = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
-  if (handle) {
-    one->found = dlsym(handle, one->name);
+static void* look_for(const char* name) {
+  RecordNames names;
+  record_names_of_mpi(&names);
+  void* found = NULL;
+  for (unsigned i = 0; i < names.count && !found; ++i) {
+    void* handle = dlopen(names.all[i], RTLD_NOLOAD | RTLD_LAZY);
+    if (!handle) continue;
+    found = dlsym(handle, name);
     dlclose(handle);
   }
-  return one->found != NULL;
+  return found;
 }
 
 static void is_missing(void) {}
@@ -208,14 +225,14 @@ void* record_resolve_fortran(unsigned number) {
   for (char* at = name; *at; ++at) *at = (char)tolower((unsigned char)*at);
   const RecordLayer* layer = record_find_layer();
   pthread_mutex_lock(&self.lock);
-  dl_iterate_phdr(look_at, (void*)layer);
+  lead_all(layer);
   pthread_mutex_unlock(&self.lock);
-  Wanted wanted = {name, dlsym(RTLD_NEXT, name)};
-  if (!wanted.found) dl_iterate_phdr(look_for, &wanted);
-  if (!wanted.found) {
+  void* found = dlsym(RTLD_NEXT, name);
+  if (!found) found = look_for(name);
+  if (!found) {
     record_say("%s was called, and no MPI that has it is loaded", name);
-    *(void (**)(void)) & wanted.found = is_missing;
+    *(void (**)(void)) & found = is_missing;
   }
-  __atomic_store_n(&record_fortran_slots[number], wanted.found, __ATOMIC_RELEASE);
-  return wanted.found;
+  __atomic_store_n(&record_fortran_slots[number], found, __ATOMIC_RELEASE);
+  return found;
 }

@@ -63,7 +63,7 @@ static void begin_world(void) {
 static void told_started(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin, int rc,
                          int provided) {
   const uint64_t end = record_now();
-  several = provided == MPI_THREAD_MULTIPLE;
+  several |= provided == MPI_THREAD_MULTIPLE; /* a session may have begun with many */
   record_put(me, kind, failed(rc), site, begin, end, 0, RECORD_NONE, RECORD_NONE, 0, 0);
   if (rc == MPI_SUCCESS) begin_world();
 }

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -45,12 +46,22 @@ const char* record_last_part(const char* path) {
   return slash ? slash + 1 : path;
 }
 
-/* The first object whose name begins with libmpi and that has MPI's own entries. */
-static int look_at(struct dl_phdr_info* info, size_t size, void* unused) {
+static int note_name(struct dl_phdr_info* info, size_t size, void* names) {
   (void)size;
-  (void)unused;
-  const char* name = info->dlpi_name;
-  if (!name || strncmp(record_last_part(name), "libmpi", 6) != 0) return 0;
+  RecordNames* to = names;
+  if (info->dlpi_name && strncmp(record_last_part(info->dlpi_name), "libmpi", 6) == 0 &&
+      to->count < RECORD_MOST_NAMES)
+    to->all[to->count++] = info->dlpi_name;
+  return 0;
+}
+
+void record_names_of_mpi(RecordNames* names) {
+  names->count = 0;
+  dl_iterate_phdr(note_name, names);
+}
+
+/* The first object whose name begins with libmpi and that has MPI's own entries. */
+static int look_at(const char* name) {
   void* handle = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
   if (!handle) return 0;
   Dl_info where;
@@ -80,19 +91,21 @@ static int layer_path(char* to, size_t room) {
 }
 
 /* Compiles the layer with the mpicc beside that library. Every rank of a node may come here at
-   once: whoever makes the lock's file does it, the others wait for the result. */
+   once: one does it, the others wait for the result. The kernel gives a dead one's lock back. */
 static void make_layer(const char* path) {
   const char* sources = getenv("HEADWAY_RECORD_SOURCES");
   if (!sources || !*sources) return;
   char script[PATH_MAX], lock[PATH_MAX + 8];
   snprintf(script, sizeof script, "%s/make-layer.sh", sources);
   snprintf(lock, sizeof lock, "%s.lock", path);
-  const int mine = open(lock, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  if (mine < 0 && errno == EEXIST) {
-    for (int i = 0; i < 600 && access(path, R_OK) != 0 && access(lock, F_OK) == 0; ++i) {
-      nanosleep(&(struct timespec){0, 100000000}, NULL);
+  const int held = open(lock, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  if (held >= 0) {
+    while (flock(held, LOCK_EX) != 0 && errno == EINTR) {
     }
-    return;
+    if (access(path, R_OK) == 0) {
+      close(held);
+      return;
+    }
   }
   /* The compiler is not to be recorded. */
   char* clean[4096];
@@ -110,10 +123,7 @@ static void make_layer(const char* path) {
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
   }
-  if (mine >= 0) {
-    close(mine);
-    unlink(lock);
-  }
+  if (held >= 0) close(held);
 }
 
 static const RecordLayer* load(const char* path) {
@@ -144,7 +154,10 @@ static const char* where_mpi_is(void) {
 /* The lock is held. */
 static void look(void) {
   self.looked = 1;
-  dl_iterate_phdr(look_at, NULL);
+  RecordNames names;
+  record_names_of_mpi(&names);
+  for (unsigned i = 0; i < names.count && !look_at(names.all[i]); ++i) {
+  }
   if (!self.mpi) {
     if (record_enabled) record_say("the program runs unrecorded: %s", where_mpi_is());
     return;

@@ -10,4 +10,12 @@
 RECORD_HIDDEN const RecordLayer* record_find_layer(void);
 RECORD_HIDDEN const char* record_last_part(const char* path); /* a file's name without folders */
 
+enum { RECORD_MOST_NAMES = 32 };
+typedef struct RecordNames {
+  const char* all[RECORD_MOST_NAMES];
+  unsigned count;
+} RecordNames;
+/* The loaded objects whose names begin as those of MPI do. */
+RECORD_HIDDEN void record_names_of_mpi(RecordNames* names);
+
 #endif

@@ -36,7 +36,7 @@ static struct {
 /* ---- buffers ---- */
 
 /* Locked. Before the file is there (MPI_Init has not returned) what does not fit is lost. */
-static void put_events(RecordThread* me) {
+static void put_events(const RecordThread* me) {
   const size_t count = (size_t)(me->next - me->buffer);
   if (count == 0) return;
   record_put_names();
@@ -56,20 +56,23 @@ void record_write(RecordThread* me) {
   record_unlock();
 }
 
+static RecordEvent event_of(const RecordThread* me, const RecordVain* vain) {
+  return (RecordEvent){.kind = vain->kind,
+                       .thread = me->number,
+                       .flags = RECORD_IN_VAIN,
+                       .site = vain->site,
+                       .begin = vain->begin,
+                       .end = vain->end,
+                       .peer = RECORD_NONE,
+                       .tag = (int32_t)vain->count,
+                       .bytes = vain->inside};
+}
+
 void record_write_vain(RecordThread* me) {
   const RecordVain vain = me->vain;
   me->vain.count = 0;
   if (me->next == me->limit) record_write(me);
-  RecordEvent* event = me->next++;
-  *event = (RecordEvent){.kind = vain.kind,
-                         .thread = me->number,
-                         .flags = RECORD_IN_VAIN,
-                         .site = vain.site,
-                         .begin = vain.begin,
-                         .end = vain.end,
-                         .peer = RECORD_NONE,
-                         .tag = (int32_t)vain.count,
-                         .bytes = vain.inside};
+  *me->next++ = event_of(me, &vain);
 }
 
 void record_flush(void) {
@@ -80,10 +83,14 @@ void record_flush(void) {
 }
 
 void record_write_all(void) {
-  /* Others may still be in a call: their buffers are read, and never written again. */
+  /* Others may still be in a call, and put records: nothing of theirs is touched, only read. */
   for (RecordThread* thread = self.threads; thread; thread = thread->other) {
-    if (thread->vain.count && thread->next != thread->limit) record_write_vain(thread);
     put_events(thread);
+    const RecordVain vain = thread->vain;
+    if (vain.count) {
+      const RecordEvent event = event_of(thread, &vain);
+      record_put_events(thread->number, &event, 1);
+    }
   }
   record_put_library();
 }
