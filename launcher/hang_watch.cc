@@ -70,6 +70,8 @@ std::string HangWatch::look(int64_t now_ms, const Look& look) {
   if (dead.empty() || has_told(dead)) return "";
   told_ = dead;
   name_sites(with_comms, patience_for_lines_ms);
+  due_at_ +=
+      patience_for_lines_ms;  // that may have taken so long: the job has its second in between
   const Judgement judgement(before, std::move(with_comms), seconds);
   return "the job hangs: " + judgement.picture() + judgement.verdict() +
          " mpiexec does not end it: Ctrl-C does, or --timeout SECONDS.";

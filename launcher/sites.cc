@@ -117,7 +117,6 @@ std::string output_of(const std::vector<std::string>& words, Clock::time_point e
     pollfd ready = {ends[0], POLLIN, 0};
     if (left.count() <= 0 || text.size() > most_told ||
         (poll(&ready, 1, int(left.count())) <= 0 && errno != EINTR)) {
-      kill(child, SIGKILL);
       break;
     }
     if (!ready.revents) continue;
@@ -127,6 +126,8 @@ std::string output_of(const std::vector<std::string>& words, Clock::time_point e
     text.append(piece, size_t(n));
   }
   close(ends[0]);
+  // All that it says has been read; one that lives on behind a closed output would be waited for.
+  if (found) kill(child, SIGKILL);
   while (found && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   return text;
@@ -134,7 +135,7 @@ std::string output_of(const std::vector<std::string>& words, Clock::time_point e
 
 // "main" and "/home/me/ring.c:14 (discriminator 2)", as the readers of lines print them.
 std::string line_of(const std::string& function, const std::string& place, const Site& site) {
-  const std::string file = place.substr(0, place.find(' '));
+  const std::string file = place.substr(0, place.rfind(" ("));
   const size_t colon = file.rfind(':');
   const std::string number = colon == std::string::npos ? "" : file.substr(colon + 1);
   const bool known =
@@ -201,16 +202,19 @@ void find_sites(std::vector<Seen>& ranks) {
 }
 
 void name_sites(std::vector<Seen>& ranks, int patience_ms) {
-  find_sites(ranks);
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(patience_ms);
+  find_sites(ranks);
   std::map<std::string, Offsets> modules;
   size_t count = 0;
   each_site(ranks, [&](const Seen&, Site& site) {
     if (site.module.empty() || site.offset == 0) return;
-    Offsets& offsets = modules[site.module];
-    if (count < most_offsets && offsets.emplace(site.offset, "").second) ++count;
+    if (count == most_offsets) return;
+    if (modules[site.module].emplace(site.offset, "").second) ++count;
   });
-  for (auto& [module, offsets] : modules) ask_lines(module, offsets, end);
+  for (auto& [module, offsets] : modules) {
+    if (Clock::now() >= end) break;
+    ask_lines(module, offsets, end);
+  }
   each_site(ranks, [&](const Seen&, Site& site) {
     const auto module = modules.find(site.module);
     if (module == modules.end()) return;

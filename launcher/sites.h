@@ -2,7 +2,8 @@
 // ranks wait in. Files and offsets come from /proc, for each rank by itself, since each has its own
 // addresses; lines from a program that reads debug information, where one is installed, and only
 // when they are to be printed: it is waited for, a moment. Thread: the launcher's only one. Owns
-// nothing. Invariant: what cannot be told is left empty; nothing here takes longer than its time.
+// nothing. Invariant: what cannot be told is left empty; no reader of lines takes longer than its
+// time.
 #pragma once
 #include <vector>
 

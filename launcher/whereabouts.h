@@ -45,10 +45,6 @@ struct Site {
   std::string module;    // the file that it is of; "": not known
   uint64_t offset = 0;   // there, as debuggers count
   std::string line;      // "ring.c:14", as far as it was asked for and can be told
-
-  bool operator==(const Site& other) const {
-    return module == other.module && offset == other.offset && line == other.line;
-  }
 };
 
 // A receive that was released before its match, and waits for that still.

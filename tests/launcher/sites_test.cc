@@ -63,28 +63,53 @@ TEST(Sites, WhatIsNoFileHasNone) {
   EXPECT_EQ(text_of(gone[0].spot.site), "");
 }
 
-// A reader that says nothing is not waited for, and one that is not there is not missed.
-TEST(Sites, TakeNoLongerThanTheirTime) {
-  char folder[] = "/tmp/headway-sites-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const std::string reader = std::string(folder) + "/addr2line", before = getenv("PATH");
-  FILE* file = fopen(reader.c_str(), "w");
-  ASSERT_NE(file, nullptr);
-  fputs("#!/bin/sh\nexec sleep 30\n", file);
-  fclose(file);
-  chmod(reader.c_str(), 0755);
-  setenv("PATH", (std::string(folder) + ":" + before).c_str(), 1);
-  std::vector<Seen> seen = at_address(here());
-  const time_t began = time(nullptr);
-  name_sites(seen, 200);
-  EXPECT_LT(time(nullptr) - began, 5);
-  EXPECT_TRUE(text_of(seen[0].spot.site).starts_with("launcher_unit_test+0x"));
-  setenv("PATH", folder, 1);
-  unlink(reader.c_str());
-  name_sites(seen, 200);
-  EXPECT_TRUE(text_of(seen[0].spot.site).starts_with("launcher_unit_test+0x"));
-  setenv("PATH", before.c_str(), 1);
-  rmdir(folder);
+// A script in the place of the reader, the first on the path.
+class Reader : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(mkdtemp(folder_), nullptr); }
+  void TearDown() override {
+    setenv("PATH", before_.c_str(), 1);
+    unlink(path_.c_str());
+    rmdir(folder_);
+  }
+  void use(const char* script) {
+    path_ = std::string(folder_) + "/addr2line";
+    FILE* file = fopen(path_.c_str(), "w");
+    ASSERT_NE(file, nullptr);
+    fprintf(file, "#!/bin/sh\n%s\n", script);
+    fclose(file);
+    chmod(path_.c_str(), 0755);
+    setenv("PATH", (std::string(folder_) + ":" + before_).c_str(), 1);
+  }
+  std::string told() {
+    std::vector<Seen> seen = at_address(here());
+    const time_t began = time(nullptr);
+    name_sites(seen, 200);
+    EXPECT_LT(time(nullptr) - began, 5);
+    return text_of(seen[0].spot.site);
+  }
+
+  char folder_[32] = "/tmp/headway-sites-XXXXXX";
+  std::string path_, before_ = getenv("PATH");
+};
+
+// One that says nothing is not waited for, and one that is not there is not missed.
+TEST_F(Reader, TakesNoLongerThanItsTime) {
+  use("exec sleep 30");
+  EXPECT_TRUE(told().starts_with("launcher_unit_test+0x"));
+  setenv("PATH", folder_, 1);
+  unlink(path_.c_str());
+  EXPECT_TRUE(told().starts_with("launcher_unit_test+0x"));
+}
+
+TEST_F(Reader, IsNotWaitedForOnceItHasSaidAll) {
+  use("exec >&-; exec sleep 30");
+  EXPECT_TRUE(told().starts_with("launcher_unit_test+0x"));
+}
+
+TEST_F(Reader, MayNameAFolderWithSpaces) {
+  use("echo main; echo '/home/me/my files/ring.c:14 (discriminator 2)'");
+  EXPECT_EQ(told(), "ring.c:14");
 }
 
 }  // namespace

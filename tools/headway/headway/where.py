@@ -36,7 +36,7 @@ def ask(pid: int) -> dict:
         try:
             asked.connect(f"\0headway-mpiexec-{pid}")
             told = b"".join(iter(lambda: asked.recv(1 << 16), b""))
-            return json.loads(told)
+            return json.loads(told.decode("utf-8", "surrogateescape"))
         except (OSError, ValueError) as problem:
             reason = "it belongs to another user, or has just ended" if isinstance(problem, ValueError) else str(problem)
             raise Unknown(f"mpiexec {pid} does not answer: {reason}") from None
