@@ -17,10 +17,16 @@ SEED, COUNT = random.randrange(1 << 30), 5
 SEND, WAIT = 61, 62  # call sites
 
 
+def drawn_sizes(draw):
+    """Bytes; the largest is always at least twice the smallest, below which nothing is told (packing.APART)."""
+    smallest = draw.randrange(20_000, 200_000)
+    return [smallest, 2 * smallest, *(draw.randrange(20_000, 400_000) for _ in range(6))]
+
+
 def programs(draw, before=0.0, behind=0.0, sizes=None, work=300_000, rounds=40):
     """Ring of ranks; `before` and `behind`: ns a byte computed right before the send, right behind the wait."""
     ranks = draw.randrange(2, 5)
-    sizes = sizes or [draw.randrange(20_000, 400_000) for _ in range(8)]
+    sizes = sizes or drawn_sizes(draw)
     found = [[] for _ in range(ranks)]
     for n in range(rounds):
         size = sizes[n % len(sizes)]
@@ -96,6 +102,7 @@ class Packed(unittest.TestCase):
             draw = random.Random(seed)
             for some in (
                 programs(draw), programs(draw, 0.5, 0.5, [200_000]), programs(draw, 0.5, 0.5, [200_000, 200_008, 200_016]),
+                programs(draw, 0.5, 0.5, [200_000, 250_000, 300_000, 390_000]),
                 programs(draw, 20.0), programs(draw, 0.001, 0.001), programs(draw, 0.5, 0.5, rounds=4),
             ):  # fmt: skip
                 self.assertEqual(told(read(some, seed)), {}, seed)
