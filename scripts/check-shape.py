@@ -25,14 +25,14 @@ TEST = re.compile(r"_test(?:_\w+)?\.(?:cc|h)$")
 
 # measure: (limit, target). Those of LEAST may only grow. What stands in neither is only printed.
 LIMITS: dict[str, tuple[int, int]] = {
-    "Engine: functions": (44, 90),
+    "Engine: functions": (45, 90),
     "Engine: members": (8, 28),
     "Engine: public members": (0, 1),
-    "engine.h: lines": (128, 220),
+    "engine.h: lines": (133, 220),
     "engine.h: files that include it": (11, 12),
     "engine.h: .cc that see it": (25, 40),
     "protocols: functions of the largest class": (67, 80),
-    "Request: members": (29, 30),
+    "Request: members": (30, 30),
     "Request: bools": (0, 0),
     "Peer: members": (18, 18),
     "stages: places that write one": (1, 1),

@@ -31,7 +31,7 @@ void Core::complete(Request* request, Outcome outcome) {
   HEADWAY_CHECK(request->taken && request->done.load(std::memory_order_relaxed) != Done::whole);
   if (request->stage() != Stage::idle) set_stage(*request, Stage::idle);
   ++changes_;
-  request->awaited = false;
+  request->awaited = request->wanted = false;
   if (request->marks) [[unlikely]]
     end_marked(request);
   --handoff_.pending;

@@ -41,6 +41,11 @@ class Engine final : public Messages, public transports::Receiver {
     release_.note_wait(receive);
     fetches_.note_wait(receive);
   }
+  // The same for that one or any other, which does not change its turn.
+  void note_wait_for_any(Request* receive) {
+    if (!receive->wanted) fetches_.note_wait(receive);
+    receive->wanted = true;
+  }
   // It waits no longer, or is about to sleep.
   void end_wait() {
     if (streams_.has_spared()) [[unlikely]]

@@ -104,6 +104,7 @@ struct Request : matching::Hook {
   bool cancelling : 1 = false;
   bool blocking : 1 = false;  // send: its rank waits for it and for nothing else
   bool awaited : 1 = false;   // receive: its user waits for it in MPI
+  bool wanted : 1 = false;    // receive: or has waited for it or any other
   uint8_t marks = 0;          // of Mark
 
  private:

@@ -46,9 +46,10 @@ bool Many::each_left(Visit&& visit) const {
   return true;
 }
 
-// Once for each: a call that starts what it waits for has noted it before.
+// Prefetching heeds it without early release, too. Once for each: a call that starts what it waits
+// for has noted it before.
 void Many::note_waits() {
-  if (!engine_.release().may_release() || whole_) return;
+  if (!(engine_.release().may_release() || engine_.presends().is_on()) || whole_) return;
   each_left([this](Request* request) {
     if (!request->awaited) engine_.note_wait(request);
     return true;
@@ -191,6 +192,12 @@ bool Many::let_all_go() {
 
 uint32_t Many::until_any() {
   uint32_t found = none;
+  if (engine_.presends().is_on()) [[unlikely]] {
+    each_left([this](Request* request) {
+      engine_.note_wait_for_any(request);
+      return true;
+    });
+  }
   waiter_.until(
       [&] {
         found = first_over();

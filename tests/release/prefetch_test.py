@@ -4,12 +4,17 @@ is sent; of one that is ready in part, the rest is closed until it comes. And wh
 import json
 import os
 import pathlib
+import re
+import subprocess
 import tempfile
 
 import jobs
 import support
 from support import ClusterTest, cluster
 
+ASKS = jobs.SLEEPER.replace("sleeper", "asks")
+WAYS = ("recv", "sendrecv", "wait", "waitall", "waitany", "waitsome", "startwait", "startwaitall", "startwaitany",
+        "startwaitsome")
 READY = jobs.SLEEPER.replace("sleeper", "ready")
 PES = [os.path.join(jobs.BUILD, "apps", "pes"), "--size", 5120, "--rows", 400, "--iterations", 20, "--pace", 733,
        "--alone", 0]  # rows of 40 KB
@@ -61,6 +66,23 @@ class Prefetch(ClusterTest):
             self.skipTest("writes cannot be followed, or nothing can be released on this machine")
         self.assertGreaterEqual(ranks[1]["prefetch_hits"], ROUNDS - LEARNING)
         self.assertGreaterEqual(ranks[1]["released"], ROUNDS - 3)
+
+    def test_every_way_to_wait_asks(self):
+        """Whether or not a receive may be released as well: a wait asks for what is ready of its messages."""
+        for release in ("off", "matched"):
+            for way in WAYS:
+                with self.subTest(release=release, way=way), tempfile.TemporaryDirectory() as folder:
+                    env = jobs.environment(release, HEADWAY_PREFETCH="auto", HEADWAY_SHM="off",
+                                           HEADWAY_COUNTERS=os.path.join(folder, "%r"))
+                    done = subprocess.run([jobs.MPIEXEC, "-n", "2", ASKS, "40000", "10", str(ROUNDS), way], env=env,
+                                          capture_output=True, text=True, timeout=60, check=False)
+                    self.assertIn("ok", done.stdout.splitlines(), done.stdout + done.stderr)
+                    ranks = [json.loads(path.read_text()) for path in sorted(pathlib.Path(folder).iterdir())]
+                    if ranks[0]["tracked_refused"]:
+                        self.skipTest("writes cannot be followed on this machine")
+                    # Waited for one after the other, the second may be there when its wait begins.
+                    each = 2 if re.search("all|any|some", way) else 1
+                    self.assertGreaterEqual(ranks[1]["prefetch_requests"], each * (ROUNDS - LEARNING))
 
     def test_rows_that_come_before_their_receives(self):
         """Neighbours in PES are never in step for long: some row finds its receiver computing."""
