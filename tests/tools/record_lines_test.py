@@ -15,6 +15,7 @@ need_packages("numpy", "elftools")
 import numpy as np  # noqa: E402
 
 from headway.record import lines  # noqa: E402
+from headway.record.demangle import demangled, demangler  # noqa: E402
 from headway.record.model import EVENT, Rank, Site  # noqa: E402
 
 SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
@@ -185,6 +186,21 @@ class Lines(Folder):
             broken.write_bytes(some[: random.choice([len(some), random.randrange(len(some))])])
             with self.subTest(seed=seed):
                 lines.of_module(str(broken), sorted(offsets))
+
+
+class Names(unittest.TestCase):
+    def test_of_cpp(self):
+        if demangler() is None:
+            self.skipTest("no C++ library is here")
+        for symbol, wanted in (
+            ("_ZN9LAMMPS_NS9CommBrick12reverse_commEv", "LAMMPS_NS::CommBrick::reverse_comm"),
+            ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back"),
+            ("_ZNK3FooclEi", "Foo::operator()"),
+            ("_ZZ4mainENKUlvE_clEv", "main::{lambda()#1}::operator()"),
+            ("_ZN1AIXadL_ZN1B1fEvEEE1gEi", "A<&B::f>::g"),
+            ("main", "main"), ("_Zbad", "_Zbad"), ("_Z" + "9" * 100_000, "_Z" + "9" * 100_000), ("_Z\u00e9", "_Z\u00e9"),
+        ):  # fmt: skip
+            self.assertEqual(demangled(symbol), wanted)
 
 
 if __name__ == "__main__":

@@ -797,13 +797,19 @@ class Written(Folder):
         run.notes.append("1 of 3 files was cut short")
         text = self.said(run, [np.array([1, 3, 4]), np.array([2, 4])])
         self.assertIn("2 ranks on 2 hosts, 20 ms, 5 calls, 50.0 % of all time in MPI.", text)
-        self.assertIn(
-            "Waiting 48.8 % of all time: late sender 27.5 %, late participant 20.0 %, late receiver 1.2 %.", text
-        )
         self.assertRegex(text, r"11 ms +1 +MPI_Recv +halo\.c:214 exchange +late sender +2 ms")
         self.assertIn("1 of 3 files was cut short", text)
         self.assertRegex(text, r"trace\.html \(\d.* KB\): open it in a browser")
         self.assertIn("https://ui.perfetto.dev", text)
+
+    def test_notes_are_said_once(self):
+        from rich.console import Console
+
+        run, out = halo(), io.StringIO()
+        run.notes += ["said above", "new here"]
+        trace.tell(summary.summarise(run), [], Console(file=out, width=140), said=["said above"])
+        self.assertNotIn("said above", out.getvalue())
+        self.assertIn("new here", out.getvalue())
 
     def test_words_without_classes(self):
         text = self.said(halo())

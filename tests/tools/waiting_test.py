@@ -18,7 +18,7 @@ from support import need_packages
 need_packages("rich", "numpy")
 
 import numpy as np  # noqa: E402
-from headway.record import by_site, causes, classes, efficiency, hidden, matrix, waiting  # noqa: E402
+from headway.record import by_site, causes, classes, efficiency, hidden, matrix, model, waiting  # noqa: E402
 from headway.record.model import RECEIVE, SEND, Run  # noqa: E402
 from headway.record.cover import Cover  # noqa: E402
 from headway.record.joining import ROW, Collectives  # noqa: E402
@@ -587,6 +587,40 @@ class Tables(unittest.TestCase):
         text = out.getvalue()
         for word in ("solver:", "waiting ", "hidden behind", "parallel efficiency", "because", "late participant"):
             self.assertIn(word, text)
+
+    def test_cores_that_were_missing_are_told_with_their_host(self):
+        found = by_site.report(waiting.classify(self.made.run()))
+        ranks, waited = found.waiting.line.run.ranks, found.waiting.waited
+        for share, cores, words in (
+            (0.5, "0-1", r"for 50 % of all rank time .* had no core: \S+ has 2 cores for \d+ ranks. Start fewer there"),
+            (0.5, "0", "has 1 core for"),
+            (0.5, "0-63", "Give each rank a core of its own"),
+            (0.5, "", "Give each rank a core of its own"),
+            (0.01, "0", None),
+        ):
+            waited[classes.NO_CORE] = share * found.whole
+            for rank in ranks:
+                rank.header["cores"] = cores
+            told = by_site.crowded(found)
+            if words is None:
+                self.assertEqual(told, [])
+            else:
+                self.assertRegex(told[0], words)
+
+    def test_lists_of_cores(self):
+        for text, wanted in (("0-2,5", {0, 1, 2, 5}), ("", set()), ("3-1", set()), ("0-99999999", set()), ("x", set())):
+            self.assertEqual(model.cores({"cores": text}), wanted, text)
+        self.assertEqual(model.cores({}), set())
+
+    def test_a_call_waits_if_most_of_its_time_is_waiting(self):
+        """A long call that waited a little is no wait: its whole length would stand among the longest."""
+        found = waiting.classify(self.made.run())
+        some = np.flatnonzero(found.waits.parts[:, classes.LATE_PARTICIPANT] > 0)
+        self.assertGreater(len(some), 1)
+        row = found.waits.parts[some[0]]
+        for in_mpi, wanted in ((0, classes.LATE_PARTICIPANT), (1000 * row.sum(), classes.IN_MPI)):
+            row[classes.IN_MPI] = in_mpi
+            self.assertEqual(waiting.largest(found.line, found.waits)[found.waits.event[some[0]]], wanted)
 
     def test_hostile_names_do_nothing(self):
         run = self.made.run()

@@ -39,12 +39,27 @@ static void read_line(const char* path, char* to, size_t room) {
   to[strcspn(to, "\n")] = 0;
 }
 
+/* Those on which this process may run: `0-3,8`; nothing where nobody says. */
+static void read_cores(char* to, size_t room) {
+  char all[8192];
+  const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  const ssize_t got = file < 0 ? 0 : read(file, all, sizeof all - 1);
+  if (file >= 0) close(file);
+  all[got > 0 ? got : 0] = 0;
+  static const char name[] = "Cpus_allowed_list:\t";
+  const char* from = strstr(all, name);
+  from = from ? from + sizeof name - 1 : "";
+  const size_t n = strspn(from, "0123456789,-");
+  snprintf(to, room, "%.*s", (int)(n < room ? n : 0), from);
+}
+
 void record_put_header(int rank, int size, const char* mpi) {
   const size_t room = 1 << 17;
   char* text = malloc(room);
   if (!text) return;
   char host[256] = "", boot[80] = "", exe[PATH_MAX] = "", name[PATH_MAX * 2], library[1024],
-       arguments[16384];
+       arguments[16384], cores[1024];
+  read_cores(cores, sizeof cores);
   gethostname(host, sizeof host - 1);
   read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot - 8);
   if (record_has_test_clock()) snprintf(boot + strlen(boot), 8, "-%d", rank % 1000);
@@ -57,8 +72,9 @@ void record_put_header(int rank, int size, const char* mpi) {
       text, room,
       "{\"version\":%d,\"rank\":%d,\"size\":%d,\"host\":\"%s\",\"boot\":\"%s\",\"pid\":%d,"
       "\"program\":\"%s\","
-      "\"arguments\":[%s],\"mpi\":\"%s\",\"ticks\":\"%s\",\"started\":%llu,\"functions\":[",
-      RECORD_VERSION, rank, size, host, boot, (int)getpid(), name, arguments, library,
+      "\"arguments\":[%s],\"mpi\":\"%s\",\"cores\":\"%s\",\"ticks\":\"%s\",\"started\":%llu,"
+      "\"functions\":[",
+      RECORD_VERSION, rank, size, host, boot, (int)getpid(), name, arguments, library, cores,
       record_clock_is_tsc ? "tsc" : "ns", (unsigned long long)record_first_reading().realtime);
   for (int i = 0; i < RECORD_FUNCTIONS && at + 128 < room; ++i) {
     at += (size_t)snprintf(text + at, room - at, "%s[\"%s\",\"%s\"]", i ? "," : "",

@@ -38,18 +38,19 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headway.record import classes, columns
+from headway.record import classes, columns, model
 from headway.record.causes import Causes, pieces
 from headway.record.columns import take
 from headway.record.efficiency import Efficiency, efficiency
 from headway.record.hidden import Hidden, hidden
-from headway.record.model import Site
+from headway.record.model import Rank, Site
 from headway.record.timeline import Timeline
 from headway.record.waiting import Waiting
 from headway.record.words import clean, time_text
 
 FORMAT, VERSION = "headway-waiting", 1
 MOST_CAUSES = 5
+CROWDED = 0.03  # of all rank time without a core: then it is told
 LONGER = 0.02  # by which a stretch must be longer than the others' mean, for us to say so
 
 
@@ -313,8 +314,25 @@ def words(found: Report, most: int = 10) -> RenderableType:
         name = classes.NAMES[row.largest or 0]
         where = clean(f"{row.site.text} {row.site.function}".strip())
         table.add_row(*map(Text, (str(number), where, clean(row.call), time_text(row.blocked), name, because(row))))
-    notes = [f"Note: {clean(note, 500)}" for note in (*run.notes, *found.waiting.notes)]
+    notes = [f"Note: {clean(note, 500)}" for note in (*crowded(found), *run.notes, *found.waiting.notes)]
     return Group(*(Text(text) for text in lines), *([table] if blocked else []), *(Text(note) for note in notes))
+
+
+def crowded(found: Report) -> list[str]:
+    """Where cores were missing for a noticeable part of the time: of which host, and what helps."""
+    lost = float(found.waiting.waited[classes.NO_CORE])
+    if lost < CROWDED * found.whole:
+        return []
+    hosts: dict[tuple[str, str], list[Rank]] = {}
+    for rank in found.waiting.line.run.ranks:
+        hosts.setdefault((rank.boot, rank.host), []).append(rank)
+    text = f"for {percent(lost, found.whole)} % of all rank time a rank in MPI could have gone on and had no core"
+    for (_, host), ranks in hosts.items():
+        cores = set().union(*(model.cores(rank.header) for rank in ranks))
+        if cores and len(ranks) > len(cores):
+            many = f"{len(cores)} core{'s' if len(cores) > 1 else ''}"
+            return [f"{text}: {host} has {many} for {len(ranks)} ranks. Start fewer there, or give them more cores"]
+    return [f"{text}: other programs, or threads of this one, ran on it. Give each rank a core of its own"]
 
 
 def because(row: Row) -> str:

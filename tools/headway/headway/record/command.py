@@ -108,7 +108,7 @@ def trace_command(
         shown.out.print(by_site.words(by_site.report(waits)))
         if (told := library.words(summary.library)) is not None:
             shown.out.print(told)
-        trace.tell(summary, files, shown.out)
+        trace.tell(summary, files, shown.out, said=found.notes)
 
 
 def window_of(since: float | None, until: float | None) -> tuple[int, int] | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Iterator
 
+from .demangle import demangled
 from .model import Rank, Site
 
 SCOPES = ("DW_TAG_namespace", "DW_TAG_module", "DW_TAG_class_type", "DW_TAG_structure_type", "DW_TAG_union_type")
@@ -90,9 +91,9 @@ def of_module(module: str, offsets: list[int]) -> tuple[dict[int, Place], str]:
     for offset, address in zip(offsets, addresses):
         place, symbol = places.get(address), symbols.get(address)
         if place:
-            found[offset] = replace(place, function=place.function or (symbol[0] if symbol else ""))
+            found[offset] = replace(place, function=demangled(place.function or (symbol[0] if symbol else "")))
         elif symbol:
-            found[offset] = Place(function=f"{symbol[0]}+0x{offset - symbol[1]:x}")
+            found[offset] = Place(function=f"{demangled(symbol[0])}+0x{offset - symbol[1]:x}")
     return found, "" if places else f"{module} has no debug information (-g): its call sites have no lines"
 
 

@@ -102,6 +102,21 @@ class Rank:
         return self.functions[kind] if kind < len(self.functions) else f"0x{kind:x}"
 
 
+MOST_CORES = 1 << 16
+
+
+def cores(header: dict) -> set[int]:
+    """On which a rank might run, by its header; empty where that says nothing, or what nobody can mean."""
+    found: set[int] = set()
+    for part in str(header.get("cores", "")).split(","):
+        first, _, last = part.partition("-")
+        last = last or first
+        if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) < MOST_CORES):
+            return set()
+        found.update(range(int(first), int(last) + 1))
+    return found
+
+
 # One a message that was received; ranks of the world, indices into events. Only `left` may be -1: a send that nobody
 # waited for.
 MESSAGE = np.dtype(

@@ -15,7 +15,7 @@ from headway.record import classes, otf2_export, page
 from headway.record import perfetto as perfetto_trace
 from headway.record.model import Run
 from headway.record.summary import Summary, summarise
-from headway.record.words import bytes_text, clean, count_text, share_text, time_text
+from headway.record.words import bytes_text, clean, count_text, time_text
 
 PERFETTO, PAGE, OTF2 = "trace.pftrace", "trace.html", "otf2"
 WAITS = 5  # in the terminal
@@ -90,21 +90,6 @@ def write_trace(
     return files
 
 
-def headline(s: Summary) -> list[str]:
-    """What was recorded and where the time went."""
-    lines = [page.facts(s)]
-    if s.told:
-        total, all_time = s.by_class(), float(s.threads.sum()) * s.duration
-        worst = sorted((k for k in classes.WAITING if total[k] > 0), key=lambda k: -total[k])
-        if worst:
-            parts = ", ".join(f"{classes.NAMES[k]} {share_text(total[k], all_time)}" for k in worst[:6])
-            waited = float(total[classes.LATE_SENDER : classes.REST + 1].sum())
-            lines.append(f"Waiting {share_text(waited, all_time)} of all time: {parts}.")
-        else:
-            lines.append("No call waited.")
-    return lines
-
-
 def longest(s: Summary, most: int = WAITS) -> list[list[str]]:
     """Rows: time, rank, call, where, class, from."""
     return [
@@ -136,14 +121,13 @@ def opening(files: Sequence[Path]) -> list[str]:
     return lines
 
 
-def tell(s: Summary, files: Sequence[Path], console: Console) -> None:
-    """Names in it are text: no markup, no codes of the terminal."""
+def tell(s: Summary, files: Sequence[Path], console: Console, said: Sequence[str] = ()) -> None:
+    """Names in it are text: no markup, no codes of the terminal. `said`: notes that stand above already."""
 
     def line(text: str, style: str = "", fold: bool = True) -> None:
         console.print(Text(clean(text, 2000), style=style), soft_wrap=not fold)
 
-    for text in headline(s):
-        line(text)
+    line(page.facts(s))
     rows = longest(s)
     if rows:
         table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False)
@@ -155,9 +139,11 @@ def tell(s: Summary, files: Sequence[Path], console: Console) -> None:
         for row in rows:
             table.add_row(*(Text(clean(c)) for c in (row if s.told else row[:4] + row[5:])))
         console.print(table)
-    for note in s.notes[:NOTES]:
+    above = {clean(note, 500) for note in said}
+    notes = [note for note in s.notes if note not in above]
+    for note in notes[:NOTES]:
         line(note, "yellow")
-    if len(s.notes) > NOTES:
-        line(f"and {count_text(len(s.notes) - NOTES)} more notes, in the page", "yellow")
+    if len(notes) > NOTES:
+        line(f"and {count_text(len(notes) - NOTES)} more notes, in the page", "yellow")
     for text in opening(files):
         line(text, fold=False)

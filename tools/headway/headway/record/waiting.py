@@ -70,7 +70,7 @@ class Waits:
 class Waiting:
     line: Timeline
     waits: Waits
-    classes: np.ndarray  # uint8, of each event: the largest part; completions as their wait
+    classes: np.ndarray  # uint8, of each event (see `largest`); completions as their wait
     transfer: Transfer
     messages: Messages
     rows: Rows  # of collectives
@@ -455,14 +455,16 @@ def _lock(line: Timeline, event: np.ndarray, begin: np.ndarray, end: np.ndarray,
 
 
 def largest(line: Timeline, waits: Waits) -> np.ndarray:
-    """The class of each event."""
+    """The class of each event: that of most of its waiting, if it waited for half of its time or more."""
     found, at = room(len(line.begin), np.uint8, line.run.spill), 0
     for low, high in line.chunks:
         found[low:high] = classes.IN_MPI
         last = at + int(np.count_nonzero(line.blocking[low:high]))
         some = waits.parts[at:last, classes.LATE_SENDER : classes.OFF]
         best = classes.LATE_SENDER + some.argmax(axis=1) if last > at else np.zeros(0, np.int64)
-        found[waits.event[at:last]] = np.where(some.max(axis=1, initial=0) > 0, best, classes.IN_MPI)
+        waited = some.sum(axis=1)
+        waits_most = (waited > 0) & (waited >= waits.parts[at:last, classes.IN_MPI])
+        found[waits.event[at:last]] = np.where(waits_most, best, classes.IN_MPI)
         found[low:high] = take(found, line.owner[low:high])
         kind = line.kind[low:high]
         found[low:high][kind == model.CORE_TAKEN] = classes.NO_CORE
