@@ -607,6 +607,19 @@ class Tables(unittest.TestCase):
             else:
                 self.assertRegex(told[0], words)
 
+    def test_time_in_calls_that_did_not_wait_is_told(self):
+        found = by_site.report(waiting.classify(self.made.run()))
+        self.assertEqual(by_site.busy(found), [])
+        row = found.rows[-1]
+        row.time += found.whole // 4
+        row.count, row.call = 1000, "MPI_Iprobe"
+        self.assertRegex(
+            by_site.busy(found)[0], r"in MPI without waiting 2[5-9] %: \S+ calls; \d+ % of it is MPI_Iprobe at \S+.*, 1,000 calls of \d"
+        )
+        row.call = "MPI_Init"
+        self.assertRegex(by_site.busy(found)[0], r"starting and ending MPI 2[5-9] %: \S+ .?s a rank")
+        self.assertEqual(len(by_site.busy(found)), 1)
+
     def test_lists_of_cores(self):
         for text, wanted in (("0-2,5", {0, 1, 2, 5}), ("", set()), ("3-1", set()), ("0-99999999", set()), ("x", set())):
             self.assertEqual(model.cores({"cores": text}), wanted, text)

@@ -46,11 +46,13 @@ from headway.record.hidden import Hidden, hidden
 from headway.record.model import Rank, Site
 from headway.record.timeline import Timeline
 from headway.record.waiting import Waiting
-from headway.record.words import clean, time_text
+from headway.record.words import clean, count_text, time_text
 
 FORMAT, VERSION = "headway-waiting", 1
 MOST_CAUSES = 5
 CROWDED = 0.03  # of all rank time without a core: then it is told
+STARTS = ("MPI_Init", "MPI_Init_thread", "MPI_Session_init", "MPI_Finalize", "MPI_Session_finalize")
+BUSY = 0.05  # of all rank time in calls that did not wait: then it is told
 LONGER = 0.02  # by which a stretch must be longer than the others' mean, for us to say so
 
 
@@ -297,6 +299,7 @@ def words(found: Report, most: int = 10) -> RenderableType:
     named = sorted((c for c in classes.WAITING if 200 * parts[c] >= whole > 0), key=lambda c: -parts[c])
     text = ", ".join(f"{classes.NAMES[c]} {percent(parts[c], whole)}" for c in named)
     lines.append(f"waiting {percent(found.waited, whole)} % of all rank time" + (f": {text}" if text else ""))
+    lines += busy(found)
     if share is not None:
         low, high = (f"{100 * s:.0f}" for s in share)
         both = low if low == high else f"{low} to {high}"
@@ -316,6 +319,33 @@ def words(found: Report, most: int = 10) -> RenderableType:
         table.add_row(*map(Text, (str(number), where, clean(row.call), time_text(row.blocked), name, because(row))))
     notes = [f"Note: {clean(note, 500)}" for note in (*crowded(found), *run.notes, *found.waiting.notes)]
     return Group(*(Text(text) for text in lines), *([table] if blocked else []), *(Text(note) for note in notes))
+
+
+def busy(found: Report) -> list[str]:
+    """Time in calls that did not wait, where it is noticeable: no row of the table tells of it."""
+    lines = []
+    starts = [row for row in found.rows if row.call in STARTS]
+    started = sum(row.time - row.blocked for row in starts)
+    if started >= BUSY * found.whole and started > 0:
+        ranks = max(1, len(found.waiting.line.run.ranks))
+        lines.append(
+            f"starting and ending MPI {percent(started, found.whole)} %: {time_text(started // ranks)} a rank, in which nothing "
+            "was waited for; a longer run tells more"
+        )
+    rows = [row for row in found.rows if row.call not in STARTS and row.count > 0]
+    spent = sum(row.time - row.blocked for row in rows)
+    if spent < BUSY * found.whole or spent <= 0:
+        return lines
+    most = max(rows, key=lambda row: row.time - row.blocked)
+    mean = time_text((most.time - most.blocked) // most.count)
+    calls = "1 call" if most.count == 1 else f"{count_text(most.count)} calls"
+    where = clean(f"{most.site.text} {most.site.function}".strip())
+    of_it = percent(most.time - most.blocked, spent)
+    lines.append(
+        f"in MPI without waiting {percent(spent, found.whole)} %: {count_text(sum(row.count for row in rows))} calls; "
+        f"{of_it} % of it is {clean(most.call)} at {where}, {calls} of {mean}"
+    )
+    return lines
 
 
 def crowded(found: Report) -> list[str]:
