@@ -43,11 +43,12 @@ from rich.text import Text
 from headway.record import changes, classes, edits, packing
 from headway.record.edits import Change
 from headway.record.facts import FAR, NEAR, Facts
+from headway.record.model import Run
 from headway.record.models import Fit, Known, fit, models
 from headway.record.program import Program, program
 from headway.record.replay import Outcome, replay
 from headway.record.transport import MOVES, Model
-from headway.record.waiting import Waiting
+from headway.record.waiting import Waiting, classify
 from headway.record.words import clean, time_text
 
 FORMAT, VERSION = "headway-advice", 1
@@ -78,12 +79,13 @@ class Advices:
     facts: Facts = field(default_factory=Facts)
     no_core: float = 0.0  # share of all ranks' time in calls that another program had their cores
     cut: bool = False  # not all changes were tried
+    aside: str = ""  # what was measured and does not count here
 
     @property
     def missing(self) -> str:
         """Where several ways in which data may move fit the run, what tells them apart was not asked."""
         ways = {(f.model.moves, f.model.eager) for f in self.fits if f.fits}
-        if self.facts.seen or len(ways) < 2:
+        if self.facts.seen or self.aside or len(ways) < 2:
             return ""
         folder = clean(self.program.world.line.run.folder)
         return (
@@ -141,6 +143,28 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
             found.told.append(judged[0])
     found.told.sort(key=lambda one: -one.most)
     return found
+
+
+def by_facts(run: Run, facts: Facts) -> tuple[Waiting, Advices]:
+    """With what was measured of the MPI, as far as it explains the run: where it does not, without what may be otherwise
+    in the program, and then without any of it. What was measured is not what was recorded; the run decides."""
+    found: list[tuple[Waiting, Advices]] = []
+    some_less = [less for copied in (False, None) if (less := facts.with_long_copies(copied)) != facts]
+    for some in [facts, *some_less, *[Facts()] * bool(facts.seen)]:
+        waits = classify(run, some.lines)
+        given = advise(waits, Known.of(some), some)
+        found.append((waits, given))
+        if not given.why:
+            break
+    else:
+        return found[0]
+    if len(found) > 1:
+        what = "that long messages are copied" if some.seen else "all of it"
+        given.aside = (
+            f"What was measured of this MPI ({clean(facts.source)}) does not explain this run: no model comes closer than "
+            f"{100 * found[0][1].miss:.0f} % of its time. So {what} is left out"
+        )
+    return found[-1]
 
 
 def possible(state: State, least: float) -> list[Change]:
@@ -288,7 +312,7 @@ def words(found: Advices) -> RenderableType:
         lines.append(f"The run is large: after {SECONDS:.0f} s of thinking not all changes were tried. Record a part of it.")
     else:
         lines.append("Nothing else is worth 1 %." if lines else "Nothing is worth 1 %.")
-    lines += facts_text(found.facts) + [found.missing] * bool(found.missing)
+    lines += facts_text(found.facts) + [f"{found.aside}."] * bool(found.aside) + [found.missing] * bool(found.missing)
     return Group(*(Text(line) for line in lines))
 
 
@@ -354,6 +378,7 @@ def as_json(found: Advices) -> dict:
             for one in found.told
         ],
         "facts": {"source": clean(found.facts.source)} | {place: _seen(found.facts, place) for place in (NEAR, FAR)},
+        "aside": found.aside,
         "missing": found.missing,
     }
 

@@ -11,11 +11,10 @@ from typing import Annotated, Optional
 import typer
 
 from headway.commands import script
-from headway.record import advise, asking, by_site, library, lines, reading, waiting
+from headway.record import advise, asking, by_site, library, lines, reading
 from headway.record.command import latest, run_app
 from headway.record.asking import Asked
 from headway.record.format import BadRecording
-from headway.record.models import Known
 from headway.shown import BAD_LINE, Shown
 
 COMMAND = "headway advise"
@@ -94,8 +93,7 @@ def show(folder: Path, asked: Asked, as_data: bool, quiet: bool, shown: Shown) -
     found = reading.read(folder)
     known = asking.facts_for(found, folder, asked, shown.say)
     found.notes += lines.resolve(found.ranks)
-    waits = waiting.classify(found, known.lines)
-    given = advise.advise(waits, Known.of(known), known)
+    waits, given = advise.by_facts(found, known)
     if as_data:
         told = {"advice": advise.as_json(given), "waiting": by_site.as_json(by_site.report(waits))}
         print(json.dumps(told | {"library": library.as_json(library.report(found))}, indent=1))
