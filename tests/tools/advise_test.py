@@ -17,7 +17,7 @@ import calibrated_made  # noqa: E402
 import numpy as np  # noqa: E402
 import record_made  # noqa: E402
 from headway.record import advise, edits, models, program, reading, transport, waiting  # noqa: E402
-from headway.record.facts import Facts  # noqa: E402
+from headway.record.facts import LONG, Facts  # noqa: E402
 from headway.record.model import CORE_TAKEN, Run  # noqa: E402
 
 SEED, COUNT = random.randrange(1 << 30), 3
@@ -105,12 +105,65 @@ class Faults(unittest.TestCase):
         self.right(advise_made.pair)
 
 
+class OutOfStepOnce(unittest.TestCase):
+    def test_what_another_run_would_not_gain_is_not_promised(self):
+        """Ranks of this world come out of step in the run that is recorded, and in hardly any other one."""
+        made = advise_made.drawn(advise_made.put_off, 5001)
+        first = advised(made, 5001)[0].advice[0]
+        self.assertEqual((first.change.kind, first.most > 1.25 * first.least), (made.kind, True), first)
+        self.assertGreaterEqual(gain_of(made, first.change.kind, first.change.count, 5001), KEPT * first.least)
+
+
 class ShortPrograms(Faults):
     """The same without the messages from which the run itself tells how data move: only what was measured does."""
 
     def setUp(self):
         self.addCleanup(setattr, advise_made, "LEARNED", True)
         advise_made.LEARNED = False
+
+
+class FactsOfAnotherState(unittest.TestCase):
+    """Long messages that were copied when the MPI was asked, as into a socket that had grown, and are not in the run."""
+
+    def test_what_does_not_explain_the_run_is_set_aside(self):
+        aside = told = 0
+        for seed in range(SEED, SEED + COUNT):
+            made = advise_made.drawn(advise_made.put_off, seed)
+            run, _ = simulated(made.programs, made.progress, seed)
+            true = calibrated_made.facts_of(made.progress)
+            wrong = replace(
+                true,
+                seen={
+                    place: tuple(replace(one, copied=True) if one.copied is False and one.size > LONG else one for one in some)
+                    for place, some in true.seen.items()
+                },
+            )
+            found = advise.by_facts(run, wrong)[1]
+            if not judged(run, wrong).why:  # it explains this run as well
+                self.assertEqual(found.aside, "")
+                continue
+            aside += 1
+            self.assertRegex(found.aside, r"does not explain this run: .* So that long messages are copied is left out", seed)
+            self.assertIn(found.aside, shown(found))
+            self.assertIn("Measured of this MPI", shown(found))
+            first = found.advice[0] if found.advice else None
+            if first is None:
+                continue  # rightly careful: it is no more than what is worth telling under some other way to move
+            told += 1
+            self.assertIn((first.change.kind, number(found, first.change.key)), ((made.kind, made.site), made.also), seed)
+            # No more is promised than with what is true of this MPI.
+            known = judged(run, true).advice[0]
+            self.assertEqual(known.change.kind, first.change.kind, seed)
+            self.assertLessEqual(first.least, 1.02 * known.least, (seed, advise.sentence(found, first)))
+        self.assertGreater(aside, 0)
+        self.assertGreaterEqual(told, 0.6 * aside)
+
+    def test_facts_that_explain_it_stay(self):
+        made = advise_made.drawn(advise_made.put_off, SEED)
+        run, _ = simulated(made.programs, made.progress, SEED)
+        found = advise.by_facts(run, calibrated_made.facts_of(made.progress))[1]
+        self.assertEqual((found.why, found.aside), ("", ""))
+        self.assertTrue(found.facts.seen)
 
 
 class NoFault(unittest.TestCase):

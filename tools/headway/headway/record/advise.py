@@ -3,7 +3,8 @@
 Each change of `edits` that `changes` finds is replayed under each model of the transport whose replay of the unchanged run fits it
 (within 3 %: `models`). Its gain is the time of the unchanged replay less that of the changed one; promised is the lower
 end over all these models, and only where each gain is 1 % of the run or more, and no less than what that model's
-replay of the unchanged run misses. The best change is carried out, then the others
+replay of the unchanged run misses. The same is asked of runs that compute a little longer here and shorter there
+(`shaken`), and the least of all is promised. The best change is carried out, then the others
 are judged again, so that gains of several may be added up. Where no model fits, nothing is promised, and it is told by
 how much the best one misses.
 
@@ -20,7 +21,7 @@ may come without a new version; an unknown kind is a string.
     call            file, line, function, module, offset, name of the call that is changed
     other           the same of the call into or behind which it goes; of a test, where the stretch begins
     count           tests in a stretch; else 0
-    least, most     ns that the run gets shorter, over all models that fit
+    least, most     ns that the run gets shorter, over all models that fit; least also over runs that differ a little
     check           what must be looked at before: a trace does not show it
     text            a sentence
   told              never promised; each: kind (collective, balance, pack, unpack), call, other, rank, more (share; of
@@ -29,14 +30,16 @@ may come without a new version; an unknown kind is a string.
     source          a file, or the like; "" if nothing was
     near, far       on one host, between hosts; a list, by size; each: size, time (ns), copied (null: not asked), acked,
                     moves (sentences; several if that is not known), busy, text
+  aside             a sentence on what was measured and does not explain this run; else ""
   missing           a sentence if advice may be missing because nothing was measured; else ""
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -58,6 +61,7 @@ SECONDS = 20.0  # of this processor, after which no further change is tried
 EVEN = 0.02  # of a gain, within which two are alike, and the simpler one is taken
 # Of a gain, what counts beside others: tests depend on their moment, and clutter a program; a receive that is posted
 # before computation often needs a second buffer.
+SHAKES, SHAKEN = 4, 0.02  # other runs that a promise must hold in; by what share their computation differs
 COUNTS = {edits.TEST: 0.75, edits.EARLY: 0.6}
 
 
@@ -127,13 +131,18 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
         return found
     state = State(unchanged, {f.model: f.outcome for f in fits if f.outcome is not None})
     least, until = WORTH * found.duration, time.process_time() + SECONDS
-    for _ in range(MOST):
-        best = best_of(state, fits, least, until)
+    refused: set[Change] = set()
+    while len(found.advice) < MOST:
+        best = best_of(state, fits, least, until, refused)
         found.cut |= time.process_time() > until
         if best is None:
             break
-        advice, state = best
-        found.advice.append(advice)
+        careful = shaken(best[0], unchanged, [one.change for one in found.advice], fits, until)
+        if careful.least < least:
+            refused.add(careful.change)
+            continue
+        found.advice.append(careful)
+        state = best[1]
     some = [c for c in possible(state, least) if c.kind == edits.COLLECTIVE]
     if (unequal := changes.balance(state.program)) is not None:
         some.append(unequal)
@@ -149,8 +158,8 @@ def by_facts(run: Run, facts: Facts) -> tuple[Waiting, Advices]:
     """With what was measured of the MPI, as far as it explains the run: where it does not, without what may be otherwise
     in the program, and then without any of it. What was measured is not what was recorded; the run decides."""
     found: list[tuple[Waiting, Advices]] = []
-    some_less = [less for copied in (False, None) if (less := facts.with_long_copies(copied)) != facts]
-    for some in [facts, *some_less, *[Facts()] * bool(facts.seen)]:
+    less = facts.without_long_copies()
+    for some in [facts, *[less] * (less != facts), *[Facts()] * bool(facts.seen)]:
         waits = classify(run, some.lines)
         given = advise(waits, Known.of(some), some)
         found.append((waits, given))
@@ -161,9 +170,10 @@ def by_facts(run: Run, facts: Facts) -> tuple[Waiting, Advices]:
     if len(found) > 1:
         what = "that long messages are copied" if some.seen else "all of it"
         given.aside = (
-            f"What was measured of this MPI ({clean(facts.source)}) does not explain this run: no model comes closer than "
+            "What was measured of this MPI does not explain this run: no model comes closer than "
             f"{100 * found[0][1].miss:.0f} % of its time. So {what} is left out"
         )
+        given.facts = facts  # they are told, too
     return found[-1]
 
 
@@ -171,9 +181,36 @@ def possible(state: State, least: float) -> list[Change]:
     return changes.candidates(state.program, list(state.outcomes.values()), least)
 
 
-def best_of(state: State, fits: list[Fit], least: float, until: float) -> tuple[Advice, State] | None:
+def shaken(one: Advice, unchanged: Program, before: list[Change], fits: list[Fit], until: float) -> Advice:
+    """With no more than it gives where the same run computes a little longer here and shorter there, as the next one
+    will: ranks that wait for one another in turn may be out of step once, and never again."""
+    least = one.least
+    for seed in range(SHAKES):
+        random = np.random.default_rng(seed)
+        base = unchanged.copy()
+        base.gap = np.rint(np.array(base.gap) * random.normal(1, SHAKEN, len(base.gap)).clip(0)).astype(np.int64).tolist()
+        old = base
+        for change in before:
+            old = change.apply(old)
+        new = one.change.apply(old)
+        for fitting in fits:
+            if time.process_time() > until:
+                return replace(one, least=least)
+            start = replay(base, fitting.model)
+            was = start and (replay(old, fitting.model, start) if before else start)
+            now = start and replay(new, fitting.model, start)
+            if was and now:
+                least = min(least, was.duration - now.duration)
+    return replace(one, least=least)
+
+
+def best_of(
+    state: State, fits: list[Fit], least: float, until: float, refused: set[Change]
+) -> tuple[Advice, State] | None:
     some: list[tuple[Advice, State]] = []
     for change in possible(state, least):
+        if change in refused:
+            continue
         if time.process_time() > until:
             break
         if change.kind in changes.PROMISED and (judged := judge(state, change, fits, least)) is not None:

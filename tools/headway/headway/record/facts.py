@@ -124,17 +124,16 @@ class Facts:
         """Bytes that are copied before any is received, at least."""
         return max((one.together for some in self.seen.values() for one in some), default=-1)
 
-    def with_long_copies(self, copied: bool | None) -> Facts:
+    def without_long_copies(self) -> Facts:
         """Whether a long message is copied may be another matter in the program: a socket takes as much as it has learned
-        to, and a library that copies a send ahead does so for one that is waited for alone. False: it is not, and moves
-        as was measured; None: nothing of its way is known."""
+        to, and a library that copies a send ahead does so for one that is waited for alone. How it moves if it is not
+        copied was not measured then."""
 
-        def other(one: Seen) -> Seen:
-            if not one.copied or one.size <= LONG:
-                return one
-            return replace(one, copied=copied, moves=() if copied is None else one.moves, saves=0.0, together=-1)
+        def less(one: Seen) -> Seen:
+            copied = one.copied and one.size > LONG
+            return replace(one, copied=None, moves=(), saves=0.0, together=-1) if copied else one
 
-        return replace(self, seen={place: tuple(map(other, some)) for place, some in self.seen.items()})
+        return replace(self, seen={place: tuple(map(less, some)) for place, some in self.seen.items()})
 
     @property
     def begins(self) -> bool | None:
