@@ -92,6 +92,11 @@ void Judgement::add_needs(size_t i, WaitGraph& graph) const {
       graph.needs_anybody(i);
     }
   };
+  if (at.needs.known) {
+    for (const int other : at.needs.all.members) needs(other);
+    for (const RankSet& one : at.needs.any) graph.needs_one_of(i, one.number, one.members);
+    return;
+  }
   if (at.unmatched.serial != 0 && at.one_thread) needs(at.unmatched.awaited);
   if (at.kind == Spot::Kind::computing) return;
   if (is_point_to_point(at) && at.awaited >= 0) {
@@ -114,8 +119,9 @@ void Judgement::find_dead() {
   WaitGraph graph(size());
   for (size_t i = 0; i < size(); ++i) {
     const bool stands = gaits_[i] == Gait::stands;
-    live[i] = stands ? in_flight_ : gaits_[i] != Gait::ended;
-    if (stands && !in_flight_) add_needs(i, graph);
+    const bool may_go_on = in_flight_ || spot(i).needs.open;
+    live[i] = stands ? may_go_on : gaits_[i] != Gait::ended && !spot(i).done;
+    if (stands && !may_go_on) add_needs(i, graph);
   }
   graph.spread(live);
   dead_.assign(size(), 0);

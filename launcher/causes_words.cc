@@ -87,6 +87,15 @@ std::string Judgement::picture() const {
 void Judgement::find_awaited(size_t i, WaitGroup& group) const {
   const Spot& at = spot(i);
   if (at.kind != Spot::Kind::in_call) return;
+  if (at.needs.known) {
+    group.waits_for = at.needs.all.members.list();
+    if (!group.waits_for.empty() || at.needs.any.empty()) return;
+    group.any = true;
+    for (const int member : at.needs.any[0].members) {
+      if (member != ranks_[i].rank) group.waits_for.push_back(member);
+    }
+    return;
+  }
   const SeenComm* comm = comm_of(i, at.context);
   if (is_point_to_point(at) && at.awaited >= 0) {
     group.waits_for = {at.awaited};
@@ -111,6 +120,12 @@ void Judgement::find_awaited(size_t i, WaitGroup& group) const {
 std::string Judgement::whom(size_t i) const {
   const Spot& at = spot(i);
   if (at.kind != Spot::Kind::in_call) return "";
+  if (at.needs.known) {
+    std::string text = format("%llu", static_cast<unsigned long long>(at.needs.all.number));
+    for (const RankSet& one : at.needs.any)
+      text += format(" of %llu", static_cast<unsigned long long>(one.number));
+    return text;
+  }
   if (is_point_to_point(at) && at.awaited >= 0) return std::to_string(at.awaited);
   const SeenComm* comm = comm_of(i, at.context);
   if (!comm) return "";
@@ -346,14 +361,17 @@ std::string Judgement::done() const {
     }
     const size_t j = size_t(at.awaited);
     const bool finalizing = dead_[j] && finalizes(spot(j));
-    if (!finalizing && gaits_[j] != Gait::ended) continue;
-    return advise(
-        format("rank %d is done (%s) and will take part in no communication any more, "
-               "while rank %d still waits for it in %s",
-               int(j), finalizing ? ("it is in " + spot(j).call).c_str() : "its process has ended",
-               int(i), name_of(at).c_str()),
-        "look whether all ranks make the same number of rounds, and whether each receive "
-        "has a send");
+    const bool has_left = spot(j).done && gaits_[j] != Gait::ended;
+    if (!finalizing && !has_left && gaits_[j] != Gait::ended) continue;
+    return advise(format("rank %d is done (%s) and will take part in no communication any more, "
+                         "while rank %d still waits for it in %s",
+                         int(j),
+                         finalizing ? ("it is in " + spot(j).call).c_str()
+                         : has_left ? "it has left MPI"
+                                    : "its process has ended",
+                         int(i), name_of(at).c_str()),
+                  "look whether all ranks make the same number of rounds, and whether each receive "
+                  "has a send");
   }
   return "";
 }

@@ -16,11 +16,12 @@ bool is_one_of(const std::string& call, std::initializer_list<const char*> names
 
 // `world`: its rank in the job, or -1.
 std::string with_peer(const std::string& call, const char* role, int peer, int tag, int world,
-                      const char* more = "") {
+                      const std::string& more = "") {
   std::string who = peer < 0 ? "any" : std::to_string(peer);
   if (peer >= 0 && world >= 0 && world != peer) who += format(", rank %d of the job", world);
   const std::string which = tag < 0 ? "any" : std::to_string(tag);
-  return format("%s (%s %s, tag %s%s)", call.c_str(), role, who.c_str(), which.c_str(), more);
+  return format("%s (%s %s, tag %s%s)", call.c_str(), role, who.c_str(), which.c_str(),
+                more.c_str());
 }
 
 }  // namespace
@@ -73,15 +74,17 @@ std::string list_of(const std::vector<std::string>& parts) {
 }
 
 std::string name_of(const Spot& spot) {
+  const std::string on = spot.on.empty() ? "" : ", on " + spot.on;
   if (spot.peer == base::nobody) {
-    return spot.tag == base::nobody ? spot.call
-                                    : format("%s (root %d)", spot.call.c_str(), spot.tag);
+    if (spot.tag != base::nobody)
+      return format("%s (root %d%s)", spot.call.c_str(), spot.tag, on.c_str());
+    return on.empty() ? spot.call : format("%s (%s)", spot.call.c_str(), on.c_str() + 2);
   }
   return with_peer(spot.call,
                    sends(spot)      ? "destination"
                    : receives(spot) ? "source"
                                     : "peer",
-                   spot.peer, spot.tag, spot.awaited, spot.is_released ? ", released early" : "");
+                   spot.peer, spot.tag, spot.awaited, spot.is_released ? ", released early" : on);
 }
 
 std::string name_of_poll(const Spot& spot) {

@@ -57,6 +57,21 @@ struct SeenUnmatched {
   Site site;
 };
 
+// Ranks in the job; of one number are the same ones.
+struct RankSet {
+  uint64_t number = 0;
+  Members members;
+};
+
+// What a rank cannot go on without, where that is not told by its call but was found out by whoever
+// looked (told_looks.h).
+struct Needs {
+  bool known = false;
+  bool open = false;  // it may go on whatever the others do
+  RankSet all;
+  std::vector<RankSet> any;  // of each of them one
+};
+
 // Where one rank stands.
 struct Spot {
   enum class Kind : unsigned char {
@@ -90,6 +105,10 @@ struct Spot {
   bool listens = false;      // its message thread sleeps, and whatever comes would have woken it
   bool one_thread = false;   // beside the library's own; looked at where a receive is unmatched
   bool is_released = false;  // `call` and the rest are those of `unmatched` (causes.h)
+  // Of a rank of another MPI.
+  Needs needs;
+  std::string on;     // its call's communicator, in words; "": not to be said
+  bool done = false;  // it has left MPI for ever
   // Of the process.
   bool asleep = false;  // the thread that waits sleeps, and nothing has woken it
   char state = '?';     // as in /proc/PID/stat

@@ -233,7 +233,7 @@ def tools_page():
         section("ENVIRONMENT", entry(
             "HEADWAY_PYTHON", "", "The Python to use. Without it: the project's own, where that exists, else python3.")),
         section("EXIT STATUS", "2 for a line that is wrong; else see the pages of the commands.\n"),
-        section("SEE ALSO", f".BR headway\\-record{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1),\n.BR headway\\-compare{SUFFIX} (1),\n.BR headway\\-study{SUFFIX} (1),\n.BR headway\\-cluster{SUFFIX} (1),\n.BR mpiexec{SUFFIX} (1),\n.BR headway (7)\n")])
+        section("SEE ALSO", f".BR headway\\-record{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1),\n.BR headway\\-compare{SUFFIX} (1),\n.BR headway\\-where{SUFFIX} (1),\n.BR headway\\-study{SUFFIX} (1),\n.BR headway\\-cluster{SUFFIX} (1),\n.BR mpiexec{SUFFIX} (1),\n.BR headway (7)\n")])
 
 
 def typer_options(one):
@@ -263,6 +263,24 @@ def record_page(build):
         section("EXIT STATUS", "That of the program; 2 for a line that is wrong, 4 for a program that cannot be "
                                "recorded, 126 or 127 for one that cannot be started.\n"),
         section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1)\n")])
+
+
+def where_page():
+    """headway-where(1)."""
+    sys.path.insert(0, str(ROOT / "tools" / "headway"))
+    from headway import where  # pylint: disable=import-outside-toplevel
+    parser = where.make_parser()
+    return "".join([
+        heading("headway-where", 1, "User Commands"),
+        section("NAME", f"headway-where{SUFFIX} \\- where a running job stands, and who waits for whom\n"),
+        section("SYNOPSIS", f".B headway{SUFFIX} where\n[\\fIOPTIONS\\fR] [\\fIJOB\\fR | \\fIRUN\\fR]\n"),
+        section("DESCRIPTION", roff(
+            f"{parser.description} Two looks are taken, half a second apart. A deadlock is proven, or called likely, or not "
+            "said: a job that waits for something slow is not accused.\n")),
+        section("OPTIONS", cluster_options(parser) + entry("-h, --help", "", "show the help")),
+        section("EXIT STATUS", "0 if something could be told, whether the job hangs or not; 2 for a line that is wrong or a job "
+                               "that is not there, 4 for a folder with nothing to look at.\n"),
+        section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-record{SUFFIX} (1),\n.BR mpiexec{SUFFIX} (1)\n")])
 
 
 def of_recordings(name, module, what, synopsis, codes, others):
@@ -371,6 +389,7 @@ def main():
         "mpicxx.1": wrapper_page(options.build, "mpicxx", ["mpic++"], "C++"),
         "headway.1": tools_page(),
         "headway-record.1": record_page(options.build),
+        "headway-where.1": where_page(),
         **pages_of_recordings(),
         "headway-study.1": study_page(),
         "headway-cluster.1": cluster_page(),

@@ -89,7 +89,8 @@ def stage(folder, prefix):
     else:
         manifest.unlink()
     for name, place in (("mpiexec", "bin"), ("cluster-enter", "libexec/headway"),
-                        ("cluster-probe", "libexec/headway"), ("headway-record", "libexec/headway")):
+                        ("cluster-probe", "libexec/headway"), ("headway-record", "libexec/headway"),
+                        ("headway-judge", "libexec/headway")):
         shutil.copy2(folder / "portable" / name, prefix / place / name)
         run("strip", prefix / place / name)
     bundle(prefix)

@@ -42,7 +42,7 @@ def text_of(said):
 
 def kinds(begin):
     names = subprocess.run([KINDS, "list"], capture_output=True, text=True, check=True).stdout.split()
-    return [n for n in names if n.startswith(begin)]
+    return [n for n in names if n.startswith(begin) and n != "dead-sends"]  # our library copies what these send
 
 
 # Which of the ranks, in the seed's order, never go on where others compute for ever.

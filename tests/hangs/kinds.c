@@ -60,6 +60,11 @@ static void dead_ssends(void) {
   MPI_Ssend(out, count, MPI_CHAR, other, tag, comm);
   receive_from(other);
 }
+static void dead_sends(void) { /* too long to be copied */
+  const int other = pair();
+  send_long(other);
+  receive_long(other);
+}
 static void dead_receives(void) {
   const int other = pair();
   receive_from(other);
@@ -89,6 +94,10 @@ static void dead_communicators(void) {
 static void dead_missing_barrier(void) {
   if (me == 0) receive_from(1);
   MPI_Barrier(comm);
+}
+static void dead_bcast(void) { /* its root waits for one that waits for it */
+  if (me == 0) receive_from(1);
+  MPI_Bcast(out, count, MPI_CHAR, 0, comm);
 }
 static void dead_two_barriers(void) {
   MPI_Comm twin;
@@ -442,12 +451,14 @@ static const struct Kind {
 #define DEAD(name) {"dead-" #name, dead_##name}
 #define LIVE(name) {"live-" #name, live_##name}
     DEAD(ssends),
+    DEAD(sends),
     DEAD(receives),
     DEAD(ring),
     DEAD(three),
     DEAD(tags),
     DEAD(communicators),
     DEAD(missing_barrier),
+    DEAD(bcast),
     DEAD(two_barriers),
     DEAD(waitall),
     DEAD(waitany),
@@ -499,6 +510,7 @@ int main(int argc, char** argv) {
   const char* slow = getenv("KINDS_SLOW");
   if (slow) slow_s = atof(slow);
   const char* number = getenv("PMI_RANK");
+  if (!number) number = getenv("OMPI_COMM_WORLD_RANK");
   if (!strcmp(name, "live-before") && number && atoi(number) == 1) rest(slow_s);
   int provided;
   const int several = !strcmp(name, "live-thread") || !strcmp(name, "live-helper");

@@ -16,12 +16,12 @@ FILES = {
     *(f"bin/{name}" for name in COMMANDS),
     "include/mpi.h",
     "lib/libmpi_abi.so", "lib/libmpi_abi.so.1", "lib/pkgconfig/headway.pc",
-    "libexec/headway/cluster-enter", "libexec/headway/cluster-probe", "libexec/headway/headway-record",
+    "libexec/headway/cluster-enter", "libexec/headway/cluster-probe", "libexec/headway/headway-judge", "libexec/headway/headway-record",
     "lib/headway/record/librecorder.so", "lib/headway/record/layer-abi.so",
     *(f"lib/headway/record/layer/{name}"
-      for name in ("layer.c", "layer.h", "layer_narrow.h", "layer_tables.h", "layer_told.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
+      for name in ("layer.c", "layer.h", "layer_narrow.h", "layer_now.h", "layer_tables.h", "layer_told.h", "now.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
                    "recorder_names.inc")),
-    *(f"share/man/man1/{name}.1" for name in (*COMMANDS, *(f"headway-{tool}" for tool in ("advise", "cluster", "compare", "record", "study", "trace")))), "share/man/man7/headway.7",
+    *(f"share/man/man1/{name}.1" for name in (*COMMANDS, *(f"headway-{tool}" for tool in ("advise", "cluster", "compare", "record", "study", "trace", "where")))), "share/man/man7/headway.7",
     "share/doc/headway/LICENSE", "share/doc/headway/README.md",
     "share/headway/tsan.supp",
     *(f"share/headway/cluster/{path.name}"
@@ -175,7 +175,7 @@ class Private(Case):
     def test_layout(self):
         build = self.configure()
         for name in ("lib/libmpi_abi.so.1", "lib/libmpi_abi.so", "include/mpi.h", "bin/cluster-enter",
-                     "bin/cluster-probe", "bin/headway-record", "lib/headway/record/librecorder.so",
+                     "bin/cluster-probe", "bin/headway-record", "bin/headway-judge", "lib/headway/record/librecorder.so",
                      "lib/headway/record/layer-abi.so",
                      *(f"generated/record/{name}" for name in ("layer_entries.inc", "recorder_kinds.h", "recorder_names.inc"))):
             (build / name).parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ need_packages("numpy", "rich", "typer")
 
 import numpy as np  # noqa: E402
 from headway.measure.contestants import cache  # noqa: E402
-from headway.record import format, lines, reading  # noqa: E402
+from headway.record import format, lines, needs, now, reading  # noqa: E402
 from headway.record.model import ANY_SOURCE, CORE_TAKEN, FAILED, GAP, IN_VAIN, RECEIVE, SEND  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -92,6 +92,7 @@ class EveryFamily(Recorded):
         self.check_persistent(run)
         self.check_sites(run)
         self.check_tests(run.ranks[0])
+        self.check_counts(3, len(run.messages))
         for rank in run.ranks:
             self.assertEqual(int((rank.events["kind"] == GAP).sum()), 1)
             cancelled = rank.events[(rank.events["flags"] & FAILED) != 0]
@@ -109,6 +110,7 @@ class EveryFamily(Recorded):
                 wanted[a, b, i, 32 + i] += 1
             for i in range(3):
                 wanted[a, b, 30 + i, 40 + i] += 1
+            wanted[a, b, 35, 7] += 1
             wanted[a, b, 60, 48] += 4
         wanted[0, 1, 51, 1] += 1
         wanted[1, 0, 50, 33] += 1
@@ -121,6 +123,25 @@ class EveryFamily(Recorded):
             self.assertLess(sent, run.ranks[m["target"]].end[m["came"]], "nothing comes before it was sent")
         names = {c.name for c in run.comms}
         self.assertIn('the "twin"', names)
+
+    def check_counts(self, size, messages):
+        """What `headway where` would have seen: all that was sent has come, and all have begun the same collectives."""
+        files = now.files_of(self.folder / "headway-run-1")
+        looks = []
+        for rank in range(size):
+            files[rank].read()
+            # Also of what was freed by now.
+            files[rank].counts = {key: (*row[:7], 0) for key, row in files[rank].counts.items()}
+            looks.append(now.Look(kind="ended", file=files[rank]))
+        counted = needs.Needs(looks, 0, lambda rank: True)
+        sent = 0
+        for comm in counted.comms:
+            for a in comm.members:
+                self.assertEqual(counted.begun(a, comm), counted.begun(min(comm.members), comm), comm.name)
+                for b in comm.peers(a):
+                    self.assertEqual(counted.under_way(a, b, comm), (0, []), (comm.name, comm.number, a, b))
+                    sent += counted.row(a, comm, comm.place(a, b))[1]
+        self.assertEqual(sent, messages)
 
     def check_persistent(self, run):
         """Rank 0 starts the broadcast first, the others the barrier; each start finds its own on the other ranks."""

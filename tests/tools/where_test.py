@@ -35,7 +35,7 @@ class Words(unittest.TestCase):
                 "head",
                 "rank 4        in MPI_Recv (source 5, tag 1)  waits for rank 5",
                 "ranks 0-2, 7  in MPI_Barrier                 wait for rank 3",
-                "ranks 5-6     in MPI_Recv                    waits for any of 3 ranks",
+                "ranks 5-6     in MPI_Recv                    wait for any of 3 ranks",
                 "rank 3        outside MPI",
                 "The job hangs, and nothing has changed for 1.0 s.",
             ],
@@ -94,7 +94,7 @@ class Jobs(unittest.TestCase):
 
     def test_no_job(self):
         self.assertIn("is no mpiexec of Headway", headway("where", os.getpid(), code=2).stderr)
-        self.assertIn("invalid int value", headway("where", "x", code=2).stderr)
+        self.assertIn("is neither a folder of headway record nor", headway("where", "x", code=2).stderr)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ enum RecordBlockType {
   RECORD_SITES,
   RECORD_COMMS,
   RECORD_END,
-  RECORD_THREADS
+  RECORD_THREADS,
+  RECORD_COUNTS
 };
 
 /* Nothing is written any more: it was ended, or this process is not recorded. */

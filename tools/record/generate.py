@@ -61,6 +61,9 @@ FAMILIES = {
     "Pready Pready_range Pready_list",
 }  # fmt: skip
 TOLD_AS = {"persistent": "other", "isendrecv": "isend"}  # what a reader of the file sees
+LAYER_SOURCES = (
+    "layer.c", "layer.h", "layer_narrow.h", "layer_now.h", "layer_tables.h", "layer_told.h", "now.h", "recorder.h",
+)  # fmt: skip
 DECLARED = re.compile(r"(.*?)(\w+)((?:\[\d*\])*)$")
 
 
@@ -108,18 +111,23 @@ def call(f: Function, replaced: dict[str, str] | None = None) -> str:
     return f"P{f.name}({', '.join((replaced or {}).get(a, a) for a in f.arguments)})"
 
 
-def wrapper(f: Function, before: list[str], called: str, after: list[str], blocks: bool = False) -> list[str]:
+def wrapper(f: Function, before: list[str], called: str, after: list[str], waits: str = "") -> list[str]:
+    """`waits`: of a call that may take long: what of layer_now.h says what it waits for, and with what beside the
+    first three arguments."""
+    name, _, more = waits.partition(" ")
     return [
         f"{head(f)} {{",
         f"  RecordThread* me = record_enter(K_{f.name});",
         f"  if (!me) return {call(f)};",
         "  const uint32_t site = SITE;",
         *(f"  {line}" for line in before),
-        f"  const uint64_t begin = {'begin_blocking(me)' if blocks else 'record_now()'};",
+        *([f"  {name}({', '.join(['me', f'K_{f.name}', 'site', *filter(None, [more])])});"] if waits else []),
+        f"  const uint64_t begin = {'begin_blocking(me)' if waits else 'record_now()'};",
         f"  const int rc = {called};",
         "  const uint64_t end = record_now();",
+        *(["  wait_is_over(me);"] if waits else []),
         *(f"  {line}" for line in after),
-        *(["  end_blocking(me, begin, end);"] if blocks else []),
+        *(["  end_blocking(me, begin, end);"] if waits else []),
         "  record_leave(me);",
         "  return rc;",
         "}",
@@ -169,18 +177,22 @@ def flags_of(f: Function) -> str:
 
 def lines_of(f: Function) -> list[str]:
     family, status = f.family, "MPI_Status own; MPI_Status* const st = status == MPI_STATUS_IGNORE ? &own : status;"
+    where = "const uint32_t where = id_of(comm);"
     if family in ("send", "isend"):
-        what = f"dest, tag, rc == MPI_SUCCESS ? bytes_of(count, datatype) : 0, comm"
+        what = f"dest, tag, rc == MPI_SUCCESS ? bytes_of(count, datatype) : 0"
         if family == "send":
-            return wrapper(f, [], call(f), [f"told_send({at(f)}, {what});"], blocks=True)
-        return wrapper(f, [], call(f), [f"told_isend({at(f)}, {what}, request);"])
+            return wrapper(f, [where], call(f), [f"told_send({at(f)}, {what}, where);"], "wait_to_send where, dest, tag")
+        return wrapper(f, [], call(f), [f"told_isend({at(f)}, {what}, comm, request);"])
     if family == "recv" and f.has("message"):
         return wrapper(
             f, [status, "const uint32_t which = message_of(*message);"], call(f, {"status": "st"}),
-            [f"told_mrecv({at(f)}, which, st);"], blocks=True,
+            [f"told_mrecv({at(f)}, which, st);"], "wait_otherwise",
         )  # fmt: skip
     if family == "recv":
-        return wrapper(f, [status], call(f, {"status": "st"}), [f"told_recv({at(f)}, source, tag, comm, st);"], blocks=True)
+        return wrapper(
+            f, [status, where], call(f, {"status": "st"}), [f"told_recv({at(f)}, source, tag, where, st);"],
+            "wait_to_receive where, source, tag",
+        )  # fmt: skip
     if family == "irecv" and f.has("message"):
         return wrapper(
             f, ["const uint32_t which = message_of(*message);"], call(f), [f"told_imrecv({at(f)}, which, request);"]
@@ -196,12 +208,12 @@ def lines_of(f: Function) -> list[str]:
         size, room = (f"rc == MPI_SUCCESS ? {x} : 0" for x in (size, room))
         if family == "sendrecv":
             return wrapper(
-                f, [status], call(f, {"status": "st"}),
+                f, [status, where], call(f, {"status": "st"}),
                 [
-                    f"told_send({at(f)}, dest, sendtag, {size}, comm);",
-                    f"told_recv({at(f)}, source, recvtag, comm, st);",
+                    f"told_send({at(f)}, dest, sendtag, {size}, where);",
+                    f"told_recv({at(f)}, source, recvtag, where, st);",
                 ],
-                blocks=True,
+                "wait_to_exchange where, dest, sendtag, source, recvtag",
             )  # fmt: skip
         return wrapper(
             f, [], call(f), [f"told_isendrecv({at(f)}, dest, sendtag, {size}, source, recvtag, {room}, comm, request);"]
@@ -231,7 +243,9 @@ def lines_of(f: Function) -> list[str]:
         root = "root" if f.has("root") else "MPI_PROC_NULL"
         size = f"rc == MPI_SUCCESS ? ({given(f)}) : 0"
         if family == "coll":
-            return wrapper(f, [], call(f), [f"told_coll({at(f)}, {root}, {size}, comm);"], blocks=True)
+            return wrapper(
+                f, [where], call(f), [f"told_coll({at(f)}, {root}, {size}, where);"], f"wait_for_all where, {root}, true"
+            )
         return wrapper(f, [], call(f), [f"told_icoll({at(f)}, {root}, {size}, comm, request);"])
     if family in ("wait", "test"):
         return wait_or_test(f, status)
@@ -240,7 +254,7 @@ def lines_of(f: Function) -> list[str]:
         message = "*message" if f.has("message") else "MPI_MESSAGE_NULL"
         return wrapper(
             f, [status], call(f, {"status": "st"}), [f"told_probe({at(f)}, {found}, {message}, source, tag, comm, st);"],
-            blocks=not f.has("flag"),
+            "" if f.has("flag") else "wait_to_receive id_of(comm), source, tag",
         )  # fmt: skip
     if family == "comm":
         made = [a for a in f.arguments if a.startswith(("new", "intercomm", "comm_cart", "comm_graph", "comm_dist"))]
@@ -248,7 +262,11 @@ def lines_of(f: Function) -> list[str]:
         parent = next((a for a in ("comm", "comm_old", "local_comm") if f.has(a)), "MPI_COMM_NULL")
         parent = "intercomm" if f.base == "Intercomm_merge" else parent
         request = "request" if f.has("request") else "NULL"
-        return wrapper(f, [], call(f), [f"told_new_comm({at(f)}, {parent}, {new}, {request});"], blocks=request == "NULL")
+        counts = "false" if f.base == "Comm_create_group" else "true"
+        return wrapper(
+            f, [], call(f), [f"told_new_comm({at(f)}, {parent}, {new}, {request});"],
+            f"wait_for_all id_of({parent}), MPI_PROC_NULL, {counts}" if request == "NULL" else "",
+        )  # fmt: skip
     if family == "rma":
         peer = next((a for a in ("target_rank", "rank") if f.has(a)), "MPI_PROC_NULL")
         size = "bytes_of(origin_count, origin_datatype)" if f.has("origin_count") else (
@@ -256,40 +274,42 @@ def lines_of(f: Function) -> list[str]:
         )
         request = "request" if f.has("request") else "NULL"
         size = f"rc == MPI_SUCCESS ? {size} : 0"
-        return wrapper(f, [], call(f), [f"told_rma({at(f)}, {peer}, {size}, {request});"], blocks=request == "NULL")
+        return wrapper(
+            f, [], call(f), [f"told_rma({at(f)}, {peer}, {size}, {request});"], "wait_otherwise" if request == "NULL" else ""
+        )
     if family == "file":
         size = "rc == MPI_SUCCESS ? bytes_of(count, datatype) : 0" if f.has("datatype") and f.has("count") else "0"
-        return wrapper(f, [], call(f), [f"told_other({at(f)}, {size});"], blocks=True)
+        return wrapper(f, [], call(f), [f"told_other({at(f)}, {size});"], "wait_otherwise")
     return []  # by hand, in layer.c: init, finalize, other
 
 
 def wait_or_test(f: Function, status: str) -> list[str]:
-    is_test = f.family == "test"
+    def waits(count: str) -> str:
+        return "" if f.family == "test" else f"wait_for_requests {count}"
+
     kind = f.base.removeprefix("Wait").removeprefix("Test")
     flag = "*flag" if f.has("flag") else "1"
-    keys = "const MPI_Count number = {0}; Keys keys; copy_keys(&keys, number, array_of_requests);"
+    keys = "const MPI_Count number = {0}; Keys keys; copy_keys(me, &keys, number, array_of_requests);"
     if kind == "":
-        before = [status, "const uint64_t key = key_of_request(*request);"]
-        return wrapper(
-            f, before, call(f, {"status": "st"}), [f"told_one({at(f)}, {flag}, key, st);"], blocks=not is_test
-        )
+        before = [status, "const uint64_t key = me->now->keys[0] = key_of_request(*request);"]
+        return wrapper(f, before, call(f, {"status": "st"}), [f"told_one({at(f)}, {flag}, key, st);"], waits("1"))
     if kind == "all":
         before = [keys.format("count"), "MPI_Status* const st = room_for(&keys, array_of_statuses);"]
         return wrapper(
             f, before, call(f, {"array_of_statuses": "st"}),
-            [f"told_all({at(f)}, {flag}, &keys, array_of_requests, st);", "free_keys(&keys);"], blocks=not is_test,
+            [f"told_all({at(f)}, {flag}, &keys, array_of_requests, st);", "free_keys(&keys);"], waits("number"),
         )  # fmt: skip
     if kind == "any":
         before = [status, keys.format("count")]
         index = next(a for a in f.arguments if a in ("indx", "index"))
         return wrapper(
             f, before, call(f, {"status": "st"}),
-            [f"told_any({at(f)}, {flag}, &keys, *{index}, st);", "free_keys(&keys);"], blocks=not is_test,
+            [f"told_any({at(f)}, {flag}, &keys, *{index}, st);", "free_keys(&keys);"], waits("number"),
         )  # fmt: skip
     before = [keys.format("incount"), "MPI_Status* const st = room_for(&keys, array_of_statuses);"]
     return wrapper(
         f, before, call(f, {"array_of_statuses": "st"}),
-        [f"told_some({at(f)}, &keys, *outcount, array_of_indices, st);", "free_keys(&keys);"], blocks=not is_test,
+        [f"told_some({at(f)}, &keys, *outcount, array_of_indices, st);", "free_keys(&keys);"], waits("number"),
     )  # fmt: skip
 
 
@@ -497,7 +517,7 @@ def main() -> None:
     arguments = parser.parse_args()
     every = functions(json.loads(arguments.data.read_text()))
     here = Path(__file__).parent
-    texts = [(here / name).read_text() for name in ("layer.c", "layer.h", "layer_narrow.h", "layer_tables.h", "layer_told.h", "recorder.h")] + [make_layer(every)]
+    texts = [(here / name).read_text() for name in LAYER_SOURCES] + [make_layer(every)]
     version = zlib.crc32("".join(texts).encode()) >> 1
     write_if_changed(arguments.out / "recorder_kinds.h", make_kinds(every, version))
     write_if_changed(arguments.out / "recorder_functions.inc", make_functions(every))

@@ -12,6 +12,7 @@
 #include "clocks.h"
 #include "file.h"
 #include "recorder_functions.inc" /* names, families */
+#include "shared_now.h"
 
 static size_t put_cmdline(char* to, size_t room) {
   char words[8192];
@@ -53,29 +54,42 @@ static void read_cores(char* to, size_t room) {
   snprintf(to, room, "%.*s", (int)(n < room ? n : 0), from);
 }
 
+/* When this process started, in the kernel's ticks since the boot: its number may come again. */
+static unsigned long long started_at(void) {
+  char text[1024];
+  read_line("/proc/self/stat", text, sizeof text);
+  const char* at = strrchr(text, ')');
+  for (int field = 2; at && field < 22; ++field) at = strchr(at + 1, ' '); /* as in proc(5) */
+  return at ? strtoull(at, NULL, 10) : 0;
+}
+
 void record_put_header(int rank, int size, const char* mpi) {
   const size_t room = 1 << 17;
   char* text = malloc(room);
   if (!text) return;
   char host[256] = "", boot[80] = "", exe[PATH_MAX] = "", name[PATH_MAX * 2], library[1024],
-       arguments[16384], cores[1024];
+       arguments[16384], cores[1024], processes[64] = "";
   read_cores(cores, sizeof cores);
   gethostname(host, sizeof host - 1);
   read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot - 8);
   if (record_has_test_clock()) snprintf(boot + strlen(boot), 8, "-%d", rank % 1000);
   const ssize_t got = readlink("/proc/self/exe", exe, sizeof exe - 1);
   exe[got > 0 ? got : 0] = 0;
+  const ssize_t known = readlink("/proc/self/ns/pid", processes, sizeof processes - 1);
+  processes[known > 0 ? known : 0] = 0;
   record_append_json(name, sizeof name, exe);
   record_append_json(library, sizeof library, mpi);
   put_cmdline(arguments, sizeof arguments);
   size_t at = (size_t)snprintf(
       text, room,
       "{\"version\":%d,\"rank\":%d,\"size\":%d,\"host\":\"%s\",\"boot\":\"%s\",\"pid\":%d,"
+      "\"now\":{\"file\":%d,\"start\":%llu,\"processes\":\"%s\"},"
       "\"program\":\"%s\","
       "\"arguments\":[%s],\"mpi\":\"%s\",\"cores\":\"%s\",\"ticks\":\"%s\",\"started\":%llu,"
       "\"functions\":[",
-      RECORD_VERSION, rank, size, host, boot, (int)getpid(), name, arguments, library, cores,
-      record_clock_is_tsc ? "tsc" : "ns", (unsigned long long)record_first_reading().realtime);
+      RECORD_VERSION, rank, size, host, boot, (int)getpid(), record_now_file(), started_at(),
+      processes, name, arguments, library, cores, record_clock_is_tsc ? "tsc" : "ns",
+      (unsigned long long)record_first_reading().realtime);
   for (int i = 0; i < RECORD_FUNCTIONS && at + 128 < room; ++i) {
     at += (size_t)snprintf(text + at, room - at, "%s[\"%s\",\"%s\"]", i ? "," : "",
                            functions[i].name, functions[i].family);

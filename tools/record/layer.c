@@ -29,6 +29,7 @@ static const char* const names[] = {
 };
 
 #include "layer_narrow.h"
+#include "layer_now.h"
 #include "layer_tables.h"
 #include "layer_told.h"
 
@@ -63,7 +64,7 @@ static void begin_world(void) {
 static void told_started(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin, int rc,
                          int provided) {
   const uint64_t end = record_now();
-  several |= provided == MPI_THREAD_MULTIPLE; /* a session may have begun with many */
+  if (provided == MPI_THREAD_MULTIPLE) begin_several(); /* a session may have begun with many */
   record_put(me, kind, failed(rc), site, begin, end, 0, RECORD_NONE, RECORD_NONE, 0, 0);
   if (rc == MPI_SUCCESS) begin_world();
 }
@@ -96,9 +97,11 @@ ENTRY int layer_MPI_Finalize(void) {
   if (!me || me->depth) return PMPI_Finalize();
   me->depth = 1;
   const uint32_t site = SITE;
-  const uint64_t begin = record_now();
+  const uint64_t begin = begin_blocking(me);
   if (world_group != MPI_GROUP_NULL) PMPI_Group_free(&world_group);
+  wait_otherwise(me, K_MPI_Finalize, site);
   const int rc = PMPI_Finalize();
+  wait_is_over(me);
   me->off = !record_wanted[K_MPI_Finalize];
   told_other(me, K_MPI_Finalize, site, begin, record_now(), rc, 0);
   record_end_file(1);
@@ -113,7 +116,7 @@ ENTRY int layer_MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_S
   const uint32_t site = SITE;
   const uint64_t begin = record_now();
   const int rc = PMPI_Session_init(info, errhandler, session);
-  several = true; /* whatever threads it was asked for */
+  begin_several(); /* whatever threads it was asked for */
   told_other(me, K_MPI_Session_init, site, begin, record_now(), rc, 0);
   record_leave(me);
   return rc;
@@ -137,9 +140,11 @@ ENTRY int layer_MPI_Comm_free(MPI_Comm* comm) {
   if (!me) return PMPI_Comm_free(comm);
   const uint32_t site = SITE, id = id_of(*comm);
   forget_comm(*comm);
+  wait_otherwise(me, K_MPI_Comm_free, site);
   const uint64_t begin = begin_blocking(me);
   const int rc = PMPI_Comm_free(comm);
   const uint64_t end = record_now();
+  wait_is_over(me);
   record_put(me, K_MPI_Comm_free, failed(rc), site, begin, end, id, RECORD_NONE, RECORD_NONE, 0, 0);
   end_blocking(me, begin, end);
   record_leave(me);
@@ -151,9 +156,11 @@ ENTRY int layer_MPI_Comm_disconnect(MPI_Comm* comm) {
   if (!me) return PMPI_Comm_disconnect(comm);
   const uint32_t site = SITE, id = id_of(*comm);
   forget_comm(*comm);
+  wait_otherwise(me, K_MPI_Comm_disconnect, site);
   const uint64_t begin = begin_blocking(me);
   const int rc = PMPI_Comm_disconnect(comm);
   const uint64_t end = record_now();
+  wait_is_over(me);
   record_put(me, K_MPI_Comm_disconnect, failed(rc), site, begin, end, id, RECORD_NONE, RECORD_NONE,
              0, 0);
   end_blocking(me, begin, end);
@@ -183,6 +190,7 @@ ENTRY int layer_MPI_Request_free(MPI_Request* request) {
   Operation found = {0};
   const uint64_t key = key_of_request(*request);
   if (key && look_up(key, &found)) forget(key);
+  if (found.active && found.flags & RECORD_RECEIVE) note_odd(); /* nobody hears of its end */
   const uint64_t begin = record_now();
   const int rc = PMPI_Request_free(request);
   record_put(me, K_MPI_Request_free, failed(rc), site, begin, record_now(), found.comm, RECORD_NONE,
@@ -200,6 +208,7 @@ ENTRY int layer_MPI_Cancel(MPI_Request* request) {
   look_up(key_of_request(*request), &found);
   const int rc = PMPI_Cancel(request);
   cancels = true;
+  note_odd();
   record_put(me, K_MPI_Cancel, failed(rc), site, begin, record_now(), 0, RECORD_NONE, RECORD_NONE,
              found.id, 0);
   record_leave(me);
@@ -228,9 +237,11 @@ ENTRY int layer_MPI_Abort(MPI_Comm comm, int code) {
     RecordThread* me = record_enter(K_##name);         \
     if (!me) return P##name arguments;                 \
     const uint32_t site = SITE;                        \
+    wait_otherwise(me, K_##name, site);                \
     const uint64_t begin = begin_blocking(me);         \
     const int rc = P##name arguments;                  \
     const uint64_t end = record_now();                 \
+    wait_is_over(me);                                  \
     told_other(me, K_##name, site, begin, end, rc, 0); \
     end_blocking(me, begin, end);                      \
     record_leave(me);                                  \

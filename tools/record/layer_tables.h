@@ -1,6 +1,7 @@
 /* layer_tables: what a layer knows of requests and communicators, by their handles. Part of
-   layer.c. Thread: any, one at a time (`lock`). Owner: the layer. Invariant: a number stands for
-   one operation, and one communicator, for ever. */
+   layer.c. Thread: any, one at a time (`lock`); of operations and slots others see a copy of
+   whatever moment (now.h). Owner: the layer. Invariant: a number stands for one operation, and one
+   communicator, for ever. */
 #ifndef HEADWAY_RECORD_LAYER_TABLES_H
 #define HEADWAY_RECORD_LAYER_TABLES_H
 
@@ -8,7 +9,7 @@
 
 /* MPI may give several operations that are over one handle, and an old handle to a new operation
    while another thread still learns that the old one is over: so a handle has a row of them, and
-   the oldest is the one that ends. */
+   the oldest is the one that ends. Up to `bytes` as docs/recording-format.md says. */
 typedef struct Operation {
   uint32_t id, next; /* in its row, or of the free ones; 0: the last one */
   uint16_t kind;     /* of the call that made it */
@@ -17,6 +18,7 @@ typedef struct Operation {
   bool rare; /* more is to be done at its end than to tell it: persistent, `made` or `held` */
   uint32_t comm;
   int peer, tag;
+  uint32_t number; /* as RecordWait has it; 0: not counted */
   uint64_t bytes;
   MPI_Comm* made; /* of MPI_Comm_idup */
   void** held;    /* lists that it reads until its end, four or null; freed then */
@@ -27,11 +29,15 @@ typedef struct Slot {
   uint64_t key;
   uint32_t first, last; /* 0: empty */
 } Slot;
+_Static_assert(sizeof(Operation) == 64 && offsetof(Operation, bytes) == 32 && sizeof(Slot) == 16,
+               "as documented");
 
 static Slot* slots;
 static size_t slot_count, slot_used;
+static uint64_t slots_at; /* in the memory that others see */
 static Operation* operations;
 static uint32_t operation_room, operation_free;
+static uint64_t operations_at;
 static uint32_t last_id, last_comm = SELF;
 static bool several; /* threads may be here at once */
 static char gate;
@@ -41,6 +47,11 @@ static void lock(void) {
 }
 static void unlock(void) {
   if (several) __atomic_clear(&gate, __ATOMIC_RELEASE);
+}
+
+static void begin_several(void) {
+  several = true;
+  record_now_page->several = 1;
 }
 
 /* Of the operation that this thread is about to begin; looked at only once an MPI without large
@@ -67,9 +78,13 @@ static inline Slot* find_slot(uint64_t key) {
 
 static bool grow_slots(void) {
   const size_t was = slot_count, now = was ? was * 2 : 1024;
+  const uint64_t was_at = slots_at;
   Slot* old = slots;
-  Slot* larger = calloc(now, sizeof *larger);
-  if (!larger) return false;
+  Slot* larger = record_now_room(now * sizeof *larger, &slots_at);
+  if (!larger) {
+    slots_at = was_at;
+    return false;
+  }
   slots = larger;
   slot_count = now;
   for (size_t i = 0; i < was; ++i) {
@@ -78,7 +93,9 @@ static bool grow_slots(void) {
     while (slots[at].first) at = (at + 1) & (now - 1);
     slots[at] = old[i];
   }
-  free(old);
+  record_now_page->slots_at = slots_at;
+  record_now_page->slots = now;
+  record_now_give_back(old, was * sizeof *old, was_at);
   return true;
 }
 
@@ -116,9 +133,15 @@ static inline void drop_first(Slot* slot) {
 static uint32_t new_operation(void) {
   if (!operation_free) {
     const uint32_t now = operation_room ? operation_room * 2 : 1024;
-    Operation* more = realloc(operations, now * sizeof *more);
+    uint64_t at;
+    Operation* more = record_now_room(now * sizeof *more, &at);
     if (!more) return 0;
+    if (operation_room) memcpy(more, operations, operation_room * sizeof *more);
+    record_now_page->operations_at = at;
+    record_now_page->operations = now;
+    record_now_give_back(operations, operation_room * sizeof *more, operations_at);
     operations = more;
+    operations_at = at;
     for (uint32_t i = operation_room ? operation_room : 1; i < now; ++i) {
       operations[i].next = operation_free;
       operation_free = i;
@@ -203,6 +226,10 @@ static bool look_up(uint64_t key, Operation* found) {
 
 /* ---- communicators ---- */
 
+/* Of layer_now.h: its messages and collectives are counted. */
+static void begin_counts(uint32_t comm);
+static void end_counts(uint32_t comm);
+
 typedef struct Comm {
   uint64_t key;
   uint32_t id;
@@ -240,7 +267,10 @@ static inline uint32_t id_of(MPI_Comm comm) {
 static void forget_comm(MPI_Comm comm) {
   lock();
   Comm* found = find_comm(comm);
-  if (found) *found = comms[--comm_count];
+  if (found) {
+    end_counts(found->id);
+    *found = comms[--comm_count];
+  }
   unlock();
 }
 
@@ -317,6 +347,7 @@ static void tell_comm(MPI_Comm comm, uint32_t id, uint32_t parent, const char* c
   if (comm_count < comm_room)
     comms[comm_count++] =
         (Comm){.key = KEY(comm), .id = id, .rank = rank, .size = size, .inter = inter != 0};
+  begin_counts(id);
   unlock();
   char* members = members_of(comm, false);
   char* remote = inter ? members_of(comm, true) : NULL;

@@ -3,6 +3,7 @@
 #ifndef HEADWAY_RECORD_LAYER_TOLD_H
 #define HEADWAY_RECORD_LAYER_TOLD_H
 
+#include "layer_now.h"
 #include "layer_tables.h"
 
 /* ---- helpers ---- */
@@ -75,11 +76,16 @@ static unsigned wild(int source, int tag) {
   return (source == MPI_ANY_SOURCE ? RECORD_ANY_SOURCE : 0u) |
          (tag == MPI_ANY_TAG ? RECORD_ANY_TAG : 0u);
 }
-static unsigned failed(int rc) { return rc == MPI_SUCCESS ? 0u : RECORD_FAILED; }
+static unsigned failed(int rc) {
+  if (__builtin_expect(rc == MPI_SUCCESS, 1)) return 0;
+  note_odd(); /* nobody knows what of it was done */
+  return RECORD_FAILED;
+}
 
 /* A call that may take long begins: what was written so far is safe if the job is ended in it. */
 ENTRY uint64_t begin_blocking(RecordThread* me) {
   const uint64_t now = record_now();
+  me->now->begin = now;
   if (__builtin_expect(now - me->last_block > record_spans.block, 0)) record_write(me);
   if (__builtin_expect(now - me->delay_read > record_spans.apart, 0)) {
     record_look_at_delay(me, now, now, 0);
@@ -96,13 +102,13 @@ ENTRY void end_blocking(RecordThread* me, uint64_t begin, uint64_t end) {
 
 #define CALL RecordThread *me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end, int rc
 
-ENTRY void told_send(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm) {
-  record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, id_of(comm), told_peer(dest),
-             tag, 0, bytes);
+ENTRY void told_send(CALL, int dest, int tag, uint64_t bytes, uint32_t comm) {
+  record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, comm, told_peer(dest), tag, 0,
+             bytes);
 }
 
 ENTRY uint32_t begun(int rc, unsigned kind, unsigned flags, uint32_t comm, int peer, int tag,
-                     uint64_t bytes, const MPI_Request* request) {
+                     uint32_t number, uint64_t bytes, const MPI_Request* request) {
   if (rc != MPI_SUCCESS) return 0;
   const uint32_t id = next_id();
   if (*request == MPI_REQUEST_NULL) return id;
@@ -119,6 +125,7 @@ ENTRY uint32_t begun(int rc, unsigned kind, unsigned flags, uint32_t comm, int p
     operation->comm = comm;
     operation->peer = peer;
     operation->tag = tag;
+    operation->number = number;
     operation->bytes = bytes;
     operation->made = NULL;
     operation->held = held_now();
@@ -143,16 +150,20 @@ static void keep(uint64_t key, const Operation* told) {
 ENTRY void told_isend(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm,
                       MPI_Request* request) {
   const uint32_t where = id_of(comm);
-  const uint32_t id = begun(rc, kind, RECORD_SEND, where, told_peer(dest), tag, bytes, request);
+  const uint32_t number = rc == MPI_SUCCESS ? count_out(where, told_peer(dest), tag) : 0;
+  const uint32_t id =
+      begun(rc, kind, RECORD_SEND, where, told_peer(dest), tag, number, bytes, request);
   record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, where, told_peer(dest), tag, id,
              bytes);
 }
 
-ENTRY void told_recv(CALL, int source, int tag, MPI_Comm comm, const MPI_Status* status) {
+ENTRY void told_recv(CALL, int source, int tag, uint32_t comm, const MPI_Status* status) {
   const bool came = rc == MPI_SUCCESS;
-  record_put(me, kind, RECORD_RECEIVE | wild(source, tag) | failed(rc), site, begin, end,
-             id_of(comm), told_peer(came ? status->MPI_SOURCE : source),
-             told_tag(came ? status->MPI_TAG : tag), 0, came ? bytes_that_came(status) : 0);
+  const int peer = told_peer(came ? status->MPI_SOURCE : source);
+  const int told = told_tag(came ? status->MPI_TAG : tag);
+  if (came) count_in(comm, peer, told);
+  record_put(me, kind, RECORD_RECEIVE | wild(source, tag) | failed(rc), site, begin, end, comm,
+             peer, told, 0, came ? bytes_that_came(status) : 0);
 }
 
 ENTRY void told_irecv(CALL, int source, int tag, uint64_t bytes, MPI_Comm comm,
@@ -160,7 +171,7 @@ ENTRY void told_irecv(CALL, int source, int tag, uint64_t bytes, MPI_Comm comm,
   const unsigned flags = RECORD_RECEIVE | wild(source, tag);
   const uint32_t where = id_of(comm);
   const uint32_t id =
-      begun(rc, kind, flags, where, told_peer(source), told_tag(tag), bytes, request);
+      begun(rc, kind, flags, where, told_peer(source), told_tag(tag), 0, bytes, request);
   record_put(me, kind, flags | failed(rc), site, begin, end, where, told_peer(source),
              told_tag(tag), id, bytes);
 }
@@ -170,8 +181,9 @@ static inline void told_isendrecv(CALL, int dest, int send_tag, uint64_t bytes, 
                                   uint64_t room, MPI_Comm comm, MPI_Request* request) {
   const unsigned flags = RECORD_RECEIVE | wild(source, tag);
   const uint32_t where = id_of(comm);
+  if (rc == MPI_SUCCESS) count_out(where, told_peer(dest), send_tag);
   const uint32_t id =
-      begun(rc, kind, flags, where, told_peer(source), told_tag(tag), room, request);
+      begun(rc, kind, flags, where, told_peer(source), told_tag(tag), 0, room, request);
   record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, where, told_peer(dest), send_tag,
              id, bytes);
   record_put(me, kind, flags | failed(rc), site, begin, end, where, told_peer(source),
@@ -197,13 +209,14 @@ static inline void told_mrecv(CALL, uint32_t message, const MPI_Status* status) 
 
 static inline void told_imrecv(CALL, uint32_t message, MPI_Request* request) {
   const uint32_t id =
-      begun(rc, kind, RECORD_RECEIVE, 0, RECORD_NONE, RECORD_NONE, message, request);
+      begun(rc, kind, RECORD_RECEIVE, 0, RECORD_NONE, RECORD_NONE, 0, message, request);
   record_put(me, kind, RECORD_RECEIVE | failed(rc), site, begin, end, 0, RECORD_NONE, RECORD_NONE,
              id, message);
 }
 
 static void told_vain(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin,
                       uint64_t end) {
+  note_poll(me, kind);
   if (me->off) return;
   RecordVain* vain = &me->vain;
   if (vain->count && (vain->site != site || vain->kind != kind || vain->count == INT_MAX))
@@ -221,8 +234,11 @@ static inline void told_probe(CALL, int found, MPI_Message message, int source, 
     return;
   }
   const bool came = rc == MPI_SUCCESS;
+  const uint32_t where = id_of(comm);
   uint32_t id = 0;
   if (came && message != MPI_MESSAGE_NULL) {
+    /* Nobody else can receive it. */
+    count_in(where, told_peer(status->MPI_SOURCE), told_tag(status->MPI_TAG));
     id = next_id();
 #ifdef MPI_MESSAGE_NO_PROC
     if (message != MPI_MESSAGE_NO_PROC)
@@ -230,9 +246,9 @@ static inline void told_probe(CALL, int found, MPI_Message message, int source, 
       keep(message_key(message),
            &(Operation){.id = id, .kind = (uint16_t)kind, .flags = RECORD_RECEIVE});
   }
-  record_put(me, kind, RECORD_RECEIVE | wild(source, tag) | failed(rc), site, begin, end,
-             id_of(comm), told_peer(came ? status->MPI_SOURCE : source),
-             told_tag(came ? status->MPI_TAG : tag), id, came ? bytes_that_came(status) : 0);
+  record_put(me, kind, RECORD_RECEIVE | wild(source, tag) | failed(rc), site, begin, end, where,
+             told_peer(came ? status->MPI_SOURCE : source), told_tag(came ? status->MPI_TAG : tag),
+             id, came ? bytes_that_came(status) : 0);
 }
 
 /* ---- persistent ---- */
@@ -275,6 +291,8 @@ static void told_start(CALL, int count, const MPI_Request* requests) {
       if (rc == MPI_SUCCESS) {
         operation->active = true;
         operation->id = next_id();
+        if ((operation->flags & (RECORD_SEND | RECORD_PARTITIONED)) == RECORD_SEND)
+          operation->number = count_out_locked(operation->comm, operation->peer, operation->tag);
       }
       found = *operation;
     }
@@ -286,7 +304,7 @@ static void told_start(CALL, int count, const MPI_Request* requests) {
 
 /* ---- completion ---- */
 
-enum { FEW = 32 };
+enum { FEW = RECORD_NOW_KEYS };
 typedef struct Keys {
   int64_t count,
       asked;     /* `count` 0 without memory for a copy: then nothing is told of the completions */
@@ -294,26 +312,28 @@ typedef struct Keys {
   uint64_t* keys;
   MPI_Status* statuses;
   MPI_Status few_statuses[FEW];
-  uint64_t few[FEW];
+  uint64_t* few; /* where others see them */
 } Keys;
 
 static uint64_t key_of_request(MPI_Request request) {
   return request == MPI_REQUEST_NULL ? 0 : KEY(request);
 }
 
-ENTRY void copy_keys(Keys* to, int64_t count, const MPI_Request* requests) {
+ENTRY void copy_keys(RecordThread* me, Keys* to, int64_t count, const MPI_Request* requests) {
   to->count = to->asked = count > 0 ? count : 0;
   to->statuses = NULL;
-  to->keys = to->few;
+  to->keys = to->few = me->now->keys;
   if (to->count > FEW && !(to->keys = malloc(sizeof *to->keys * (size_t)to->count))) {
     to->keys = to->few;
     to->count = 0;
+    memset(to->few, 0, FEW * sizeof *to->few);
   }
   to->there = 0;
   for (int64_t i = 0; i < to->count; ++i) {
     to->keys[i] = key_of_request(requests[i]);
     to->there += to->keys[i] != 0;
   }
+  if (to->keys != to->few) memcpy(to->few, to->keys, FEW * sizeof *to->few);
 }
 
 static MPI_Status* room_for(Keys* keys, MPI_Status* given) {
@@ -359,10 +379,13 @@ static void put_rare(RecordThread* me, unsigned kind, uint32_t site, uint64_t be
     } else if ((flags & (RECORD_RECEIVE | RECORD_PARTITIONED)) == RECORD_RECEIVE &&
                rc == MPI_SUCCESS) { /* a partitioned one has no wild cards, and not all MPIs fill in
                                        its status */
-      found.peer = told_peer(status->MPI_SOURCE);
-      found.tag = told_tag(status->MPI_TAG);
+      if (found.peer < 0) found.peer = told_peer(status->MPI_SOURCE);
+      if (found.tag < 0) found.tag = told_tag(status->MPI_TAG);
       bytes = bytes_that_came(status);
+      count_in(found.comm, found.peer, found.tag);
     }
+  } else {
+    note_odd(); /* what was it? */
   }
   record_put(me, kind, flags, site, begin, end, found.comm, found.peer, found.tag, found.id, bytes);
 }
@@ -383,12 +406,14 @@ ENTRY void put_completed(RecordThread* me, unsigned kind, uint32_t site, uint64_
   int peer = found->peer, tag = found->tag;
   uint64_t bytes = found->bytes;
   drop_first(slot);
-  unlock();
   if (flags & RECORD_RECEIVE) {
-    peer = told_peer(status->MPI_SOURCE);
-    tag = told_tag(status->MPI_TAG);
-    bytes = bytes_that_came(status);
+    /* What was asked for is what came; of MPI_Isendrecv not all MPIs fill in the status. */
+    if (peer < 0) peer = told_peer(status->MPI_SOURCE);
+    if (tag < 0) tag = told_tag(status->MPI_TAG);
+    count_in_locked(comm, peer, tag);
   }
+  unlock();
+  if (flags & RECORD_RECEIVE) bytes = bytes_that_came(status);
   record_put(me, kind, flags, site, begin, end, comm, peer, tag, id, bytes);
 }
 
@@ -480,15 +505,16 @@ static void begin_without_world(void) {
 
 /* ---- collectives, communicators, the rest ---- */
 
-ENTRY void told_coll(CALL, int root, uint64_t bytes, MPI_Comm comm) {
-  record_put(me, kind, RECORD_COLLECTIVE | failed(rc), site, begin, end, id_of(comm),
-             told_peer(root), RECORD_NONE, 0, bytes);
+ENTRY void told_coll(CALL, int root, uint64_t bytes, uint32_t comm) {
+  record_put(me, kind, RECORD_COLLECTIVE | failed(rc), site, begin, end, comm, told_peer(root),
+             RECORD_NONE, 0, bytes);
 }
 
 ENTRY void told_icoll(CALL, int root, uint64_t bytes, MPI_Comm comm, MPI_Request* request) {
   const uint32_t where = id_of(comm);
-  const uint32_t id =
-      begun(rc, kind, RECORD_COLLECTIVE, where, told_peer(root), RECORD_NONE, bytes, request);
+  const uint32_t number = rc == MPI_SUCCESS ? count_collective(where, kind, told_peer(root)) : 0;
+  const uint32_t id = begun(rc, kind, RECORD_COLLECTIVE, where, told_peer(root), RECORD_NONE,
+                            number, bytes, request);
   record_put(me, kind, RECORD_COLLECTIVE | failed(rc), site, begin, end, where, told_peer(root),
              RECORD_NONE, id, bytes);
 }
@@ -507,6 +533,7 @@ static void told_new_comm(CALL, MPI_Comm parent, const MPI_Comm* made, MPI_Reque
     if (*made != MPI_COMM_NULL || request) id = ++last_comm;
     unlock();
     if (request && *request != MPI_REQUEST_NULL) {
+      const uint32_t number = count_collective(id_of(parent), kind, RECORD_NONE);
       /* Fortran's own variable for it is gone when it is completed. */
       keep(KEY(*request), &(Operation){.id = next_id(),
                                        .kind = (uint16_t)kind,
@@ -515,6 +542,7 @@ static void told_new_comm(CALL, MPI_Comm parent, const MPI_Comm* made, MPI_Reque
                                        .comm = id_of(parent),
                                        .peer = RECORD_NONE,
                                        .tag = RECORD_NONE,
+                                       .number = number,
                                        .bytes = from_fortran ? 0 : id,
                                        .made = from_fortran ? NULL : (MPI_Comm*)made,
                                        .parent_order = order});
@@ -528,7 +556,7 @@ static void told_new_comm(CALL, MPI_Comm parent, const MPI_Comm* made, MPI_Reque
 
 static inline void told_rma(CALL, int peer, uint64_t bytes, MPI_Request* request) {
   uint32_t id = 0;
-  if (request) id = begun(rc, kind, 0, 0, told_peer(peer), RECORD_NONE, bytes, request);
+  if (request) id = begun(rc, kind, 0, 0, told_peer(peer), RECORD_NONE, 0, bytes, request);
   record_put(me, kind, failed(rc), site, begin, end, 0, told_peer(peer), RECORD_NONE, id, bytes);
 }
 

@@ -9,6 +9,7 @@
 #include "file.h"
 #include "header.h"
 #include "lock.h"
+#include "shared_now.h"
 #include "sites.h"
 #include "switches.h"
 #include "threads.h"
@@ -30,6 +31,7 @@ void record_begin_file(int rank, int size, const char* mpi) {
   if (!record_over && !record_make_file(rank, size)) record_over = true;
   if (!record_over) {
     record_learn_rate();
+    record_begin_now(rank, size);
     record_put_header(rank, size, mpi);
     const RecordReading start = record_first_reading();
     record_put_block(RECORD_CLOCK, 0, &start, sizeof start, 0, 0);
@@ -47,6 +49,7 @@ void record_end_file(int finalized) {
   if (record_may_write()) {
     record_write_all();
     record_put_names();
+    record_end_now();
     record_finish_file(finalized, speaks);
   }
   record_switch_off();

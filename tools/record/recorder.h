@@ -16,6 +16,8 @@
 #endif
 #include <time.h>
 
+#include "now.h"
+
 enum {
   RECORD_SEND = 1,
   RECORD_RECEIVE = 2,
@@ -66,7 +68,8 @@ typedef struct RecordThread {
   int depth;        /* calls of MPI that it is in: those inside another one are not the program's */
   int off;          /* the call that it is in is not recorded, only followed */
   const void* from; /* where the program called, of the call that it is in */
-  uint64_t last_block; /* ticks at which a block was last written */
+  RecordWait* now;  /* what others see of its wait */
+  uint64_t last_block; /* ticks at which a block was last written; 0: names wait for the next */
   uint64_t delay_read; /* ticks at which its run delay was last known */
   uint8_t number;
   RecordVain vain;
@@ -78,6 +81,7 @@ typedef struct RecordThread {
   RecordKnownSite sites[RECORD_SITE_CACHE], python_sites[RECORD_SITE_CACHE];
   RecordEvent* buffer;
   struct RecordThread* other; /* list of all */
+  RecordWait alone;           /* what `now` is where there is no place that others see */
 } RecordThread;
 
 #define RECORD_API __attribute__((visibility("default")))
@@ -104,7 +108,12 @@ typedef struct RecordSpans {
   uint64_t block, apart, wait;
 } RecordSpans;
 extern RECORD_API RecordSpans record_spans;
-extern RECORD_API int record_finalized; /* all sessions were finalized */
+extern RECORD_API int record_finalized;       /* all sessions were finalized */
+extern RECORD_API RecordNow* record_now_page; /* never null */
+/* Memory that others see, as now.h says, of whole pages and all 0; null without memory. `at`: where
+   it lies in the file; 0: nobody sees it. */
+RECORD_API void* record_now_room(size_t bytes, uint64_t* at);
+RECORD_API void record_now_give_back(void* memory, size_t bytes, uint64_t at);
 
 RECORD_API RecordThread* record_first_call(void);
 RECORD_API void record_write(RecordThread* me); /* its buffer, to the file */

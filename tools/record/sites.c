@@ -24,6 +24,12 @@ static struct {
   RecordText new_sites, new_comms;
 } self;
 
+/* Others may ask where this thread waits: what is new is in the file before its next wait. Where
+   there is no file yet, it comes with the first block. */
+static void hurry(void) {
+  if (record_me && record_may_write()) record_me->last_block = 0;
+}
+
 void record_start_sites(void) {
   const char* python = getenv("HEADWAY_RECORD_PYTHON");
   self.python = !python || strcmp(python, "0") != 0;
@@ -58,6 +64,7 @@ uint32_t record_tell_python_site(uint64_t key, const char* file, const char* fun
     snprintf(text, room, "{\"id\":%u,\"file\":\"%s\",\"function\":\"%s\",\"line\":%d}", slot->id,
              file, function, line);
     record_add_text(&self.new_sites, text);
+    hurry();
   }
   const uint32_t id = slot ? slot->id : 0;
   record_unlock();
@@ -87,6 +94,7 @@ static uint32_t tell_site(uintptr_t address) {
   snprintf(text, sizeof text, "{\"id\":%u,\"address\":%llu,\"module\":\"%s\",\"offset\":%llu}", id,
            (unsigned long long)address, module, (unsigned long long)(address - base));
   record_add_text(&self.new_sites, text);
+  hurry();
   return id;
 }
 
@@ -106,6 +114,7 @@ uint32_t record_other_site(RecordThread* me, uintptr_t address) {
 void record_tell_comm(const char* text) {
   record_lock();
   record_add_text(&self.new_comms, text);
+  hurry();
   record_unlock();
 }
 

@@ -10,6 +10,7 @@
 #include "file.h"
 #include "library_events.h"
 #include "lock.h"
+#include "shared_now.h"
 #include "sites.h"
 #include "switches.h"
 
@@ -118,6 +119,7 @@ static void thread_ends(void* thread) {
   record_write(me);
   record_close_delay(me);
   record_lock();
+  record_give_wait(me->now);
   RecordThread** link = &self.threads;
   while (*link && *link != me) link = &(*link)->other;
   if (*link) *link = me->other;
@@ -143,7 +145,11 @@ RecordThread* record_first_call(void) {
   me->last_block = record_now();
   record_open_delay(me);
   record_lock();
-  if (self.threads == NULL && self.count == 0) pthread_key_create(&self.key, thread_ends);
+  if (self.threads == NULL && self.count == 0) {
+    pthread_key_create(&self.key, thread_ends);
+    record_start_now();
+  }
+  me->now = record_take_wait(&me->alone);
   me->number = (uint8_t)record_take_number();
   me->other = self.threads;
   self.threads = me;

@@ -42,6 +42,9 @@ __attribute__((noinline)) static void requests(void) {
       MPI_Waitsome(6, several, &done, indices, MPI_STATUSES_IGNORE);
       left -= done;
     }
+    MPI_Isendrecv(out, 7, MPI_CHAR, other, 35, in, 64, MPI_CHAR, other, 35, MPI_COMM_WORLD,
+                  &several[0]);
+    MPI_Wait(&several[0], MPI_STATUS_IGNORE);
   }
 }
 

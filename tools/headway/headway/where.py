@@ -1,5 +1,6 @@
-"""`headway where`: where the ranks of a running job stand, and who waits for whom. Asks the job's mpiexec; neither that
-nor the ranks stop for it. Standard library only, but for the lines of calls, which need pyelftools.
+"""`headway where`: where the ranks of a running job stand, and who waits for whom. Asks the job's mpiexec, or looks at
+the ranks of a recording that is being made (record/looks.py); neither these nor mpiexec stop for it. Standard library
+only, but for the lines of calls, which need pyelftools.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 MOST_LINES = 20
 NAME = re.compile(r"@headway-mpiexec-(\d+)$", re.M)
 PATIENCE = 5.0  # seconds for an answer
+RUN = re.compile(r"headway-run-(\d+)")
+BAD_LINE, NOTHING_RECORDED = 2, 4
 
 
 class Unknown(Exception):
@@ -60,9 +63,9 @@ def who(ranks: list[int]) -> str:
 def awaited(group: dict) -> str:
     if not group["waits_for"]:
         return ""
-    if group["any"]:
-        return f"waits for any of {len(group['waits_for'])} ranks" if len(group["waits_for"]) > 1 else f"waits for {who(group['waits_for'])}"
-    return f"{'waits' if len(group['ranks']) == 1 else 'wait'} for {who(group['waits_for'])}"
+    many = len(group["waits_for"])
+    whom = f"any of {many} ranks" if group["any"] and many > 1 else who(group["waits_for"])
+    return f"{'waits' if len(group['ranks']) == 1 else 'wait'} for {whom}"
 
 
 def name_calls(told: dict) -> None:
@@ -75,6 +78,8 @@ def name_calls(told: dict) -> None:
     for group in told["groups"]:
         if "module" in group:
             group["place"] += f" at {known[group['module']][group['offset']]}"
+        elif "line" in group:
+            group["place"] += f" at {group['line']}"
 
 
 def names_of(module: str, offsets: list[int]) -> dict[int, str]:
@@ -97,7 +102,9 @@ def names_of(module: str, offsets: list[int]) -> dict[int, str]:
 def lines(told: dict, head: str) -> list[str]:
     """At most MOST_LINES: those that can never go on first, then the largest groups."""
     groups = sorted(told["groups"], key=lambda g: (not g["dead"], -len(g["ranks"])))
-    room = MOST_LINES - 2 - bool(told["hangs"])
+    notes = told.get("notes", [])
+    likely = told.get("likely", False)
+    room = MOST_LINES - 2 - bool(told["hangs"] or likely) - len(notes)
     shown, rest = (groups, []) if len(groups) <= room else (groups[: room - 1], groups[room - 1 :])
     cells = [(who(g["ranks"]), g["place"], awaited(g)) for g in shown]
     wide = [min(most, max((len(c[i]) for c in cells), default=0)) for i, most in ((0, 40), (1, 60))]
@@ -106,7 +113,9 @@ def lines(told: dict, head: str) -> list[str]:
         out.append(f"and {sum(len(g['ranks']) for g in rest)} ranks at {len(rest)} other places")
     if told["hangs"]:
         out.append(f"The job hangs{told['verdict'].strip()}")
-    return out
+    elif likely:
+        out.append(f"The job hangs, likely, which is not proven{told['verdict'].strip()}")
+    return out + notes
 
 
 def about(pid: int) -> str:
@@ -125,7 +134,7 @@ def choose(pid: int | None) -> int:
     running = jobs()
     if pid is None:
         if not running:
-            raise Unknown("no job of Headway's mpiexec runs here; on another host, ask there")
+            raise Unknown("no job of Headway's mpiexec runs here, and no recording is being made in this folder")
         if len(running) > 1:
             raise Unknown(f"several jobs run here: name one: {', '.join(map(str, running))} (processes of mpiexec)")
         return running[0]
@@ -135,23 +144,57 @@ def choose(pid: int | None) -> int:
     return pid
 
 
-def main(words: list[str]) -> int:
+def latest_recording() -> Path | None:
+    """Of this folder: headway-run-N."""
+    found = [(int(m[1]), path) for path in Path().iterdir() if (m := RUN.fullmatch(path.name)) and path.is_dir()]
+    return max(found)[1] if found else None
+
+
+def look(named: str | None) -> tuple[dict, str]:
+    """What is told of that job or recording, and a line about it."""
+    folder = Path(named) if named is not None and not named.isdigit() else None
+    if named is not None and named.isdigit() and int(named) not in jobs() and Path(named).is_dir():
+        folder = Path(named)
+    if named is None and not jobs():
+        folder = latest_recording()
+    if folder is None:
+        pid = choose(int(named) if named is not None else None)
+        return ask(pid), about(pid)
+    if not folder.exists():
+        raise Unknown(f"{folder} is neither a folder of headway record nor the process id of an mpiexec")
+    from .record import looks
+
+    told = looks.look(folder)
+    return told, told.pop("head")
+
+
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="headway where",
-        description="Where do the ranks of a running job stand, and who waits for whom? Nothing is stopped for it.",
+        description="Where do the ranks of a running job stand, and who waits for whom? Nothing is stopped for it. Of a "
+        "job of Headway's mpiexec, or of any MPI's that runs under headway record: then RUN is the folder of the recording.",
+        epilog="Exit codes: 2 for a line that is wrong or a job that is not there, 4 for a folder with nothing to look at.",
     )
-    parser.add_argument("job", nargs="?", type=int, help="process id of its mpiexec. Default: the only one here")
-    parser.add_argument("--json", action="store_true", help="as mpiexec tells it, version 1")
-    options = parser.parse_args(words)
+    parser.add_argument(
+        "job", nargs="?", metavar="JOB | RUN",
+        help="process id of its mpiexec, or folder of its recording. Default: the only job here, or the latest recording",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="the same for programs, version 1")
+    return parser
+
+
+def main(words: list[str]) -> int:
+    options = make_parser().parse_args(words)
+    from .record.now import Unusable
+
     try:
-        pid = choose(options.job)
-        told = ask(pid)
-    except Unknown as problem:
+        told, head = look(options.job)
+    except (Unknown, Unusable) as problem:
         print(f"headway where: {problem}", file=sys.stderr)
-        return 2
+        return BAD_LINE if isinstance(problem, Unknown) else NOTHING_RECORDED
     if options.json:
         print(json.dumps(told, indent=1))
     else:
         name_calls(told)
-        print("\n".join(lines(told, about(pid))))
+        print("\n".join(lines(told, head)))
     return 0
