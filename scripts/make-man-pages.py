@@ -311,8 +311,8 @@ def pages_of_recordings():
             f"1 {could_not.format('written')} 4 if nothing was recorded.", ("record", "compare")),
         "headway-advise.1": of_recordings(
             "advise", "advise_command", "what to change in a program that waits",
-            ["[\\fIRUN\\fR | \\-\\- \\fILAUNCHER\\fR ...]"],
-            f"1 {could_not.format('read')} 4 if nothing was recorded.", ("record", "compare")),
+            ["[\\fIRUN\\fR | \\-\\- \\fILAUNCHER\\fR ...]", "[\\fIRUN\\fR] \\fB\\-\\-try\\fR \\fIN\\fR \\-\\- \\fILAUNCHER\\fR ..."],
+            f"1 {could_not.format('read, or advice not be tried')} 4 if nothing was recorded.", ("record", "compare")),
         "headway-compare.1": of_recordings(
             "compare", "compare_command", "what differs between recorded runs of a program",
             ["[\\fIA B\\fR]", "\\fIA1 A2\\fR ... \\fB\\-\\-\\fR \\fIB1 B2\\fR ..."],

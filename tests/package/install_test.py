@@ -17,10 +17,14 @@ FILES = {
     "include/mpi.h",
     "lib/libmpi_abi.so", "lib/libmpi_abi.so.1", "lib/pkgconfig/headway.pc",
     "libexec/headway/cluster-enter", "libexec/headway/cluster-probe", "libexec/headway/headway-judge", "libexec/headway/headway-record",
-    "lib/headway/record/librecorder.so", "lib/headway/record/layer-abi.so",
+    "lib/headway/record/librecorder.so", "lib/headway/record/layer-abi.so", "lib/headway/record/libtrying.so",
+    "lib/headway/record/try-abi.so",
     *(f"lib/headway/record/layer/{name}"
       for name in ("layer.c", "layer.h", "layer_narrow.h", "layer_now.h", "layer_tables.h", "layer_told.h", "now.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
                    "recorder_names.inc")),
+    *(f"lib/headway/record/try/{name}"
+      for name in ("layer.c", "layer_hash.h", "layer_puts_off.h", "layer_tables.h", "layer_test.h", "try.h", "make-layer.sh",
+                   "recorder_kinds.h", "try_entries.inc", "try_kinds.h")),
     *(f"share/man/man1/{name}.1" for name in (*COMMANDS, *(f"headway-{tool}" for tool in ("advise", "cluster", "compare", "record", "study", "trace", "where")))), "share/man/man7/headway.7",
     "share/doc/headway/LICENSE", "share/doc/headway/README.md",
     "share/headway/tsan.supp",
@@ -176,8 +180,9 @@ class Private(Case):
         build = self.configure()
         for name in ("lib/libmpi_abi.so.1", "lib/libmpi_abi.so", "include/mpi.h", "bin/cluster-enter",
                      "bin/cluster-probe", "bin/headway-record", "bin/headway-judge", "lib/headway/record/librecorder.so",
-                     "lib/headway/record/layer-abi.so",
-                     *(f"generated/record/{name}" for name in ("layer_entries.inc", "recorder_kinds.h", "recorder_names.inc"))):
+                     "lib/headway/record/layer-abi.so", "lib/headway/record/libtrying.so", "lib/headway/record/try-abi.so",
+                     *(f"generated/record/{name}" for name in ("layer_entries.inc", "recorder_kinds.h", "recorder_names.inc",
+                                                               "try_entries.inc", "try_kinds.h"))):
             (build / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(support.BUILD / name, build / name, follow_symlinks=False)
         shutil.copy2(support.BUILD / "bin/mpiexec", build / "bin/mpiexec.headway")

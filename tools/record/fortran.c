@@ -56,15 +56,21 @@ static bool is_of_mpi(const char* path) {
   return path && strncmp(record_last_part(path), "libmpi", 6) == 0;
 }
 
-uint32_t record_fortran_site(RecordThread* me, uintptr_t from) {
+uintptr_t record_fortran_from(uintptr_t from) {
   const uintptr_t caller = record_fortran_caller;
   record_fortran_caller = 0;
   const unsigned count = __atomic_load_n(&self.count, __ATOMIC_ACQUIRE);
   for (unsigned i = 0; i < count; ++i) {
-    if (from >= self.libraries[i].begin && from < self.libraries[i].end)
-      return me->fortran_site = record_site_at(me, caller);
+    if (from >= self.libraries[i].begin && from < self.libraries[i].end) return caller;
   }
-  return record_site_at(me, from); /* of C: the last call from Fortran reached no call of C */
+  return from; /* of C: the last call from Fortran reached no call of C */
+}
+
+uint32_t record_fortran_site(RecordThread* me, uintptr_t from) {
+  const uintptr_t at = record_fortran_from(from);
+  const uint32_t site = record_site_at(me, at);
+  if (at != from) me->fortran_site = site;
+  return site;
 }
 
 /* ---- what a library calls ---- */
@@ -113,7 +119,7 @@ static Tables tables_of(const struct dl_phdr_info* info) {
 
 static void* entry_of(const RecordLayer* layer, const char* name) {
   if (strncmp(name, "PMPI_", 5) != 0) return NULL;
-  for (int i = 0; i < RECORD_FUNCTIONS; ++i) {
+  for (int i = 0; i < layer->functions; ++i) {
     if (strcmp(functions[i].name, name + 1) == 0) return layer->entries[i];
   }
   return NULL;

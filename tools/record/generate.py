@@ -60,6 +60,12 @@ FAMILIES = {
     "other": "Comm_free Comm_disconnect Comm_set_name Request_free Cancel Pcontrol Abort Buffer_detach "
     "Pready Pready_range Pready_list",
 }  # fmt: skip
+# Not recorded: what beside the calls above may write memory of the program, for tools/try.
+ONLY_TRIED = {
+    "local": "Pack Pack_external Unpack Unpack_external Reduce_local",
+    "iread": "File_iread File_iread_at File_iread_all File_iread_at_all File_iread_shared File_read_all_begin "
+    "File_read_at_all_begin File_read_ordered_begin",
+}  # fmt: skip
 TOLD_AS = {"persistent": "other", "isendrecv": "isend"}  # what a reader of the file sees
 LAYER_SOURCES = (
     "layer.c", "layer.h", "layer_narrow.h", "layer_now.h", "layer_tables.h", "layer_told.h", "now.h", "recorder.h",
@@ -87,10 +93,10 @@ class Function:
         return name in self.arguments
 
 
-def functions(abi: dict) -> list[Function]:
+def functions(abi: dict, families: dict[str, str] = FAMILIES) -> list[Function]:
     known = {f["name"]: f for f in abi["functions"]}
     found = []
-    for family, names in FAMILIES.items():
+    for family, names in families.items():
         for name in names.split():
             for full in (f"MPI_{name}", f"MPI_{name}_c"):
                 if full in known:
@@ -469,8 +475,8 @@ def entries_arm(names: list[str], slots: str, answer: str, before: list[str]) ->
     return out
 
 
-def make_entries(every: list[Function]) -> str:
-    c = [f.name for f in every]
+def make_entries(every: list[Function], more: list[Function]) -> str:
+    c = [f.name for f in (*every, *more)]
     fortran = [f"{f.name.lower()}{form}" for f in every for form in FORTRAN_FORMS]
     tables = ((c, "record_slots", "record_resolve"), (fortran, "record_fortran_slots", "record_resolve_fortran"))
     out = [f"/* {NOTICE} */", "  .section .note.GNU-stack,\"\",%progbits", "  .text", "  .p2align 4"]
@@ -482,16 +488,18 @@ def make_entries(every: list[Function]) -> str:
     return "\n".join([*out, ""])
 
 
-def make_kinds(every: list[Function], version: int) -> str:
+def make_kinds(every: list[Function], more: list[Function], version: int) -> str:
     out = [f"/* {NOTICE} */", "/* clang-format off */", "/* Of all that a layer is made of: one of other sources is not taken. */"]
     out += [f"enum {{ RECORD_LAYER_VERSION = {version} }};", "enum RecordKind {"]
     out += [f"  K_{f.name}," for f in every]
-    return "\n".join([*out, "  RECORD_FUNCTIONS", "};", "/* clang-format on */", ""])
+    out += ["  RECORD_FUNCTIONS, /* those that are recorded; behind them what only tools/try looks at */"]
+    out += [f"  K_{f.name}{' = RECORD_FUNCTIONS' if f is more[0] else ''}," for f in more]
+    return "\n".join([*out, "  RECORD_ENTRIES", "};", "/* clang-format on */", ""])
 
 
 def make_functions(every: list[Function]) -> str:
     out = [f"/* {NOTICE} */", "/* clang-format off */", '#include "recorder_kinds.h"', ""]
-    out += ["static const struct {", "  const char *name, *family;", "} functions[RECORD_FUNCTIONS] = {"]
+    out += ["static const struct {", "  const char *name, *family;", "} functions[RECORD_ENTRIES] = {"]
     out += [f'  {{"{f.name}", "{TOLD_AS.get(f.family, f.family)}"}},' for f in every]
     return "\n".join([*out, "};", "/* clang-format on */", ""])
 
@@ -515,13 +523,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="mpi-5.0-abi.json")
     parser.add_argument("--out", type=Path, required=True, help="folder for the files")
     arguments = parser.parse_args()
-    every = functions(json.loads(arguments.data.read_text()))
+    abi = json.loads(arguments.data.read_text())
+    every, more = functions(abi), functions(abi, ONLY_TRIED)
     here = Path(__file__).parent
     texts = [(here / name).read_text() for name in LAYER_SOURCES] + [make_layer(every)]
     version = zlib.crc32("".join(texts).encode()) >> 1
-    write_if_changed(arguments.out / "recorder_kinds.h", make_kinds(every, version))
-    write_if_changed(arguments.out / "recorder_functions.inc", make_functions(every))
-    write_if_changed(arguments.out / "entries.S", make_entries(every))
+    write_if_changed(arguments.out / "recorder_kinds.h", make_kinds(every, more, version))
+    write_if_changed(arguments.out / "recorder_functions.inc", make_functions([*every, *more]))
+    write_if_changed(arguments.out / "entries.S", make_entries(every, more))
     write_if_changed(arguments.out / "layer_entries.inc", make_layer(every))
     write_if_changed(arguments.out / "recorder_names.inc", make_names(every))
     write_if_changed(arguments.out / "abi" / "have.h", make_have(every))

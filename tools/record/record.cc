@@ -133,10 +133,15 @@ void tell_recorder(const Options& options) {
   const std::string recorder = folder + "/librecorder.so";
   if (access(recorder.c_str(), R_OK) != 0)
     stop(1, recorder + " is not there: this installation is not whole");
+  // headway advise --try starts its runs through here, too: with a plan, and another layer.
+  const char* plan = getenv("HEADWAY_RECORD_TRY");
+  const bool tries = plan != nullptr && *plan != 0;
+  const std::string ours = tries ? recorder + ":" + folder + "/libtrying.so" : recorder;
   const char* before = getenv("LD_PRELOAD");
-  put("LD_PRELOAD", before != nullptr && *before != 0 ? recorder + ":" + before : recorder);
+  put("LD_PRELOAD", before != nullptr && *before != 0 ? ours + ":" + before : ours);
   put("HEADWAY_RECORD", "1");
   put("HEADWAY_RECORD_LAYER", folder + "/layer-abi.so");
+  put("HEADWAY_RECORD_TRY_LAYER", folder + "/try-abi.so");
   put("HEADWAY_RECORD_SOURCES", folder + "/layer");
   put("HEADWAY_RECORD_CACHE", cache_folder());
   put("HEADWAY_RECORD_MPICC", options.mpicc);

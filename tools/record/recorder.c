@@ -57,8 +57,8 @@ void record_end_file(int finalized) {
 }
 
 __attribute__((constructor)) static void record_start(void) {
-  const char* on = getenv("HEADWAY_RECORD");
-  if (!on || strcmp(on, "1") != 0) return;
+  const char *on = getenv("HEADWAY_RECORD"), *plan = getenv("HEADWAY_RECORD_TRY");
+  if (!on || strcmp(on, "1") != 0 || (plan && *plan)) return; /* a try records nothing */
   record_start_clocks();
   record_start_sites();
   record_start_switches();

@@ -122,7 +122,8 @@ RECORD_API void record_switch(void);
 RECORD_API uint32_t record_other_site(RecordThread* me,
                                       uintptr_t address); /* not in the thread's cache */
 RECORD_API uint32_t record_python_site(RecordThread* me);
-/* `from`: where C was called. */
+/* `from`: where C was called. Where the program called, if that was from Fortran. */
+RECORD_API uintptr_t record_fortran_from(uintptr_t from);
 RECORD_API uint32_t record_fortran_site(RecordThread* me, uintptr_t from);
 RECORD_API void record_look_at_delay(RecordThread* me, uint64_t begin, uint64_t end, int is_wait);
 

@@ -1,7 +1,8 @@
 /* resolve: which MPI this program runs on, and the layer for it. At the first call of MPI each
    entry that librecorder has in MPI's place (entries.S) asks here where it leads from then on: into
    the layer that was compiled for the MPI that is loaded, or, where there is none, into that MPI
-   itself: then the program runs unrecorded, and is told why.
+   itself: then the program runs unrecorded, and is told why. A run of `headway advise --try` has
+   another layer, tools/try, in the same place.
 
    Thread: any; the first one that asks does the work. Owner: librecorder.
    Invariant: an entry that was answered leads there for ever. */
@@ -28,6 +29,7 @@
 #include "resolve.h"
 #include "switches.h"
 #include "text.h"
+#include "try_kinds.h"
 
 extern char** environ;
 /* Of entries.S: where each entry leads. */
@@ -35,7 +37,7 @@ extern void* record_slots[] __attribute__((visibility("hidden")));
 
 static struct {
   pthread_mutex_t lock;
-  int looked;
+  int looked, tries;      /* tries: the layer is the one of tools/try */
   char library[PATH_MAX]; /* the MPI that is loaded */
   void* mpi;
   const RecordLayer* layer;
@@ -83,7 +85,8 @@ static int layer_path(char* to, size_t room) {
   const char* cache = getenv("HEADWAY_RECORD_CACHE");
   if (!cache || !*cache || stat(self.library, &about) != 0) return 0;
   const int length =
-      snprintf(to, room, "%s/layer-%x-%llx-%llx-%llx.so", cache, (unsigned)RECORD_LAYER_VERSION,
+      snprintf(to, room, "%s/%s-%x-%llx-%llx-%llx.so", cache, self.tries ? "try" : "layer",
+               self.tries ? (unsigned)TRY_LAYER_VERSION : (unsigned)RECORD_LAYER_VERSION,
                (unsigned long long)about.st_ino, (unsigned long long)about.st_size,
                (unsigned long long)about.st_mtim.tv_sec * 1000000000u +
                    (unsigned long long)about.st_mtim.tv_nsec);
@@ -96,7 +99,7 @@ static void make_layer(const char* path) {
   const char* sources = getenv("HEADWAY_RECORD_SOURCES");
   if (!sources || !*sources) return;
   char script[PATH_MAX], lock[PATH_MAX + 8];
-  snprintf(script, sizeof script, "%s/make-layer.sh", sources);
+  snprintf(script, sizeof script, "%s/%smake-layer.sh", sources, self.tries ? "../try/" : "");
   snprintf(lock, sizeof lock, "%s.lock", path);
   const int held = open(lock, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
   if (held >= 0) {
@@ -133,7 +136,9 @@ static const RecordLayer* load(const char* path) {
     return NULL;
   }
   const RecordLayer* layer = dlsym(object, "record_layer");
-  if (!layer || layer->version != RECORD_LAYER_VERSION || layer->functions != RECORD_FUNCTIONS) {
+  const int version = self.tries ? TRY_LAYER_VERSION : RECORD_LAYER_VERSION;
+  const int count = self.tries ? RECORD_ENTRIES : RECORD_FUNCTIONS;
+  if (!layer || layer->version != version || layer->functions != count) {
     record_say("this layer is not of this version; remove it: %s", path);
     dlclose(object);
     return NULL;
@@ -162,18 +167,20 @@ static void look(void) {
     if (record_enabled) record_say("the program runs unrecorded: %s", where_mpi_is());
     return;
   }
-  if (!record_enabled) return; /* everything leads to MPI */
+  const char* plan = getenv("HEADWAY_RECORD_TRY");
+  self.tries = plan && *plan;
+  if (!record_enabled && !self.tries) return; /* everything leads to MPI */
   char path[PATH_MAX];
   /* A layer takes MPI's entries from what is loaded, whatever name it was built against. */
   dlopen(self.library, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
   if (strncmp(record_last_part(self.library), "libmpi_abi", 10) == 0) {
-    const char* own = getenv("HEADWAY_RECORD_LAYER");
+    const char* own = getenv(self.tries ? "HEADWAY_RECORD_TRY_LAYER" : "HEADWAY_RECORD_LAYER");
     if (own && *own) self.layer = load(own);
   } else if (layer_path(path, sizeof path)) {
     if (access(path, R_OK) != 0) make_layer(path);
     if (access(path, R_OK) == 0) self.layer = load(path);
   }
-  if (self.layer) record_find_library(self.mpi);
+  if (self.layer && !self.tries) record_find_library(self.mpi);
   if (!self.layer)
     record_say("the program runs unrecorded: there is no layer for: %s", self.library);
 }
@@ -194,7 +201,7 @@ const RecordLayer* record_find_layer(void) {
 __attribute__((visibility("hidden"))) void* record_resolve(unsigned function);
 void* record_resolve(unsigned function) {
   const RecordLayer* layer = record_find_layer();
-  void* found = layer ? layer->entries[function] : NULL;
+  void* found = layer && (int)function < layer->functions ? layer->entries[function] : NULL;
   if (!found && self.mpi) {
     char name[128];
     snprintf(name, sizeof name, "P%s", functions[function].name);

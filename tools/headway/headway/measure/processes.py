@@ -55,18 +55,20 @@ def end_group(process: subprocess.Popen) -> None:
             continue
 
 
-def execute(command: list[str], environment: dict[str, str], seconds: float) -> Outcome:
+def execute(command: list[str], environment: dict[str, str], seconds: float, stdin: str = os.devnull) -> Outcome:
+    """`stdin`: a file."""
     try:
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        with open(stdin, "rb") as given:
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
     except OSError as problem:
         return Outcome(127, "", f"cannot start {command[0]}: {problem}")
     try:

@@ -32,6 +32,18 @@ may come without a new version; an unknown kind is a string.
                     moves (sentences; several if that is not known), busy, text
   aside             a sentence on what was measured and does not explain this run; else ""
   missing           a sentence if advice may be missing because nothing was measured; else ""
+  tried             null, or what came of --try:
+    number          of the advice, from 1
+    ok, why         false: it failed or was refused, and a sentence; else ""
+    pairs           ns of the unchanged and the changed run, each pair
+    gain, low, high ns that the changed runs are shorter, and its 95 % interval; null if it failed
+    least, most     as promised
+    counts          reached, put_off, at_once: sends; stretches, tests: of a second thread that tests
+    ended           how often sends that were put off ended: wait, write, beside, free, call, send, receive, other, end
+    refused         how often waits stayed where they stand, by why
+    writer, beside  file:line that wrote first into a buffer whose send was put off, or beside one; "" if none did
+    messages        that were received, with the same bytes in both runs
+    text            sentences
 """
 
 from __future__ import annotations

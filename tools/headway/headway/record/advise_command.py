@@ -1,21 +1,22 @@
 """The command line of `headway advise`: where a run waits and what to change, of a recording or of a line that starts
-one: headway advise -- mpirun -n 4 ./prog."""
+one: headway advise -- mpirun -n 4 ./prog. With --try, also what a piece of advice gives."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 from headway.commands import script
-from headway.record import advise, asking, by_site, library, lines, reading
+from headway.record import advise, asking, by_site, library, lines, reading, tried_words, trying
 from headway.record.command import latest, run_app
 from headway.record.asking import Asked
 from headway.record.format import BadRecording
-from headway.shown import BAD_LINE, Shown
+from headway.shown import BAD_LINE, BadLine, Shown
 
 COMMAND = "headway advise"
 
@@ -34,10 +35,12 @@ def free_folder() -> Path:
     return folder
 
 
-def record(launcher: list[str], shown: Shown) -> Path:
-    """Runs that line; the recorder's variables reach its ranks through the launcher."""
+def record(launcher: list[str], as_data: bool, shown: Shown) -> Path:
+    """Runs that line; the recorder's variables reach its ranks through the launcher. What the program prints is not
+    mixed with data."""
     folder = free_folder()
-    done = subprocess.run([str(script()), "record", "--out", str(folder.resolve()), *launcher], check=False)
+    words = [str(script()), "record", "--out", str(folder.resolve()), *launcher]
+    done = subprocess.run(words, check=False, stdout=sys.stderr if as_data else None)
     if not any(folder.glob("*.hwr")):
         raise BadRecording(
             f"nothing was recorded (exit code {done.returncode} of {launcher[0]}): it may not pass its environment on to its "
@@ -74,6 +77,21 @@ def advise_command(
         Optional[Path],
         typer.Option(help="compiles the program that asks. Default: the one beside the launcher", metavar="FILE"),
     ] = None,
+    number: Annotated[
+        Optional[int],
+        typer.Option(
+            "--try",
+            help="carry out advice number N in further runs, without touching the program, and measure what it gives. "
+            "Needs the program's line behind --",
+            metavar="N",
+        ),
+    ] = None,
+    pairs: Annotated[
+        Optional[int],
+        typer.Option(
+            min=2, help="of --try: how many unchanged and changed runs. Default: 2, more of short ones", metavar="N"
+        ),
+    ] = None,
     color: Annotated[
         Optional[bool], typer.Option("--color/--no-color", help="colours; default: on a terminal")
     ] = None,
@@ -81,28 +99,52 @@ def advise_command(
     """Say where a run waits, for whom, and what to change in the program, with what that gives at least.
 
     Of a recording, or of a run that is recorded now: headway advise -- mpirun -n 4 ./prog. A RUN and a launcher without a
-    program, headway advise RUN -- mpirun -n 2, ask that launcher's MPI how it moves messages.
+    program, headway advise RUN -- mpirun -n 2, ask that launcher's MPI how it moves messages. headway advise RUN --try 1
+    -- mpirun -n 4 ./prog carries out the first advice, and measures.
     """
     shown, launcher = Shown(COMMAND, as_data, color), list(context.obj or [])
+    if number is not None and not launcher:
+        how = f"{COMMAND} RUN --try {number} -- mpirun -n 4 ./prog"
+        raise BadLine(f"--try needs the line that starts the program: {how}")
+    if pairs is not None and number is None:
+        raise BadLine("--pairs belongs to --try")
     now = run is None and bool(launcher)
-    folder = record(launcher, shown) if now else run or latest()
-    show(folder, Asked(launcher, now, calibrate, facts, mpicc), as_data, quiet, shown)
+    folder = record(launcher, as_data, shown) if now else run or latest()
+    asked = Asked(launcher, now or number is not None, calibrate, facts, mpicc)
+    tried = show(folder, asked, as_data, quiet, shown, (number, pairs))
+    if tried is not None and tried.why:
+        shown.complain(f"--try {tried.number}: {tried.why}")
+        raise typer.Exit(1)
 
 
-def show(folder: Path, asked: Asked, as_data: bool, quiet: bool, shown: Shown) -> None:
+def show(
+    folder: Path, asked: Asked, as_data: bool, quiet: bool, shown: Shown, wanted: tuple[int | None, int | None]
+) -> trying.Tried | None:
+    """`wanted`: the advice that is to be tried, and by how many pairs of runs."""
     found = reading.read(folder)
     known = asking.facts_for(found, folder, asked, shown.say)
     found.notes += lines.resolve(found.ranks)
     waits, given = advise.by_facts(found, known)
+    number, pairs = wanted
+    if number is not None:
+        trying.chosen(given, number)
     if as_data:
-        told = {"advice": advise.as_json(given), "waiting": by_site.as_json(by_site.report(waits))}
-        print(json.dumps(told | {"library": library.as_json(library.report(found))}, indent=1))
-        return
+        tried = trying.carry_out(given, number, asked.launcher, pairs, shown.say) if number is not None else None
+        told = {"advice": advise.as_json(given) | {"tried": tried_words.as_json(tried)}}
+        told |= {"waiting": by_site.as_json(by_site.report(waits)), "library": library.as_json(library.report(found))}
+        print(json.dumps(told, indent=1))
+        return tried
     if not quiet:
         shown.out.print(by_site.words(by_site.report(waits)))
         if (by_itself := library.words(library.report(found))) is not None:
             shown.out.print(by_itself)
     shown.out.print(advise.words(given))
+    if number is None:
+        return None
+    tried = trying.carry_out(given, number, asked.launcher, pairs, shown.say)
+    for line in [] if tried.why else tried_words.words(tried):
+        shown.out.print(line, highlight=False, markup=False)
+    return tried
 
 
 def main(words: list[str]) -> int:
