@@ -277,6 +277,17 @@ class Line(Recorded):
     def test_the_programs_exit_code(self):
         self.assertEqual(self.run_it(1, "sh", "-c", "exit 7", code=None).returncode, 7)
 
+    def test_a_program_that_closes_what_it_does_not_know(self):
+        """And opens files of its own under the same numbers: nothing is written to these, and nothing is lost."""
+        (self.folder / "closes.c").write_text(CLOSES)
+        self.run_it(1, self.compile(self.folder / "closes.c", "closes"))
+        for name in ("first", "second"):
+            self.assertEqual((self.folder / name).read_bytes(), b"mine")
+        (rank,) = reading.read(self.folder / "headway-run-1").ranks
+        names = [rank.name(int(kind)) for kind in rank.events["kind"]]
+        self.assertEqual(names.count("MPI_Barrier"), 21_000)
+        self.assertEqual((rank.problem, names[-1]), ("", "MPI_Finalize"))
+
     def test_bad_lines(self):
         for words, said in (
             (["--nonsense", "true"], "nonsense"), ([], "which program?"), (["--ranks", "a-b", "true"], "no list of ranks"),
@@ -601,6 +612,39 @@ class Trace(Recorded):
         self.assertIn("no recording", headway("trace", "empty", cwd=self.folder, code=4).stderr)
         shutil.rmtree(self.folder / "headway-run-1")
 
+
+CLOSES = """#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  char path[64], target[4096];
+  int mine[2] = {0}, flag;
+  MPI_Init(&argc, &argv);
+  for (int i = 3, found = 0; i < 4096 && found < 2; ++i) {
+    snprintf(path, sizeof path, "/proc/self/fd/%d", i);
+    const ssize_t got = readlink(path, target, sizeof target - 1);
+    target[got > 0 ? got : 0] = 0;
+    if (!strstr(target, ".hwr") && !strstr(target, "headway-now")) continue;
+    const int file = open(found ? "second" : "first", O_RDWR | O_CREAT, 0600);
+    dup2(file, i);
+    close(file);
+    mine[found++] = i;
+    if (write(i, "mine", 4) != 4) return 1;
+  }
+  for (int i = 0; i < 20000; ++i) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE), MPI_Barrier(MPI_COMM_SELF);
+  for (int i = 0; i < 1000; ++i) {
+    MPI_Comm other;
+    MPI_Comm_dup(MPI_COMM_SELF, &other);
+    MPI_Barrier(other);
+    if (i % 2) MPI_Comm_free(&other);
+  }
+  MPI_Finalize();
+  return mine[1] > 0 ? 0 : 2;
+}
+"""
 
 LATE = """#include <mpi.h>
 #include <time.h>

@@ -3,6 +3,7 @@
 #include "file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -11,6 +12,7 @@
 #include "clocks.h"
 #include "folder.h"
 #include "library_events.h"
+#include "same_file.h"
 
 enum { MAGIC = 0x31525748 };
 
@@ -24,6 +26,7 @@ bool record_over;
 
 static struct {
   int file, rank;
+  RecordSameFile is;
   pid_t pid;
   RecordPlace place;
   uint64_t at; /* where the next block goes */
@@ -39,8 +42,21 @@ bool record_make_file(int rank, int size) {
                self.place.folder[0] ? self.place.path : "its folder", strerror(errno));
     return false;
   }
+  self.is = record_file_now(self.file);
   self.pid = getpid();
   return true;
+}
+
+/* The program may have closed it, and its number may be another file's by now. */
+static bool is_still_there(void) {
+  if (record_is_same(self.file, self.is)) return true;
+  const int again = open(self.place.path, O_WRONLY | O_CLOEXEC);
+  if (record_is_same(again, self.is)) {
+    self.file = again;
+    return true;
+  }
+  if (again >= 0) close(again);
+  return false;
 }
 
 bool record_has_file(void) { return self.file >= 0; }
@@ -51,6 +67,11 @@ bool record_may_write(void) { return self.file >= 0 && !record_over && getpid() 
 static bool put(struct iovec* parts, int count) {
   size_t whole = 0, done = 0;
   for (int i = 0; i < count; ++i) whole += parts[i].iov_len;
+  if (!is_still_there()) {
+    self.why = "the program closed it, and it is not there any more";
+    record_over = true;
+    return false;
+  }
   while (done < whole) {
     const ssize_t wrote = pwritev(self.file, parts, count, (off_t)(self.at + done));
     if (wrote < 0 && errno == EINTR) continue;
@@ -138,6 +159,6 @@ void record_finish_file(int finalized, bool speaks) {
     record_say("recorded into %s; headway trace %s shows it", self.place.folder, self.place.folder);
     record_close(&self.place);
   }
-  close(self.file);
+  if (record_is_same(self.file, self.is)) close(self.file);
   self.file = -1;
 }

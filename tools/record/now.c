@@ -14,6 +14,7 @@
 #include "clocks.h"
 #include "file.h"
 #include "lock.h"
+#include "same_file.h"
 #include "shared_now.h"
 #include "switches.h"
 
@@ -26,6 +27,7 @@ RECORD_API RecordNow* record_now_page = &nowhere;
 static struct {
   bool tried;
   int file; /* -1: nobody else can see it */
+  RecordSameFile is;
   uint64_t size;
   int before[MOST_THREADS]; /* threads that were there before MPI_Init */
   unsigned before_count;
@@ -33,10 +35,13 @@ static struct {
 
 /* ---- memory ---- */
 
+/* Not if the program has closed it, and perhaps has a file of its own there. */
+static bool has_file(void) { return self.file >= 0 && record_is_same(self.file, self.is); }
+
 /* `at`: where it lies in the file; 0: it does not. Locked. */
 static void* more(size_t bytes, uint64_t* at) {
   *at = 0;
-  if (self.file >= 0 && ftruncate(self.file, (off_t)(self.size + bytes)) == 0) {
+  if (has_file() && ftruncate(self.file, (off_t)(self.size + bytes)) == 0) {
     void* found =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, self.file, (off_t)self.size);
     if (found != MAP_FAILED) {
@@ -59,6 +64,7 @@ static void start(void) {
   if (self.tried) return;
   self.tried = true;
   self.file = (int)syscall(SYS_memfd_create, RECORD_NOW_NAME, 1u /* MFD_CLOEXEC */);
+  self.is = record_file_now(self.file);
   uint64_t at = 0;
   RecordNow* page = self.file >= 0 ? more(whole_pages(sizeof *page), &at) : NULL;
   if (!page) {
@@ -82,7 +88,7 @@ void record_now_give_back(void* memory, size_t bytes, uint64_t at) {
   const size_t whole = whole_pages(bytes);
   munmap(memory, whole);
   record_lock();
-  if (at && self.file >= 0)
+  if (at && has_file())
     fallocate(self.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)whole);
   record_unlock();
 }
@@ -154,7 +160,8 @@ void record_end_now(void) {
   const size_t bytes = page->channels * sizeof(Used);
   Used* all = page->channels_at && record_may_write() ? malloc(bytes) : NULL;
   size_t used = 0;
-  if (all && pread(self.file, all, bytes, (off_t)page->channels_at) == (ssize_t)bytes) {
+  if (all && has_file() &&
+      pread(self.file, all, bytes, (off_t)page->channels_at) == (ssize_t)bytes) {
     for (size_t i = 0; i < page->channels; ++i) {
       if (all[i].words[0]) all[used++] = all[i];
     }
