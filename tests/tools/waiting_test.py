@@ -614,7 +614,7 @@ class Tables(unittest.TestCase):
         row.time += found.whole // 4
         row.count, row.call = 1000, "MPI_Iprobe"
         self.assertRegex(
-            by_site.busy(found)[0], r"in MPI without waiting 2[5-9] %: \S+ calls; \d+ % of it is MPI_Iprobe at \S+.*, 1,000 calls of \d"
+            by_site.busy(found)[0], r"in MPI without waiting 2[5-9] %: \S+ calls in all; \d+ % of it is MPI_Iprobe at \S+.*, 1,000 calls of \d"
         )
         row.call = "MPI_Init"
         self.assertRegex(by_site.busy(found)[0], r"starting and ending MPI 2[5-9] %: \S+ .?s a rank")

@@ -3,8 +3,8 @@
 Each change of `edits` that `changes` finds is replayed under each model of the transport whose replay of the unchanged run fits it
 (within 3 %: `models`). Its gain is the time of the unchanged replay less that of the changed one; promised is the lower
 end over all these models, and only where each gain is 1 % of the run or more, and no less than what that model's
-replay of the unchanged run misses. The same is asked of runs that compute a little longer here and shorter there
-(`shaken`), and the least of all is promised. The best change is carried out, then the others
+replay of the unchanged run misses. Runs that compute a little longer here and shorter there (`shaken`) must gain 1 %,
+too, and the least of all is promised. The best change is carried out, then the others
 are judged again, so that gains of several may be added up. Where no model fits, nothing is promised, and it is told by
 how much the best one misses.
 
@@ -73,8 +73,8 @@ SECONDS = 20.0  # of this processor, after which no further change is tried
 EVEN = 0.02  # of a gain, within which two are alike, and the simpler one is taken
 # Of a gain, what counts beside others: tests depend on their moment, and clutter a program; a receive that is posted
 # before computation often needs a second buffer.
-SHAKES, SHAKEN = 4, 0.02  # other runs that a promise must hold in; by what share their computation differs
 COUNTS = {edits.TEST: 0.75, edits.EARLY: 0.6}
+SHAKES, SHAKEN = 4, 0.02  # other runs that a promise must hold in; by what share their computation differs
 
 
 @dataclass
@@ -83,6 +83,7 @@ class Advice:
     least: int  # ns
     most: int
     touched: float | None = None  # of unpack: ns from the receive's return to the first touch, where that is known
+    model: Model | None = None  # that gives `least`
 
 
 @dataclass
@@ -149,12 +150,16 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
         found.cut |= time.process_time() > until
         if best is None:
             break
-        careful = shaken(best[0], unchanged, [one.change for one in found.advice], fits, until)
+        careful = shaken(best[0], unchanged, [one.change for one in found.advice], fits, time.process_time() + SECONDS / 4)
+        if careful is None:
+            found.cut = True
+            break
         if careful.least < least:
             refused.add(careful.change)
             continue
         found.advice.append(careful)
         state = best[1]
+        refused.clear()  # behind that one it may be worth more
     some = [c for c in possible(state, least) if c.kind == edits.COLLECTIVE]
     if (unequal := changes.balance(state.program)) is not None:
         some.append(unequal)
@@ -169,51 +174,58 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
 def by_facts(run: Run, facts: Facts) -> tuple[Waiting, Advices]:
     """With what was measured of the MPI, as far as it explains the run: where it does not, without what may be otherwise
     in the program, and then without any of it. What was measured is not what was recorded; the run decides."""
-    found: list[tuple[Waiting, Advices]] = []
-    less = facts.without_long_copies()
+    first: tuple[Waiting, Advices] | None = None
+    waits: Waiting | None = None
+    lines, less = facts.lines, facts.without_long_copies()
     for some in [facts, *[less] * (less != facts), *[Facts()] * bool(facts.seen)]:
-        waits = classify(run, some.lines)
+        if waits is None or some.lines != lines:
+            waits, lines = classify(run, some.lines), some.lines
         given = advise(waits, Known.of(some), some)
-        found.append((waits, given))
         if not given.why:
             break
-    else:
-        return found[0]
-    if len(found) > 1:
-        what = "that long messages are copied" if some.seen else "all of it"
-        given.aside = (
-            "What was measured of this MPI does not explain this run: no model comes closer than "
-            f"{100 * found[0][1].miss:.0f} % of its time. So {what} is left out"
-        )
-        given.facts = facts  # they are told, too
-    return found[-1]
+        first = first or (waits, given)
+    if first is None or given.why:
+        return first or (waits, given)
+    missed = first[1].miss
+    closest = f"the closest model misses {100 * missed:.1f} % of its time" if missed < float("inf") else "under every model its replay hangs"
+    what = "that long messages are copied" if some.seen else "all of it"
+    given.aside = f"What was measured of this MPI does not explain this run: {closest}. So {what} is left out"
+    given.facts = facts  # they are told, too
+    return waits, given
 
 
 def possible(state: State, least: float) -> list[Change]:
     return changes.candidates(state.program, list(state.outcomes.values()), least)
 
 
-def shaken(one: Advice, unchanged: Program, before: list[Change], fits: list[Fit], until: float) -> Advice:
+def shaken(one: Advice, unchanged: Program, before: list[Change], fits: list[Fit], until: float) -> Advice | None:
     """With no more than it gives where the same run computes a little longer here and shorter there, as the next one
-    will: ranks that wait for one another in turn may be out of step once, and never again."""
-    least = one.least
-    for seed in range(SHAKES):
-        random = np.random.default_rng(seed)
-        base = unchanged.copy()
-        base.gap = np.rint(np.array(base.gap) * random.normal(1, SHAKEN, len(base.gap)).clip(0)).astype(np.int64).tolist()
-        old = base
-        for change in before:
-            old = change.apply(old)
-        new = one.change.apply(old)
-        for fitting in fits:
+    will: ranks that wait for one another in turn may be out of step once, and never again. First under the model that
+    gives least, then, as long as there is time, under the others; None where there was not even time for one run."""
+    least, tried = one.least, False
+    for fitting in sorted(fits, key=lambda fitting: fitting.model != one.model):
+        for seed in range(SHAKES):
             if time.process_time() > until:
-                return replace(one, least=least)
-            start = replay(base, fitting.model)
-            was = start and (replay(old, fitting.model, start) if before else start)
-            now = start and replay(new, fitting.model, start)
-            if was and now:
-                least = min(least, was.duration - now.duration)
+                return replace(one, least=least) if tried else None
+            gain = gain_shaken(one, unchanged, before, fitting.model, seed)
+            tried |= gain is not None
+            least = min(least, gain if gain is not None else least)
     return replace(one, least=least)
+
+
+def gain_shaken(one: Advice, unchanged: Program, before: list[Change], model: Model, seed: int) -> int | None:
+    """ns; 0 where the change makes that run hang, None where it hangs without."""
+    random, base = np.random.default_rng(seed), unchanged.copy()
+    base.gap = np.rint(np.array(base.gap) * random.normal(1, SHAKEN, len(base.gap)).clip(0)).astype(np.int64).tolist()
+    old = base
+    for change in before:
+        old = change.apply(old)
+    start = replay(base, model)
+    was = start and (replay(old, model, start) if before else start)
+    if not start or not was:
+        return None
+    now = replay(one.change.apply(old), model, start)
+    return was.duration - now.duration if now else 0
 
 
 def best_of(
@@ -252,7 +264,8 @@ def judge(state: State, change: Change, fits: list[Fit], least: float | None = N
             return None
         outcomes[one.model] = outcome
         gains.append(gain)
-    return Advice(change, min(gains), max(gains)), State(edited, outcomes)
+    binding = min(zip(gains, range(len(gains))))[1] if gains else 0
+    return Advice(change, min(gains), max(gains), model=fits[binding].model), State(edited, outcomes)
 
 
 def no_promise(found: Advices) -> str:

@@ -342,7 +342,7 @@ def busy(found: Report) -> list[str]:
     where = clean(f"{most.site.text} {most.site.function}".strip())
     of_it = percent(most.time - most.blocked, spent)
     lines.append(
-        f"in MPI without waiting {percent(spent, found.whole)} %: {count_text(sum(row.count for row in rows))} calls; "
+        f"in MPI without waiting {percent(spent, found.whole)} %: {count_text(sum(row.count for row in rows))} calls in all; "
         f"{of_it} % of it is {clean(most.call)} at {where}, {calls} of {mean}"
     )
     return lines
@@ -353,16 +353,18 @@ def crowded(found: Report) -> list[str]:
     lost = float(found.waiting.waited[classes.NO_CORE])
     if lost < CROWDED * found.whole:
         return []
-    hosts: dict[tuple[str, str], list[Rank]] = {}
+    machines: dict[str, list[Rank]] = {}
     for rank in found.waiting.line.run.ranks:
-        hosts.setdefault((rank.boot, rank.host), []).append(rank)
+        machines.setdefault(rank.boot, []).append(rank)
     text = f"for {percent(lost, found.whole)} % of all rank time a rank in MPI could have gone on and had no core"
-    for (_, host), ranks in hosts.items():
+    for ranks in machines.values():
         cores = set().union(*(model.cores(rank.header) for rank in ranks))
         if cores and len(ranks) > len(cores):
             many = f"{len(cores)} core{'s' if len(cores) > 1 else ''}"
-            return [f"{text}: {host} has {many} for {len(ranks)} ranks. Start fewer there, or give them more cores"]
-    return [f"{text}: other programs, or threads of this one, ran on it. Give each rank a core of its own"]
+            return [f"{text}: {ranks[0].host} has {many} for {len(ranks)} ranks. Start fewer there, or give them more cores"]
+    return [
+        f"{text}: other ranks, programs or threads ran on it, or a limit of its container was reached. Give each rank a core of its own"
+    ]
 
 
 def because(row: Row) -> str:

@@ -37,7 +37,7 @@ class Class:
 
 CLASSES = (
     Class("computing", "#dfe6ec", "outside of MPI"),
-    Class("in MPI", "#b0b8bf", "in an MPI call that does not wait"),
+    Class("in MPI", "#b0b8bf", "in an MPI call that does not wait, or for less than half of its time"),
     Class("late sender", "#d55e00", "a receive waits: its send began later"),
     Class("late receiver", "#f2b04c", "a send waits: its receive was posted later"),
     Class("late participant", "#0072b2", "a collective waits for the rank that came last"),

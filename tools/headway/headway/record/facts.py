@@ -247,10 +247,11 @@ def ways(played: dict[str, Played], least: float) -> tuple[tuple[int, ...], bool
         return ((PULL,) if sent_late and not sender_needed else (ALWAYS,) if not sender_needed else (BEGUN,)), True, False
 
     def left(name: str) -> bool:
-        """Data are left for the receiver's wait, mostly: a thread that moves them has a core now and then."""
-        return played[name].receiver["usual"] > PART * least
+        """Data are left for the receiver's wait."""
+        return played[name].receiver["wait"] > PART * least
 
-    if not left("both away"):
+    # A thread that moves them has a core now and then: so what counts is what is left mostly.
+    if played["both away"].receiver["usual"] <= PART * least:
         return (ALWAYS,), False, sent_late
     receiver_needed = left("receiver away")
     if receiver_needed and not sender_needed:
@@ -301,6 +302,8 @@ def rules(place: str, some: tuple[Seen, ...]) -> list[Rule]:
             low = 0
         elif before is not None:
             low = max(low, one.size if before.copied != one.copied else middle(before.size, one.size) + 1)
+        if one.copied and one.size <= LONG < high and any(other.copied is None and other.size > one.size for other in some):
+            high = LONG  # whether longer ones are is not known
         if after is not None:
             high = min(high, one.size if after.copied != one.copied else middle(one.size, after.size))
         found.append(rule(place, low, high, one, one.copied))

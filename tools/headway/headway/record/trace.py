@@ -140,7 +140,7 @@ def tell(s: Summary, files: Sequence[Path], console: Console, said: Sequence[str
             table.add_row(*(Text(clean(c)) for c in (row if s.told else row[:4] + row[5:])))
         console.print(table)
     above = {clean(note, 500) for note in said}
-    notes = [note for note in s.notes if note not in above]
+    notes = [note for note in s.notes if clean(note, 500) not in above]
     for note in notes[:NOTES]:
         line(note, "yellow")
     if len(notes) > NOTES:
