@@ -70,6 +70,13 @@ class Outputs(unittest.TestCase):
         found = self.same(["sum 12\nelapsed: 0.99 s\n"] * 2, "sum 12\nelapsed: 0.5 s\n")
         self.assertEqual((found.problem, found.lines, found.loose), ("", 2, 1))
 
+    def test_words_of_results_are_no_times(self):
+        for line in ("min residual 3.2e-7", "time step 10 energy 1.25", "reaction rate 4.5", "s = 12", "date 5"):
+            other = line.replace("2", "3").replace("5", "6")
+            self.assertEqual(self.same([line + "\n"] * 2, other + "\n").problem, f"'{line}'")
+        for line in ("12 ms a step", "0.52 s", "total 5us", "25 MB/s", "it took 52"):
+            self.assertEqual(self.same([line + "\n"] * 2, line.replace("2", "3").replace("5", "6") + "\n").problem, "", line)
+
     def test_numbers_that_differ_by_themselves(self):
         found = self.same(["pid 17\nsum 3\n", "pid 4321\nsum 3\n"], "pid 99\nsum 3\n")
         self.assertEqual((found.problem, found.loose), ("", 1))

@@ -334,6 +334,23 @@ class Collectives(unittest.TestCase):
         world.coll(0, "MPI_Alltoallv")
         self.assertEqual((world.need(0), world.need(0, likely=True)), (OPEN, any_of(1, 2)))
 
+    def test_who_may_have_begun_it_and_freed_its_communicator(self):
+        """Rank 1 gave its part, and is done with that communicator; the root still computes with it."""
+        key = TWIN << 32 | ITSELF
+        for state in ("here", "ended", "left"):
+            for name, root in (("MPI_Reduce", 0), ("MPI_Barrier", NONE)):
+                world = World(2)
+                world.coll(0, name, TWIN, root)
+                other = world.looks[1]
+                other.page.channels[key] = (key, 1, KIND[name], 0, 0, 0, 0, 1)
+                if state == "left":
+                    other.file.counts, other.page = None, None  # they could not be written
+                elif state == "ended":
+                    other.file.counts, other.page = other.page.channels, None
+                    other.file.end = {"finalized": True}
+                other.kind = "computing" if state == "here" else state
+                self.assertEqual(world.need(0), OPEN, (state, name))
+
     def test_different_ones_of_one_number(self):
         world = World(2)
         world.coll(0, "MPI_Barrier")
@@ -506,6 +523,12 @@ class Refused(Folder):
         self.refused(4, "its processes have no world (sessions only)")
         (self.folder / "rank-0.hwr").write_text("no recording at all, but of some length")
         self.refused(4, "rank-0.hwr is no recording")
+
+    def test_files_that_make_no_sense(self):
+        file = RankFile(Path("rank-0.hwr"))
+        for members in ([[0, 10**12]], [[-1, 3]], ["x"], [[1]], 7):
+            with self.assertRaises((ValueError, TypeError)):
+                file._take_comm({"id": 1, "members": members})
 
     def test_no_folder(self):
         self.assertIn("is neither a folder of headway record nor", headway("where", self.folder / "none", code=2).stderr)

@@ -127,8 +127,9 @@ def wrapper(f: Function, before: list[str], called: str, after: list[str], waits
         f"  if (!me) return {call(f)};",
         "  const uint32_t site = SITE;",
         *(f"  {line}" for line in before),
-        *([f"  {name}({', '.join(['me', f'K_{f.name}', 'site', *filter(None, [more])])});"] if waits else []),
+        # Its time, and what may be written to the file, come before anybody is told of the wait.
         f"  const uint64_t begin = {'begin_blocking(me)' if waits else 'record_now()'};",
+        *([f"  {name}({', '.join(['me', f'K_{f.name}', 'site', *filter(None, [more])])});"] if waits else []),
         f"  const int rc = {called};",
         "  const uint64_t end = record_now();",
         *(["  wait_is_over(me);"] if waits else []),

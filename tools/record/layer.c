@@ -75,7 +75,9 @@ ENTRY int layer_MPI_Init(int* argc, char*** argv) {
   const uint32_t site = SITE;
   const uint64_t begin = record_now();
   const int rc = PMPI_Init(argc, argv);
-  told_started(me, K_MPI_Init, site, begin, rc, MPI_THREAD_SINGLE);
+  int provided = MPI_THREAD_SINGLE; /* an option of that MPI may have given more */
+  if (rc == MPI_SUCCESS) PMPI_Query_thread(&provided);
+  told_started(me, K_MPI_Init, site, begin, rc, provided);
   record_leave(me);
   return rc;
 }
@@ -140,8 +142,8 @@ ENTRY int layer_MPI_Comm_free(MPI_Comm* comm) {
   if (!me) return PMPI_Comm_free(comm);
   const uint32_t site = SITE, id = id_of(*comm);
   forget_comm(*comm);
-  wait_otherwise(me, K_MPI_Comm_free, site);
   const uint64_t begin = begin_blocking(me);
+  wait_otherwise(me, K_MPI_Comm_free, site);
   const int rc = PMPI_Comm_free(comm);
   const uint64_t end = record_now();
   wait_is_over(me);
@@ -156,8 +158,8 @@ ENTRY int layer_MPI_Comm_disconnect(MPI_Comm* comm) {
   if (!me) return PMPI_Comm_disconnect(comm);
   const uint32_t site = SITE, id = id_of(*comm);
   forget_comm(*comm);
-  wait_otherwise(me, K_MPI_Comm_disconnect, site);
   const uint64_t begin = begin_blocking(me);
+  wait_otherwise(me, K_MPI_Comm_disconnect, site);
   const int rc = PMPI_Comm_disconnect(comm);
   const uint64_t end = record_now();
   wait_is_over(me);
@@ -237,8 +239,8 @@ ENTRY int layer_MPI_Abort(MPI_Comm comm, int code) {
     RecordThread* me = record_enter(K_##name);         \
     if (!me) return P##name arguments;                 \
     const uint32_t site = SITE;                        \
-    wait_otherwise(me, K_##name, site);                \
     const uint64_t begin = begin_blocking(me);         \
+    wait_otherwise(me, K_##name, site);                \
     const int rc = P##name arguments;                  \
     const uint64_t end = record_now();                 \
     wait_is_over(me);                                  \

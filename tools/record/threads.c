@@ -39,8 +39,8 @@ static struct {
 /* Locked. Before the file is there (MPI_Init has not returned) what does not fit is lost. */
 static void put_events(const RecordThread* me) {
   const size_t count = (size_t)(me->next - me->buffer);
+  record_put_names(); /* also of communicators whose calls are not recorded */
   if (count == 0) return;
-  record_put_names();
   record_put_events(me->number, me->buffer, count);
 }
 

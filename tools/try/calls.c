@@ -163,9 +163,16 @@ CALL(char*, getcwd, (char* to, size_t bytes), (to, bytes), WRITES(to, bytes))
 CALL(ssize_t, readlink, (const char* path, char* to, size_t bytes), (path, to, bytes),
      WRITES(to, bytes))
 CALL(int, uname, (struct utsname * to), (to), WRITES(to, sizeof *to))
+
+/* Where the signal is blocked, a write to a page would end the process. */
+#define BLOCKS(how, set) \
+  if (set && how != SIG_UNBLOCK && sigismember(set, SIGSEGV) == 1) try_before_handler()
+
 CALL(int, sigprocmask, (int how, const sigset_t* set, sigset_t* old), (how, set, old),
+     BLOCKS(how, set);
      WRITES(old, sizeof *old))
 CALL(int, pthread_sigmask, (int how, const sigset_t* set, sigset_t* old), (how, set, old),
+     BLOCKS(how, set);
      WRITES(old, sizeof *old))
 
 TRY_API int ioctl(int file, unsigned long what, ...) {
@@ -192,6 +199,14 @@ TRY_API void* mmap(void* at, size_t bytes, int how, int flags, int file, off_t f
   if (flags & MAP_FIXED) CHANGES(at, bytes);
   return real(at, bytes, how, flags, file, from);
 }
+
+#ifdef __USE_LARGEFILE64
+TRY_API void* mmap64(void* at, size_t bytes, int how, int flags, int file, off64_t from) {
+  REAL(mmap64)
+  if (flags & MAP_FIXED) CHANGES(at, bytes);
+  return real(at, bytes, how, flags, file, from);
+}
+#endif
 
 TRY_API void* mremap(void* at, size_t bytes, size_t now, int flags, ...) {
   REAL(mremap)

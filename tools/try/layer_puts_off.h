@@ -280,12 +280,16 @@ static bool puts_off(uintptr_t site, int64_t count, MPI_Request* requests, MPI_S
     MPI_Request request = requests[i], none = MPI_REQUEST_NULL;
     if (request != MPI_REQUEST_NULL) {
       lock();
-      Operation* one = find(KEY(request));
-      const Operation copy = *one;
-      forget(one);
+      Operation* one = find(KEY(request)); /* those that are over may have one handle together */
+      const Operation copy = one ? *one : (Operation){.what = SENDS};
+      if (one) forget(one);
       unlock();
-      requests[i] = MPI_REQUEST_NULL;
-      put_off(&request, copy.bytes, &copy.envelope);
+      if (one) {
+        requests[i] = MPI_REQUEST_NULL;
+        put_off(&request, copy.bytes, &copy.envelope);
+      } else if (PMPI_Wait(&requests[i], MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+        try_give_up(failed_send);
+      }
     }
     if (has_statuses) PMPI_Wait(&none, &statuses[i]); /* an empty one */
   }

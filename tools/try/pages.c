@@ -135,6 +135,7 @@ static bool blocks_signal(void) {
 
 enum TryRefusal try_why_not(TryRange bytes) {
   if (try_threads || !try_is_programs) return TRY_THREADS;
+  if (!self.wait) return TRY_SESSIONS;
   if (bytes.end - bytes.begin < SMALLEST) return TRY_SMALL;
   if (overlap(bytes, self.stack)) return TRY_STACK;
   if (self.protects) return TRY_PROTECTS;
@@ -378,6 +379,7 @@ static TryRange code_around(uintptr_t at) {
 }
 
 bool try_put_off(TryRange bytes, const TryEnvelope* envelope, const TryRequest* request) {
+  if (try_count == MOST_PUT_OFF || !self.wait) return false; /* a Waitall of more sends than that */
   const TryRange pages = pages_of(bytes);
   if (!is_in(self.program, envelope->site)) self.program = code_around(envelope->site);
   if (try_count == 0) {

@@ -24,7 +24,7 @@ static const char* const try_end_names[TRY_ENDS] = {"wait", "write",   "beside",
 static const char* const try_refusal_names[TRY_REFUSALS] = {
     "may",     "kind",     "small",   "stack",      "unknown",    "receiving",
     "threads", "blocked",  "windows", "persistent", "file-reads", "collective",
-    "freed",   "protects", "spawned", "full"};
+    "freed",   "protects", "spawned", "sessions",   "full"};
 
 TRY_API TryPlan try_plan;
 TRY_API TryCounts try_counts;

@@ -72,7 +72,8 @@ enum TryRefusal {
   TRY_FREED,      /* a receive whose request was freed */
   TRY_PROTECTS,   /* somebody else follows writes by making pages read-only */
   TRY_SPAWNED,
-  TRY_FULL, /* too many at once, or the system has no room for more mappings */
+  TRY_SESSIONS, /* MPI was begun by sessions alone */
+  TRY_FULL,     /* too many at once, or the system has no room for more mappings */
   TRY_REFUSALS
 };
 

@@ -17,7 +17,7 @@ from headway import commands
 
 from . import needs
 from .needs import ANY, COLLECTIVE, NONE, RECEIVE, ROOTED, SEND, Need, Needs, SharedComm, plain
-from .now import Here, Look, RankFile, Unusable, Wait, files_of, look_at
+from .now import MOST_RANKS, Here, Look, RankFile, Unusable, Wait, files_of, look_at
 
 BETWEEN, MOST_LOOKS = 0.5, 5  # s; more looks where the first two leave it open for want of time
 ENOUGH = 3  # ticks on a core, or times that it was put on one: a rank that spins has looked at all that came
@@ -55,6 +55,8 @@ def all_ranks(files: dict[int, RankFile], here: Here) -> list[Look]:
         except Unusable as problem:
             looks[rank] = Look(why=str(problem))
     size = max([int(file.header.get("size", 0)) for file in files.values()] + [max(files) + 1])
+    if size > MOST_RANKS:
+        raise Unusable(f"a file names {size} ranks, which cannot be")
     return [looks.get(rank) or Look(why=NO_FILE) for rank in range(size)]
 
 

@@ -327,14 +327,19 @@ class Needs:
         return Need(any=(others,)) if others else OPEN
 
     def absent(self, comm: SharedComm, number: int) -> frozenset[int] | None:
-        """Who has not begun that collective: also of whom nothing is known, who may come to it at any time. None: one
-        has ended, and nobody knows whether it had."""
+        """Who has not begun that collective: also of whom nothing can be seen, who may come to it at any time. None:
+        nobody knows whether one had that was seen, or that is over: it may have freed the communicator since."""
         if (comm.number, number) not in self.known_absent:
             counts = {member: self.begun(member, comm) for member in comm.members}
-            lost = any(count is None and self.looks[member].kind == "ended" for member, count in counts.items())
+            lost = any(count is None and self.may_have_begun(member) for member, count in counts.items())
             found = frozenset(member for member, count in counts.items() if count is None or count < number)
             self.known_absent[comm.number, number] = None if lost else found
         return self.known_absent[comm.number, number]
+
+    def may_have_begun(self, member: int) -> bool:
+        """Though its counts do not tell."""
+        look = self.looks[member] if member < self.size else None
+        return look is not None and (look.kind in ("ended", "left") or look.page is not None and not self.likely)
 
     def differs(self, comm: SharedComm, name: str, root: int, number: int) -> bool:
         """Whether another rank has called another collective of that number."""

@@ -23,6 +23,7 @@ WAIT = struct.Struct("<QQQHBBIIiiiiIiIHHI")
 CHANNEL, SLOT, OPERATION = struct.Struct("<8Q"), struct.Struct("<QII"), struct.Struct("<IIHBBB3xIiiIQ24x")
 ITSELF = 0xFFFFFFFF  # in place of a process: the communicator's own row
 MOST_TABLE = 1 << 28
+MOST_RANKS = 1 << 24
 NAME = "/memfd:headway-now"
 TRIES = 5
 # Why a rank is not seen.
@@ -79,7 +80,7 @@ class RankFile:
             if kind in (HEADER, SITES, COMMUNICATORS, END, COUNTS) and length <= MOST_JSON:
                 try:
                     self._take(kind, os.pread(file, length, self.at + BLOCK.size))
-                except (ValueError, KeyError, TypeError) as problem:
+                except (ValueError, KeyError, TypeError, AttributeError, struct.error) as problem:
                     raise Unusable(f"{self.path.name} has a block that makes no sense: {problem}") from None
             self.at += BLOCK.size + length
 
@@ -105,6 +106,8 @@ class RankFile:
         if "members" in entry:
             ranges = [entry["members"], entry.get("remote")]
             members, remote = (None if some is None else tuple((int(a), int(b)) for a, b in some) for some in ranges)
+            if any(not 0 <= end < MOST_RANKS for some in (members, remote) for pair in some or () for end in pair):
+                raise ValueError("a communicator has ranks that cannot be")
             self.comms[entry["id"]] = Comm(
                 entry["id"], entry.get("parent", 0), entry.get("order", 0), entry.get("call", ""), members or (), remote,
                 entry.get("name", ""),
@@ -396,6 +399,9 @@ def look_at(file: RankFile, here: Here) -> Look:
         return look
     finally:
         os.close(opened)
+    if look.page and look.page.started != header.get("started", look.page.started):
+        look.page, look.why = None, "its process records another program by now"
+        return look
     look.unsteady = look.page is None
     look_at_threads(pid, look)
     look.kind = "in_call" if look.waits else "computing"
@@ -428,7 +434,7 @@ def open_page(pid: int, number: int, look: Look) -> int | None:
         if not os.readlink(path).startswith(NAME):
             look.why = CLOSED
             return None
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         look.why = CLOSED
     except PermissionError:

@@ -12,9 +12,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+# A unit alone is none: it stands behind a number.
 OF_TIME = re.compile(
-    r"\b(?:times?|elapsed|seconds?|secs?|s|msecs?|ms|usecs?|us|µs|ns|min|minutes?|hours?|took|duration|speed|"
-    r"speedup|rate|bandwidth|latency|throughput|[kmgt]?flop/?s?|date|started|ended|finished)\b|/s\b|per second",
+    r"\b(?:times?(?!\s*step)|elapsed|seconds?|minutes?|hours?|took|duration|speed|"
+    r"speedup|bandwidth|latency|throughput|[kmgt]?flop/?s?|started|ended|finished)\b|/s\b|per second|"
+    r"\d\s*(?:s|secs?|ms|msecs?|us|usecs?|µs|ns|min)\b",
     re.IGNORECASE,
 )
 

@@ -34,7 +34,9 @@ def gain_text(tried: Tried) -> str:
 
 def promise_text(tried: Tried) -> str:
     one, gain = tried.advice, tried.gain
-    kept = "" if gain.high >= one.least else "; less was measured"
+    kept = "" if gain.value >= one.least else "; less was measured"
+    if kept and gain.high >= one.least:
+        kept = "; these pairs do not tell whether it gives that, more of them (--pairs) would"
     upper = f", up to {time_text(one.most)}" if one.most >= 1.1 * one.least else ""
     others = f", behind 1 to {tried.number - 1}; tried was it alone" if tried.number > 1 else ""
     return f"Promised: at least {time_text(one.least)}{upper}{kept}{others}."

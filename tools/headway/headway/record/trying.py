@@ -70,6 +70,7 @@ REFUSED = {
     "file-reads": "the program reads files by non-blocking calls, which write unseen",
     "collective": "a non-blocking collective is under way, which writes unseen",
     "freed": "the request of a receive under way was freed, which then writes unseen",
+    "sessions": "the program begins MPI by sessions alone, without MPI_Init",
     "protects": "the program, or its MPI, makes memory read-only itself (as with HEADWAY_PREFETCH_WRITES=signal)",
     "spawned": "the program was started by MPI_Comm_spawn",
     "full": "too many were put off at once",
