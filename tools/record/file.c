@@ -143,11 +143,12 @@ void record_count_lost(uint64_t count) {
 void record_finish_file(int finalized, bool speaks) {
   char why[512] = "", text[768];
   if (self.why) record_append_json(why, sizeof why, self.why);
-  const int length = snprintf(
-      text, sizeof text,
-      "{\"finalized\":%s,\"events\":%llu,\"lost\":%llu,\"library_lost\":%llu,\"why\":\"%s\"}",
-      finalized ? "true" : "false", (unsigned long long)self.written, (unsigned long long)self.lost,
-      (unsigned long long)record_library_lost(), why);
+  const int length = snprintf(text, sizeof text,
+                              "{\"finalized\":%s,\"odd\":%s,\"events\":%llu,\"lost\":%llu,"
+                              "\"library_lost\":%llu,\"why\":\"%s\"}",
+                              finalized ? "true" : "false", record_now_page->odd ? "true" : "false",
+                              (unsigned long long)self.written, (unsigned long long)self.lost,
+                              (unsigned long long)record_library_lost(), why);
   record_put_clock();
   record_put_block(RECORD_END, 0, text, (size_t)length, 0, 0);
   if (self.lost) {

@@ -150,8 +150,7 @@ void record_begin_now(int rank, int size) {
   __atomic_store_n(&page->magic, MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Those of the channels (layer_now.h) that were used: of 64 bytes, the first word is not 0. None
-   where they do not tell all: whoever reads them could not know. */
+/* Those of the channels (layer_now.h) that were used: of 64 bytes, the first word is not 0. */
 void record_end_now(void) {
   typedef struct Used {
     uint64_t words[8];
@@ -159,7 +158,7 @@ void record_end_now(void) {
   RecordNow* page = record_now_page;
   page->state = RECORD_NOW_OVER;
   const size_t bytes = page->channels * sizeof(Used);
-  Used* all = page->channels_at && !page->odd && record_may_write() ? malloc(bytes) : NULL;
+  Used* all = page->channels_at && record_may_write() ? malloc(bytes) : NULL;
   size_t used = 0;
   if (all && has_file() &&
       pread(self.file, all, bytes, (off_t)page->channels_at) == (ssize_t)bytes) {

@@ -320,7 +320,8 @@ class Look:
         """Also of one that has ended."""
         if self.page:
             return self.page.channels
-        return self.file.counts if self.file and self.file.end is not None else None
+        end = self.file.end if self.file else None
+        return self.file.counts if self.file and end is not None and not end.get("odd") else None  # odd: they miss something
 
     def has_others(self) -> bool:
         """Threads that may call MPI at any time, beside those that are in a wait."""
