@@ -36,6 +36,7 @@ NEAR, FAR = "near", "far"  # on one host, between hosts
 PLACES = NEAR, FAR
 SHORT = 5_000.0  # ns: of transfers that are not longer nobody can tell what moved before a wait
 PART = 0.5  # of a transfer, or a delay, that decides
+LEFT = 0.25  # of a transfer: a copy by one side alone may take half of what a message takes there and back
 WAITED = 0.85  # of a delay, which is 1.5 transfers and more: who waited so long waited for the other side's return
 LEAST_SAVED = 500.0  # ns that a receive must save to count
 REACH = 4.0  # times larger or smaller messages than those that were asked do the same
@@ -251,7 +252,7 @@ def ways(played: dict[str, Played], least: float) -> tuple[tuple[int, ...], bool
         return played[name].receiver["wait"] > PART * least
 
     # A thread that moves them has a core now and then: so what counts is what is left mostly.
-    if played["both away"].receiver["usual"] <= PART * least:
+    if played["both away"].receiver["usual"] <= LEFT * least:
         return (ALWAYS,), False, sent_late
     receiver_needed = left("receiver away")
     if receiver_needed and not sender_needed:
