@@ -29,8 +29,7 @@ from headway.record.words import clean, time_text
 from headway.shown import BadLine
 
 LEAST_PAIRS, MOST_PAIRS = 2, 10
-SHORT = 2.0  # seconds of a pair: of shorter ones there are more,
-ENOUGH = 10.0  # as many as this takes
+ENOUGH = 20.0  # seconds: as many pairs as go into this, between both
 TIMES, MORE = 10, 60.0  # a run may take TIMES the recorded one, and MORE seconds
 WAITS, SENDS = ("MPI_Wait", "MPI_Waitall"), ("MPI_Send", "MPI_Send_c")
 TELL = "make the change in the program, and headway compare BEFORE AFTER measures it"
@@ -377,7 +376,7 @@ def measure(tried: Tried, runs: Runs, pairs: int | None, say: Callable[[str, str
         tried.pairs.append((ran[False].time, ran[True].time))
         tried.compared = check(unchanged, changed)
         spent = time.monotonic() - began
-        if pairs is None and spent < SHORT * len(tried.pairs):
+        if pairs is None:
             wanted = min(MOST_PAIRS, max(LEAST_PAIRS, int(ENOUGH * len(tried.pairs) / max(spent, 1e-3))))
         times = " and ".join(map(time_text, tried.pairs[-1]))
         say(f"--try {tried.number}: pair {len(tried.pairs)} of {wanted}: {times}", "")
