@@ -5,6 +5,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "watchdog.h"
+
 namespace headway::launcher {
 namespace {
 
@@ -32,6 +34,8 @@ bool place(int fd, int target) {
 const char* become_rank(const Prepared& p) {
   const ChildRecipe& r = *p.recipe;
   if (r.own_group && setpgid(0, 0) != 0) return "make a process group";
+  // Told here and not by the parent: mpiexec may be killed before it runs again.
+  if (r.own_group) Watchdog::watch(r.watchdog, getpid());
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "follow its parent's death";
   if (getppid() != p.parent) _exit(128 + SIGKILL);  // it died in between
   if (!r.cores.empty()) {
@@ -55,6 +59,7 @@ const char* become_rank(const Prepared& p) {
   if (pid == 0) {
     failure.step = become_rank(prepared);
     failure.error = errno;
+    if (prepared.recipe->own_group) Watchdog::release(prepared.recipe->watchdog, getpid());
     _exit(127);
   }
   return pid;

@@ -151,7 +151,7 @@ void Job::reap() {
 void Job::on_end(int number, int status) {
   Rank& rank = ranks_[size_t(number)];
   read_pmi(number);  // its last words, such as the good-bye of MPI_Finalize
-  if (rank.own_group && !ending_) watchdog_.release(rank.pid);
+  if (rank.own_group && !ending_) Watchdog::release(watchdog_.pipe(), rank.pid);
   pmi_->ended(number);
   if (ending_) return;
   const Stage stage = pmi_->stage(number);

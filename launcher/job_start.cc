@@ -250,6 +250,7 @@ bool Job::start_rank(int number, const std::vector<std::string>& environment,
   }
   if (!binding_.cores.empty()) recipe.cores = binding_.cores[size_t(number)];
   add_rank_variables(recipe.environment, number, size_, recipe.pmi);
+  recipe.watchdog = watchdog_.pipe();
   const StartedChild child = start_child(recipe, original_);
   close_all({recipe.input, recipe.pmi});
   if (!passes_through()) {
@@ -268,7 +269,6 @@ bool Job::start_rank(int number, const std::vector<std::string>& environment,
   rank.pid = child.pid;
   rank.running = true;
   rank.own_group = recipe.own_group;
-  if (rank.own_group) watchdog_.watch(rank.pid);
   if (plan_.verbose) {
     say(format("rank %d is process %d: %s", number, rank.pid, recipe.path.c_str()));
   }

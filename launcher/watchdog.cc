@@ -58,12 +58,12 @@ void Watchdog::start() {
   pipe_ = ends[1];
 }
 
-void Watchdog::watch(pid_t group) {
-  if (pipe_ >= 0) send_message(pipe_, group);
+void Watchdog::watch(int pipe, pid_t group) {
+  if (pipe >= 0) send_message(pipe, group);
 }
 
-void Watchdog::release(pid_t group) {
-  if (pipe_ >= 0) send_message(pipe_, -group);
+void Watchdog::release(int pipe, pid_t group) {
+  if (pipe >= 0) send_message(pipe, -group);
 }
 
 void Watchdog::dismiss() {

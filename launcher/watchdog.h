@@ -14,9 +14,12 @@ class Watchdog {
 
   // To be called before anything else is opened: the process keeps none of our descriptors.
   void start();
-  void watch(pid_t group);
+  // Where to say which groups are to be watched; -1 if there is no watchdog.
+  int pipe() const { return pipe_; }
+  // For the leader of a group itself, on its way to its program: allocates nothing.
+  static void watch(int pipe, pid_t group);
   // The leader has ended by itself; what it left behind stays.
-  void release(pid_t group);
+  static void release(int pipe, pid_t group);
   void dismiss();
 
   pid_t pid() const { return pid_; }
