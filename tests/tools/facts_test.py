@@ -82,6 +82,21 @@ class Judged(unittest.TestCase):
         self.assertIn("and take 100 µs from computation", one.text)
         self.assertEqual(calibrated_made.facts_of("thread").seen["near"][-1].steals, (0.0, 0.0))
 
+    def test_slow_transfers_decide_nothing(self):
+        """There and back takes several times as long where cores are taken, or caches are cold: not so what is left."""
+        for progress in ("thread", "calls", "pull"):
+            wanted = calibrated_made.facts_of(progress).seen["near"]
+            for factor in (0.5, 2, 6):
+                rows = list(calibrated_made.rows(progress))
+                for row in rows:
+                    if row["measure"] == "transfer":
+                        row["samples"] = [factor * time for time in row["samples"]]
+                for one, other in zip(facts.read_rows(rows).seen["near"], wanted):
+                    what = progress, factor, one.size
+                    self.assertEqual(one.copied, other.copied, what)
+                    if not one.copied:
+                        self.assertEqual((one.moves, one.busy, one.begins), (other.moves, other.busy, other.begins), what)
+
     def test_one_slow_run_of_three_decides_nothing(self):
         for progress in ("thread", "calls", "pull"):
             wanted = calibrated_made.facts_of(progress).seen["near"]

@@ -36,7 +36,6 @@ NEAR, FAR = "near", "far"  # on one host, between hosts
 PLACES = NEAR, FAR
 SHORT = 5_000.0  # ns: of transfers that are not longer nobody can tell what moved before a wait
 PART = 0.5  # of a transfer, or a delay, that decides
-LEFT = 0.25  # of a transfer: a copy by one side alone may take half of what a message takes there and back
 WAITED = 0.85  # of a delay, which is 1.5 transfers and more: who waited so long waited for the other side's return
 LEAST_SAVED = 500.0  # ns that a receive must save to count
 REACH = 4.0  # times larger or smaller messages than those that were asked do the same
@@ -197,13 +196,16 @@ def judge(size: int, samples: list[float], played: dict[str, Played]) -> Seen:
     if any(name not in played for name in EXPERIMENTS):
         return Seen(size, least, usual)
     copied, acked = is_copied(played)
-    moves, busy, late = ways(played, least)
+    # Parts are of what the same buffers take here while both are there, not of a message there and back: that is twice as
+    # long where a cache holds them, and others' time slices come in as they like.
+    whole = least if copied else max(1.0, played["late"].receiver["wait"])
+    moves, busy, late = ways(played, whole)
     begins = None
     if not copied and set(moves) & {PULL, ANY, BEGUN}:
         one, wait = played["begins"].receiver["one"], played["begins"].receiver["wait"]
-        begins = None if least <= SHORT else max(one, least - wait) > PART * least
-    left = min(least, played["receiver tests"].receiver["wait"])
-    ahead = int(size * (1 - left / least)) if moves == (ANY,) else None
+        begins = None if whole <= SHORT else max(one, whole - wait) > PART * whole
+    left = min(whole, played["receiver tests"].receiver["wait"])
+    ahead = int(size * (1 - left / whole)) if moves == (ANY,) else None
     steals = stolen(size, played) if moves == (ALWAYS,) else (0.0, 0.0)
     late = acked or (not copied and late)
     saves = saved(size, played) if copied else 0.0
@@ -239,43 +241,43 @@ def is_copied(played: dict[str, Played]) -> tuple[bool, bool]:
     return at_a_call, at_a_call
 
 
-def ways(played: dict[str, Played], least: float) -> tuple[tuple[int, ...], bool, bool]:
+def ways(played: dict[str, Played], whole: float) -> tuple[tuple[int, ...], bool, bool]:
     """What moves them; whether a call lasts as long; whether a send learns only late that they are there."""
     away = {name: played[name] for name in ("receiver away", "sender away", "both away")}
     sent_late = away["receiver away"].sender["all"] > WAITED * away["receiver away"].delay
-    sender_needed = away["sender away"].receiver["all"] > least + PART * away["sender away"].delay
-    if least <= SHORT:
+    sender_needed = away["sender away"].receiver["all"] > whole + PART * away["sender away"].delay
+    if whole <= SHORT:
         return ((PULL,) if sent_late and not sender_needed else (ALWAYS,) if not sender_needed else (BEGUN,)), True, False
 
     def left(name: str) -> bool:
         """Data are left for the receiver's wait."""
-        return played[name].receiver["wait"] > PART * least
+        return played[name].receiver["wait"] > PART * whole
 
     # A thread that moves them has a core now and then: so what counts is what is left mostly.
-    if played["both away"].receiver["usual"] <= LEFT * least:
+    if played["both away"].receiver["usual"] <= PART * whole:
         return (ALWAYS,), False, sent_late
     receiver_needed = left("receiver away")
     if receiver_needed and not sender_needed:
         test = played["receiver tests"].receiver["one"]
-        if test > PART * least:
+        if test > PART * whole:
             return (PULL,), True, False
         return ((ANY, BEGUN), False, False) if left("receiver tests") else ((PULL,), False, False)
     if sender_needed and not receiver_needed:
         test = played["sender tests"]
-        if test.sender["one"] > PART * least:
+        if test.sender["one"] > PART * whole:
             return (PUSH,), True, False
-        after = test.receiver["all"] > least + (1 + PART) * test.delay
+        after = test.receiver["all"] > whole + (1 + PART) * test.delay
         return ((ANY, BEGUN), False, False) if after else ((PUSH,), False, False)
     if not receiver_needed and not sender_needed:  # whoever is in a call brings them
         return (ANY, PULL, PUSH), True, False
-    return both_needed(played, least, left("receiver tests"), left("any call"))
+    return both_needed(played, whole, left("receiver tests"), left("any call"))
 
 
 def both_needed(
-    played: dict[str, Played], least: float, receiver_stays: bool, matching: bool
+    played: dict[str, Played], whole: float, receiver_stays: bool, matching: bool
 ) -> tuple[tuple[int, ...], bool, bool]:
     test = played["sender tests"]
-    sender_stays = test.receiver["all"] > least + (1 + PART) * test.delay
+    sender_stays = test.receiver["all"] > whole + (1 + PART) * test.delay
     if not receiver_stays and not sender_stays:
         return (BEGUN,), False, False
     if receiver_stays and sender_stays:
