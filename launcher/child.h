@@ -20,7 +20,7 @@ struct ChildRecipe {
   int output = -1;
   int errors = -1;
   int pmi = -1;
-  int watchdog = -1;                     // where a rank says itself that its group is to be watched
+  int watchdog = -1;  // where a rank says itself that its group is to be watched
   bool own_group = true;
   std::vector<unsigned char> cores;  // a cpu_set_t, or empty: not bound
 };

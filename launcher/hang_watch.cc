@@ -9,11 +9,13 @@ namespace headway::launcher {
 
 // Without a look before, nobody is known to stand, and nothing is proven.
 std::string HangWatch::as_json(int64_t now_ms, const Look& look) const {
-  const double seconds = static_cast<double>(now_ms - seen_at_) / 1000;
   std::vector<Seen> now = look(true);
   find_sites(now);
-  return graph_json(Judgement(seen_.empty() ? now : seen_, now, seen_.empty() ? 0 : seconds),
-                    now.size());
+  const bool too_near = now_ms - last_.at_ms < apart_ms && !earlier_.ranks.empty();
+  const Looked& before = too_near ? earlier_ : last_;
+  if (before.ranks.empty()) return graph_json(Judgement(now, now, 0), now.size());
+  const double seconds = static_cast<double>(now_ms - before.at_ms) / 1000;
+  return graph_json(Judgement(before.ranks, now, seconds), now.size());
 }
 
 std::string HangWatch::look(int64_t now_ms, const Look& look) {
@@ -21,13 +23,14 @@ std::string HangWatch::look(int64_t now_ms, const Look& look) {
   // The other communicators, and sites, are only needed for words.
   std::vector<Seen> now = look(false);
   if (!may_hang(now)) {
-    seen_.clear();
+    last_.ranks.clear();
+    earlier_.ranks.clear();
     return "";
   }
-  std::vector<Seen> before = std::move(seen_);
-  const double seconds = static_cast<double>(now_ms - seen_at_) / 1000;
-  seen_ = now;
-  seen_at_ = now_ms;
+  earlier_ = std::move(last_);
+  last_ = {now, now_ms};
+  const std::vector<Seen>& before = earlier_.ranks;
+  const double seconds = static_cast<double>(now_ms - earlier_.at_ms) / 1000;
   if (before.empty() || Judgement(before, now, seconds).dead().empty()) return "";
   std::vector<Seen> with_comms = look(true);
   const std::vector<int> dead = Judgement(before, with_comms, seconds).dead();

@@ -29,10 +29,16 @@ class HangWatch {
 
  private:
   static constexpr int64_t period_ms = 1000;
+  // Between two looks that shall prove something: a rank without a core looks at little in less.
+  static constexpr int64_t apart_ms = 500;
+
+  struct Looked {
+    std::vector<Seen> ranks;  // none: no rank waited then
+    int64_t at_ms = 0;
+  };
 
   int64_t due_at_ = -1;
-  std::vector<Seen> seen_;  // by the look before, if some rank waited then
-  int64_t seen_at_ = 0;
+  Looked last_, earlier_;
   std::vector<int> told_;
 };
 

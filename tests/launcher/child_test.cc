@@ -2,10 +2,10 @@
 // that leaves nothing behind.
 #include "child.h"
 
-#include <gtest/gtest.h>
 #include <chrono>
 #include <fcntl.h>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <string>
 #include <sys/wait.h>
