@@ -42,7 +42,7 @@ REFUSED = {
     "receiving": "receiving", "ibarrier": "collective", "stack": "stack", "mapped": "unknown", "thread": "threads",
     "window": "windows",
 }  # fmt: skip
-MARKS = {"all": "all", "halves": "all", "send": "send", "tests": "tests"}  # of the call that is changed; else "wait"
+MARKS = {"all": "all", "halves": "all", "send": "send", "many": "many", "tests": "tests"}  # of the call that is changed; else "wait"
 
 
 def clean(**more):
@@ -149,7 +149,7 @@ class Programs(unittest.TestCase):
     """One MPI, its compiled program, and where its calls stand."""
 
     mpi, bin, options = "headway", BUILD / "bin", ()
-    looks = ("wait", "all", "send", "tests")  # forms whose calls are looked for
+    looks = ("wait", "all", "send", "many", "tests")  # forms whose calls are looked for
 
     @classmethod
     def setUpClass(cls):
@@ -242,6 +242,18 @@ class Forms(Programs):
         offset, module = rank.writers["writer"]
         place = lines.of_module(module, [offset])[0][offset]
         self.assertIn("memset(buffer, 99", SOURCE.read_text().splitlines()[place.line - 1])
+
+    def test_more_at_once_than_there_is_room_for(self):
+        runs = self.runs("many")
+        before, after = runs.run(False, True), runs.run(True, True)
+        self.assertEqual(trying.other_bytes(before, after), "")
+        trying.check([before], [after])
+        rank, sends = after.ranks[0], 300 * ROUNDS
+        self.assertEqual(rank.counts["reached"], sends)
+        self.assertEqual(rank.counts["put-off"] + rank.counts["at-once"] + rank.refused["full"], sends)
+        self.assertEqual(sum(rank.ended.values()), rank.counts["put-off"])
+        if self.mpi == "headway":
+            self.assertEqual(rank.refused["full"], 44 * ROUNDS)
 
     def test_what_cannot_be_watched_stays(self):
         for form in REFUSED:

@@ -5,7 +5,10 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
+import tempfile
+import threading
 import time
 import unittest
 
@@ -91,6 +94,26 @@ class Jobs(unittest.TestCase):
         self.assertEqual(len(waiting["ranks"]), 2)
         self.assertEqual(waiting["waits_for"], sorted({0, 1, 2} - set(waiting["ranks"])))
         self.assertNotIn("The job hangs", headway("where", job.pid).stdout)
+
+    def test_an_answer_of_megabytes(self):
+        """Of thousands of ranks: more than a socket holds at once."""
+        groups = [group([i], f"in MPI_Recv (source {i}, tag 1) on a communicator with a name", [i]) for i in range(20_000)]
+        told = {"version": 1, "ranks": len(groups), "hangs": False, "verdict": "", "groups": groups}
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening, tempfile.TemporaryFile() as memory:
+            listening.bind(f"\0headway-mpiexec-{os.getpid()}")
+            listening.listen()
+            memory.write(json.dumps(told).encode())
+            memory.flush()
+
+            def answer():
+                asker, _ = listening.accept()
+                with asker:
+                    socket.send_fds(asker, [b"\0"], [memory.fileno()])
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            self.assertEqual(where.ask(os.getpid()), told)
+            thread.join()
 
     def test_no_job(self):
         self.assertIn("is no mpiexec of Headway", headway("where", os.getpid(), code=2).stderr)

@@ -7,6 +7,7 @@
      better    the same with that wait put off by hand
      all       two messages, which share a page, and one MPI_Waitall
      halves    the same, and both are written, one after the other
+     many      300 messages from one buffer and one MPI_Waitall
      send      MPI_Send
      ssend     MPI_Ssend
      tests     MPI_Send; rank 1 receives before its work, and waits behind it
@@ -43,7 +44,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SIZE = 1 << 20, FIRST = SIZE / 2 + 100 };
+enum { SIZE = 1 << 20, FIRST = SIZE / 2 + 100, MANY = 300, EACH = 64 << 10 };
 
 static int rank;
 static const char* form;
@@ -161,6 +162,15 @@ static void waits_for_two(char* buffer, int round, MPI_Request* answer) {
   MPI_Waitall(1, answer, MPI_STATUSES_IGNORE);
 }
 
+static void waits_for_many(char* buffer, int round, MPI_Request* answer) {
+  MPI_Request requests[MANY];
+  for (int i = 0; i < MANY; ++i)
+    MPI_Isend(buffer + i, EACH, MPI_BYTE, 1, i, MPI_COMM_WORLD, &requests[i]);
+  MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE); /* many */
+  works(buffer, round);
+  MPI_Waitall(1, answer, MPI_STATUSES_IGNORE);
+}
+
 static void sends(char* buffer, int round, MPI_Request* answer) {
   if (is("ssend")) {
     MPI_Ssend(buffer, SIZE, MPI_BYTE, 1, 1, MPI_COMM_WORLD); /* ssend */
@@ -192,6 +202,8 @@ static void one_sender(char* buffer, int round, long* answer) {
     waits_last(buffer, round, &request);
   } else if (is("all") || is("halves")) {
     waits_for_two(buffer, round, &request);
+  } else if (is("many")) {
+    waits_for_many(buffer, round, &request);
   } else if (is("send") || is("ssend") || is("tests") || is("tested")) {
     sends(buffer, round, &request);
   } else {
@@ -225,6 +237,10 @@ static long one_receiver(char* buffer, int round) {
     work(work_ms);
   }
   if (is("tests") || is("tested")) {
+  } else if (is("many")) {
+    for (int i = 0; i < MANY; ++i)
+      MPI_Recv(buffer + i * (SIZE - EACH) / MANY, EACH, MPI_BYTE, 0, i, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
   } else if (is("all") || is("halves")) {
     MPI_Recv(buffer, FIRST, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(buffer + FIRST, SIZE - FIRST, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

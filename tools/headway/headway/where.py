@@ -38,8 +38,12 @@ def ask(pid: int) -> dict:
         asked.settimeout(PATIENCE)
         try:
             asked.connect(f"\0headway-mpiexec-{pid}")
-            told = b"".join(iter(lambda: asked.recv(1 << 16), b""))
-            return json.loads(told.decode("utf-8", "surrogateescape"))
+            _, files, _, _ = socket.recv_fds(asked, 1, 1)
+            if not files:
+                raise ValueError
+            with open(files[0], "rb") as answer:
+                answer.seek(0)
+                return json.loads(answer.read().decode("utf-8", "surrogateescape"))
         except (OSError, ValueError) as problem:
             reason = "it belongs to another user, or has just ended" if isinstance(problem, ValueError) else str(problem)
             raise Unknown(f"mpiexec {pid} does not answer: {reason}") from None
