@@ -684,9 +684,15 @@ class Advise(Recorded):
     def test_what_to_change(self):
         source = self.folder / "late.c"
         source.write_text(LATE)
-        done = headway("advise", "--", self.bin / "mpiexec", "-n", 2, self.compile(source, "late"), cwd=self.folder, env=clean())
-        self.assertIn("late receiver", done.stdout)
-        self.assertTrue((self.folder / "headway-run-1" / "rank-1.hwr").exists())
+        program = self.compile(source, "late")
+        for run in range(1, 5):  # while others take its cores nothing can be said, which is told
+            done = headway("advise", "--", self.bin / "mpiexec", "-n", 2, program, cwd=self.folder, env=clean())
+            self.assertIn("late receiver", done.stdout)
+            self.assertTrue((self.folder / f"headway-run-{run}" / "rank-1.hwr").exists())
+            if "somebody else had a rank's core" not in " ".join(done.stdout.split()):
+                break
+        else:
+            self.skipTest("others use this machine: its ranks never had their cores")
         self.assertRegex(done.stdout, r"1\. .*MPI_Wait .*late\.c:19.*late\.c:21")
         self.assertIn('"headway-advice"', headway("advise", "--json", "headway-run-1", cwd=self.folder).stdout)
 
