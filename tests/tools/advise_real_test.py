@@ -6,7 +6,8 @@ asked by `headway advise`, then compiled with the change and run beside the old 
 
 A program counts as having a fault only if its change is worth WORTH of its time here; where it is not, silence is right.
 The seed and a table are printed. Wanted: right in 95 of 100, silent in at most one of ten, each promise kept at 80 %,
-nothing said without a fault. Few programs: so one failure beyond that is allowed of each."""
+nothing said without a fault. Where a program has more ranks than there are cores, and that is told, it counts for
+itself: no replay knows who gets a core the next time. Few programs: so one failure beyond that is allowed of each."""
 
 import json
 import os
@@ -27,6 +28,7 @@ from headway.measure.contestants import cache  # noqa: E402
 SEED, COUNT = random.randrange(1 << 30), 1
 WORTH = 0.05  # of the loop's time
 KEPT = 0.8
+CORES = len(os.sched_getaffinity(0))
 TESTS = 10  # of the change where nothing was advised
 RUNS = 3  # of the old program and the changed one, in turns
 ROOT_USER = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -91,7 +93,8 @@ class Real(Folder):
 
     def gain(self, mpi, made, old, kind, count):
         """Seconds by which the loop is shorter, and how long it is."""
-        new = self.compile(mpi, made, "better", f"-DTESTS={count}" if kind == "test" else "-DBETTER")
+        other = kind == "early" and made.kind != "early"
+        new = self.compile(mpi, made, "better", f"-DTESTS={count}" if kind == "test" else "-DEARLY" if other else "-DBETTER")
         times = [(self.seconds(mpi, made, old), self.seconds(mpi, made, new)) for _ in range(RUNS)]
         before, after = (min(column) for column in zip(*times))
         return before - after, before
@@ -114,7 +117,8 @@ class Real(Folder):
         fault = gain >= WORTH * time
         about += f"; the change gives {1e3 * gain:.1f} ms of {1e3 * time:.1f}"
         if first is None:
-            self.table[row, "silent" if fault else "rightly silent"] += 1
+            no_cores = fault and made.ranks > CORES and "somebody else had a rank's core" in given["why"]
+            self.table[row, "no cores" if no_cores else "silent" if fault else "rightly silent"] += 1
             self.wrong += [about] * fault
             return
         if named not in right:
@@ -127,7 +131,7 @@ class Real(Folder):
             self.wrong.append(f"{about}, promised {1e-6 * first['least']:.1f}")
 
     def tell(self, names):
-        words = ("kept", "not kept", "silent", "rightly silent", "false")
+        words = ("kept", "not kept", "silent", "no cores", "rightly silent", "false")
         print(f"{'':12}{'':10}" + "".join(f"{word:>16}" for word in words))
         for name in names:
             for kind in real_made.KINDS:

@@ -97,6 +97,17 @@ class Faults(unittest.TestCase):
     def test_tests_that_let_a_sender_go(self):
         self.right(advise_made.release)
 
+    def test_tests_that_copy_a_piece_each(self):
+        """As UCX between processes: a sender is let go by the last of several tests, not by the first."""
+        for piece in (200_000, 500_000):
+
+            def pulled(draw):
+                made = advise_made.release(draw)
+                made.progress = "pull"
+                return made
+
+            self.right(pulled, calibrated_made.facts_of("pull", piece=piece), piece=piece)
+
     def test_receives_that_spare_a_copy(self):
         cost = 0.4
         self.right(advise_made.unexpected, calibrated_made.facts_of("thread", cost), unexpected=cost)

@@ -94,6 +94,6 @@ def rows(progress, sizes=SIZES, runs=3, **more):
 
 
 @functools.cache
-def facts_of(progress, unexpected=0.0):
+def facts_of(progress, unexpected=0.0, **more):
     """What asking such an MPI would tell."""
-    return facts.read_rows(rows(progress, unexpected=unexpected), f"simulated, {progress}")
+    return facts.read_rows(rows(progress, unexpected=unexpected, **more), f"simulated, {progress}")

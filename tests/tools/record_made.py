@@ -10,7 +10,7 @@ A program is a list of operations for each rank, a tuple each; `name@site` gives
 Communicators and requests have names of their program's choice; ranks are those of the communicator; ANY is a wild
 card. Small messages are eager, others wait for their receive; with `progress` "calls" both sides have to be in MPI
 for that, with "matching" in a call that begins, completes or tests the message itself; with "pull" the receiver copies
-them in its next call that completes or tests anything, and that call lasts as long. No more than `together` bytes
+them in its next call that completes or tests anything, and that call lasts as long, a test for `piece` bytes. No more than `together` bytes
 are copied for one receiver. What was copied and comes before its receive costs the call that posts that `unexpected` ns
 a byte more. With `wires` each host's wire carries one message at a time in each direction. `simulate`
 writes one file a rank and returns the truth, in true ns.
@@ -131,7 +131,7 @@ class Process:
         self.next_id, self.next_request = 3 + world.random.randrange(5), world.random.randrange(1, 100)
         self.requests, self.posted, self.unexpected, self.pending, self.inside = {}, [], [], [], False
         self.at_hand = ()
-        self.copies = 0  # until when
+        self.copies, self.testing = 0, False  # until when; whether its call is a test
 
     # ---- what it writes ----
     def record(self, kind, begin, end, site=0, flags=0, comm=0, peer=NONE, tag=NONE, request=0, size=0):
@@ -286,8 +286,10 @@ class Process:
     def do_testall(self, names, times, ns):
         for _ in range(times):
             names = [name for name in names if name in self.requests]
+            self.testing = True
             begin = yield from self.enter(*(self.requests[name] for name in names))
             yield from self.settle()
+            self.testing = False
             if all(self.requests[name].done.when is not None for name in names):
                 self.leave(self.complete("testall", begin, names)[0])
                 return
@@ -368,8 +370,8 @@ def blame_collective(begin, end, operation, number):
 
 
 class World:
-    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False, unexpected=0.0):
-        self.unexpected = unexpected
+    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False, unexpected=0.0, piece=1 << 60):
+        self.unexpected, self.piece = unexpected, piece
         self.random, self.clocks, self.progress, self.jitter = Random(seed), clocks, progress, jitter
         self.now, self.queue, self.count = 0, [], itertools.count()
         self.wires, self.taken = wires, {}  # until when, by host and direction
@@ -465,9 +467,13 @@ class World:
         source, target = self.processes[message.source], self.processes[message.target]
         send = message.send
 
-        def copy():
-            target.copies = max(self.now, target.copies) + data
-            self.at(target.copies, finish)
+        def copy(left=data):
+            part = min(left, round(self.piece * BYTE)) if target.testing else left
+            target.copies = max(self.now, target.copies) + part
+            if part == left:
+                self.at(target.copies, finish)
+            else:
+                target.pending.append((lambda: copy(left - part), request))
 
         if self.progress == "pull":
             message.could -= answer

@@ -10,6 +10,7 @@ a fact is not known, and the models of `transport` are tried for it as without a
   moves    ALWAYS, if the data come while both are away; PULL, if the receiver alone brings them; PUSH, if the sender
            does; BEGUN, if one call of each is enough; ANY, MATCHING, if both must stay in calls
   busy     the one call that moves them lasts as long as they do
+  piece    a test moves no more than so many bytes of them, and the next call goes on
   begins   calls that only begin something move data, too
   steals   what data that come by themselves take from the computation on either side: a thread, or the kernel, copies
            them there; ns a byte
@@ -36,6 +37,7 @@ NEAR, FAR = "near", "far"  # on one host, between hosts
 PLACES = NEAR, FAR
 SHORT = 5_000.0  # ns: of transfers that are not longer nobody can tell what moved before a wait
 PART = 0.5  # of a transfer, or a delay, that decides
+TENTH = 0.1  # of a transfer: what is not there by chance
 WAITED = 0.85  # of a delay, which is 1.5 transfers and more: who waited so long waited for the other side's return
 LEAST_SAVED = 500.0  # ns that a receive must save to count
 REACH = 4.0  # times larger or smaller messages than those that were asked do the same
@@ -75,6 +77,8 @@ class Seen:
     steals: tuple[float, float] = (0.0, 0.0)  # from the sender, from the receiver
     saves: float = 0.0
     together: int = -1  # bytes, at least
+    piece: int | None = None  # bytes
+    otherwise: tuple[int, ...] = ()  # moves of those that were not copied though others were
 
     @property
     def text(self) -> str:
@@ -90,6 +94,8 @@ class Seen:
         if stolen:
             how += f", and take {' and '.join(stolen)} from computation"
         busy = ", which lasts as long" if self.busy and self.moves[0] in (PULL, PUSH) else ""
+        if self.piece:
+            how += f", {bytes_text(self.piece)} of them in a test"
         return f"{size} move {how}{busy} ({time})"
 
 
@@ -116,7 +122,7 @@ class Facts:
     @property
     def moves(self) -> tuple[int, ...]:
         """Ways of messages that are not copied; none if no such message was asked about."""
-        every = [one for some in self.seen.values() for one in some if one.copied is False]
+        every = [one for some in self.seen.values() for one in some if one.copied is not True]
         return tuple(sorted({way for one in every for way in one.moves}))
 
     @property
@@ -127,11 +133,11 @@ class Facts:
     def without_long_copies(self) -> Facts:
         """Whether a long message is copied may be another matter in the program: a socket takes as much as it has learned
         to, and a library that copies a send ahead does so for one that is waited for alone. How it moves if it is not
-        copied was not measured then."""
+        copied was not measured then, or only by those experiments in which it was not."""
 
         def less(one: Seen) -> Seen:
             copied = one.copied and one.size > LONG
-            return replace(one, copied=None, moves=(), saves=0.0, together=-1) if copied else one
+            return replace(one, copied=None, moves=one.otherwise, saves=0.0, together=-1) if copied else one
 
         return replace(self, seen={place: tuple(map(less, some)) for place, some in self.seen.items()})
 
@@ -199,6 +205,10 @@ def judge(size: int, samples: list[float], played: dict[str, Played]) -> Seen:
     # Parts are of what the same buffers take here while both are there, not of a message there and back: that is twice as
     # long where a cache holds them, and others' time slices come in as they like.
     whole = least if copied else max(1.0, played["late"].receiver["wait"])
+    # Where that is much shorter, caches make the difference, and not that its handshake has begun: a run's buffers may lie
+    # in either cache, so that its transfers take no less than the shorter time.
+    if whole < PART * least:
+        least = whole
     moves, busy, late = ways(played, whole)
     begins = None
     if not copied and set(moves) & {PULL, ANY, BEGUN}:
@@ -209,7 +219,28 @@ def judge(size: int, samples: list[float], played: dict[str, Played]) -> Seen:
     steals = stolen(size, played) if moves == (ALWAYS,) else (0.0, 0.0)
     late = acked or (not copied and late)
     saves = saved(size, played) if copied else 0.0
-    return Seen(size, least, usual, copied, late, moves, busy, begins, ahead, steals, saves, together(size, played, copied))
+    piece = piece_of(size, played["receiver tests"].receiver, whole) if moves == (PULL,) and busy and not copied else None
+    return Seen(
+        size, least, usual, copied, late, moves, busy, begins, ahead, steals, saves, together(size, played, copied), piece,
+        otherwise(played) if copied else (),
+    )  # fmt: skip
+
+
+def otherwise(played: dict[str, Played]) -> tuple[int, ...]:
+    """What moved a message whose send is copied in other experiments, and in this one waited until its receiver tested
+    once, and no longer: it does not need its receiver to stay, and does not come by itself."""
+    one = played["receiver tests"]
+    return (BEGUN, PULL) if WAITED * one.delay < one.sender["all"] < (1 + PART) * one.delay else ()
+
+
+def piece_of(size: int, tests: dict[str, float], whole: float) -> int | None:
+    """Bytes that one test copies, where it leaves the rest to the wait behind it."""
+    return int(size * tests["one"] / whole) if in_pieces(tests, whole) else None
+
+
+def in_pieces(tests: dict[str, float], whole: float) -> bool:
+    one, wait = tests["one"], tests["wait"]
+    return min(one, wait) > TENTH * whole and abs(one + wait - whole) < PART / 2 * whole
 
 
 def stolen(size: int, played: dict[str, Played]) -> tuple[float, float]:
@@ -258,8 +289,8 @@ def ways(played: dict[str, Played], whole: float) -> tuple[tuple[int, ...], bool
         return (ALWAYS,), False, sent_late
     receiver_needed = left("receiver away")
     if receiver_needed and not sender_needed:
-        test = played["receiver tests"].receiver["one"]
-        if test > PART * whole:
+        tests = played["receiver tests"].receiver
+        if tests["one"] > PART * whole or in_pieces(tests, whole):
             return (PULL,), True, False
         return ((ANY, BEGUN), False, False) if left("receiver tests") else ((PULL,), False, False)
     if sender_needed and not receiver_needed:
@@ -317,7 +348,7 @@ def rules(place: str, some: tuple[Seen, ...]) -> list[Rule]:
 
 def rule(place: str, low: int, high: int, one: Seen, copied: bool | None) -> Rule:
     moves = one.moves[0] if len(one.moves) == 1 else None
-    return Rule(place == FAR, low, high, copied, moves, one.busy, one.acked, one.ahead, one.steals, one.saves)
+    return Rule(place == FAR, low, high, copied, moves, one.busy, one.acked, one.ahead, one.steals, one.saves, one.piece)
 
 
 def middle(one: int, other: int) -> int:

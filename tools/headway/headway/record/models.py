@@ -25,7 +25,9 @@ SEARCH = 8  # replays in which a length is looked for
 LATENCIES = 0, 1_000, 3_000, 10_000, 30_000, 100_000  # ns, that are tried then
 NEAR = 0.005  # of the run's time, by which another latency may be worse
 USUAL = 0.0, 0.33, 0.67  # of `World.longer`
-LONGER = 4.0  # times what was measured that transfers of the run may take
+# Times what was measured that transfers of the run may take: bytes that the sender has just written come from a far core's
+# cache at a sixth of the rate of those that lie in the receiver's.
+LONGER = 8.0
 
 
 @dataclass

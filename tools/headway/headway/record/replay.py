@@ -36,6 +36,7 @@ class Lane:
     begun: int = 0
     pending: int = 0  # operations for which its call waits
     own: int = 0  # ns that its call takes at least
+    waits: bool = False  # its call has something to wait for
     moves: bool = False  # data may move in its call
 
     @property
@@ -63,6 +64,9 @@ class Replay:
         count = len(world.size)
         self.world = world
         self.lanes = [Lane(rank, calls) for rank, calls in zip(world.rank_of, program.lanes)]
+        self.lanes_of: list[list[Lane]] = [[] for _ in range(world.ranks)]
+        for lane in self.lanes:
+            self.lanes_of[lane.rank].append(lane)
         self.inside = [0] * world.ranks  # lanes in calls
         self.in_calls = [0] * world.ranks
         self.took = [0] * len(program.gap)
@@ -150,6 +154,7 @@ class Replay:
         lane.moves = self.model.begins or program.family[call] not in BEGINS
         self.inside[rank] += lane.moves
         needs = program.needs[call]
+        lane.waits = any(not self.done[op] for op in needs)
         for op in program.starts[call]:
             self.start(op, now)
         if self.near:
@@ -198,6 +203,7 @@ class Replay:
         self.took[call] = now - lane.begun
         self.in_calls[rank] += now - lane.begun
         self.inside[rank] -= lane.moves
+        lane.waits = False
         if self.near:
             self.go_away(call, now)
         if lane.moves and not self.inside[rank]:
@@ -354,14 +360,20 @@ class Replay:
             self.move(message, now, source > 0, target > 0)
 
     def copy(self, message: int, now: int) -> None:
-        """One side copies it, or lets it be copied."""
+        """One side copies it, or lets it be copied; a piece of it in a call that does not wait."""
         world, way = self.world, self.way[message]
-        self.hands[message] = 3
-        end = now + self.left[message] + self.delay(message, now)
+        rank = world.target[message] if way.moves == PULL else world.source[message]
+        whole, left = self.need[message] - self.latency[message], self.left[message]
+        part = left
+        if way.busy and way.piece is not None and not any(lane.waits for lane in self.lanes_of[rank]):
+            part = min(left, whole * way.piece // max(1, world.size[message]))
+        self.left[message] = left - part
+        end = now + part + (self.delay(message, now) if left == whole else 0)
         if way.busy:
-            rank = world.target[message] if way.moves == PULL else world.source[message]
             end = self.held[rank] = end + max(0, self.held[rank] - now)
-        self.at(end, MOVED, message)
+        if not self.left[message]:
+            self.hands[message] = 3
+            self.at(end, MOVED, message)
 
     def move(self, message: int, now: int, source: bool, target: bool) -> None:
         """While both sides are there; what fits between the ranks, while one is."""
