@@ -155,20 +155,35 @@ def make(folder: Path, events: int, size: int, hosts: int, seed: int) -> int:
     return int(ranks.written.sum())
 
 
+# The kernel's ru_maxrss of a child is at least what its parent had when it was started, which made the recording: so the
+# command reads its own.
+COMMAND = """
+import atexit, re, sys
+from headway.record.command import main
+def tell():
+    print("@@most", re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1], file=sys.stderr)
+atexit.register(tell)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def trace(folder: Path, words: list[str]) -> tuple[float, float, float, str]:
     """Seconds, those of the processor, bytes of memory at most, and what it said."""
-    code = "import sys; from headway.record.command import main; sys.exit(main(sys.argv[1:]))"
     paths = os.pathsep.join(filter(None, (str(ROOT / "tools" / "headway"), os.environ.get("PYTHONPATH"))))
     begin = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", code, *words, str(folder)], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", COMMAND, *words, str(folder)], capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONPATH": paths},
     )  # fmt: skip
     took = time.monotonic() - begin
     if done.returncode:
         raise SystemExit(f"headway trace {folder}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return took, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0, done.stdout
+    return took, used.ru_utime + used.ru_stime, most_memory(done.stderr), done.stdout
+
+
+def most_memory(said: str) -> float:
+    return 1024.0 * float(said.rpartition("@@most ")[2].split()[0])
 
 
 def row(name: str, value: str, asked: str = "", good: bool = True) -> bool:
