@@ -158,10 +158,11 @@ def make(folder: Path, events: int, size: int, hosts: int, seed: int) -> int:
 # The kernel's ru_maxrss of a child is at least what its parent had when it was started, which made the recording: so the
 # command reads its own.
 COMMAND = """
-import atexit, re, sys
+import atexit, re, resource, sys
 from headway.record.command import main
 def tell():
-    print("@@most", re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1], file=sys.stderr)
+    found = re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())
+    print("@@most", found[1] if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
 atexit.register(tell)
 sys.exit(main(sys.argv[1:]))
 """

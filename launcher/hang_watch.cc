@@ -11,11 +11,17 @@ namespace headway::launcher {
 std::string HangWatch::as_json(int64_t now_ms, const Look& look) const {
   std::vector<Seen> now = look(true);
   find_sites(now);
-  const bool too_near = now_ms - last_.at_ms < apart_ms && !earlier_.ranks.empty();
-  const Looked& before = too_near ? earlier_ : last_;
-  if (before.ranks.empty()) return graph_json(Judgement(now, now, 0), now.size());
-  const double seconds = static_cast<double>(now_ms - before.at_ms) / 1000;
-  return graph_json(Judgement(before.ranks, now, seconds), now.size());
+  const size_t size = now.size();
+  if (last_.ranks.empty()) return graph_json(Judgement(now, now, 0), size);
+  const auto since = [&](const Looked& before) {
+    return Judgement(before.ranks, now, static_cast<double>(now_ms - before.at_ms) / 1000);
+  };
+  // Any two looks prove it; a rank that was given no core since the last one has looked at nothing.
+  Judgement judgement = since(last_);
+  if (!judgement.is_stuck() && !earlier_.ranks.empty()) {
+    if (Judgement longer = since(earlier_); longer.is_stuck()) judgement = std::move(longer);
+  }
+  return graph_json(judgement, size);
 }
 
 std::string HangWatch::look(int64_t now_ms, const Look& look) {

@@ -22,15 +22,13 @@ class HangWatch {
   int64_t due_at() const { return due_at_; }
   // The next look is due: what is to be said, or "".
   std::string look(int64_t now_ms, const Look& look);
-  // What the last look and one now show, in JSON: for whoever asks (`headway where`).
+  // What one of the last two looks and one now show, in JSON: for whoever asks (`headway where`).
   std::string as_json(int64_t now_ms, const Look& look) const;
   // Whether these ranks were told of already.
   bool has_told(const std::vector<int>& ranks) const { return !ranks.empty() && ranks == told_; }
 
  private:
   static constexpr int64_t period_ms = 1000;
-  // Between two looks that shall prove something: a rank without a core looks at little in less.
-  static constexpr int64_t apart_ms = 500;
 
   struct Looked {
     std::vector<Seen> ranks;  // none: no rank waited then

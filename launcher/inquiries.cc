@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -22,8 +23,11 @@ bool may_know(int asker) {
   return who.uid == geteuid() || who.uid == 0;
 }
 
-// Memory that holds the text; -1 if there is none.
+// Memory that holds the text; -1 if there is none. It is a file to the kernel: beyond the limit on
+// their sizes (ulimit -f) a write would kill.
 int memory_of(const std::string& text) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || text.size() > limit.rlim_cur) return -1;
   const int fd = memfd_create("headway-where", MFD_CLOEXEC);
   if (fd < 0) return -1;
   for (size_t done = 0; done < text.size();) {
@@ -81,9 +85,14 @@ void Inquiries::answer(const std::function<std::string()>& text) const {
     const int asker = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (asker < 0) return;
     if (may_know(asker)) {
-      const int answer = memory_of(text());
-      if (answer >= 0) send_descriptor(asker, answer);
-      if (answer >= 0) close(answer);
+      const std::string told = text();
+      const int answer = memory_of(told);
+      if (answer >= 0) {
+        send_descriptor(asker, answer);
+        close(answer);
+      } else if (send(asker, told.data(), told.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        // He has gone.
+      }
     }
     close(asker);
   }

@@ -18,7 +18,7 @@ class Watchdog {
   int pipe() const { return pipe_; }
   // For the leader of a group itself, on its way to its program: allocates nothing.
   static void watch(int pipe, pid_t group);
-  // The leader has ended by itself; what it left behind stays.
+  // The leader has ended by itself, or could not start; what it left behind stays.
   static void release(int pipe, pid_t group);
   void dismiss();
 

@@ -61,9 +61,9 @@ TEST(Child, IsWatchedFromItsStart) {
   if (stand_in == 0) be_mpiexec(ends[1], "/bin/sh");
   close(ends[1]);
   const pid_t left = number_from(ends[0]);
-  ASSERT_GT(left, 1);
   kill(stand_in, SIGKILL);
   waitpid(stand_in, nullptr, 0);
+  ASSERT_GT(left, 1);
   for (int i = 0; i < 2000 && alive(left); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -83,12 +83,12 @@ TEST(Child, WhoCannotStartIsNotWatched) {
   sigemptyset(&original.signal_mask);
   getrlimit(RLIMIT_NOFILE, &original.descriptors);
   EXPECT_LT(start_child(recipe, original).pid, 0);
+  close(ends[1]);  // nobody waits for what is not told
   pid_t told[3] = {};
   ASSERT_EQ(read(ends[0], told, sizeof told), ssize_t(2 * sizeof(pid_t)));
   EXPECT_GT(told[0], 0);
   EXPECT_EQ(told[1], -told[0]);
   close(ends[0]);
-  close(ends[1]);
   waitpid(told[0], nullptr, 0);
 }
 

@@ -8,7 +8,7 @@
 namespace headway::launcher {
 namespace {
 
-// Two ranks that receive from each other; each looks in vain once a ms.
+// Two ranks that receive from each other; each looks in vain once in `pause_ms`.
 class Ring {
  public:
   HangWatch::Look at(int64_t now_ms) const {
@@ -26,13 +26,13 @@ class Ring {
         spot.context = 1;
         spot.waits = now_ms < since_ms ? 1 : 2;
         spot.comms = {{1, 3, "MPI_COMM_WORLD", {0, 1}}};
-        spot.vain = uint64_t(now_ms);
+        spot.vain = uint64_t(now_ms / pause_ms);
         ranks.push_back(seen);
       }
       return ranks;
     };
   }
-  int64_t since_ms = 0;
+  int64_t since_ms = 0, pause_ms = 1;
 };
 
 bool hangs(const HangWatch& watch, const Ring& ring, int64_t now_ms) {
@@ -53,15 +53,28 @@ TEST(HangWatch, WhoeverAsksRightAfterALookIsToldTheSame) {
   EXPECT_EQ(watch.look(3000, ring.at(3000)), "") << "told once";
 }
 
+TEST(HangWatch, RanksWithHardlyACoreAreToldTheSame) {
+  HangWatch watch;
+  Ring ring;
+  ring.pause_ms = 300;  // some looks a second
+  watch.begin(0);
+  watch.look(1000, ring.at(1000));
+  EXPECT_NE(watch.look(2000, ring.at(2000)), "");
+  for (const int64_t after : {0, 300, 600, 900}) {
+    EXPECT_TRUE(hangs(watch, ring, 2000 + after)) << after << " ms after a look";
+  }
+}
+
 TEST(HangWatch, WhoHasGoneOnSinceTheEarlierLookIsNotAccused) {
   HangWatch watch;
   Ring ring;
   ring.since_ms = 1500;  // another wait began then
+  ring.pause_ms = 300;
   watch.begin(0);
   watch.look(1000, ring.at(1000));
   EXPECT_EQ(watch.look(2000, ring.at(2000)), "");
   EXPECT_FALSE(hangs(watch, ring, 2010));
-  EXPECT_TRUE(hangs(watch, ring, 2600));
+  EXPECT_TRUE(hangs(watch, ring, 2950));
 }
 
 }  // namespace

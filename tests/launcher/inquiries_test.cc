@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -63,6 +64,17 @@ TEST_F(Asking, AnAnswerOfMegabytesIsWhole) {
   while (text.size() < 5 << 20) text += format("%zu,", text.size());
   inquiries_.answer([&] { return text; });
   EXPECT_EQ(answer(), text);
+}
+
+TEST_F(Asking, ALimitOnFilesKillsNobody) {
+  rlimit was = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &was), 0);
+  const rlimit small = {100, was.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  inquiries_.answer([] { return std::string(5000, 'x'); });
+  setrlimit(RLIMIT_FSIZE, &was);
+  std::string text(6000, 0);
+  EXPECT_EQ(recv(socket_, text.data(), text.size(), 0), 5000) << "the text itself";
 }
 
 TEST_F(Asking, WhoHasLeftHoldsNobodyUp) {

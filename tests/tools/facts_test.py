@@ -71,23 +71,6 @@ class Judged(unittest.TestCase):
         one = facts.read_rows(changed.values()).seen["near"][0]
         self.assertEqual((one.moves, one.busy), ((PUSH,), True))
 
-    def test_what_is_copied_now_and_then(self):
-        """A socket takes all of it in some experiments; in another one the send waits for a test."""
-        rows = list(calibrated_made.rows("calls", (1_000_000,)))
-        whole = facts.read_rows(rows)
-        self.assertEqual(whole.seen["near"][0].copied, False)
-        for row in rows:
-            if row.get("what") in ("late", "receiver away"):
-                row["sender"]["all"] = [0.4 * row["delay_us"]] * 3
-        some = facts.read_rows(rows)
-        one = some.seen["near"][0]
-        self.assertEqual((one.copied, set(one.otherwise)), (True, {BEGUN, PULL}))
-        self.assertEqual((set(some.without_long_copies().moves), some.moves), ({BEGUN, PULL}, ()))
-        for row in rows:
-            if row.get("what") == "receiver tests":
-                row["sender"]["all"] = [0.4 * row["delay_us"]] * 3
-        self.assertEqual(facts.read_rows(rows).without_long_copies().moves, (), "copied there, too: nothing is known")
-
     def test_a_test_that_copies_a_piece(self):
         for size, piece in ((1_000_000, 400_000), (3_000_000, 400_000), (1_000_000, 700_000), (300_000, 400_000)):
             one = facts.read_rows(calibrated_made.rows("pull", (size,), piece=piece)).seen["near"][0]
@@ -97,6 +80,16 @@ class Judged(unittest.TestCase):
                 self.assertIn("of them in a test", one.text)
             else:
                 self.assertIsNone(one.piece)
+
+    def test_tests_that_cost_and_move_nothing(self):
+        rows = list(calibrated_made.rows("matching", (1_000_000,)))
+        wanted = facts.read_rows(rows).seen["near"][0]
+        for row in rows:
+            if row.get("what") == "receiver tests":
+                row["receiver"]["one"] = [0.2 * time for time in row["receiver"]["wait"]]
+        one = facts.read_rows(rows).seen["near"][0]
+        self.assertEqual((one.moves, one.piece), (wanted.moves, None))
+        self.assertNotIn(PULL, one.moves)
 
     def test_what_computation_loses(self):
         rows = list(calibrated_made.rows("thread", (1_000_000,)))

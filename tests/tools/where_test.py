@@ -110,10 +110,10 @@ class Jobs(unittest.TestCase):
                 with asker:
                     socket.send_fds(asker, [b"\0"], [memory.fileno()])
 
-            thread = threading.Thread(target=answer)
+            thread = threading.Thread(target=answer, daemon=True)
             thread.start()
             self.assertEqual(where.ask(os.getpid()), told)
-            thread.join()
+            thread.join(10)
 
     def test_no_job(self):
         self.assertIn("is no mpiexec of Headway", headway("where", os.getpid(), code=2).stderr)

@@ -239,7 +239,7 @@ static long one_receiver(char* buffer, int round) {
   if (is("tests") || is("tested")) {
   } else if (is("many")) {
     for (int i = 0; i < MANY; ++i)
-      MPI_Recv(buffer + i * (SIZE - EACH) / MANY, EACH, MPI_BYTE, 0, i, MPI_COMM_WORLD,
+      MPI_Recv(buffer + i * (SIZE - EACH) / (MANY - 1), EACH, MPI_BYTE, 0, i, MPI_COMM_WORLD,
                MPI_STATUS_IGNORE);
   } else if (is("all") || is("halves")) {
     MPI_Recv(buffer, FIRST, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

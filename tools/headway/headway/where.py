@@ -36,16 +36,21 @@ def jobs() -> list[int]:
 def ask(pid: int) -> dict:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
         asked.settimeout(PATIENCE)
+        told = b""
         try:
             asked.connect(f"\0headway-mpiexec-{pid}")
-            _, files, _, _ = socket.recv_fds(asked, 1, 1)
-            if not files:
-                raise ValueError
-            with open(files[0], "rb") as answer:
-                answer.seek(0)
-                return json.loads(answer.read().decode("utf-8", "surrogateescape"))
+            told, files, _, _ = socket.recv_fds(asked, 1, 1)
+            if files:
+                with open(files[0], "rb") as answer:
+                    answer.seek(0)
+                    told = answer.read()
+            elif told:  # there was no memory for it
+                told += b"".join(iter(lambda: asked.recv(1 << 16), b""))
+            return json.loads(told.decode("utf-8", "surrogateescape"))
         except (OSError, ValueError) as problem:
-            reason = "it belongs to another user, or has just ended" if isinstance(problem, ValueError) else str(problem)
+            reason = str(problem)
+            if isinstance(problem, ValueError):
+                reason = "its answer was cut" if told else "it belongs to another user, or has just ended"
             raise Unknown(f"mpiexec {pid} does not answer: {reason}") from None
 
 

@@ -78,7 +78,7 @@ class Seen:
     saves: float = 0.0
     together: int = -1  # bytes, at least
     piece: int | None = None  # bytes
-    otherwise: tuple[int, ...] = ()  # moves of those that were not copied though others were
+    whole: float = 0.0  # ns of one whose both sides are there, whose buffers lie still
 
     @property
     def text(self) -> str:
@@ -122,7 +122,7 @@ class Facts:
     @property
     def moves(self) -> tuple[int, ...]:
         """Ways of messages that are not copied; none if no such message was asked about."""
-        every = [one for some in self.seen.values() for one in some if one.copied is not True]
+        every = [one for some in self.seen.values() for one in some if one.copied is False]
         return tuple(sorted({way for one in every for way in one.moves}))
 
     @property
@@ -133,11 +133,11 @@ class Facts:
     def without_long_copies(self) -> Facts:
         """Whether a long message is copied may be another matter in the program: a socket takes as much as it has learned
         to, and a library that copies a send ahead does so for one that is waited for alone. How it moves if it is not
-        copied was not measured then, or only by those experiments in which it was not."""
+        copied was not measured then."""
 
         def less(one: Seen) -> Seen:
             copied = one.copied and one.size > LONG
-            return replace(one, copied=None, moves=one.otherwise, saves=0.0, together=-1) if copied else one
+            return replace(one, copied=None, moves=(), saves=0.0, together=-1) if copied else one
 
         return replace(self, seen={place: tuple(map(less, some)) for place, some in self.seen.items()})
 
@@ -193,7 +193,16 @@ def read_rows(rows: Iterable[dict], source: str = "") -> Facts:
     seen: dict[str, list[Seen]] = defaultdict(list)
     for (place, size), samples in sorted(times.items()):
         seen[place].append(judge(size, samples, played[place, size]))
-    return Facts({place: tuple(some) for place, some in seen.items()}, source)
+    return Facts({place: tuple(shortest(one, some) for one in some) for place, some in seen.items()}, source)
+
+
+def shortest(one: Seen, some: list[Seen]) -> Seen:
+    """Of what its receiver copies: a run's buffers may lie still, so that its transfers take no less than those that did,
+    and their small messages. There and back each core reads what the other one has just written."""
+    if one.copied is not False or one.moves != (PULL,):
+        return one
+    small = min((other.least for other in some if other.size < one.size), default=0.0)
+    return replace(one, least=min(one.least, one.whole + small))
 
 
 # ---- judgement -----------------------------------------------------------------------------------
@@ -202,13 +211,9 @@ def judge(size: int, samples: list[float], played: dict[str, Played]) -> Seen:
     if any(name not in played for name in EXPERIMENTS):
         return Seen(size, least, usual)
     copied, acked = is_copied(played)
-    # Parts are of what the same buffers take here while both are there, not of a message there and back: that is twice as
-    # long where a cache holds them, and others' time slices come in as they like.
-    whole = least if copied else max(1.0, played["late"].receiver["wait"])
-    # Where that is much shorter, caches make the difference, and not that its handshake has begun: a run's buffers may lie
-    # in either cache, so that its transfers take no less than the shorter time.
-    if whole < PART * least:
-        least = whole
+    # Parts are of what the same buffers take here while both are there, not of a message there and back: that may be twice as
+    # long where a cache holds them, and others' time slices come in as they like. What sleeps meanwhile makes it no longer.
+    whole = least if copied else min(2 * least, max(1.0, played["late"].receiver["wait"]))
     moves, busy, late = ways(played, whole)
     begins = None
     if not copied and set(moves) & {PULL, ANY, BEGUN}:
@@ -219,18 +224,11 @@ def judge(size: int, samples: list[float], played: dict[str, Played]) -> Seen:
     steals = stolen(size, played) if moves == (ALWAYS,) else (0.0, 0.0)
     late = acked or (not copied and late)
     saves = saved(size, played) if copied else 0.0
-    piece = piece_of(size, played["receiver tests"].receiver, whole) if moves == (PULL,) and busy and not copied else None
+    pulled = moves == (PULL,) and busy and not copied and whole > SHORT
+    piece = piece_of(size, played["receiver tests"].receiver, whole) if pulled else None
     return Seen(
-        size, least, usual, copied, late, moves, busy, begins, ahead, steals, saves, together(size, played, copied), piece,
-        otherwise(played) if copied else (),
+        size, least, usual, copied, late, moves, busy, begins, ahead, steals, saves, together(size, played, copied), piece, whole
     )  # fmt: skip
-
-
-def otherwise(played: dict[str, Played]) -> tuple[int, ...]:
-    """What moved a message whose send is copied in other experiments, and in this one waited until its receiver tested
-    once, and no longer: it does not need its receiver to stay, and does not come by itself."""
-    one = played["receiver tests"]
-    return (BEGUN, PULL) if WAITED * one.delay < one.sender["all"] < (1 + PART) * one.delay else ()
 
 
 def piece_of(size: int, tests: dict[str, float], whole: float) -> int | None:
@@ -240,7 +238,7 @@ def piece_of(size: int, tests: dict[str, float], whole: float) -> int | None:
 
 def in_pieces(tests: dict[str, float], whole: float) -> bool:
     one, wait = tests["one"], tests["wait"]
-    return min(one, wait) > TENTH * whole and abs(one + wait - whole) < PART / 2 * whole
+    return min(one, wait) > TENTH * whole and PART * one < whole - wait < one / PART
 
 
 def stolen(size: int, played: dict[str, Played]) -> tuple[float, float]:

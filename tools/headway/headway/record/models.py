@@ -21,7 +21,7 @@ from headway.record.transport import ALWAYS, ANY, BEGUN, MATCHING, PULL, Model, 
 from headway.record.waiting import A_CALL, Waiting
 
 FITS = 0.03  # of the run's time, by which a replay of the unchanged run may miss
-SEARCH = 8  # replays in which a length is looked for
+SEARCH = 9  # replays in which a length is looked for
 LATENCIES = 0, 1_000, 3_000, 10_000, 30_000, 100_000  # ns, that are tried then
 NEAR = 0.005  # of the run's time, by which another latency may be worse
 USUAL = 0.0, 0.33, 0.67  # of `World.longer`
@@ -81,7 +81,8 @@ def models(waiting: Waiting, known: Known = Known()) -> list[Model]:
         limits.append(most)
     wires = [False, True] if m.between.any() else [False]
     ahead = max(low, 0)
-    possible = [way for way in known.moves if way != PULL or not m.between.all()]  # between hosts nobody copies memory
+    # Between hosts nobody copies memory, unless that is what was measured.
+    possible = [way for way in known.moves if way != PULL or not m.between.all()] or list(known.moves)
     found: dict[Model, None] = {}
     pairs = set(zip(m.size.tolist(), m.between.tolist()))
     for size in sizes:

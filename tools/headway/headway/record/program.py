@@ -85,10 +85,11 @@ class Program:
     family: list[str]
     key: list[int]  # call site and name, into World.keys
     asks: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    polls: frozenset[int] = frozenset()  # calls that stand for a row of tests, one right behind the other
 
     def copy(self) -> Program:
         lists = (list(getattr(self, name)) for name in ("gap", "own", "starts", "needs", "family", "key"))
-        return Program(self.world, [list(lane) for lane in self.lanes], *lists, dict(self.asks))
+        return Program(self.world, [list(lane) for lane in self.lanes], *lists, dict(self.asks), self.polls)
 
     def add(self, gap: int, own: int, family: str, key: int, starts: tuple = (), needs: tuple = ()) -> int:
         """A new call, in no lane yet."""
@@ -147,6 +148,7 @@ def program(waiting: Waiting) -> Program:
     world.keys = keys
     names = [FAMILIES[f] for f in line.family[calls].tolist()]
     found = Program(world, lanes, gap.tolist(), own.tolist(), starts, needs, names, key.tolist())
+    found.polls = frozenset(np.flatnonzero((line.flags[calls] & model.IN_VAIN > 0) & line.often[calls]).tolist())
     _spread_tests(found, tests.tolist(), calls)
     return found
 

@@ -36,7 +36,7 @@ class Lane:
     begun: int = 0
     pending: int = 0  # operations for which its call waits
     own: int = 0  # ns that its call takes at least
-    waits: bool = False  # its call has something to wait for
+    waits: bool = False  # its call has something to wait for, or is a row of tests
     moves: bool = False  # data may move in its call
 
     @property
@@ -154,12 +154,13 @@ class Replay:
         lane.moves = self.model.begins or program.family[call] not in BEGINS
         self.inside[rank] += lane.moves
         needs = program.needs[call]
-        lane.waits = any(not self.done[op] for op in needs)
+        lane.waits = self.waits(call)  # also for what it starts
         for op in program.starts[call]:
             self.start(op, now)
+        lane.waits = self.waits(call)
         if self.near:
             self.come(call, now)
-        if lane.moves and self.inside[rank] == 1:
+        if lane.moves and (self.inside[rank] == 1 or lane.waits):  # a test of another thread may have left a piece
             self.look(rank, now)
         lane.pending = 0
         for op in needs:
@@ -171,6 +172,9 @@ class Replay:
             lane.own = max(0, lane.own - self.saved((*program.starts[call], *needs)))
         if not lane.pending:
             self.at(now + lane.own, LEAVE, number)
+
+    def waits(self, call: int) -> bool:
+        return call in self.program.polls or any(not self.done[op] for op in self.program.needs[call])
 
     def saved(self, ops: tuple[int, ...]) -> int:
         """ns that a call took in the run for copies that it has not to make now; each message counts once."""
@@ -365,7 +369,7 @@ class Replay:
         rank = world.target[message] if way.moves == PULL else world.source[message]
         whole, left = self.need[message] - self.latency[message], self.left[message]
         part = left
-        if way.busy and way.piece is not None and not any(lane.waits for lane in self.lanes_of[rank]):
+        if way.piece is not None and not any(lane.waits for lane in self.lanes_of[rank]):
             part = min(left, whole * way.piece // max(1, world.size[message]))
         self.left[message] = left - part
         end = now + part + (self.delay(message, now) if left == whole else 0)

@@ -12,7 +12,8 @@ A model says when the data of a message move:
                  the sender is not needed. Shared memory of most MPIs; a rank copies one message after the other
     PUSH         the sender does, in its calls
   busy           PULL, PUSH: the call lasts as long as the copy. Else that call only begins it
-  piece          such a call that need not wait copies so many bytes at most, the next one goes on; one that waits copies all
+  piece          PULL, PUSH: a call that need not wait moves so many bytes at most, the next one goes on; one that waits
+                 moves all
   acked          a send, copied or not, is complete only when its receiver is in a call after the data came
   begins         calls that only begin something (MPI_Isend) move what is under way, too
   steals         data that come by themselves, while a rank computes, make it compute longer: something copies them on
