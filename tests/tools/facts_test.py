@@ -81,6 +81,16 @@ class Judged(unittest.TestCase):
             else:
                 self.assertIsNone(one.piece)
 
+    def test_a_test_that_copies_a_small_piece(self):
+        """Of 3 MB a test copies one part in fifteen, which no wait shows; of 1 MB one in five."""
+        rows = list(calibrated_made.rows("pull", (1_000_000, 3_000_000), piece=200_000))
+        small, large = facts.read_rows(rows).seen["near"]
+        self.assertEqual((large.moves, large.busy, large.piece), ((PULL,), True, small.piece))
+        for row in rows:
+            if row["size"] > 1_000_000 and row.get("what") == "sender away":
+                row["receiver"]["all"] = [time + row["delay_us"] for time in row["receiver"]["all"]]
+        self.assertIsNone(facts.read_rows(rows).seen["near"][1].piece, "its sender is needed")
+
     def test_tests_that_cost_and_move_nothing(self):
         rows = list(calibrated_made.rows("matching", (1_000_000,)))
         wanted = facts.read_rows(rows).seen["near"][0]

@@ -79,6 +79,7 @@ class Seen:
     together: int = -1  # bytes, at least
     piece: int | None = None  # bytes
     whole: float = 0.0  # ns of one whose both sides are there, whose buffers lie still
+    alone: bool = False  # its receiver brings it, though its sender is away
 
     @property
     def text(self) -> str:
@@ -193,7 +194,18 @@ def read_rows(rows: Iterable[dict], source: str = "") -> Facts:
     seen: dict[str, list[Seen]] = defaultdict(list)
     for (place, size), samples in sorted(times.items()):
         seen[place].append(judge(size, samples, played[place, size]))
-    return Facts({place: tuple(shortest(one, some) for one in some) for place, some in seen.items()}, source)
+    for place, some in seen.items():
+        some = [in_pieces_too(one, some) for one in some]
+        seen[place] = [shortest(one, some) for one in some]
+    return Facts({place: tuple(some) for place, some in seen.items()}, source)
+
+
+def in_pieces_too(one: Seen, some: list[Seen]) -> Seen:
+    """Of a large message a test moves so little that its wait does not show it: a smaller one did."""
+    smaller = [other.piece for other in some if other.piece and other.size < one.size]
+    if one.copied is not False or not one.alone or one.moves != (ANY, BEGUN) or not smaller:
+        return one
+    return replace(one, moves=(PULL,), busy=True, piece=smaller[-1])
 
 
 def shortest(one: Seen, some: list[Seen]) -> Seen:
@@ -227,8 +239,13 @@ def judge(size: int, samples: list[float], played: dict[str, Played]) -> Seen:
     pulled = moves == (PULL,) and busy and not copied and whole > SHORT
     piece = piece_of(size, played["receiver tests"].receiver, whole) if pulled else None
     return Seen(
-        size, least, usual, copied, late, moves, busy, begins, ahead, steals, saves, together(size, played, copied), piece, whole
+        size, least, usual, copied, late, moves, busy, begins, ahead, steals, saves, together(size, played, copied), piece, whole, not is_sender_needed(played, whole)
     )  # fmt: skip
+
+
+def is_sender_needed(played: dict[str, Played], whole: float) -> bool:
+    away = played["sender away"]
+    return away.receiver["all"] > whole + PART * away.delay
 
 
 def piece_of(size: int, tests: dict[str, float], whole: float) -> int | None:
@@ -273,9 +290,9 @@ def is_copied(played: dict[str, Played]) -> tuple[bool, bool]:
 
 def ways(played: dict[str, Played], whole: float) -> tuple[tuple[int, ...], bool, bool]:
     """What moves them; whether a call lasts as long; whether a send learns only late that they are there."""
-    away = {name: played[name] for name in ("receiver away", "sender away", "both away")}
-    sent_late = away["receiver away"].sender["all"] > WAITED * away["receiver away"].delay
-    sender_needed = away["sender away"].receiver["all"] > whole + PART * away["sender away"].delay
+    away = played["receiver away"]
+    sent_late = away.sender["all"] > WAITED * away.delay
+    sender_needed = is_sender_needed(played, whole)
     if whole <= SHORT:
         return ((PULL,) if sent_late and not sender_needed else (ALWAYS,) if not sender_needed else (BEGUN,)), True, False
 
