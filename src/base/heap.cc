@@ -133,22 +133,61 @@ void* take_mapping(size_t index, size_t size) {
   return map(bytes_of_class(index));
 }
 
+void unmap(void* block, size_t bytes) {
+  places.remove(static_cast<char*>(block));  // before others may get the place
+  munmap(block, bytes);
+  reserved.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+// What goes back to the system so that another block may stay.
+struct Dropped {
+  static constexpr size_t room = 16;
+  size_t count = 0;
+  struct {
+    void* block;
+    size_t bytes;
+  } all[room];
+
+  // Locked. The smallest first: they cost least when they are needed again.
+  void make_room(size_t bytes) {
+    for (size_t index = 0; index < kept_class_count; ++index) {
+      FreeBlock*& free = kept.free[index];
+      while (free && count < room && kept.bytes + bytes > most_kept_bytes) {
+        const size_t less = bytes_of_class(class_count + index);
+        all[count++] = {free, less};
+        free = free->next;
+        kept.bytes -= less;
+      }
+    }
+  }
+  void unmap_all() const {
+    for (size_t i = 0; i < count; ++i) unmap(all[i].block, all[i].bytes);
+  }
+};
+
 void give_mapping(void* block, size_t index, size_t size) {
-  size_t bytes = round_to_pages(size);
-  if (index < class_count + kept_class_count) {
-    bytes = bytes_of_class(index);
+  if (index >= class_count + kept_class_count) {
+    unmap(block, round_to_pages(size));
+    return;
+  }
+  const size_t bytes = bytes_of_class(index);
+  Dropped dropped;
+  bool stays = false;
+  {
     const SoonGuard guard(kept.lock);
-    if (guard.holds() && kept.bytes + bytes <= most_kept_bytes) {
+    if (guard.holds()) {
+      dropped.make_room(bytes);  // the last one to be freed is the likeliest to be needed
+      stays = kept.bytes + bytes <= most_kept_bytes;
+    }
+    if (stays) {
       kept.bytes += bytes;
       auto* freed = static_cast<FreeBlock*>(block);
       freed->next = kept.free[index - class_count];
       kept.free[index - class_count] = freed;
-      return;
     }
   }
-  places.remove(static_cast<char*>(block));  // before others may get the place
-  munmap(block, bytes);
-  reserved.fetch_sub(bytes, std::memory_order_relaxed);
+  dropped.unmap_all();
+  if (!stays) unmap(block, bytes);
 }
 
 }  // namespace
