@@ -275,14 +275,10 @@ class Models(unittest.TestCase):
                     self.assertEqual(limited, [], "the run shows that there is none")
 
     def test_two_hosts(self):
-        """Of 60 such runs (seeds 9000 to 9059) one is missed by 3.4 %, where 3 are allowed: nothing is promised there."""
         clocks = [record_made.Clock(), record_made.Clock(offset=3_000_000, drift=2e-5)]
-        missed = {}
-        for seed in range(SEED, SEED + COUNT):
+        for seed in (*range(SEED, SEED + COUNT), 9032, 394992321):  # of the last two, transfers are learned a quarter too short
             some = self.fits(advise_made.test, "calls", seed, clocks=clocks)
-            missed[seed] = min(f.miss for f in some if f.model.moves == transport.BEGUN)
-        self.assertLessEqual(max(missed.values()), 1.5 * models.FITS, missed)
-        self.assertLessEqual(sum(miss > models.FITS for miss in missed.values()), 1 + COUNT // 20, missed)
+            self.assertLessEqual(min(f.miss for f in some if f.model.moves == transport.BEGUN), models.FITS, seed)
 
     def test_wires_that_carry_one_message_at_a_time(self):
         for seed in range(SEED, SEED + COUNT):

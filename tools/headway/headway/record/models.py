@@ -24,7 +24,7 @@ FITS = 0.03  # of the run's time, by which a replay of the unchanged run may mis
 SEARCH = 9  # replays in which a length is looked for
 LATENCIES = 0, 1_000, 3_000, 10_000, 30_000, 100_000  # ns, that are tried then
 NEAR = 0.005  # of the run's time, by which another latency may be worse
-USUAL = 0.0, 0.33, 0.67  # of `World.longer`
+USUAL = 0.0, 0.33, 0.67, 1.0  # of `World.longer`
 # Times what was measured that transfers of the run may take: bytes that the sender has just written come from a far core's
 # cache at a sixth of the rate of those that lie in the receiver's.
 LONGER = 8.0
