@@ -2,9 +2,8 @@
 // where`). mpiexec listens at a name that has its process id, in the abstract space of Unix
 // sockets: nothing is left on the disk. He gets one byte and a descriptor of memory that holds the
 // answer, since what thousands of ranks have to say does not fit into a socket; where there is no
-// such memory he gets the text, as far as it fits. Thread: the launcher's
-// only one. Owner: Job. Invariant: whoever asks is answered at once or not at all, and the job
-// never waits for him.
+// such memory he gets the text, as far as it fits. Thread: the launcher's only one. Owner: Job.
+// Invariant: whoever asks is answered at once or not at all, and the job never waits for him.
 #pragma once
 #include <functional>
 #include <string>
