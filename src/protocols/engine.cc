@@ -22,6 +22,7 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
   streams_.prepare(settings.release_batch);
   add_frames();
   streams_.add_frames(frames_);
+  one_copy_.add_frames(frames_);
   fetches_.add_frames(frames_);
   presends_.add_frames(frames_);
   uint32_t first = 0;

@@ -52,8 +52,9 @@ constexpr bool may_follow(Stage now, Stage next) {
     case leaving: return among({requested, streaming});
     case requested: return among({streaming, pushing});
     case streaming: return among({pushing});
-    case pushing: return among({streaming});
+    case pushing: return among({streaming, requested});
     case posted: return among({landing, pulling});
+    case landing: return among({pulling});
     case pulling: return among({landing});
     default: return next == idle;
   }

@@ -2,11 +2,14 @@
 // wait in MPI.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "base/clock.h"
 #include "protocols/engine_test_plain.h"
+#include "protocols/seeds_test_watch.h"
 
 namespace headway::protocols {
 namespace {
@@ -26,8 +29,7 @@ class Ways : public testing::Test {
       engine.node().join(i, engine.handoff().bell());
       ASSERT_EQ(engine.use_node(ranks, 2), Outcome::ok);
       engine.handoff().enter();
-      engine.handoff().driver = progress::Driver::waiting;
-      engine.node().own().waiting.store(1);
+      waits(engine, true);
       sent_[i].assign(bytes, char('a' + i));
       received_[i].assign(bytes, '.');
     }
@@ -38,6 +40,19 @@ class Ways : public testing::Test {
       engine->handoff().stop();
       engine->node().detach();
     }
+  }
+  static void waits(Engine& engine, bool does) {
+    engine.handoff().driver = does ? progress::Driver::waiting : progress::Driver::passing;
+    engine.node().own().waiting.store(does);
+  }
+  static bool is_over(const std::vector<Request*>& all) {
+    return std::all_of(all.begin(), all.end(), [](const Request* r) { return r->done == whole; });
+  }
+  void advance_until_over(const std::vector<Request*>& all) {
+    for (int round = 0; round < 100'000 && !is_over(all); ++round) {
+      for (auto& engine : engines_) engine->advance();
+    }
+    ASSERT_TRUE(is_over(all));
   }
   Request* take(uint32_t rank, RequestKind kind, std::vector<char>& buffer) {
     Request* request = engines_[rank]->take_request();
@@ -60,16 +75,7 @@ class Ways : public testing::Test {
       all.push_back(take(rank, RequestKind::send, sent_[rank]));
       engines_[rank]->start_send(all.back());
     }
-    const auto over = [&] {
-      for (const Request* request : all) {
-        if (request->done.load() != whole) return false;
-      }
-      return true;
-    };
-    for (int round = 0; round < 100'000 && !over(); ++round) {
-      for (auto& engine : engines_) engine->advance();
-    }
-    ASSERT_TRUE(over());
+    ASSERT_NO_FATAL_FAILURE(advance_until_over(all));
     for (const uint32_t rank : senders) EXPECT_EQ(received_[1 - rank], sent_[rank]);
   }
 
@@ -107,10 +113,6 @@ TEST_F(Ways, WhoIsToCopyItselfDoesNotHelpBefore) {
                          take(1, RequestKind::receive, received_[1])};
   Request* const out[] = {take(0, RequestKind::send, sent_[0]),
                           take(1, RequestKind::send, sent_[1])};
-  const auto waits = [](Engine& engine, bool does) {
-    engine.handoff().driver = does ? progress::Driver::waiting : progress::Driver::passing;
-    engine.node().own().waiting.store(does);
-  };
   waits(zero, false);
   waits(one, false);
   zero.start_receive(in[0]);
@@ -134,14 +136,112 @@ TEST_F(Ways, WhoIsToCopyItselfDoesNotHelpBefore) {
       ASSERT_EQ(zero.counters().helped, helped) << "in the midst of its own";
     }
   }
-  const auto over = [](Request* const(&all)[2]) {
-    return all[0]->done.load() == whole && all[1]->done.load() == whole;
-  };
-  for (int round = 0; round < 100'000 && !(over(in) && over(out)); ++round) {
-    for (auto& engine : engines_) engine->advance();
-  }
-  ASSERT_TRUE(over(in) && over(out));
+  ASSERT_NO_FATAL_FAILURE(advance_until_over({in[0], in[1], out[0], out[1]}));
   for (uint32_t i = 0; i < 2; ++i) EXPECT_EQ(received_[i], sent_[1 - i]);
+}
+
+// Rank 1 waits first, so rank 0 asks it to push. By the time rank 0 waits, too, rank 1 has a
+// message of its own to copy: what it has not begun to push goes back to rank 0.
+TEST_F(Ways, WhoComesToWaitCopiesItsOwn) {
+  Engine &zero = *engines_[0], &one = *engines_[1];
+  std::vector<char> long_one(2 << 20, 'L'), there(2 << 20, '.'), second(bytes, '.');
+  waits(zero, false);
+  std::vector<Request*> all = {
+      take(0, RequestKind::receive, received_[0]), take(0, RequestKind::receive, second),
+      take(1, RequestKind::receive, there),        take(1, RequestKind::send, sent_[1]),
+      take(1, RequestKind::send, sent_[1]),        take(0, RequestKind::send, long_one)};
+  for (Request* request : all) {
+    const bool sends = request->kind == RequestKind::send;
+    Engine& engine = *engines_[uint32_t(sends ? request->key.source : 1 - request->key.source)];
+    if (request == all.back()) zero.advance();  // it asks
+    sends ? engine.start_send(request) : engine.start_receive(request);
+  }
+  waits(zero, true);
+  ASSERT_NO_FATAL_FAILURE(advance_until_over(all));
+  EXPECT_EQ(one.counters().pushes, 2u);
+  EXPECT_EQ(zero.counters().pulls, 1u) << "the second one";
+  EXPECT_EQ(one.counters().streams + zero.counters().streams, 0u);
+  EXPECT_EQ(received_[0], sent_[1]);
+  EXPECT_EQ(second, sent_[1]);
+  EXPECT_EQ(there, long_one);
+}
+
+// Both ranks send and receive, wait and compute as they like: whatever ways the messages take, and
+// however often that changes, they come.
+TEST_F(Ways, AnyMessagesAtAnyTime) {
+  constexpr uint64_t sizes[] = {1000, 40'000, 65'536, 100'001, 300'000, 1 << 20, 2'500'000};
+  constexpr uint64_t most_messages = 12;
+  uint64_t streams = 0, pulls = 0, pushes = 0, helped = 0;
+  SeedWatch watch;
+  for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(200); ++seed) {
+    SCOPED_TRACE(testing::Message() << "HEADWAY_TEST_SEED=" << seed);
+    watch.begin(seed);
+    TearDown();
+    ASSERT_NO_FATAL_FAILURE(SetUp());
+    std::mt19937_64 random(seed);
+    std::vector<std::vector<char>> out[2], in[2];
+    std::vector<std::pair<uint32_t, Request*>> sends[2], receives[2];
+    std::vector<Request*> all;
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      const uint64_t messages = 1 + random() % most_messages;
+      for (uint64_t i = 0; i < messages; ++i) {
+        const uint64_t size = sizes[random() % std::size(sizes)];
+        out[rank].emplace_back(size);
+        for (uint64_t at = 0; at < size; at += 97) out[rank].back()[at] = char(random());
+        in[1 - rank].emplace_back(size, '.');
+      }
+      for (uint64_t i = 0; i < messages; ++i) {
+        for (Request* request : {take(rank, RequestKind::send, out[rank][i]),
+                                 take(1 - rank, RequestKind::receive, in[1 - rank][i])}) {
+          const bool is_send = request->kind == RequestKind::send;
+          request->key.tag = int(i);
+          all.push_back(request);
+          (is_send ? sends[rank] : receives[1 - rank]).emplace_back(rank, request);
+        }
+      }
+    }
+    for (auto& some : receives) std::shuffle(some.begin(), some.end(), random);
+    const auto begin_one = [](auto& some, const auto& begin) {
+      if (some.empty()) return;
+      begin(some.back().second);
+      some.pop_back();
+    };
+    const auto left = [&] {
+      return sends[0].size() + sends[1].size() + receives[0].size() + receives[1].size();
+    };
+    while (left() != 0) {
+      const auto rank = uint32_t(random() % 2);
+      Engine& engine = *engines_[rank];
+      switch (random() % 5) {
+        case 0: begin_one(sends[rank], [&](Request* r) { engine.start_send(r); }); break;
+        case 1: begin_one(receives[rank], [&](Request* r) { engine.start_receive(r); }); break;
+        case 2: waits(engine, random() % 3 != 0); break;
+        default:
+          for (uint64_t i = random() % 4; i > 0; --i) engine.advance();
+      }
+    }
+    for (int i = 0; i < 60; ++i) {
+      Engine& engine = *engines_[random() % 2];
+      if (random() % 3 == 0) waits(engine, random() % 3 != 0);
+      for (uint64_t turns = random() % 12; turns > 0; --turns) engine.advance();
+    }
+    for (auto& engine : engines_) waits(*engine, true);
+    ASSERT_NO_FATAL_FAILURE(advance_until_over(all));
+    for (uint32_t rank = 0; rank < 2; ++rank) EXPECT_TRUE(in[1 - rank] == out[rank]);
+    for (auto& engine : engines_) {
+      streams += engine->counters().streams;
+      pulls += engine->counters().pulls;
+      pushes += engine->counters().pushes;
+      helped += engine->counters().helped;
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(streams, 0u);
+  EXPECT_GT(pulls, 0u);
+  EXPECT_GT(pushes, 0u);
+  EXPECT_GT(helped, 0u);
+  RecordProperty("ways", std::to_string(streams) + " streams, " + std::to_string(pulls) +
+                             " pulls, " + std::to_string(pushes) + " pushes");
 }
 
 }  // namespace

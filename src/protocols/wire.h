@@ -33,6 +33,8 @@ enum class Kind : uint8_t {
   confirm,   // envelope; word: an origin; body: ConfirmWhole; the message is what came before. The
              // last of that may have left after its send, when little was missing: the request
              // made room for it, so nobody has to agree to it
+  pull,      // word: id of a receive whose sender was to push; context: bytes that are there; both
+             // ranks wait, and each copies what it receives
   last
 };
 

@@ -482,7 +482,7 @@ void Messages::clear_to_send(Request* receive, Way way, Store* store) {
   header.word = transfer.remote;
   header.length = sizeof body;
   links_.control(*receive->peer, header, &body);
-  if (way == Way::push) engine().one_copy_.expect_help(receive);
+  if (way == Way::push) engine().one_copy_.expect_push(receive);
   note_progress(receive);  // without edges it is ready
 }
 

@@ -234,7 +234,8 @@ bool Messages::deliver_clear_send(Peer& peer, const FrameHeader& header, const c
   }
   engine().one_copy_.stop_helping(request);
   request->cancelling = false;
-  Transfer& transfer = requests_.transfers.begin(*request);
+  Transfer& transfer = requests_.transfers.of(*request);
+  transfer = {};  // it may have one, of a push that was handed over
   transfer.remote = clear.receive;
   transfer.moved = clear.start;
   transfer.total = clear.length;
@@ -244,7 +245,7 @@ bool Messages::deliver_clear_send(Peer& peer, const FrameHeader& header, const c
   transfer.withheld = header.flags & flag_yes;
   if (!engine().presends_.leave_out_confirmed(request)) return true;
   if (clear.way == Way::push && engine().one_copy_.can_push(request)) {
-    engine().one_copy_.start_push(request);
+    engine().one_copy_.push_as_asked(request);
     return true;
   }
   set_stage(*request, Stage::streaming);

@@ -32,11 +32,28 @@ Stage copying_stage(const Request* request) {
   return is_push(request) ? Stage::pushing : Stage::pulling;
 }
 
+// Among the first ones.
+bool has_any(const base::List<Request>& list, RequestKind kind, const Peer& peer) {
+  int looks = 0;
+  for (const Request* request = list.first(); request && looks < most_looks; ++looks) {
+    if (request->kind == kind && request->peer == &peer) return true;
+    request = request->list_next;
+  }
+  return false;
+}
+
 Request*& sharer(Request* starter) {
   return is_push(starter) ? starter->peer->direct.push_split : starter->peer->direct.pull_split;
 }
 
 }  // namespace
+
+void OneCopy::add_frames(Frames& frames) {
+  frames.add(uint8_t(Kind::pull), {.name = "pull",
+                                   .owner = this,
+                                   .whole = by<&OneCopy::deliver_pull>,
+                                   .needs = transports::copies});
+}
 
 bool OneCopy::can_push(const Request* request) const {
   return messages_.transfer(*request).remote_address != 0 && may_pull_ &&
@@ -49,9 +66,19 @@ void OneCopy::begin_copy(Request* request, Stage stage, base::List<Request>& lis
   list.push_back(request);
 }
 
-void OneCopy::start_push(Request* request) {
-  begin_copy(request, Stage::pushing, pushes_);
+void OneCopy::start_push(Request* send) {
+  begin_copy(send, Stage::pushing, pushes_);
   ++messages_.counters().pushes;
+}
+
+void OneCopy::push_as_asked(Request* send) {
+  rows_.of(*send).asked = true;
+  start_push(send);
+}
+
+void OneCopy::expect_push(Request* receive) {
+  rows_.of(*receive).asked = true;
+  expect_help(receive);
 }
 
 void OneCopy::start_pull(Request* request) {
@@ -118,7 +145,11 @@ bool OneCopy::may_copy(Request* request) {
     return true;
   }
   row.away_since = 0;
-  stream_instead(request);
+  if (row.asked && has_any(pulls_, RequestKind::receive, *request->peer) && is_push(request)) {
+    hand_over(request);
+  } else {
+    stream_instead(request);
+  }
   return false;
 }
 
@@ -135,13 +166,37 @@ bool OneCopy::is_both_ways(const Request& receive) const {
   if (messages_.transfer(receive).total < share_from) {
     return messages_.in_stage(Stage::requested) + messages_.in_stage(Stage::streaming) != 0;
   }
-  if (!receive.peer->backlog.streams.empty()) return true;
-  int looks = 0;
-  for (const Request* send = helpable_.first(); send && looks < most_looks; ++looks) {
-    if (is_push(send) && send->peer == receive.peer) return true;
-    send = send->list_next;
-  }
-  return false;
+  const Peer& peer = *receive.peer;
+  return !peer.backlog.streams.empty() || has_any(helpable_, RequestKind::send, peer) ||
+         has_any(pushes_, RequestKind::send, peer);
+}
+
+// The receiver waits by now, and this side has those to copy that come from there: each its own.
+void OneCopy::hand_over(Request* push) {
+  const Transfer& transfer = messages_.transfer(*push);
+  HEADWAY_CHECK(rows_[*push].asked && !rows_[*push].shared && transfer.moved < transfer.total);
+  rows_[*push].asked = false;
+  pushes_.remove(push);
+  messages_.set_stage(*push, Stage::requested);
+  FrameHeader header;
+  header.kind = uint8_t(Kind::pull);
+  header.word = transfer.remote;
+  header.context = transfer.moved;
+  messages_.links().control(*push->peer, header, nullptr);
+  expect_help(push);
+}
+
+bool OneCopy::deliver_pull(Peer& peer, const FrameHeader& header, const char*) {
+  Request* receive = landing(header.word, peer);
+  const Row* row = receive ? rows_.find(*receive) : nullptr;
+  if (!row || !row->asked || receive->is_redirected()) return false;
+  Transfer& transfer = messages_.transfer(*receive);
+  if (header.context >= transfer.total || transfer.moved) return false;
+  stop_helping(receive);
+  transfer.moved = header.context;
+  messages_.note_arrival(receive, 0, header.context);
+  start_pull(receive);
+  return true;
 }
 
 bool OneCopy::stays_away(Request* request) {
@@ -157,6 +212,7 @@ void OneCopy::stream_instead(Request* request) {
     messages_.clear_to_send(request, Way::stream);
     return;
   }
+  rows_[*request].asked = false;
   pushes_.remove(request);
   messages_.set_stage(*request, Stage::streaming);
   request->peer->backlog.streams.push_back(request);

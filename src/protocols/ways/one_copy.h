@@ -13,6 +13,7 @@
 
 namespace headway::protocols {
 
+class Frames;
 class Messages;
 class Streams;
 
@@ -23,11 +24,16 @@ class OneCopy {
   // HEADWAY_ONE_COPY. Off, too, once the system has refused a copy.
   void allow(bool may_pull) { may_pull_ = may_pull; }
   bool may_pull() const { return may_pull_; }
+  void add_frames(Frames& frames);
 
   // --- who copies ---
   // This side may copy straight into the receiver's buffer.
   bool can_push(const Request* request) const;
-  void start_push(Request* request);
+  void start_push(Request* send);
+  // The same of one whose receiver asked for it, and can be asked back.
+  void push_as_asked(Request* send);
+  // Its sender is asked to push it.
+  void expect_push(Request* receive);
   // All of it is in the receiver's buffer: that is told, and it is complete.
   void finish_push(Request* request);
   void start_pull(Request* request);
@@ -95,12 +101,15 @@ class OneCopy {
     bool drained : 1 = false;   // shared: all is taken, the helper may still copy
     bool fresh : 1 = false;     // pulling alone: its user has not been asked whether it goes on
     bool claimed : 1 = false;   // receive: its sender took it by the advert
+    bool asked : 1 = false;     // receive: its sender is to push. send: and can hand that back
   };
 
   bool is_withdrawn(Request* receive);
   void land_claimed(Request* receive);
   bool may_copy(Request* request);
   bool is_worth_pulling_on(Request* pull);
+  void hand_over(Request* push);
+  bool deliver_pull(Peer& peer, const FrameHeader& header, const char* body);
   void stream_instead(Request* request);
   void begin_copy(Request* request, Stage stage, base::List<Request>& list);
   bool is_on_its_way(const Peer& peer);
