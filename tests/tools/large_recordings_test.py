@@ -23,11 +23,12 @@ from trace_made import Maker, run_of  # noqa: E402
 from trace_test import Reader  # noqa: E402
 
 from headway.record import (  # noqa: E402
-    by_site, calls, columns, cuts, detail, library, matrix, model, page, perfetto, reading, summary, transfer_time, waiting,
+    by_site, calls, columns, cuts, detail, joining, library, matrix, model, page, perfetto, reading, summary, transfer_time, waiting,
 )  # fmt: skip
 from headway.record.columns import Shelves, find, map_of, put, room, take  # noqa: E402
 from headway.record.cover import Cover  # noqa: E402
 from headway.record.format import BadRecording  # noqa: E402
+from headway.record.model import GlobalComm  # noqa: E402
 from headway.record.timeline import CODE  # noqa: E402
 
 SEED = random.randrange(1 << 30)
@@ -415,6 +416,45 @@ class Columns(Folder):
         find(column, column[:1] + np.sort(index))
         self.assertLess(most, 110e6)
         self.assertGreater(most, 1e6)
+
+    def test_collectives_give_back_memory_rank_by_rank(self):
+        """Four ranks have 34 MB of them each."""
+        count, ranks = 700_000, 4
+        parts = []
+        for rank in range(ranks):
+            rows = room(count, joining.ROW, self.folder)
+            self.assertIsNotNone(map_of(rows))
+            rows[:] = np.zeros(1, joining.ROW)
+            rows["order"], rows["rank"], rows["root"] = np.arange(count), rank, -1
+            columns.rest(rows)
+            parts.append(rows)
+        before, most = held(), 0
+        old = joining.rest
+
+        def look(*some):
+            nonlocal most
+            most = max(most, held() - before)
+            old(*some)
+
+        joining.rest = look
+        self.addCleanup(setattr, joining, "rest", old)
+        world = GlobalComm(np.arange(ranks), "MPI_COMM_WORLD", "")
+        found, notes = joining.together(parts, ["MPI_Barrier"], [world], self.folder)
+        self.assertEqual((len(found), notes), (count, []))
+        np.testing.assert_array_equal(np.diff(found.starts), ranks)
+        self.assertLess(most, 80e6)
+        self.assertGreater(most, 10e6)
+
+    def test_streams_of_a_rank_in_pieces(self):
+        self.addCleanup(setattr, joining, "PIECE", joining.PIECE)
+        for count in (0, 1, 2, 63, 64, 65, 1000):
+            rows = np.zeros(count, joining.ROW)
+            for name in ("epoch", "comm", "stream"):
+                rows[name] = self.draw.integers(0, 3, count)
+            rows = rows[np.lexsort((rows["stream"], rows["comm"], rows["epoch"]))]
+            whole = joining.edges((rows["epoch"], rows["comm"], rows["stream"]))
+            for joining.PIECE in (1, 2, 64, 10_000):
+                np.testing.assert_array_equal(joining.streams(rows), whole)
 
 
 def held():

@@ -178,14 +178,25 @@ class Collectives(Sequence):
             first = last
 
 
+def streams(rows: np.ndarray) -> np.ndarray:
+    """Where, in a rank's rows, those of one epoch, communicator and stream begin, and the end."""
+    found = []
+    for first in range(0, len(rows), PIECE):
+        before = max(0, first - 1)
+        some = rows[before : first + PIECE]
+        found.append(before + edges((some["epoch"], some["comm"], some["stream"]))[1:-1])
+        rest(rows)
+    return np.concatenate([[0], *found, [len(rows)] if len(rows) else []]).astype(np.int64)
+
+
 def together(
     parts: list[np.ndarray], names: list[str], comms: list[GlobalComm], spill: Path | None
 ) -> tuple[Collectives, list[str]]:
     """`parts`: the rows of each rank, by epoch, communicator and stream, in the order of its calls."""
     counts = []  # epoch, communicator, stream, place of the rank, its first row there, how many
     for place, rows in enumerate(parts):
-        starts = edges((rows["epoch"], rows["comm"], rows["stream"]))
-        first = rows[starts[:-1]]
+        starts = streams(rows)
+        first = take(rows, starts[:-1])
         where = first["epoch"], first["comm"], first["stream"], np.full(len(first), place)
         counts.append(np.stack([*where, starts[:-1], np.diff(starts)], 1))
     table = np.concatenate([np.zeros((0, 6), np.int64), *counts])
