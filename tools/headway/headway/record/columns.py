@@ -19,9 +19,9 @@ import numpy as np
 CHUNK = 1 << 18  # rows that are worked on at once; tests make it small
 BLOCK = 64 << 20  # bytes of a file that small arrays share
 PAGE = mmap.PAGESIZE
-AROUND = 16  # of a place that is looked at, the system maps 2^16 bytes
-MOST_BLOCKS = 512  # of these, that are looked at before a column rests: 32 MB
-FEW = 1024  # places that may lie anywhere: 64 MB
+AROUND = 21  # of a place that is looked at, the system maps up to 2^21 bytes: Linux 6.18 a file's whole large pages
+MOST_BLOCKS = 16  # of these, that are looked at before a column rests: 32 MB
+FEW = 8  # places that are searched for together, wherever they lie: each search looks at some blocks
 SPAN = 1 << 20  # rows between the first and the last place of more than that
 
 
