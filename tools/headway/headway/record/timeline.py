@@ -191,14 +191,15 @@ class Timeline:
     # ---- calls in time -----------------------------------------------------------------------------
     def in_time(self) -> Iterator[np.ndarray]:
         """All calls, rank by rank in the order in which they began, in parts."""
-        least = []
+        least, of_rank = [], []
         for low, high in self.chunks:
             begin = self.begin[low:high][self.call[low:high]]
             least.append(int(begin.min()) if len(begin) else np.iinfo(np.int64).max)
-            rest(self.begin, self.call)
+            of_rank.append(int(self.place[low]))
+            rest(self.begin, self.call, self.place)
         # Of a rank in several chunks, threads' blocks lie one behind the other: a call waits here until no later chunk
         # has one that began before.
-        later, of_rank = [np.iinfo(np.int64).max] * len(least), [int(self.place[low]) for low, _ in self.chunks]
+        later = [np.iinfo(np.int64).max] * len(least)
         for at in range(len(least) - 2, -1, -1):
             if of_rank[at] == of_rank[at + 1]:
                 later[at] = min(later[at + 1], least[at + 1])
