@@ -166,6 +166,42 @@ TEST_F(Ways, WhoComesToWaitCopiesItsOwn) {
   EXPECT_EQ(there, long_one);
 }
 
+// Whatever a peer says of a receive that it was not asked to push, or says twice, changes nothing.
+TEST_F(Ways, OnlyWhatWasToBePushedIsHandedOver) {
+  Engine &zero = *engines_[0], &one = *engines_[1];
+  std::vector<char> streamed(bytes, '.');
+  Request* const in = take(0, RequestKind::receive, received_[0]);
+  Request* const other = take(0, RequestKind::receive, streamed);
+  const auto pull = [&](const Request* receive, uint64_t there) {
+    FrameHeader header;
+    header.kind = uint8_t(Kind::pull);
+    header.word = id_of(receive);
+    header.context = there;
+    return zero.frame(1, header, nullptr);
+  };
+  waits(zero, false);
+  zero.start_receive(in);
+  EXPECT_FALSE(pull(in, 0)) << "it is only posted";
+  Request* const out = take(1, RequestKind::send, sent_[1]);
+  one.start_send(out);
+  zero.advance();  // it asks
+  ASSERT_EQ(in->stage(), Stage::landing);
+  EXPECT_FALSE(pull(in, bytes)) << "all of it";
+  EXPECT_FALSE(pull(in, ~0ull));
+  EXPECT_EQ(in->stage(), Stage::landing);
+  EXPECT_TRUE(pull(in, 0));
+  EXPECT_FALSE(pull(in, 0)) << "again";
+  EXPECT_EQ(in->stage(), Stage::pulling);
+  waits(zero, true);
+  zero.start_receive(other);
+  Request* const second = take(1, RequestKind::send, sent_[1]);
+  one.start_send(second);
+  zero.advance();
+  ASSERT_EQ(other->stage(), Stage::landing);
+  EXPECT_FALSE(pull(other, 0)) << "a stream";
+  EXPECT_EQ(zero.counters().garbage, 5u);
+}
+
 // Both ranks send and receive, wait and compute as they like: whatever ways the messages take, and
 // however often that changes, they come.
 TEST_F(Ways, AnyMessagesAtAnyTime) {

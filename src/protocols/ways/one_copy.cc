@@ -145,7 +145,7 @@ bool OneCopy::may_copy(Request* request) {
     return true;
   }
   row.away_since = 0;
-  if (row.asked && has_any(pulls_, RequestKind::receive, *request->peer) && is_push(request)) {
+  if (is_push(request) && row.asked && has_any(pulls_, RequestKind::receive, *request->peer)) {
     hand_over(request);
   } else {
     stream_instead(request);
