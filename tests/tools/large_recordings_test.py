@@ -395,6 +395,19 @@ class Columns(Folder):
             np.testing.assert_array_equal(cover.neither(one, two, low, high), whole.neither(one, two, low, high))
             np.testing.assert_array_equal(cover.stop(one, high), whole.stop(one, high))
 
+    def most_held(self, module):
+        """Asks for the most that was held, from now on, when that module let columns rest."""
+        before, most, old = held(), 0, module.rest
+
+        def look(*some):
+            nonlocal most
+            most = max(most, held() - before)
+            old(*some)
+
+        module.rest = look
+        self.addCleanup(setattr, module, "rest", old)
+        return lambda: most
+
     def test_memory_is_given_back(self):
         """What is held of a column of 200 MB while its places are looked at by chance."""
         column = room(25_000_000, np.int64, self.folder)
@@ -402,22 +415,13 @@ class Columns(Folder):
             column[at : at + (1 << 20)] = at
             columns.rest(column)
         index = self.draw.integers(0, len(column), 100_000)
-        before, most = held(), 0
-        old, columns.rest = columns.rest, lambda *some: None
-
-        def look(*some):
-            nonlocal most
-            most = max(most, held() - before)
-            old(*some)
-
-        columns.rest = look
-        self.addCleanup(setattr, columns, "rest", old)
+        most = self.most_held(columns)
         # Also by a few places far apart, of which each may bring much of the file with it.
         for some in (index, np.linspace(0, len(column) - 1, 400, dtype=np.int64)):
             take(column, some)
             find(column, column[:1] + np.sort(some))
-        self.assertLess(most, 110e6)
-        self.assertGreater(most, 1e6)
+        self.assertLess(most(), 110e6)
+        self.assertGreater(most(), 1e6)
 
     def test_collectives_give_back_memory_rank_by_rank(self):
         """Four ranks have 34 MB of them each."""
@@ -430,22 +434,13 @@ class Columns(Folder):
             rows["order"], rows["rank"], rows["root"] = np.arange(count), rank, -1
             columns.rest(rows)
             parts.append(rows)
-        before, most = held(), 0
-        old = joining.rest
-
-        def look(*some):
-            nonlocal most
-            most = max(most, held() - before)
-            old(*some)
-
-        joining.rest = look
-        self.addCleanup(setattr, joining, "rest", old)
+        most = self.most_held(joining)
         world = GlobalComm(np.arange(ranks), "MPI_COMM_WORLD", "")
         found, notes = joining.together(parts, ["MPI_Barrier"], [world], self.folder)
         self.assertEqual((len(found), notes), (count, []))
         np.testing.assert_array_equal(np.diff(found.starts), ranks)
-        self.assertLess(most, 80e6)
-        self.assertGreater(most, 10e6)
+        self.assertLess(most(), 80e6)
+        self.assertGreater(most(), 10e6)
 
     def test_streams_of_a_rank_in_pieces(self):
         self.addCleanup(setattr, joining, "PIECE", joining.PIECE)
