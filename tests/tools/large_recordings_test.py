@@ -29,7 +29,7 @@ from headway.record.columns import Shelves, find, map_of, put, room, take  # noq
 from headway.record.cover import Cover  # noqa: E402
 from headway.record.format import BadRecording  # noqa: E402
 from headway.record.model import GlobalComm  # noqa: E402
-from headway.record.timeline import CODE  # noqa: E402
+from headway.record.timeline import CODE, Timeline  # noqa: E402
 
 SEED = random.randrange(1 << 30)
 PROGRAMS = 3
@@ -441,6 +441,23 @@ class Columns(Folder):
         np.testing.assert_array_equal(np.diff(found.starts), ranks)
         self.assertLess(most(), 80e6)
         self.assertGreater(most(), 10e6)
+
+    def test_calls_in_time_look_at_little_of_a_column(self):
+        """Of what tells the rank of each part, 100 MB."""
+        count = 25_000_000
+        columns_of = {name: room(count, kind, self.folder) for name, kind in (("place", np.int32), ("begin", np.int64))}
+        for column in columns_of.values():
+            for at in range(0, count, columns.CHUNK):
+                column[at : at + columns.CHUNK] = at
+                columns.rest(column)
+        chunks = [(low, min(low + columns.CHUNK, count)) for low in range(0, count, columns.CHUNK)]
+        before, held_then = held(), []
+        line = types.SimpleNamespace(
+            chunks=chunks, call=np.zeros(count, bool), rest=lambda: held_then.append(held() - before), **columns_of
+        )
+        self.assertEqual(sum(map(len, Timeline.in_time(line))), 0)
+        self.assertEqual(len(held_then), len(chunks))
+        self.assertLess(held_then[0], 30e6)
 
     def test_streams_of_a_rank_in_pieces(self):
         self.addCleanup(setattr, joining, "PIECE", joining.PIECE)
