@@ -12,7 +12,7 @@ std::string HangWatch::as_json(int64_t now_ms, const Look& look) const {
   std::vector<Seen> now = look(true);
   find_sites(now);
   const size_t size = now.size();
-  if (last_.ranks.empty()) return graph_json(Judgement(now, now, 0), size);
+  if (last_.ranks.empty()) return graph_json(Judgement({}, std::move(now), 0), size);
   const auto since = [&](const Looked& before) {
     return Judgement(before.ranks, now, static_cast<double>(now_ms - before.at_ms) / 1000);
   };

@@ -27,12 +27,14 @@ class Ring {
         spot.waits = now_ms < since_ms ? 1 : 2;
         spot.comms = {{1, 3, "MPI_COMM_WORLD", {0, 1}}};
         spot.vain = uint64_t(now_ms / pause_ms);
+        spot.asleep = asleep;
         ranks.push_back(seen);
       }
       return ranks;
     };
   }
   int64_t since_ms = 0, pause_ms = 1;
+  bool asleep = false;
 };
 
 bool hangs(const HangWatch& watch, const Ring& ring, int64_t now_ms) {
@@ -51,6 +53,18 @@ TEST(HangWatch, WhoeverAsksRightAfterALookIsToldTheSame) {
     EXPECT_TRUE(hangs(watch, ring, 2000 + after)) << after << " ms after a look";
   }
   EXPECT_EQ(watch.look(3000, ring.at(3000)), "") << "told once";
+}
+
+// A rank that sleeps may have been sent its message since, by another that was asleep when it was
+// looked at in its turn: one look at each of them is none at the job.
+TEST(HangWatch, OneLookProvesNothingOfRanksThatSleep) {
+  HangWatch watch;
+  Ring ring;
+  ring.asleep = true;
+  watch.begin(0);
+  EXPECT_FALSE(hangs(watch, ring, 500));
+  watch.look(1000, ring.at(1000));
+  EXPECT_TRUE(hangs(watch, ring, 1001));
 }
 
 TEST(HangWatch, RanksWithHardlyACoreAreToldTheSame) {
