@@ -21,6 +21,7 @@ constexpr int most_pauses = 128;  // between two looks at the lock: 2 to 6 us
 
 constexpr uint64_t admit_every_ns = 50'000;  // a handler comes no later into a wait
 constexpr int leave_rounds = 4;
+constexpr uint64_t leave_ns = 100'000;  // large pieces take longer than a few rounds are worth
 constexpr uint32_t unwatch_after = 32;  // waits one after the other that needed no sleeper
 constexpr size_t thread_stack = 256 << 10;
 
@@ -335,10 +336,14 @@ void Handoff::watch_sockets() {
     set_sockets_watched(true);
 }
 
-void Handoff::set_sockets_armed(bool armed) {
+void Handoff::arm_outer(bool armed) const {
   epoll_event event{};
   event.events = armed ? uint32_t(EPOLLIN | EPOLLONESHOT) : 0u;
   epoll_ctl(outer_, EPOLL_CTL_MOD, inner_, &event);
+}
+
+void Handoff::set_sockets_armed(bool armed) {
+  arm_outer(armed);
   sockets_armed_ = armed;
 }
 
@@ -350,6 +355,7 @@ bool Handoff::arm_and_unlock() {
   // Its reason is seen to below. Left in, it would fire the one shot at once, and our thread,
   // woken on this very core while the lock is held, would kick, and so on: 100 us were seen.
   if (rung_) drain();
+  const uint64_t began = base::now_ns();
   for (int round = 0;; ++round) {
     armed_->store(work_->wanted(), std::memory_order_relaxed);
     is_armed_ = true;
@@ -362,13 +368,9 @@ bool Handoff::arm_and_unlock() {
       rest();
       return true;
     }
-    if (round == leave_rounds) {
-      // Data keeps coming: the program must not be held here for it. Our own thread goes on.
-      armed_->store(work_->wanted(), std::memory_order_relaxed);
-      is_armed_ = true;
-      ++counters.self_rings;
-      called_ = true;
-      break;
+    if (round == leave_rounds || base::now_ns() - began > leave_ns) {
+      leave_to_thread();
+      return true;
     }
   }
   watch_sockets();
@@ -376,6 +378,23 @@ bool Handoff::arm_and_unlock() {
   if (!sockets_armed_) set_sockets_armed(true);
   if (patrol_.is_away()) patrol_.leaves_only_now();  // what it has looked at may have taken long
   return unlock_armed();
+}
+
+// Data keeps coming: the program must not be held here for it. Our own thread goes on, and arms. It
+// is let in once the engine is free: armed before, the data would wake it at once, it would kick,
+// and whoever leaves would look again, and again: 64 MB were seen to come before that ended.
+void Handoff::leave_to_thread() {
+  HEADWAY_CHECK(is_mine() && !is_armed_ && with_thread_);
+  ++counters.self_rings;
+  called_ = false;
+  if (patrol_.is_away()) patrol_.leaves_only_now();
+  watch_sockets();
+  kick_.store(0, std::memory_order_relaxed);  // what it was for is in the ring
+  sockets_armed_ = true;                      // before anybody looks at that again
+  const Shield::Held held = unlock();
+  bell_.ring();
+  arm_outer(true);
+  Shield::lower(held);
 }
 
 bool Handoff::unlock_armed() {

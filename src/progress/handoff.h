@@ -296,8 +296,10 @@ class Handoff {
   void rest();
   void look_after();
   bool arm_and_unlock();
+  void leave_to_thread();
   bool unlock_armed();
   void attend_slowly();
+  void arm_outer(bool armed) const;
   void set_sockets_armed(bool armed);
   void set_sockets_watched(bool watched);
   void watch_sockets();

@@ -78,6 +78,56 @@ TEST(Handoff, NoMailIsLostWhileTheRankLeaves) {
   EXPECT_GT(rounds, 20u);  // on a crowded machine a round takes several time slices
 }
 
+// Whoever leaves while bytes keep coming, in pieces that take so long: how often it looks for more.
+// The message thread has been woken before by them, and has found the engine taken.
+int looks_of_who_leaves(uint64_t piece_ns) {
+  static std::atomic<uint64_t> until;
+  static std::atomic<int> looks;
+  static uint64_t lasts;
+  static std::thread::id leaver;
+  lasts = piece_ns;
+  leaver = std::this_thread::get_id();
+  Rank rank(true);
+  rank.handoff.enter();
+  rank.handoff.pending = 1;
+  rank.handoff.leave();
+  rank.handoff.enter();
+  rank.handoff.stay();
+  const uint64_t before = rank.handoff.counters.thread_busy, began = base::now_ns();
+  rank.byte();
+  while (rank.handoff.counters.thread_busy == before && base::now_ns() - began < limit_ns) {
+    sched_yield();
+  }
+  until = base::now_ns() + 50'000'000;
+  looks = 0;
+  rank.after_look = [](Rank& streams) {
+    const uint64_t look = base::now_ns();
+    if (look > until) return;
+    if (std::this_thread::get_id() == leaver) ++looks;
+    streams.byte();
+    while (base::now_ns() - look < lasts) base::cpu_relax();
+  };
+  rank.handoff.leave();
+  const int looked = looks;
+  EXPECT_TRUE(reaches(rank.taken_bytes, uint64_t(looked) + 10)) << "nobody went on";
+  while (base::now_ns() < until) sched_yield();
+  EXPECT_GT(rank.faults_seen, 3) << "who touches a page meanwhile waits for all of it";
+  rank.handoff.enter();
+  rank.after_look = nullptr;
+  rank.handoff.pending = 0;
+  rank.handoff.leave();
+  EXPECT_EQ(rank.two_owners.load(), 0);
+  return looked;
+}
+// It could be held for as long as they come: each time that it had armed the thread for them they
+// woke it, too soon.
+TEST(Handoff, WhoLeavesIsNotHeldByWhatKeepsComing) {
+  for (int time = 0; time < 5; ++time) EXPECT_LE(looks_of_who_leaves(2'000), 5);
+}
+TEST(Handoff, WhoLeavesIsNotHeldByLargePieces) {
+  for (int time = 0; time < 5; ++time) EXPECT_LE(looks_of_who_leaves(150'000), 1);
+}
+
 // After one or two short absences nobody rings: the thread looks by the clock, or is armed again.
 TEST(Handoff, NoMailAndNoSocketEventIsLostWhileTheThreadIsOnPatrol) {
   for (const uint32_t after : {1, 2}) {

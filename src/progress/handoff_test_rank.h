@@ -68,7 +68,7 @@ class Rank final : public Work {
   uint32_t wanted() override { return event_mail; }
   void awake() override {}
   void thread_begins() override {}
-  void faults() override {}
+  void faults() override { ++faults_seen; }
   bool is_awaited() override { return false; }
 
   // As a peer publishes, and as shm::Node::wake rings.
@@ -87,7 +87,7 @@ class Rank final : public Work {
   Handoff handoff;
   std::atomic<uint64_t> taken_mail{0}, taken_bytes{0};
   std::atomic<int> two_owners{0};
-  std::atomic<int> handed_on{0};
+  std::atomic<int> handed_on{0}, faults_seen{0};
   bool has_begun = false;  // what hand_on() answers
 
  private:

@@ -120,6 +120,7 @@ void Handoff::work_as_owner() {
     if (!moved) break;
     let_poll();
     unlock();
+    work_->faults();  // nobody else sees them while this thread is not in its epoll
     sched_yield();
     enter_again(Driver::thread);
   } while (!sleepers_ || sleeper_may_be_held_up());
