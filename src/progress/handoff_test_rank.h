@@ -85,9 +85,9 @@ class Rank final : public Work {
   void (*in_hand_on)(Rank&) = nullptr;
   std::atomic<uint32_t> armed{0};
   Handoff handoff;
-  std::atomic<uint64_t> taken_mail{0}, taken_bytes{0};
+  std::atomic<uint64_t> taken_mail{0}, taken_bytes{0}, faults_seen{0};
   std::atomic<int> two_owners{0};
-  std::atomic<int> handed_on{0}, faults_seen{0};
+  std::atomic<int> handed_on{0};
   bool has_begun = false;  // what hand_on() answers
 
  private:
