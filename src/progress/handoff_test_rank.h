@@ -4,6 +4,7 @@
 #pragma once
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,10 +37,12 @@ class Rank final : public Work {
   explicit Rank(bool with_thread, uint32_t patrol_after = 0) {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets_), 0);
     EXPECT_EQ(handoff.start(this, &armed, sockets_[0], with_thread, patrol_after), Outcome::ok);
+    EXPECT_EQ(handoff.watch_faults(told_faults), Outcome::ok);
+    EXPECT_EQ(handoff.watch_hosts(told_hosts), Outcome::ok);
   }
   ~Rank() {
     handoff.stop();
-    for (const int fd : sockets_) close(fd);
+    for (const int fd : {sockets_[0], sockets_[1], told_faults, told_hosts}) close(fd);
   }
 
   bool advance() override {
@@ -68,7 +71,8 @@ class Rank final : public Work {
   uint32_t wanted() override { return event_mail; }
   void awake() override {}
   void thread_begins() override {}
-  void faults() override { ++faults_seen; }
+  void faults() override { take(told_faults, faults_seen); }
+  void hosts() override { take(told_hosts, hosts_seen); }
   bool is_awaited() override { return false; }
 
   // As a peer publishes, and as shm::Node::wake rings.
@@ -80,12 +84,20 @@ class Rank final : public Work {
     }
   }
   void byte() { EXPECT_EQ(write(sockets_[1], "x", 1), 1); }
+  // As the kernel tells of a touched page, and a host's watch of one that has vanished.
+  static void tell(int fd) { EXPECT_EQ(eventfd_write(fd, 1), 0); }
+  static void take(int fd, std::atomic<uint64_t>& seen) {
+    eventfd_t times = 0;
+    if (eventfd_read(fd, &times) == 0) seen += times;
+  }
 
   void (*after_look)(Rank&) = nullptr;  // what happens just after a look that found nothing
   void (*in_hand_on)(Rank&) = nullptr;
   std::atomic<uint32_t> armed{0};
   Handoff handoff;
-  std::atomic<uint64_t> taken_mail{0}, taken_bytes{0}, faults_seen{0};
+  std::atomic<uint64_t> taken_mail{0}, taken_bytes{0}, faults_seen{0}, hosts_seen{0};
+  const int told_faults = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  const int told_hosts = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   std::atomic<int> two_owners{0};
   std::atomic<int> handed_on{0};
   bool has_begun = false;  // what hand_on() answers

@@ -33,27 +33,46 @@ void Handoff::run_thread() {
     const int count = epoll_wait(outer_, &event, 1, -1);
     if (count < 0 && errno != EINTR) return;
     if (count <= 0 || stop_.load(std::memory_order_acquire)) continue;
-    if (event.data.u64 == source_deaths) {
-      notice_death_();
-      continue;
-    }
-    if (event.data.u64 == source_hosts) {
-      work_->hosts();
-      continue;
-    }
     if (event.data.u64 == source_patrol) {
       look_after();
       continue;
     }
-    if (event.data.u64 == source_faults) {
-      work_->faults();
-      if (!work_->is_awaited()) continue;
+    if (serve_beside(event.data.u64)) {
+      if (event.data.u64 != source_faults || !work_->is_awaited()) continue;
       // What the toucher waits for may lie in a socket already, below the mark that it was to
       // reach.
     }
     ++counters.thread_wakes;
     work_as_thread();
   }
+}
+
+// What is seen to without the engine. False: it is none of that.
+bool Handoff::serve_beside(uint64_t source) {
+  if (source == source_deaths) {
+    notice_death_();
+  } else if (source == source_hosts) {
+    work_->hosts();
+  } else if (source == source_faults) {
+    work_->faults();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// While data keep coming this thread is not in its epoll, and nobody else sees any of that. True:
+// the one shot was among it, which somebody who has left meanwhile relies on.
+bool Handoff::glance_beside() {
+  constexpr int most = 5;
+  epoll_event events[most];
+  const int count = epoll_wait(outer_, events, most, 0);
+  bool shot = false;
+  for (int i = 0; i < count; ++i) {
+    const uint64_t source = events[i].data.u64;
+    shot |= !serve_beside(source) && source != source_patrol;
+  }
+  return shot;
 }
 
 // False: somebody owns it. All signals are blocked here anyway.
@@ -120,9 +139,10 @@ void Handoff::work_as_owner() {
     if (!moved) break;
     let_poll();
     unlock();
-    work_->faults();  // nobody else sees them while this thread is not in its epoll
+    const bool shot = glance_beside();
     sched_yield();
     enter_again(Driver::thread);
+    if (shot) sockets_armed_ = false;
   } while (!sleepers_ || sleeper_may_be_held_up());
   counters.thread_useful += useful;
   if (useful && began) [[unlikely]]
