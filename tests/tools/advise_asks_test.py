@@ -20,6 +20,34 @@ ROOT_USER = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1
 SEED = 7
 
 
+LATE = """#include <mpi.h>
+#include <time.h>
+enum { LONG = 1 << 20 };
+static char out[LONG], in[LONG];
+static void work(double seconds) {
+  double end = MPI_Wtime() + seconds;
+  while (MPI_Wtime() < end) {
+  }
+}
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int step = 0; step < 60; ++step) {
+    MPI_Request send, receive;
+    if (rank == 1) work(0.004);
+    MPI_Irecv(in, LONG, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD, &receive);
+    MPI_Isend(out, LONG, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD, &send);
+    MPI_Wait(&send, MPI_STATUS_IGNORE);
+    if (rank == 0) work(0.004);
+    MPI_Wait(&receive, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Finalize();
+}
+"""
+
+
 def clean():
     dropped = ("PMI", "OMPI_", "PRTE_", "MPIR_", "HEADWAY_RECORD", "LD_PRELOAD")
     return {k: v for k, v in os.environ.items() if not k.startswith(dropped)} | ROOT_USER
@@ -134,6 +162,34 @@ class Mpich(Headway):
 
 class OpenMpi(Mpich):
     bin, options = cache() / "openmpi" / "bin", ("--bind-to", "none")
+
+
+class Late(Asked):
+    """Rank 0 waits for its send until rank 1 has computed, though it could compute meanwhile."""
+
+    bin = cache() / "mpich" / "bin"
+
+    def test_what_to_change(self):
+        (self.folder / "late.c").write_text(LATE)
+        subprocess.run(
+            [self.bin / "mpicc", "-g", "-O1", "late.c", "-o", "late"], check=True, timeout=60, env=clean(), cwd=self.folder
+        )
+        for run in range(1, 5):  # while others take its cores nothing can be said, which is told
+            done = self.advise("--", *self.launcher, "./late")
+            self.assertIn("late receiver", done.stdout)
+            self.assertTrue((self.folder / f"headway-run-{run}" / "rank-1.hwr").exists())
+            if "somebody else had a rank's core" not in " ".join(done.stdout.split()):
+                break
+        else:
+            self.skipTest("others use this machine: its ranks never had their cores")
+        self.assertRegex(done.stdout, r"1\. .*MPI_Wait .*late\.c:19.*late\.c:21")
+        self.assertIn('"headway-advice"', self.advise("--json", "headway-run-1").stdout)
+
+
+class Lines(Asked):
+    def test_that_cannot_be(self):
+        self.assertIn("which launcher?", self.advise("--", code=2).stderr)
+        self.assertIn("nothing was recorded", self.advise("--", "true", code=4).stderr)
 
 
 if __name__ == "__main__":

@@ -648,58 +648,6 @@ int main(int argc, char** argv) {
 }
 """
 
-LATE = """#include <mpi.h>
-#include <time.h>
-enum { LONG = 1 << 20 };
-static char out[LONG], in[LONG];
-static void work(double seconds) {
-  double end = MPI_Wtime() + seconds;
-  while (MPI_Wtime() < end) {
-  }
-}
-int main(int argc, char** argv) {
-  int rank;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  for (int step = 0; step < 60; ++step) {
-    MPI_Request send, receive;
-    if (rank == 1) work(0.004);
-    MPI_Irecv(in, LONG, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD, &receive);
-    MPI_Isend(out, LONG, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD, &send);
-    MPI_Wait(&send, MPI_STATUS_IGNORE);
-    if (rank == 0) work(0.004);
-    MPI_Wait(&receive, MPI_STATUS_IGNORE);
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
-  MPI_Finalize();
-}
-"""
-
-
-class Advise(Recorded):
-    """Rank 0 waits for its send until rank 1 has computed, though it could compute meanwhile."""
-
-    mpi = "mpich"
-
-    def test_what_to_change(self):
-        source = self.folder / "late.c"
-        source.write_text(LATE)
-        program = self.compile(source, "late")
-        for run in range(1, 5):  # while others take its cores nothing can be said, which is told
-            done = headway("advise", "--", self.bin / "mpiexec", "-n", 2, program, cwd=self.folder, env=clean())
-            self.assertIn("late receiver", done.stdout)
-            self.assertTrue((self.folder / f"headway-run-{run}" / "rank-1.hwr").exists())
-            if "somebody else had a rank's core" not in " ".join(done.stdout.split()):
-                break
-        else:
-            self.skipTest("others use this machine: its ranks never had their cores")
-        self.assertRegex(done.stdout, r"1\. .*MPI_Wait .*late\.c:19.*late\.c:21")
-        self.assertIn('"headway-advice"', headway("advise", "--json", "headway-run-1", cwd=self.folder).stdout)
-
-    def test_lines_that_cannot_be(self):
-        self.assertIn("which launcher?", headway("advise", "--", code=2, cwd=self.folder).stderr)
-        self.assertIn("nothing was recorded", headway("advise", "--", "true", code=4, cwd=self.folder).stderr)
-
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
