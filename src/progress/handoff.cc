@@ -389,8 +389,7 @@ void Handoff::leave_to_thread() {
   called_ = false;
   if (patrol_.is_away()) patrol_.leaves_only_now();
   watch_sockets();
-  kick_.store(0, std::memory_order_relaxed);  // what it was for is in the ring
-  sockets_armed_ = true;                      // before anybody looks at that again
+  sockets_armed_ = false;  // whoever comes before they are arms them, too
   const Shield::Held held = unlock();
   bell_.ring();
   arm_outer(true);

@@ -295,8 +295,8 @@ class Handoff {
   [[gnu::noinline]] bool leave_to_patrol();
   void rest();
   void look_after();
-  bool serve_beside(uint64_t source);
-  bool glance_beside();
+  bool serve_watched(uint64_t source);
+  bool glance_at_watched();
   bool arm_and_unlock();
   void leave_to_thread();
   bool unlock_armed();
@@ -331,7 +331,7 @@ class Handoff {
 
   EngineLock lock_;
   bool is_armed_ = false;         // our armed word may be set
-  bool sockets_armed_ = false;    // the outer epoll will fire once, or whoever left arms it now
+  bool sockets_armed_ = false;    // the outer epoll will fire once
   bool sockets_watched_ = false;  // stand in the inner epoll
   uint32_t attended_ = 0;         // waits since the sockets were last armed or slept on
   bool rung_ = false;             // somebody rang, or is about to

@@ -135,6 +135,62 @@ TEST(Handoff, WhoLeavesIsNotHeldByLargePieces) {
   for (int time = 0; time < 5; ++time) EXPECT_LE(looks_of_who_leaves(150'000), 1);
 }
 
+// Bursts of bytes, or of what nobody rings for, so that whoever leaves lets the message thread go
+// on, and that looks at what is watched between two turns; two threads of the program, each of
+// which may come while the other one leaves, and arm while the message thread works.
+TEST(Handoff, NothingIsLostWhileDataComeInBursts) {
+  Rank rank(true);
+  static std::atomic<int> burst;
+  static std::atomic<bool> in_bytes;
+  burst = 0;
+  rank.after_look = [](Rank& streams) {
+    const int left = burst.fetch_sub(1);
+    if (left <= 0) {
+      burst = 0;
+      return;
+    }
+    if (in_bytes) {
+      streams.byte();
+    } else {
+      streams.unrung = 1;
+    }
+    const uint64_t look = base::now_ns();
+    while (base::now_ns() - look < 40'000) base::cpu_relax();
+  };
+  std::atomic<bool> stop{false};
+  std::atomic<int> visits{0};  // of the other thread; then it stays outside, and rescues nobody
+  std::thread other([&] {
+    std::mt19937_64 random(base_seed() + 2);
+    while (!stop) {
+      if (visits <= 0) {
+        sched_yield();
+        continue;
+      }
+      --visits;
+      random() % 2 ? rank.handoff.enter_briefly() : rank.handoff.enter();
+      if (random() % 2) {
+        rank.handoff.stay();
+        if (random() % 2) attend(rank, random);
+      }
+      rank.handoff.leave();
+      if (random() % 2) usleep(useconds_t(random() % 400));
+    }
+  });
+  std::mt19937_64 random(base_seed() + 3);
+  const uint64_t rounds = race(rank, 20'000, rank.taken_mail, [&](uint64_t n) {
+    in_bytes = random() % 2;
+    burst = int(random() % 16);
+    visits = int(random() % 4);
+    if (random() % 2) rank.byte();
+    if (random() % 2) usleep(useconds_t(random() % 400));
+    rank.mail(n);
+  });
+  stop = true;
+  other.join();
+  EXPECT_GT(rounds, 20u);
+  EXPECT_GT(rank.handoff.counters.self_rings, 0u);
+}
+
 // After one or two short absences nobody rings: the thread looks by the clock, or is armed again.
 TEST(Handoff, NoMailAndNoSocketEventIsLostWhileTheThreadIsOnPatrol) {
   for (const uint32_t after : {1, 2}) {

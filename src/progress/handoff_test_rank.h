@@ -59,6 +59,7 @@ class Rank final : public Work {
       taken_bytes.fetch_add(uint64_t(n), std::memory_order_release);
       moved = true;
     }
+    moved |= unrung.exchange(0) != 0;
     busy_ = false;
     if (after_look) after_look(*this);
     return moved;
@@ -98,6 +99,7 @@ class Rank final : public Work {
   std::atomic<uint64_t> taken_mail{0}, taken_bytes{0}, faults_seen{0}, hosts_seen{0};
   const int told_faults = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   const int told_hosts = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  std::atomic<int> unrung{0};  // came while somebody looked, so that nobody rang for it
   std::atomic<int> two_owners{0};
   std::atomic<int> handed_on{0};
   bool has_begun = false;  // what hand_on() answers

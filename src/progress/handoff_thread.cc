@@ -37,7 +37,7 @@ void Handoff::run_thread() {
       look_after();
       continue;
     }
-    if (serve_beside(event.data.u64)) {
+    if (serve_watched(event.data.u64)) {
       if (event.data.u64 != source_faults || !work_->is_awaited()) continue;
       // What the toucher waits for may lie in a socket already, below the mark that it was to
       // reach.
@@ -47,8 +47,9 @@ void Handoff::run_thread() {
   }
 }
 
-// What is seen to without the engine. False: it is none of that.
-bool Handoff::serve_beside(uint64_t source) {
+// What is watched beside the inner epoll, and seen to without the engine. False: it is none of
+// that.
+bool Handoff::serve_watched(uint64_t source) {
   if (source == source_deaths) {
     notice_death_();
   } else if (source == source_hosts) {
@@ -63,14 +64,14 @@ bool Handoff::serve_beside(uint64_t source) {
 
 // While data keep coming this thread is not in its epoll, and nobody else sees any of that. True:
 // the one shot was among it, which somebody who has left meanwhile relies on.
-bool Handoff::glance_beside() {
-  constexpr int most = 5;
+bool Handoff::glance_at_watched() {
+  constexpr int most = 5;  // all that the outer epoll has: these three, the patrol, the inner one
   epoll_event events[most];
   const int count = epoll_wait(outer_, events, most, 0);
   bool shot = false;
   for (int i = 0; i < count; ++i) {
     const uint64_t source = events[i].data.u64;
-    shot |= !serve_beside(source) && source != source_patrol;
+    shot |= !serve_watched(source) && source != source_patrol;  // whose timer goes on telling
   }
   return shot;
 }
@@ -139,7 +140,7 @@ void Handoff::work_as_owner() {
     if (!moved) break;
     let_poll();
     unlock();
-    const bool shot = glance_beside();
+    const bool shot = glance_at_watched();
     sched_yield();
     enter_again(Driver::thread);
     if (shot) sockets_armed_ = false;
