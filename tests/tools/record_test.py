@@ -19,7 +19,7 @@ need_packages("numpy", "rich", "typer")
 import numpy as np  # noqa: E402
 from headway.measure.contestants import cache  # noqa: E402
 from headway.record import format, lines, needs, now, reading  # noqa: E402
-from headway.record.model import ANY_SOURCE, CORE_TAKEN, FAILED, GAP, IN_VAIN, RECEIVE, SEND  # noqa: E402
+from headway.record.model import CORE_TAKEN, FAILED, GAP, IN_VAIN, RECEIVE, SEND  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
