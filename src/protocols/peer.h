@@ -104,5 +104,6 @@ struct Peer {
   bool can(transports::Cap cap) const { return caps & cap; }
   bool on_this_host() const { return can(transports::same_host); }
 };
+static_assert(sizeof(Peer) <= 480, "a mechanism that few peers meet keeps its part elsewhere");
 
 }  // namespace headway::protocols
