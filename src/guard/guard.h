@@ -41,7 +41,7 @@ struct Region {
   struct Owner {
     uint32_t token = 0;
     bool settles = false;
-    uint64_t closing_ns = 0, traps = 0, thread_ns = 0;
+    uint64_t closing_ns = 0, traps = 0, moving_ns = 0;
   };
   Owner owner;
   uint32_t closing = 0;       // which one it is of all that this guard has closed, from 1

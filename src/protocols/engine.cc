@@ -76,6 +76,8 @@ void Core::note_gone(Request* receive) {
   engine().fetches_.note_wait(receive);
 }
 
+void Core::note_copying(uint64_t ns) { engine().release_.note_work(ns); }
+
 void Core::tell_arrival(Request* receive, uint64_t offset, uint64_t n) {
   if (receive->is_redirected()) engine().release_.open_pages(receive, offset, n);
   note_progress(receive);

@@ -22,7 +22,9 @@ struct Released {
   // of them hide is there once.
   uint64_t share_ns = ~uint64_t(0);
   uint64_t closing_ns = 0;  // what closing took
-  uint64_t moving_ns = 0;   // in which the message thread worked, perhaps on the program's core
+  // In which the message thread worked, perhaps on the program's core, or a thread of the program
+  // moved its data itself, in another call.
+  uint64_t moving_ns = 0;
   uint64_t traps = 0;
   uint32_t touches = 0;
   bool settles = false;  // its first trapped call waited for all pages

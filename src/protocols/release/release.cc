@@ -20,7 +20,6 @@ namespace {
 using guard::page_bytes;
 
 constexpr size_t most_members = 64;  // receives that share pages, one with the next
-constexpr size_t many_pages = 64;
 
 uint32_t to_boundary(const char* address) {
   return uint32_t(-reinterpret_cast<uintptr_t>(address) % page_bytes);
@@ -122,13 +121,14 @@ guard::Region* Release::close(Request* receive, guard::Range range, bool keep) {
   }
   HEADWAY_CHECK(base::calls_armed.load(std::memory_order_relaxed) == base::armed);
   const uint64_t closing_ns = base::now_ns() - began;
-  note_cost(range, closing_ns);
+  costs_.note_closing(range.pages, closing_ns);
   const uint32_t profit = rows_.of(*receive).profit;
-  region->owner = {.token = profit,
-                   .settles = learns_ && profit_.settles(profit),
-                   .closing_ns = closing_ns,
-                   .traps = traps().traps.load(std::memory_order_relaxed),
-                   .thread_ns = learns_ ? messages_.handoff().thread_ns() : 0};
+  region->owner = {
+      .token = profit,
+      .settles = learns_ && profit_.settles(profit),
+      .closing_ns = closing_ns,
+      .traps = traps().traps.load(std::memory_order_relaxed),
+      .moving_ns = learns_ ? messages_.handoff().thread_ns() + costs_.working_ns() : 0};
   if (region->owner.settles) settles_.store(true, std::memory_order_relaxed);
   return region;
 }
@@ -149,23 +149,31 @@ void Release::end_traps() {
   settles_.store(false, std::memory_order_relaxed);
 }
 
+void Release::note_work(uint64_t ns) {
+  if (messages_.handoff().driver == progress::Driver::thread) return;
+  costs_.note_work(ns);
+}
+
 void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
+  const uint64_t began = learns_ ? base::now_ns() : 0;
   const bool is_over = guard_.arrived(region, offset, n);
+  if (learns_) note_work(base::now_ns() - began);
   if (guard_.is_awaited_inside()) [[unlikely]]
     messages_.handoff().came_far();
   if (!is_over) return;
   const guard::Guard::End& end = guard_.ended;
   if (learns_) {
-    profit_.learn(end.owner.token,
-                  {.closed_ns = end.closed_ns,
-                   .touched_ns = end.waited_ns,
-                   .inside_ns = end.inside_ns,
-                   .share_ns = end.share_ns,
-                   .closing_ns = end.owner.closing_ns,
-                   .moving_ns = messages_.handoff().thread_ns() - end.owner.thread_ns,
-                   .traps = traps().traps.load(std::memory_order_relaxed) - end.owner.traps,
-                   .touches = end.touches,
-                   .settles = end.owner.settles});
+    profit_.learn(
+        end.owner.token,
+        {.closed_ns = end.closed_ns,
+         .touched_ns = end.waited_ns,
+         .inside_ns = end.inside_ns,
+         .share_ns = end.share_ns,
+         .closing_ns = end.owner.closing_ns,
+         .moving_ns = messages_.handoff().thread_ns() + costs_.working_ns() - end.owner.moving_ns,
+         .traps = traps().traps.load(std::memory_order_relaxed) - end.owner.traps,
+         .touches = end.touches,
+         .settles = end.owner.settles});
   }
   end_traps();
 }
@@ -236,7 +244,7 @@ bool Release::is_long_enough(const Request& receive) const {
   }
   if (release_us_ == 0) return true;
   const uint64_t us = expected_us(*receive.peer, transfer);
-  return us >= release_us_ && us * 1000 >= 2 * page_cost_ns_ * (transfer.total / page_bytes);
+  return us >= release_us_ && us * 1000 >= 2 * costs_.page_ns() * (transfer.total / page_bytes);
 }
 
 bool Release::close_now(Request* receive, const Request* whole) {
@@ -301,14 +309,6 @@ bool Release::close_left(Request* receive, const Request* whole) {
   }
   if (coming) arrived(region, (from - first) * page_bytes, transfer.partial);
   return true;
-}
-
-// Opening takes three times as long as closing, whatever the mechanism (Table 2 of the results).
-void Release::note_cost(guard::Range range, uint64_t closing_ns) {
-  if (range.pages < many_pages) return;  // there, what does not depend on pages is most of it
-  const uint64_t cost = 4 * closing_ns / range.pages;
-  const uint64_t most = 2 * page_cost_ns_;  // somebody else had the core
-  page_cost_ns_ = (7 * page_cost_ns_ + (cost < most ? cost : most)) / 8;
 }
 
 // From here on all that comes is put into the view.

@@ -13,6 +13,7 @@
 #include "guard/guard.h"
 #include "protocols/beside.h"
 #include "protocols/peer.h"
+#include "protocols/release/costs.h"
 #include "protocols/release/event.h"
 #include "protocols/release/profit.h"
 #include "protocols/release/unseen.h"
@@ -112,6 +113,9 @@ class Release final : public guard::Pages {
   void note_match(Request* receive);
   // Bytes [offset, offset + n) of its message are in their place, and its pages are closed.
   void open_pages(Request* receive, uint64_t offset, uint64_t n);
+  // The calling thread has moved data into closed pages for so long. If it is one of the program,
+  // that is time which a release does not win, but puts off.
+  void note_work(uint64_t ns);
   // Whoever dozes until its receive may be released is told once, since that wakes all of them.
   void tell_dozers(Request* receive);
   // The receive is over: copied in one piece, perhaps, or cancelled. Its pages open.
@@ -190,7 +194,6 @@ class Release final : public guard::Pages {
   bool gather_neighbours(Request** members, size_t& count, guard::Range& range);
   bool has_come(const Request& receive, guard::Range range) const;
   bool is_worth_closing(const Request& receive) const;
-  void note_cost(guard::Range range, uint64_t closing_ns);
   bool close_now(Request* receive, const Request* whole);
   bool close_left(Request* receive, const Request* whole);
 
@@ -211,7 +214,7 @@ class Release final : public guard::Pages {
   Profit profit_;
   bool learns_ = false;               // releases where it pays
   std::atomic<bool> settles_{false};  // while closed: trapped calls wait for all pages
-  uint64_t page_cost_ns_ = 1700;      // of closing and opening; a first guess is what MISSING takes
+  Costs costs_;
   guard::Guard guard_;
   guard::Choice choice_;
   guard::Dispatch dispatch_;

@@ -332,8 +332,12 @@ Outcome OneCopy::copy(Request* request, uint64_t remote, const shm::Piece& piece
     (void)messages_.make_writable(static_cast<const char*>(vectors[i].iov_base),
                                   vectors[i].iov_len);
   }
-  return push ? messages_.node().push(local, remote + piece.offset, vectors, count, done)
-              : messages_.node().pull(local, remote + piece.offset, vectors, count, done);
+  if (push) return messages_.node().push(local, remote + piece.offset, vectors, count, done);
+  const bool counts = request->is_redirected();
+  const uint64_t began = counts ? base::now_ns() : 0;
+  const Outcome outcome = messages_.node().pull(local, remote + piece.offset, vectors, count, done);
+  if (counts) messages_.note_copying(base::now_ns() - began);
+  return outcome;
 }
 
 // --- two ranks, one message ---
