@@ -45,6 +45,15 @@ class Written(Made):
         of.calls = {call: Blocking(call, held=False) for call in ("s", "ws")}
         self.assertEqual(page.in_short(found)[0][2], "Not all was found: see below.")
 
+    def test_advices_that_name_the_same_figures_are_said_once(self):
+        collect = "Collect the waits (figure 13), or call MPI_Testall (figure 7)."
+        both, behind = "Put the waits behind (figure 13), and call MPI_Testall (figure 7).", "Put the waits behind (figure 13)."
+        late, never = "Put the waits for sends as late as you can.", "Call MPI_Testall (figure 7). Never let two ranks send."
+        self.assertEqual(page.without_repeats([collect, both, behind, late]), [both, late])
+        self.assertEqual(page.without_repeats([collect, behind]), [collect])
+        self.assertEqual(page.without_repeats([never, both]), [never, both])
+        self.assertEqual(page.without_repeats([late, late]), [late])
+
     def test_export(self):
         store = self.store()
         count = compare.write_csv(store, self.folder / "a.csv")

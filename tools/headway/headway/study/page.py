@@ -180,10 +180,24 @@ def in_short(findings: Findings) -> list[list[str]]:
     rows = []
     for place, _, said in sections(findings):
         for name, every in said:
-            do = list(dict.fromkeys(s.do for s in every if s.do))
+            do = without_repeats([s.do for s in every if s.do])
             nothing = "Not all was found: see below." if any(s.missing for s in every) else "Nothing that was found here."
             rows.append([name, findings.title(place), " ".join(do) or nothing])
     return sorted(rows, key=lambda r: [findings.label(m) for m in findings.mpis].index(r[0]))
+
+
+def without_repeats(advices: list[str]) -> list[str]:
+    """Several findings lead to the same figures: what names no other ones than a later or longer advice is left
+    out, but for what warns of a deadlock."""
+    every = list(dict.fromkeys(advices))
+    figures = [set(re.findall(r"figure (\d+)", a)) for a in every]
+
+    def is_said(i: int) -> bool:
+        of = figures[i]
+        others = (j for j in range(len(every)) if j != i)
+        return bool(of) and any(of < figures[j] or (of == figures[j] and j > i) for j in others)
+
+    return [a for i, a in enumerate(every) if "Never" in a or not is_said(i)]
 
 
 SHORT_HEAD = ["MPI", "where", "in your program"]

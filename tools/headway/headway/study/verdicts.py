@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.measure.statistics import human_size, short
 from headway.study import memory
-from headway.study.blocking import FORMS, STRATEGY_MESSAGES, TESTS, Blocking
+from headway.study.blocking import FORMS, STRATEGY_MESSAGES, TESTS, Blocking, Form
 from headway.study.definitions import ARRIVED, COMPLETED, NEVER, memory_bytes
 from headway.study.findings import Findings, Of
 from headway.study.value import Value, near, percent
@@ -442,14 +442,28 @@ def of_strategies(of: Of) -> list[Saying]:
         found = of.strategies[best]
         what = f"A ghost exchange of {STRATEGY_MESSAGES} messages of {near(found.size)} each way, under imbalance, {after}"
         sure = found.gain.median > 0.02 and (found.gain.count < 3 or found.gain.low > 0)
+        lost = losses(of, forms, others)
         if sure:
             seen = f"{what}, took {percent(found.gain)} less time"
             if found.calls_gain.median > 0:
                 seen += f" ({percent(found.calls_gain)} less in calls)"
-            said.append(Saying(f"{seen} than with each Isend followed by its wait.", forms[best].do))
+            said.append(Saying(f"{seen} than with each Isend followed by its wait.{lost}", forms[best].do))
         else:
-            said.append(Saying(f"{what}, is as quick with each Isend followed by its wait as in any other form."))
+            said.append(
+                Saying(f"{what}, is as quick with each Isend followed by its wait as in any other form.{lost}")
+            )
     return said
+
+
+def losses(of: Of, forms: dict[str, Form], others: list[str]) -> str:
+    """Forms that took longer for sure: whoever writes one of them, perhaps by another MPI's advice, is to know."""
+    found = []
+    for name in others:
+        gain = of.strategies[name].gain
+        if gain.median < -0.05 and (gain.count < 3 or gain.high < 0):
+            more = percent(Value(-gain.median, -gain.high, -gain.low, gain.count))
+            found.append(f"'{forms[name].title}' took {more} more")
+    return f" But {', '.join(found)}." if found else ""
 
 
 def of_pieces(of: Of) -> list[Saying]:
