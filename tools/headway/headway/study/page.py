@@ -187,15 +187,19 @@ def in_short(findings: Findings) -> list[list[str]]:
 
 
 def without_repeats(advices: list[str]) -> list[str]:
-    """Several findings lead to the same figures: what names no other ones than a later or longer advice is left
-    out, but for what warns of a deadlock."""
+    """Several findings lead to the same figures. What leaves a choice between some is left out where another says
+    which of them; else what names no other ones than a later or longer advice. What warns of a deadlock stays."""
     every = list(dict.fromkeys(advices))
     figures = [set(re.findall(r"figure (\d+)", a)) for a in every]
+    choices = [" or call" in a for a in every]
+
+    def says(j: int, i: int) -> bool:
+        if not figures[j] or choices[j]:
+            return False
+        return figures[j] <= figures[i] if choices[i] else figures[i] < figures[j] or (figures[i] == figures[j] and j > i)
 
     def is_said(i: int) -> bool:
-        of = figures[i]
-        others = (j for j in range(len(every)) if j != i)
-        return bool(of) and any(of < figures[j] or (of == figures[j] and j > i) for j in others)
+        return bool(figures[i]) and any(says(j, i) for j in range(len(every)) if j != i)
 
     return [a for i, a in enumerate(every) if "Never" in a or not is_said(i)]
 
