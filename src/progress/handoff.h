@@ -233,6 +233,10 @@ class Handoff {
   bool has_thread() const { return with_thread_; }
   // Processor time that the message thread has taken; 0 without one.
   uint64_t thread_ns() const;
+  // The calling one is it. `driver` is nobody in its last look, as in that of a leaving thread.
+  bool is_message_thread() const {
+    return message_thread_.load(std::memory_order_relaxed) == __builtin_thread_pointer();
+  }
   bool is_held() const { return lock_.is_held(); }
   // By this thread; for checks only.
 #if defined(HEADWAY_DEBUG)
@@ -281,9 +285,6 @@ class Handoff {
   Shield::Held unlock();
   void enter_again(Driver as);
   void admit_handlers_slowly();
-  bool is_message_thread() const {
-    return message_thread_.load(std::memory_order_relaxed) == __builtin_thread_pointer();
-  }
   void give_way();
   void come_back();
   void disarm();

@@ -76,8 +76,8 @@ class Core : public progress::Work {
   void note_wait(Request* receive);
   // Its user has gone on without it.
   void note_gone(Request* receive);
-  // It was copied for so long into its closed pages.
-  void note_copying(uint64_t ns);
+  // n bytes of it were copied into its closed pages, for so long.
+  void note_copying(uint64_t ns, uint64_t n);
   // Bytes [offset, offset + n) of its message are in their place.
   void note_arrival(Request* receive, uint64_t offset, uint64_t n) {
     changes_ += !receive->is_redirected();

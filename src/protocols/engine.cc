@@ -76,7 +76,7 @@ void Core::note_gone(Request* receive) {
   engine().fetches_.note_wait(receive);
 }
 
-void Core::note_copying(uint64_t ns) { engine().release_.note_work(ns); }
+void Core::note_copying(uint64_t ns, uint64_t n) { engine().release_.note_work(ns, n); }
 
 void Core::tell_arrival(Request* receive, uint64_t offset, uint64_t n) {
   if (receive->is_redirected()) engine().release_.open_pages(receive, offset, n);

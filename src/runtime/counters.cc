@@ -181,6 +181,7 @@ constexpr Reader readers[] = {
     {"release_given_up_touched_at_once", given_up<Profit::touched_at_once>},
     {"release_given_up_next_call", given_up<Profit::next_call>},
     {"release_given_up_traps", given_up<Profit::traps>},
+    {"release_given_up_moving", given_up<Profit::moving>},
     {"release_given_up_closing", given_up<Profit::closing>},
     {"release_settled_sites",
      [](const Engine& engine) { return engine.release().profit().sites_settled.get(); }},
@@ -264,7 +265,7 @@ void write_summary(const Engine& engine, int rank) {
   const ReleaseCounters& counted = engine.release().counters;
   const Profit& profit = engine.release().profit();
   const auto us = [](uint64_t ns) { return ns / 1000; };
-  base::Text<640> line;
+  base::Text<680> line;
   line << "headway: rank " << rank << ": early release: " << counted.released.get() << " receives, "
        << counted.foreseen.get() << " before their match, " << guard.closed_bytes / 1024
        << " KB closed; " << us(guard.hidden_ns) << " us hidden, " << us(guard.waited_ns)
@@ -273,6 +274,7 @@ void write_summary(const Engine& engine, int rank) {
        << " system calls trapped; given up: " << profit.given_up[Profit::touched_at_once].get()
        << " touched at once, " << profit.given_up[Profit::next_call].get()
        << " awaited by the next call, " << profit.given_up[Profit::traps].get() << " by traps, "
+       << profit.given_up[Profit::moving].get() << " for the work on their pages, "
        << profit.given_up[Profit::closing].get() << " too short, " << profit.sites_settled.get()
        << " sites settle at a system call; not closed: " << guard.no_memory.get()
        << " no plain memory, " << guard.overlaps.get() << " closed already, "

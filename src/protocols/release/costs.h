@@ -1,5 +1,6 @@
-// Costs: what closed pages have cost lately: closing and opening one, and the time in which the
-// program's own threads moved data into them. Thread: holder of the engine. Owner: Release.
+// Costs: what closed pages have cost lately: closing and opening one, and the time that the
+// program's own threads spent in opening them, and in copying into them out of another rank's
+// memory. Thread: holder of the engine. Owner: Release.
 // Invariant: bounded; one time slice that somebody else had changes neither by much.
 #pragma once
 #include <cstddef>
@@ -21,12 +22,15 @@ class Costs {
     const uint64_t most = 2 * page_ns_;  // somebody else had the core
     page_ns_ = (7 * page_ns_ + (cost < most ? cost : most)) / 8;
   }
-  // A thread of the program has moved one piece.
-  void note_work(uint64_t ns) { working_ns_ += ns < longest_piece_ns ? ns : longest_piece_ns; }
+  // A thread of the program has copied so many bytes, or opened their pages.
+  void note_work(uint64_t ns, uint64_t bytes) {
+    const uint64_t most = slack_ns + 2 * page_ns_ * (bytes / 4096);  // somebody else had the core
+    working_ns_ += ns < most ? ns : most;
+  }
 
  private:
   static constexpr size_t many_pages = 64;  // of fewer, most does not depend on how many they are
-  static constexpr uint64_t longest_piece_ns = 200'000;  // it takes some tens of us
+  static constexpr uint64_t slack_ns = 50'000;
 
   uint64_t page_ns_ = 1700;  // a first guess is what MISSING takes
   uint64_t working_ns_ = 0;

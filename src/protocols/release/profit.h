@@ -23,7 +23,7 @@ struct Released {
   uint64_t share_ns = ~uint64_t(0);
   uint64_t closing_ns = 0;  // what closing took
   // In which the message thread worked, perhaps on the program's core, or a thread of the program
-  // moved its data itself, in another call.
+  // copied or opened itself, which it does while it waits for something else in MPI.
   uint64_t moving_ns = 0;
   uint64_t traps = 0;
   uint32_t touches = 0;
@@ -43,7 +43,7 @@ struct Released {
 
 class Profit {
  public:
-  enum Reason : uint8_t { touched_at_once, next_call, traps, closing, reasons };
+  enum Reason : uint8_t { touched_at_once, next_call, traps, moving, closing, reasons };
 
   // Asked once for each message. `token`: for learn(), never 0. False: it won nothing lately; now
   // and then it is tried again.
@@ -199,7 +199,7 @@ class Profit {
   static Reason why(const Released& release) {
     const uint64_t lost[reasons] = {release.touched_ns + release.touches * touch_ns,
                                     release.inside_ns, release.part_of(release.traps * trap_ns),
-                                    2 * release.closing_ns};
+                                    release.part_of(release.moving_ns), 2 * release.closing_ns};
     Reason most = touched_at_once;
     for (uint8_t i = 1; i < reasons; ++i) {
       if (lost[i] > lost[most]) most = Reason(i);

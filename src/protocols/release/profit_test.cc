@@ -1,4 +1,5 @@
 #include "protocols/release/profit.h"
+#include "protocols/release/costs.h"
 
 #include <gtest/gtest.h>
 
@@ -123,6 +124,36 @@ TEST_F(ProfitTest, WhatTheMessageThreadTakesIsNotWon) {
   EXPECT_LE(released(20, here, buffer(0), read), 3);
   const Released computed{.closed_ns = 4'500 * us, .closing_ns = 20 * us, .moving_ns = 340 * us};
   EXPECT_EQ(released(20, here, buffer(1), computed), 20);
+}
+
+// Within a node: the early rank's own thread copies, 1.7 us a page, in the waits that follow.
+TEST_F(ProfitTest, WhatIsPutOffIsNotWon) {
+  const Released put_off{.closed_ns = 1'204 * us, .closing_ns = 81 * us, .moving_ns = 1'100 * us};
+  EXPECT_LE(released(20, here, buffer(0), put_off), 3);
+  EXPECT_EQ(profit_.given_up[Profit::moving], 1u);
+  const Released computed{.closed_ns = 2'204 * us, .closing_ns = 81 * us, .moving_ns = 1'100 * us};
+  EXPECT_EQ(released(20, here, buffer(1), computed), 20);
+}
+
+TEST(CostsTest, ATimeSliceOfSomebodyElseIsNoWork) {
+  Costs costs;
+  costs.note_work(40 * us, 64 << 10);
+  EXPECT_EQ(costs.working_ns(), 40 * us);
+  costs.note_work(4'000 * us, 64 << 10);
+  EXPECT_LT(costs.working_ns(), 250 * us);
+  costs.note_work(1'000 * us, 4 << 20);  // many pages take long
+  EXPECT_GT(costs.working_ns(), 1'000 * us);
+}
+
+TEST(CostsTest, PagesAreLearnedFromManyAndNotFromOneAccident) {
+  Costs costs;
+  const uint64_t first = costs.page_ns();
+  costs.note_closing(10, 10'000 * us);  // too few
+  EXPECT_EQ(costs.page_ns(), first);
+  costs.note_closing(100, 10'000 * us);
+  EXPECT_LE(costs.page_ns(), first + first / 8);
+  for (int i = 0; i < 50; ++i) costs.note_closing(100, 100 * 100);  // 100 ns a page
+  EXPECT_NEAR(double(costs.page_ns()), 400, 10);
 }
 
 // A slave that waits long for its slice, and computes while the rest of it comes.

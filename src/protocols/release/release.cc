@@ -149,15 +149,16 @@ void Release::end_traps() {
   settles_.store(false, std::memory_order_relaxed);
 }
 
-void Release::note_work(uint64_t ns) {
-  if (messages_.handoff().driver == progress::Driver::thread) return;
-  costs_.note_work(ns);
+// Of the message thread all that it does is known, and a wait for closed pages is no gain already.
+void Release::note_work(uint64_t ns, uint64_t n) {
+  if (messages_.handoff().is_message_thread() || guard_.is_awaited_inside()) return;
+  costs_.note_work(ns, n);
 }
 
 void Release::arrived(guard::Region* region, size_t offset, uint64_t n) {
   const uint64_t began = learns_ ? base::now_ns() : 0;
   const bool is_over = guard_.arrived(region, offset, n);
-  if (learns_) note_work(base::now_ns() - began);
+  if (learns_) note_work(base::now_ns() - began, n);
   if (guard_.is_awaited_inside()) [[unlikely]]
     messages_.handoff().came_far();
   if (!is_over) return;

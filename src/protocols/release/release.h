@@ -113,9 +113,9 @@ class Release final : public guard::Pages {
   void note_match(Request* receive);
   // Bytes [offset, offset + n) of its message are in their place, and its pages are closed.
   void open_pages(Request* receive, uint64_t offset, uint64_t n);
-  // The calling thread has moved data into closed pages for so long. If it is one of the program,
-  // that is time which a release does not win, but puts off.
-  void note_work(uint64_t ns);
+  // The calling thread has copied n bytes into closed pages, or opened these, for so long. If it is
+  // one of the program, that is time which a release does not win, but puts off.
+  void note_work(uint64_t ns, uint64_t n);
   // Whoever dozes until its receive may be released is told once, since that wakes all of them.
   void tell_dozers(Request* receive);
   // The receive is over: copied in one piece, perhaps, or cancelled. Its pages open.

@@ -336,7 +336,7 @@ Outcome OneCopy::copy(Request* request, uint64_t remote, const shm::Piece& piece
   const bool counts = request->is_redirected();
   const uint64_t began = counts ? base::now_ns() : 0;
   const Outcome outcome = messages_.node().pull(local, remote + piece.offset, vectors, count, done);
-  if (counts) messages_.note_copying(base::now_ns() - began);
+  if (counts) messages_.note_copying(base::now_ns() - began, done);
   return outcome;
 }
 
