@@ -1,5 +1,9 @@
 """Tests of the verdict on a run: what counts as lost. Needs no rights and makes no cluster."""
 
+import resource
+import subprocess
+import sys
+import time
 import unittest
 
 import support  # noqa: F401  makes the cluster's modules importable
@@ -21,6 +25,29 @@ def verdict(**changes):
     before = counts(1.0, (7, 2), (7, 0))
     after = counts(11.0, **({"retransmits": (7, 2), "reported": (7, 0)} | changes))
     return watch.judge(before, after, after)
+
+
+def used_by_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class Orphans(unittest.TestCase):
+    def test_what_daemons_leave_behind_is_counted(self):
+        """As Open MPI's ranks, whose daemon ends before them."""
+        spins = "import time\nwhile time.process_time() < 0.4: pass"
+        begun = used_by_children()
+        with watch.adopting():
+            subprocess.run(["sh", "-c", 'setsid "$0" -c "$1" &', sys.executable, spins], check=True, timeout=60)
+            time.sleep(0.2)
+        self.assertGreater(used_by_children() - begun, 0.4)
+
+    def test_other_children_are_left_alone(self):
+        own = subprocess.Popen(["sleep", "0.05"])
+        time.sleep(0.2)
+        with watch.adopting():
+            subprocess.run(["true"], check=True, timeout=60)
+        self.assertEqual(own.wait(5), 0)
 
 
 class Verdicts(unittest.TestCase):

@@ -4,6 +4,7 @@ A run that lost packets, or in which simulated hosts waited for each other's pro
 this machine and not the cluster it imitates: its verdict says so.
 """
 
+import contextlib
 import dataclasses
 import os
 import resource
@@ -14,6 +15,8 @@ import namespaces
 
 MIN_IDLE = 1 / 3  # idle below this is suspicious ...
 MAX_WAITING = 0.10  # ... unless hardly anything ever waited for a processor (a spinning pair)
+LAST_WAIT = 1.0  # seconds for what is left of a run to end
+PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclasses.dataclass
@@ -195,10 +198,39 @@ def judge(before, after, cpu_after, min_idle=MIN_IDLE):
                    [a - b for a, b in zip(after.received_bytes, before.received_bytes)])
 
 
+def children():
+    found = set()
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/children", encoding="ascii") as file:
+            found.update(map(int, file.read().split()))
+    return found
+
+
+@contextlib.contextmanager
+def adopting():
+    """Processes that a launcher's daemons leave behind become ours, and are waited for: else nobody is told what
+    they used, and it is taken for that of others."""
+    known = children()
+    namespaces.libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        until = time.monotonic() + LAST_WAIT
+        while left := children() - known:
+            for process in left:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(process, os.WNOHANG)
+            if time.monotonic() > until:
+                break
+            time.sleep(0.01)
+        namespaces.libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
 def around(plan, folder, action, min_idle=MIN_IDLE):
     """Runs `action` under watch; returns its result and the verdict."""
     before = refresh_processor(count(plan, folder))
-    result = action()
+    with adopting():
+        result = action()
     ended = refresh_processor(dataclasses.replace(before))
     after = count(plan, folder)
     return result, judge(before, after, ended, min_idle)
