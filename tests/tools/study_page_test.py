@@ -15,6 +15,7 @@ from study_made import K, M, Made
 from headway.measure.store import Store
 from headway.study import compare, findings, page
 from headway.study.blocking import Blocking
+from headway.study.verdicts import Saying
 
 
 class Written(Made):
@@ -46,14 +47,22 @@ class Written(Made):
         self.assertEqual(page.in_short(found)[0][2], "Not all was found: see below.")
 
     def test_advices_that_name_the_same_figures_are_said_once(self):
-        collect = "Collect the waits (figure 13), or call MPI_Testall (figure 7)."
-        both, behind = "Put the waits behind (figure 13), and call MPI_Testall (figure 7).", "Put the waits behind (figure 13)."
-        late, never = "Put the waits for sends as late as you can.", "Call MPI_Testall (figure 7). Never let two ranks send."
-        self.assertEqual(page.without_repeats([collect, both, behind, late]), [both, late])
-        self.assertEqual(page.without_repeats([collect, behind]), [behind])
-        self.assertEqual(page.without_repeats([collect, late]), [collect, late])
-        self.assertEqual(page.without_repeats([never, both]), [never, both])
-        self.assertEqual(page.without_repeats([late, late]), [late])
+        collect = Saying("", "Collect the waits (figure 13), or call MPI_Testall (figure 7).")
+        isend = Saying("", "Call MPI_Testall (figure 7).")
+        never = Saying("", "Call MPI_Testall (figure 7). Never let two ranks send.")
+        both = Saying("", "Put the waits behind (figure 13), and call MPI_Testall (figure 7).", tried=True)
+        behind = Saying("", "Put the waits behind (figure 13).", tried=True)
+        late = Saying("", "Put the waits for sends as late as you can.")
+
+        def said(*every):
+            return page.without_repeats([*every])
+
+        self.assertEqual(said(collect, both, behind, late), [both.do, late.do], "what was tried, and the longer one")
+        self.assertEqual(said(collect, behind), [behind.do])
+        self.assertEqual(said(isend, collect, late), [isend.do, collect.do, late.do], "nothing was tried")
+        self.assertEqual(said(isend, both), [both.do])
+        self.assertEqual(said(never, both), [never.do, both.do], "a warning stays")
+        self.assertEqual(said(late, late, Saying("seen")), [late.do])
 
     def test_export(self):
         store = self.store()

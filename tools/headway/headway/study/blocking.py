@@ -249,6 +249,7 @@ class Form:
     of: str  # the form that it is compared with
     script: str
     do: str = ""  # as an advice
+    says: str = ""  # in a sentence
 
 
 FORMS = (
@@ -259,6 +260,7 @@ FORMS = (
         "6",
         "r X p T Y wr",
         "Call MPI_Testall for the receives right behind the sends (figure 7).",
+        "figure 7's form",
     ),
     Form(
         "6c",
@@ -266,6 +268,7 @@ FORMS = (
         "6",
         "r X s Y wr ws",
         "Put the waits for sends behind those for receives (figure 13).",
+        "collecting the waits for sends behind those for receives",
     ),
     Form(
         "6ct",
@@ -273,6 +276,7 @@ FORMS = (
         "6",
         "r X s T Y/2 T Y/2 wr ws",
         "Put the waits for sends behind those for receives (figure 13), and call MPI_Testall while you compute (figure 7).",
+        "collecting the waits for sends, with MPI_Testall in the computation,",
     ),
     Form("12", "figure 12: each Isend followed by its wait", "12", "r X p wr"),
     Form(
@@ -281,6 +285,7 @@ FORMS = (
         "12",
         "r X s wr ws",
         "Put the waits for sends behind those for receives (figure 13).",
+        "figure 13's form",
     ),
 )
 STRATEGY_MESSAGES = 3

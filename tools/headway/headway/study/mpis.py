@@ -65,8 +65,10 @@ def of_prefix(name: str, label: str, kind: str, prefix: Path, environment: dict[
     if kind == "openmpi":
         return [contestants.openmpi(prefix, name=name, label=label, environment=contestants.AS_ROOT | environment)]
     if kind == "intel":
-        # Its wrappers do not know where they lie; and it binds ranks unless it is told not to.
-        environment = {"I_MPI_ROOT": str(prefix), "I_MPI_PIN": "off"} | environment
+        # Its wrappers do not know where they lie, nor its library where its libfabric does, without which there is no
+        # way to another host; and it binds ranks unless it is told not to.
+        there = {"I_MPI_ROOT": str(prefix), "LD_LIBRARY_PATH": str(prefix / "lib"), "I_MPI_PIN": "off"}
+        environment = there | environment
     modules = [] if "MPIR_CVAR_CH4_NETMOD" in environment else network_modules(prefix) if kind == "mpich" else []
     if not modules:
         return [contestants.mpich(prefix, name=name, label=label, environment=environment)]

@@ -180,28 +180,26 @@ def in_short(findings: Findings) -> list[list[str]]:
     rows = []
     for place, _, said in sections(findings):
         for name, every in said:
-            do = without_repeats([s.do for s in every if s.do])
+            do = without_repeats(every)
             nothing = "Not all was found: see below." if any(s.missing for s in every) else "Nothing that was found here."
             rows.append([name, findings.title(place), " ".join(do) or nothing])
     return sorted(rows, key=lambda r: [findings.label(m) for m in findings.mpis].index(r[0]))
 
 
-def without_repeats(advices: list[str]) -> list[str]:
-    """Several findings lead to the same figures. What leaves a choice between some is left out where another says
-    which of them; else what names no other ones than a later or longer advice. What warns of a deadlock stays."""
-    every = list(dict.fromkeys(advices))
-    figures = [set(re.findall(r"figure (\d+)", a)) for a in every]
-    choices = [" or call" in a for a in every]
+def without_repeats(said: list[Saying]) -> list[str]:
+    """The advices. Several findings lead to the same figures of the paper: of these the ones that were tried are said,
+    the longest, and what warns of a deadlock."""
+    every = list({s.do: s for s in said if s.do}.values())
+    figures = {s.do: set(re.findall(r"figure (\d+)", s.do)) for s in every}
+    tried = [figures[s.do] for s in every if s.tried]
 
-    def says(j: int, i: int) -> bool:
-        if not figures[j] or choices[j]:
-            return False
-        return figures[j] <= figures[i] if choices[i] else figures[i] < figures[j] or (figures[i] == figures[j] and j > i)
+    def is_said(s: Saying) -> bool:
+        mine = figures[s.do]
+        if s.tried:
+            return any(mine < other for other in tried)
+        return bool(mine) and "Never" not in s.do and any(other <= mine or mine <= other for other in tried)
 
-    def is_said(i: int) -> bool:
-        return bool(figures[i]) and any(says(j, i) for j in range(len(every)) if j != i)
-
-    return [a for i, a in enumerate(every) if "Never" in a or not is_said(i)]
+    return [s.do for s in every if not is_said(s)]
 
 
 SHORT_HEAD = ["MPI", "where", "in your program"]

@@ -213,7 +213,8 @@ class Study:
 
     def settings_of(self, task: Task, contestant: Contestant) -> str:
         """What must be the same for a result to be kept: another version of an MPI is measured anew."""
-        changed = {k: v for k, v in contestant.environment.items() if not k.startswith(("OMPI_ALLOW", "I_MPI_ROOT"))}
+        places = ("OMPI_ALLOW", "I_MPI_ROOT", "LD_LIBRARY_PATH")
+        changed = {k: v for k, v in contestant.environment.items() if not k.startswith(places)}
         return f"{self.versions.get(contestant.name, '')} {changed} {task.settings}"
 
     def take(

@@ -34,6 +34,7 @@ class Saying:
     seen: str
     do: str = ""
     missing: bool = False  # it is said what is not known
+    tried: bool = False  # what to do was found by trying it beside the other ways
 
 
 def share(value: Value | None) -> str:
@@ -447,22 +448,20 @@ def of_strategies(of: Of) -> list[Saying]:
             seen = f"{what}, took {percent(found.gain)} less time"
             if found.calls_gain.median > 0:
                 seen += f" ({percent(found.calls_gain)} less in calls)"
-            said.append(Saying(f"{seen} than with each Isend followed by its wait.{lost}", forms[best].do))
+            said.append(Saying(f"{seen} than with each Isend followed by its wait.{lost}", forms[best].do, tried=True))
         else:
-            said.append(
-                Saying(f"{what}, is as quick with each Isend followed by its wait as in any other form.{lost}")
-            )
+            said.append(Saying(f"{what}, is in no other form quicker than with each Isend followed by its wait.{lost}"))
     return said
 
 
 def losses(of: Of, forms: dict[str, Form], others: list[str]) -> str:
-    """Forms that took longer for sure: whoever writes one of them, perhaps by another MPI's advice, is to know."""
+    """Forms that took longer: whoever writes one of them, perhaps by another MPI's advice, is to know."""
     found = []
     for name in others:
         gain = of.strategies[name].gain
         if gain.median < -0.05 and (gain.count < 3 or gain.high < 0):
             more = percent(Value(-gain.median, -gain.high, -gain.low, gain.count))
-            found.append(f"'{forms[name].title}' took {more} more")
+            found.append(f"{forms[name].says} took {more} more")
     return f" But {', '.join(found)}." if found else ""
 
 
