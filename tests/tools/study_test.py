@@ -410,6 +410,7 @@ class Words(Made):
         a.of["b", "shm"].calls["ws"] = Blocking("ws", held=False)
         self.assertEqual(compare.compare(a, b), [])
 
+
 class Mpis(unittest.TestCase):
     def test_intels_is_told_where_it_lies(self):
         """Else its ranks end in MPI_Init as soon as they need a network."""
