@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "guard/mechanism.h"
+
 namespace headway::protocols {
 
 class Costs {
@@ -24,7 +26,8 @@ class Costs {
   }
   // A thread of the program has copied so many bytes, or opened their pages.
   void note_work(uint64_t ns, uint64_t bytes) {
-    const uint64_t most = slack_ns + 2 * page_ns_ * (bytes / 4096);  // somebody else had the core
+    // Of what took longer somebody else had the core.
+    const uint64_t most = slack_ns + 2 * page_ns_ * (bytes / guard::page_bytes);
     working_ns_ += ns < most ? ns : most;
   }
 
