@@ -13,8 +13,10 @@ from support import BUILD, ROOT, headway
 from study_made import K, M, Made
 
 from headway.measure.store import Store
-from headway.study import compare, findings, page
+from headway.study import compare, findings, page, verdicts
 from headway.study.blocking import Blocking
+from headway.study.findings import Of, Strategy
+from headway.study.value import Value
 from headway.study.verdicts import Saying
 
 
@@ -42,9 +44,38 @@ class Written(Made):
     def test_what_was_not_found_is_not_in_short_nothing(self):
         found = findings.read(self.store())
         of = found.of["a", "shm"]
-        self.assertEqual(page.in_short(found)[0][2], "Isend and Wait may stand next to each other.")
+        self.assertRegex(page.in_short(found)[0][2], r"^Isend and Wait may stand next to each other, up to \d+ .B\.$")
         of.calls = {call: Blocking(call, held=False) for call in ("s", "ws")}
         self.assertEqual(page.in_short(found)[0][2], "Not all was found: see below.")
+
+    def test_what_was_tried_says_what_it_gained(self):
+        found = findings.read(self.store())
+        of = found.of["a", "shm"]
+        of.strategies = {}
+        self.assertEqual(page.in_short(found)[0][3], "not tried")
+        value = Value(1000.0, 990.0, 1010.0, 5)
+        for form, gain in (("6", 0.0), ("6c", 0.2), ("12", 0.0), ("13", 0.0)):
+            of.strategies[form] = Strategy(M, value, value, Value(gain, gain, gain, 5), Value(gain, gain, gain, 5))
+        self.assertEqual(page.in_short(found)[0][3], "20 % (20 to 20), computation behind the sends; nothing, none behind the sends")
+        of.strategies["6c"].gain = Value(0.01, -0.01, 0.02, 5)
+        self.assertEqual(page.in_short(found)[0][3], page.GAINS_NOTHING)
+
+    def test_a_number_of_tests_that_gains_among_others_that_lose_is_chance(self):
+        def told(*times):
+            names = ("0", "1", "2", "4", "8")
+            tests = {n: {"whole_us": t, "costs_us": [0.5], "size": M} for n, t in zip(names, times)}
+            return verdicts.testing_advice(Of(tests=tests))[0]
+
+        self.assertEqual(told(100, 97, 101, 102, 101), "")
+        self.assertIn("One MPI_Testall in the middle", told(100, 90, 95, 97, 101))
+
+    def test_of_who_is_left_out_the_last_word_counts(self):
+        found = findings.read(self.store())
+        found.about["notes"] = ["A is left out on 2 hosts: 120 us", "other", "A is left out on 2 hosts: 121 us"]
+        self.assertEqual(page.missing(found)[:2], ["other", "A is left out on 2 hosts: 121 us"])
+        page.write(found, self.folder)
+        text = (self.folder / "study.md").read_text()
+        self.assertLess(text.index("## In short"), text.index("A is left out"), "first what somebody came for")
 
     def test_advices_that_name_the_same_figures_are_said_once(self):
         collect = Saying("", "Collect the waits (figure 13), or call MPI_Testall (figure 7).")
@@ -54,8 +85,13 @@ class Written(Made):
         behind = Saying("", "Put the waits behind (figure 13).", tried=True)
         late = Saying("", "Put the waits for sends as late as you can.")
 
+        free = Saying("", "Isend and Wait may stand next to each other, up to 1 MB.")
+
         def said(*every):
             return page.without_repeats([*every])
+
+        self.assertEqual(said(free, behind), [behind.do], "no two that contradict each other")
+        self.assertEqual(said(free, late), [free.do, late.do])
 
         self.assertEqual(said(collect, both, behind, late), [both.do, late.do], "what was tried, and the longer one")
         self.assertEqual(said(collect, behind), [behind.do])

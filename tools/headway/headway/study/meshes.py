@@ -75,6 +75,7 @@ def size(bytes_: int) -> str:
 def sayings(found: Findings, row: Row) -> list[Saying]:
     """Of each pair of the paper's: what its strategy gains here, and what the first form costs."""
     said = []
+    who = f"{found.label(row.mpi)}, {row.title}" + (f" (run with {row.way})" if " instead of " in row.way else "")
     if not row.forms:
         return [Saying(f"{found.label(row.mpi)}, {row.title}: {row.invalid}.")]
     for base, after in (("6", "7"), ("12", "13")):
@@ -92,9 +93,9 @@ def sayings(found: Findings, row: Row) -> list[Saying]:
             told.append(f"'{TITLES[best]}' {saved(forms[best].gain)}")
         cost = row.unoptimised(base)
         if cost:
-            told.append(f"the run as a whole takes {cost.median:.2f} of the best form's time")
+            told.append(f"figure {base}'s run as a whole takes {cost.median:.2f} of the best form's time")
         sure = forms[best].gain.median > 0.05 and (forms[best].gain.count < 3 or forms[best].gain.low > 0)
-        said.append(Saying(f"{found.label(row.mpi)}, {row.title}: {'; '.join(told)}.", DO[best] if sure else ""))
+        said.append(Saying(f"{who}: {'; '.join(told)}.", DO[best] if sure else ""))
     if not row.same:
         said.append(Saying(f"{found.label(row.mpi)}, {row.title}: forms differ in their results."))
     return said

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from headway.study import memory, meshes, plots
+from headway.study.blocking import STRATEGY_MESSAGES
 from headway.study.findings import Findings, Of
 from headway.study.verdicts import (
     OVERLAP_HEAD,
@@ -137,7 +138,17 @@ def intro(findings: Findings) -> list[str]:
         f"{names}. {about.get('date', '')}, {about.get('cpu', '')}, {about.get('cores', '')} cores, Linux "
         f"{about.get('kernel', '')}{', quick form' if findings.about.get('quick') else ''}."
     ]
-    lines += findings.about.get("notes", [])
+    return lines
+
+
+def missing(findings: Findings) -> list[str]:
+    """What could not be measured, or was disturbed. Of an MPI that is left out at a place, the last word."""
+    last: dict[str, str] = {}
+    for note in findings.about.get("notes", []):
+        about = note.split(":")[0] if " is left out" in note else note
+        last.pop(about, None)
+        last[about] = note
+    lines = [*last.values()]
     for (mpi, place), reasons in findings.invalid.items():
         if reasons:
             lines.append(
@@ -152,7 +163,17 @@ def how(findings: Findings) -> list[str]:
         "Latency: of a message one way. Receive overlap: MPI_Irecv, a computation, MPI_Wait; how much of the transfer's own "
         "time the computation hides (1: all of it, 0: nothing, so that both times add up). Send overlap: the same with "
         "a send. Progress: the share of the transfer that is done when the wait begins, behind a computation that is "
-        "longer than the transfer. The bound is what this machine allows at best. ± is half of a 95 % interval.",
+        "longer than the transfer. The bound is what this machine allows at best. ± is half of a 95 % interval. KB and MB are "
+        "1024 and 1048576 bytes.",
+        "In the tables of overlap, l0 is the transfer's time without a computation; t1 the part of it in the call that starts "
+        "it, t3 the part in the wait, t2 what is between (below 0: both calls with a computation took longer than all of it "
+        "without). 'Its bound' is what may be hidden if the library works in its calls alone; a library that moves data by "
+        "another thread, or whose calls become shorter, exceeds it. 'The machine's' is what two cores allow that copy and "
+        "compute. 'Computation': how much longer that took than without a message. In tests of overlap and of "
+        "progress the other side stands in a blocking call. Over a wire a receive may be hidden though nothing came into "
+        "its buffer while it computed: the system took the message in, and the wait only copies it.",
+        "Simulated hosts share this machine's cores; each has a link of its own of the rate that is named. A cluster's network "
+        "card would copy by itself: there the bounds of shared memory do not hold, and what needs the receiver does.",
         "A call needs the receiver if its return moves with the receiver's entry into MPI (slope at least 0.9 over three "
         "entries, 20 runs or more). Each: every message by itself; together: all that the receiver has not taken.",
         f"{findings.dropped} searches saw the machine change by more than 15 % between their ends, and do not count; "
@@ -175,14 +196,19 @@ def sections(findings: Findings) -> list[tuple[str, list[Row], list[tuple[str, l
     return found
 
 
+GAINS_NOTHING = "nothing: what blocks did not matter there"
+
+
 def in_short(findings: Findings) -> list[list[str]]:
-    """MPI, place and what to change: what somebody came for."""
+    """MPI, place, what to change, and what that gained where it was tried: what somebody came for."""
     rows = []
     for place, _, said in sections(findings):
         for name, every in said:
             do = without_repeats(every)
             nothing = "Not all was found: see below." if any(s.missing for s in every) else "Nothing that was found here."
-            rows.append([name, findings.title(place), " ".join(do) or nothing])
+            gains = [s.gain for s in every if s.gain]
+            gains = [GAINS_NOTHING] if gains and all(g.startswith("nothing") for g in gains) else gains
+            rows.append([name, findings.title(place), " ".join(do) or nothing, "; ".join(gains) or "not tried"])
     return sorted(rows, key=lambda r: [findings.label(m) for m in findings.mpis].index(r[0]))
 
 
@@ -199,10 +225,11 @@ def without_repeats(said: list[Saying]) -> list[str]:
             return any(mine < other for other in tried)
         return bool(mine) and "Never" not in s.do and any(other <= mine or mine <= other for other in tried)
 
-    return [s.do for s in every if not is_said(s)]
+    behind = any(s.tried and "behind" in s.do for s in every)
+    return [s.do for s in every if not is_said(s) and not (behind and s.do.startswith("Isend and Wait may stand"))]
 
 
-SHORT_HEAD = ["MPI", "where", "in your program"]
+SHORT_HEAD = ["MPI", "where", "in your program", f"less time of a ghost exchange ({STRATEGY_MESSAGES} messages), tried"]
 
 
 def linked(text: str) -> str:
@@ -319,9 +346,10 @@ def write_html(findings: Findings, out: Path, pictures: dict[str, list[Path]]) -
         f"<p>{e(BEGIN)} <a href=#how>How to read the numbers</a>.</p>",
         f"<p>{e(intro(findings)[0])}</p>",
     ]
-    parts += [f"<p class=note>{e(line)}</p>" for line in intro(findings)[1:]]
+    if missing(findings):
+        parts.append("<p class=note><a href=#missing>Some of it is missing or was disturbed</a>.</p>")
     if findings.of:
-        rows = "".join(f"<tr><td>{e(m)}<td>{e(where)}<td>{linked(do)}" for m, where, do in in_short(findings))
+        rows = "".join(f"<tr><td>{e(m)}<td>{e(where)}<td>{linked(do)}<td>{e(gain)}" for m, where, do, gain in in_short(findings))
         parts.append(f"<h2>In short</h2><table class=words><tr>{''.join(f'<th>{h}' for h in SHORT_HEAD)}{rows}</table>")
     shown = 0
     drawn: list[dict] = []
@@ -357,6 +385,9 @@ def write_html(findings: Findings, out: Path, pictures: dict[str, list[Path]]) -
             shown += 1
             parts.append(unique(inline(picture), f"p{shown}"))
     parts += html_listings()
+    if missing(findings):
+        parts.append("<h2 id=missing>What is missing or was disturbed</h2>")
+        parts += [f"<p class=note>{e(line)}</p>" for line in missing(findings)]
     parts.append("<h2 id=how>How to read this</h2>" + "".join(f"<p>{e(line)}</p>" for line in how(findings)))
     parts.append(script_of(drawn))
     path = out / "study.html"
@@ -395,6 +426,8 @@ def markdown(findings: Findings, pictures: dict[str, list[Path]], out: Path) -> 
     lines += markdown_meshes(findings, pictures.get("samr", []), out)
     lines += [f"![{p.stem}]({p.relative_to(out).with_suffix('.png')})" for p in pictures.get("imitated", [])]
     lines += markdown_listings()
+    if missing(findings):
+        lines += ["", "## What is missing or was disturbed", "", *sum(([line, ""] for line in missing(findings)), [])]
     return "\n".join([*lines, "", "## How to read this", "", *sum(([line, ""] for line in how(findings)), [])])
 
 
