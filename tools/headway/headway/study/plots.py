@@ -13,7 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 from headway.measure.statistics import human_size  # noqa: E402
 from headway.study.blocking import FIGURES  # noqa: E402
 from headway.study.findings import Findings, Of  # noqa: E402
-from headway.study.samr import PAPER_GAIN  # noqa: E402
+from headway.study.samr import BASE, PAPER_GAIN, Row  # noqa: E402
 from headway.study.value import near  # noqa: E402
 
 COLOURS = ("#1763c6", "#c0392b", "#e07b00", "#3c8d40", "#8e44ad", "#00838f", "#6d4c41")
@@ -32,7 +32,7 @@ CALLS = {
     "r": ("MPI_Irecv", "#3c8d40"),
     "wr": ("MPI_Waitall (receives)", "#1763c6"),
     "t": ("MPI_Test", "#8e44ad"),
-    "T": ("MPI_Testall", "#8e44ad"),
+    "T": ("MPI_Testall", "#d36ac2"),
     "@": ("computation", "#dcdcdc"),
     "c": ("computation", "#dcdcdc"),
 }
@@ -111,6 +111,7 @@ def overlaps(findings: Findings, place: str, folder: Path) -> Path | None:
             axis.set_ylim(-0.1, 1.15)
             axis.set_title(title, loc="left")
             size_axis(axis)
+        axes[0].set_ylabel("share of the transfer that is hidden")
         if not drawn:
             plt.close(chart)
             return None
@@ -144,7 +145,7 @@ def delays(findings: Findings, place: str, folder: Path) -> Path | None:
                 axis.set_yscale("log")
                 size_axis(axis)
                 axis.set_title(
-                    f"{findings.label(mpi)}: {'send' if side == 'send' else 'receive'} delayed", loc="left"
+                    f"{findings.label(mpi)}: delay behind {'MPI_Isend' if side == 'send' else 'MPI_Irecv'}", loc="left"
                 )
             axes[row][0].set_ylabel("latency at the receiver, µs")
         with_lines = next((a for a in axes[:, -1] if a.get_lines()), None)
@@ -161,8 +162,11 @@ def time_lines(rows: dict[int, dict], title: str, folder: Path, name: str) -> Pa
     titles = {f.number: f.title for f in FIGURES}
     with plt.rc_context(STYLE | {"axes.grid": False}):
         chart, axes = plt.subplots(
-            len(numbers), 1, figsize=(10, 1.25 * len(numbers) + 0.9), layout="constrained", squeeze=False
+            len(numbers), 1, figsize=(10, 1.25 * len(numbers) + 0.9), layout="constrained", squeeze=False, sharex=True
         )
+        # What takes no time is a mark of its own, or it would not be seen; all panels have the same time.
+        sides = [rows[n]["extra"][side] for n in numbers for side in ("zero", "one")]
+        least = max((e["end"][0] for side in sides for e in side), default=0) / 1e3 * 0.004
         used: dict[str, str] = {}
         for axis, number in zip(axes[:, 0], numbers):
             extra = rows[number]["extra"]
@@ -173,8 +177,7 @@ def time_lines(rows: dict[int, dict], title: str, folder: Path, name: str) -> Pa
                     label, colour = CALLS[event["op"]]
                     begin, end = event["begin"][0] / 1e3, event["end"][0] / 1e3
                     height = 0.5 if label != "computation" else 0.3
-                    # What takes no time is a mark of its own, or it would not be seen.
-                    axis.barh(y, max(end - begin, 0.03), left=begin, height=height, color=colour, lw=0)
+                    axis.barh(y, max(end - begin, least), left=begin, height=height, color=colour, lw=0, zorder=2 + (label != "computation"))
                     used[label] = colour
             axis.set_yticks([1, 0], ["sender", "receiver"] if not number == 5 else ["process 0", "process 1"])
             axis.set_ylim(-0.5, 1.5)
@@ -219,6 +222,12 @@ def mesh_times(findings: Findings, folder: Path) -> Path | None:
         return save(chart, folder, "samr-times")
 
 
+def short_title(row: Row) -> str:
+    """Without what the page tells of its messages; how many ranks there were instead."""
+    title = row.title.split(", below ")[0].split(", above ")[0]
+    return title + (f", run with {row.way.split(' ranks')[0]}" if " instead of " in row.way else "")
+
+
 def mesh_gains(findings: Findings, folder: Path) -> Path | None:
     """What the paper's strategies save of the communication time, with intervals, beside the paper's."""
     rows = [r for r in findings.samr if any(f in r.forms for f in PAPER_GAIN)]
@@ -230,20 +239,24 @@ def mesh_gains(findings: Findings, folder: Path) -> Path | None:
         )
         for axis, (form, gain) in zip(axes[0], PAPER_GAIN.items()):
             for y, row in enumerate(rows):
-                if form in row.forms:
-                    v = row.forms[form].gain
-                    sides = [[100 * (v.median - v.low)], [100 * (v.high - v.median)]]
-                    colour = COLOURS[findings.mpis.index(row.mpi) % len(COLOURS)]
-                    axis.errorbar(100 * v.median, -y, xerr=sides, fmt="o", ms=4, color=colour, lw=1.2)
+                colour = COLOURS[findings.mpis.index(row.mpi) % len(COLOURS)]
+                beside = [f for f in row.forms if BASE[f] == BASE[form] and f not in (form, BASE[f])]
+                best = max(beside, key=lambda f: row.forms[f].gain.median, default="")
+                for name, how in ((form, {"mfc": colour}), (best, {"mfc": "white"})):
+                    if name in row.forms:
+                        v = row.forms[name].gain
+                        sides = [[100 * (v.median - v.low)], [100 * (v.high - v.median)]]
+                        axis.errorbar(100 * v.median, -y, xerr=sides, fmt="o", ms=4, color=colour, lw=1.2, **how)
             axis.axvline(0, color="#777", lw=0.8)
             axis.axvline(100 * gain, color="#777", ls="--", lw=1)
-            axis.set_title(f"figure {form} saves of the communication time, %", loc="left")
+            hollow = " (hollow: the best of the other forms)" if form == "7" else ""
+            axis.set_title(f"figure {form}: communication time saved, %{hollow}", loc="left", fontsize=8)
             left, right = axis.get_xlim()
             axis.set_xlim(max(left, -60), min(max(right, 100 * gain + 5), 100))  # short runs have wide intervals
             axis.annotate(" the paper", (100 * gain, 0.4), fontsize=7, color="#555", va="top")
             axis.set_ylim(0.5 - len(rows), 0.5)
         axes[0][0].set_yticks(
-            [-y for y in range(len(rows))], [f"{findings.label(r.mpi)}, {r.case}" for r in rows], fontsize=8
+            [-y for y in range(len(rows))], [f"{findings.label(r.mpi)}, {short_title(r)}" for r in rows], fontsize=7
         )
         return save(chart, folder, "samr-gains")
 
