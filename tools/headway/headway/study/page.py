@@ -175,7 +175,8 @@ def how(findings: Findings) -> list[str]:
         "Simulated hosts share this machine's cores; each has a link of its own of the rate that is named. A cluster's network "
         "card would copy by itself: there the bounds of shared memory do not hold, and what needs the receiver does.",
         "A call needs the receiver if its return moves with the receiver's entry into MPI (slope at least 0.9 over three "
-        "entries, 20 runs or more). Each: every message by itself; together: all that the receiver has not taken.",
+        "entries, 20 runs or more). Each: every message by itself (three at a time were tried); together: all that the receiver "
+        "has not taken. MPI_Send waits as an MPI_Isend with its wait behind it does.",
         f"{findings.dropped} searches saw the machine change by more than 15 % between their ends, and do not count; "
         "where there is no other one, ~ tells.",
         "Figures by number are those of the paper Understanding the Behavior and Performance of Non-blocking "
