@@ -249,8 +249,8 @@ def mesh_gains(findings: Findings, folder: Path) -> Path | None:
                         axis.errorbar(100 * v.median, -y, xerr=sides, fmt="o", ms=4, color=colour, lw=1.2, **how)
             axis.axvline(0, color="#777", lw=0.8)
             axis.axvline(100 * gain, color="#777", ls="--", lw=1)
-            hollow = " (hollow: the best of the other forms)" if form == "7" else ""
-            axis.set_title(f"figure {form}: communication time saved, %{hollow}", loc="left", fontsize=8)
+            hollow = " (hollow: best of the others)" if form == "7" else ""
+            axis.set_title(f"figure {form}: saved in communication, %{hollow}", loc="left", fontsize=8)
             left, right = axis.get_xlim()
             axis.set_xlim(max(left, -60), min(max(right, 100 * gain + 5), 100))  # short runs have wide intervals
             axis.annotate(" the paper", (100 * gain, 0.4), fontsize=7, color="#555", va="top")
