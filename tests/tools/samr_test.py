@@ -18,7 +18,7 @@ need_packages()
 from headway.measure import contestants, programs  # noqa: E402
 from headway.measure.processes import Outcome, execute  # noqa: E402
 from headway.measure.store import Store  # noqa: E402
-from headway.study import compare, findings, meshes, page, plan, samr  # noqa: E402
+from headway.study import compare, findings, meshes, page, plan, plots, samr  # noqa: E402
 from headway.study.run import Settings, Study  # noqa: E402
 from headway.study.samr_run import Meshes  # noqa: E402
 from headway.study.value import Value  # noqa: E402
@@ -440,6 +440,25 @@ class Imitated(Folder):
         seconds = {who: s["communication"][1] for who, s in spent.items()}
         self.assertLess(seconds[True, "7"], 0.85 * seconds[True, "6"], seconds)
         self.assertGreater(seconds[True, "6"], 1.5 * seconds[False, "6"], seconds)
+
+
+class Fewer(unittest.TestCase):
+    """A row that two ranks stand for says so wherever its 64 are named."""
+
+    def row(self, way):
+        value = Value(1.0, 0.9, 1.1, 3)
+        forms = {f: samr.Figures(value, value, value, value, value) for f in ("6", "7")}
+        return samr.Row("frea-64", "figure 14: 128x32x32, 64 ranks", "a", way, forms)
+
+    def test_in_words_and_in_the_picture(self):
+        found = findings.Findings({}, ["a"], [], {}, {}, {}, {}, 0)
+        for way, told in (("2 ranks instead of 64", True), ("64 ranks, 16 times slower", False)):
+            row = self.row(way)
+            self.assertEqual("run with 2" in meshes.sayings(found, row)[0].seen, told, way)
+            self.assertEqual(plots.short_title(row).endswith("64 ranks, run with 2"), told, way)
+        row = self.row("2 ranks")
+        row.title = "shared memory, 8x4x4: messages of 20 KB, below the paper's 60 KB: no call blocks"
+        self.assertEqual(plots.short_title(row), "shared memory, 8x4x4: messages of 20 KB")
 
 
 class Values(unittest.TestCase):

@@ -35,6 +35,7 @@ class Saying:
     do: str = ""
     missing: bool = False  # it is said what is not known
     tried: bool = False  # what to do was found by trying it beside the other ways
+    at_once: bool = False  # what to do is to wait for a send where it stands
     gain: str = ""  # what came of trying it; also of what did not pay
 
 
@@ -280,6 +281,7 @@ def of_calls(of: Of) -> list[Saying]:
                     if wait.kind_below == "free"
                     else "Put the waits for sends as late as you can: they wait for the transfer, not for the receiver."
                 ),
+                at_once=wait.kind_below == "free",
             )
         )
     return said
@@ -352,8 +354,8 @@ def testing_advice(of: Of) -> tuple[str, str]:
     name, gain, cost = best
     if gain < 0.02 or not is_a_trend(of):
         return "", (
-            f" MPI_Testall in the receiver's computation did not bring a single message sooner (a call that has nothing to "
-            f"do costs {short(cost)} µs)."
+            " MPI_Testall in the receiver's computation did not make that and the transfer of one message shorter (half of "
+            f"these calls took {short(cost)} µs or less)."
         )
     where = (
         "one MPI_Testall in the middle of the computation"
@@ -442,21 +444,21 @@ def because(of: Of, side: str, call: str, large: dict[int, float], place: str) -
     return ""
 
 
-# Of the paper's forms, by the one that others are compared with.
-WHERE = {"6": "computation behind the sends", "12": "none behind the sends"}
+# What the paper's two pairs of forms do, by the form that others are compared with.
+BEHIND = {"6": "computation behind the sends", "12": "no computation behind the sends"}
 
 
 def of_strategies(of: Of) -> list[Saying]:
     """Which of the papers' forms pays here, by measurement."""
     said = []
-    for base, after in (("6", "and computation behind the sends"), ("12", "and no computation behind the sends")):
+    for base, behind in BEHIND.items():
         forms = {f.name: f for f in FORMS if f.of == base and f.name in of.strategies}
         if base not in forms or len(forms) < 2:
             continue
         others = [n for n in forms if n != base]
         best = max(others, key=lambda n: of.strategies[n].gain.median)
         found = of.strategies[best]
-        what = f"A ghost exchange of {STRATEGY_MESSAGES} messages of {near(found.size)} each way, under imbalance, {after}"
+        what = f"A ghost exchange of {STRATEGY_MESSAGES} messages of {near(found.size)} each way, under imbalance, and {behind}"
         sure = found.gain.median > 0.02 and (found.gain.count < 3 or found.gain.low > 0)
         lost = losses(of, forms, others)
         if sure:
@@ -464,10 +466,10 @@ def of_strategies(of: Of) -> list[Saying]:
             if found.calls_gain.median > 0:
                 seen += f" ({percent(found.calls_gain)} less in calls)"
             seen += f" than with each Isend followed by its wait.{lost}"
-            said.append(Saying(seen, forms[best].do, tried=True, gain=f"{percent(found.gain)}, {WHERE[base]}"))
+            said.append(Saying(seen, forms[best].do, tried=True, gain=f"{percent(found.gain)} with {behind}"))
         else:
             seen = f"{what}, is in no other form quicker than with each Isend followed by its wait.{lost}"
-            said.append(Saying(seen, gain=f"nothing, {WHERE[base]}"))
+            said.append(Saying(seen, gain=f"nothing with {behind}"))
     return said
 
 
