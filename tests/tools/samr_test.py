@@ -184,10 +184,12 @@ class Probed(Folder):
                 self.assertLessEqual(task.time_limit, max(300, 2 * task.seconds), task.way)
 
     def test_a_probe_that_was_not_valid_is_asked_again(self):
-        """When a study goes on. What others spoilt in any case, what was so by itself if the case has no runs."""
+        """When a study goes on. What others spoilt in any case, what was so by itself if the case has no runs. The form
+        asked is figure 6's: one that does not compute while messages move leaves the cores idle, and calls a way valid
+        whose other forms saturate them."""
         meshes, _ = self.meshes(OURS)
         case, way = CASES["frea-16"], samr.Way(16, False, 4)
-        task = samr.task_of(case, way, case.forms[-1], 0, probe=True)
+        task = samr.task_of(case, way, "6", 0, probe=True)
         meshes.study.start = lambda *_: Outcome(0, '@@{"measure":"samr","size":1,"samples":[1]}', "")
         meshes.study.cluster.verdict = lambda: {"valid": True, "others": 0.0}
         put = {"settings": meshes.study.settings_of(task, OURS), "test": task.test, "place": "samr", "mpi": "headway"}

@@ -126,9 +126,10 @@ class Meshes:
         return self.no_row(case, contestant, tried)
 
     def probe(self, case: Case, way: Way, contestant: Contestant, number: int) -> dict:
-        """Whether that way is valid. What was not when it was asked before is asked again: others may have spoilt it.
-        A case that has runs keeps them, unless its way was the second best because others spoilt the best one."""
-        task = samr.task_of(case, way, case.forms[-1], number, probe=True)
+        """Whether that way is valid, with the form that keeps the cores busiest: it computes while its messages move.
+        What was not valid when it was asked before is asked again: others may have spoilt it. A case that has runs
+        keeps them, unless its way was the second best because others spoilt the best one."""
+        task = samr.task_of(case, way, case.forms[0], number, probe=True)
         kept = self.study.kept(task, contestant)
         valid = kept and (kept.get("verdict") or {}).get("valid")
         anew = bool(kept and not valid and not self.has_runs(case, contestant))
