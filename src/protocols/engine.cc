@@ -164,7 +164,7 @@ void Engine::send_on() {
 
 // The program is not held up for a copy: it may be back in a moment. If not, our thread copies.
 bool Engine::hand_on() {
-  end_wait();
+  if (streams_.has_spared()) send_on();
   if (presends_.is_asked()) [[unlikely]]
     handoff_.remind(presends_.next_look_us(), progress::Handoff::While::away);
   if (!one_copy_.has_runnable()) return false;

@@ -46,10 +46,11 @@ class Engine final : public Messages, public transports::Receiver {
     if (!receive->wanted) fetches_.note_wait(receive);
     receive->wanted = true;
   }
-  // It waits no longer, or is about to sleep.
+  // It waits no longer, and goes back to the program.
   void end_wait() {
     if (streams_.has_spared()) [[unlikely]]
       send_on();
+    presends_.end_wait();
   }
   // This thread looks what has come, and does not wait.
   void note_look() { streams_.note_look(); }
@@ -68,8 +69,7 @@ class Engine final : public Messages, public transports::Receiver {
 
   // What is not finished, for MPI_Finalize and the state dump.
   bool is_idle() const;
-  // The same for the operations that have `communicator`, or its point-to-point context. Looks at
-  // every request: for rare calls.
+  // The same for operations with `communicator` or its point-to-point context. Slow: looks at all.
   bool is_idle(const void* communicator, uint64_t context) const;
   // Nothing but receives that no message came for.
   bool only_receives_left() const {

@@ -71,6 +71,11 @@ class Presends {
   // One turn: looks at what was asked for, and sends a page. True if anything moved.
   bool presend_some();
   uint32_t next_look_us() const;
+  // A thread that has waited goes back to the program, and may write.
+  void end_wait() {
+    if (looks_seldom_) [[unlikely]]
+      look_often();
+  }
   // Something that was pushed with this cookie has left. False: it is none of ours.
   bool note_left(uint64_t cookie);
   // A send was announced to a peer of another host.
@@ -112,15 +117,17 @@ class Presends {
   uint32_t version_of(const Origin& origin, uint64_t page) const;
   bool deliver_prefetch(Peer& peer, const FrameHeader& header, const char*);
   void end_asked(Origin& origin);
-  static uint64_t calm_of(const Origin& origin, uint64_t page);
   static void keep_wary(const Origin& from, const Origin& to);
   void begin_asked(Origin& origin);
   void take_up(Origin& origin);
-  void begin_looks(Origin& origin);
-  bool look_again(Origin& origin, uint64_t now);
-  static bool is_final(const Origin& origin, uint64_t page);
   bool presend_piece(Peer& peer, Origin& origin);
   Confirm* confirm_origin(Origin& origin, const char* address, uint64_t size);
+  // looks.cc
+  void begin_looks(Origin& origin);
+  bool look_again(Origin& origin, uint64_t now);
+  void look_often();
+  static uint64_t calm_of(const Origin& origin, uint64_t page);
+  static bool is_final(const Origin& origin, uint64_t page);
   static void be_patient(Origin& origin);
   static void halve_calm(Origin& origin);
   void learn_calm(Origin& origin, const Confirm& confirm, uint64_t again);
@@ -136,11 +143,14 @@ class Presends {
   void expect_answer(Peer& peer, const Request& send);
   uint64_t others_leave(uint64_t now);
 
+  static constexpr uint64_t most_rest_ns = 50'000'000;  // between two looks while nothing changes
+
   Core& core_;
   Beside<Row, Mark::presend> rows_;
   bool may_prefetch_ = false;
   bool prefetches_again_ = false;  // after a rest
   bool presending_ = false;        // early_piece_ is on its way
+  bool looks_seldom_ = false;      // at some origin
   uint64_t nothing_until_ = 0;  // ns: before it no look is due, and no page waits to be sent early
   base::Vec<Peer*> draining_;   // by whose links messages leave
   struct {
