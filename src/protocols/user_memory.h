@@ -74,7 +74,7 @@ class UserMemory {
   void write(uint64_t offset, const void* in, size_t n) const {
     check(offset, n);
     if (!type_) {
-      if (n) base::plain_copy(base_ + offset, static_cast<const char*>(in), n);
+      if (n) base::copy_piece(base_ + offset, static_cast<const char*>(in), n);
     } else {
       datatypes::unpack(*type_, base_, count_, offset, in, n);
     }

@@ -108,8 +108,7 @@ TEST(Node, RingsOfAllPairsAreApart) {
       for (int i = 0; i < 4; ++i) {
         header.length = frame_max;
         const Feed feed{.flat = body.data(), .length = frame_max};
-        ASSERT_EQ(out[from * ranks + to].push_payload(header, nullptr, 0, feed, 0, true),
-                  Push::done);
+        ASSERT_EQ(out[from * ranks + to].push_payload(header, nullptr, 0, feed, 0), Push::done);
       }
       header.length = 8;
       while (out[from * ranks + to].push_inline(header, body.data(), 0) == Push::done) {

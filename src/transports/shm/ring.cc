@@ -31,13 +31,23 @@ uint32_t Producer::place(uint32_t length) {
   return start;
 }
 
-// Large data is streamed past the cache. A middle-sized body goes through the cache while the cores
-// are near (twice as fast), and past it while they are far (twice as fast there). The machine
-// changes between the two within seconds, so a cached copy is timed now and then.
-void Producer::copy_body(char* to, const Feed& feed, bool streamed) {
-  const bool middle = feed.length > streamed_from;
-  const bool sample = middle && !streamed && copies_++ % sample_every == 0;
-  if ((streamed || (middle && far_)) && !sample) {
+// The string instruction is as fast as the others or faster, near and far.
+void Producer::copy_body(char* to, const Feed& feed) {
+  if (stores_ == Stores::automatic && feed.length >= base::strings_from &&
+      base::string_copy(to, feed.flat, feed.length)) {
+    return;
+  }
+  copy_by_distance(to, feed);
+}
+
+// All but a small body goes through the cache while the cores are near (twice as fast), and past it
+// while they are far (twice as fast there). The machine changes between the two within seconds, so
+// a cached copy is timed now and then.
+void Producer::copy_by_distance(char* to, const Feed& feed) {
+  const bool large = feed.length > streamed_from;
+  const bool asked = stores_ == Stores::automatic;
+  const bool sample = large && asked && copies_++ % sample_every == 0;
+  if (large && !sample && (asked ? far_ : stores_ == Stores::streamed)) {
     stream_copy(to, feed.flat, feed.length);
     stream_fence();
     return;
@@ -52,7 +62,7 @@ void Producer::copy_body(char* to, const Feed& feed, bool streamed) {
 }
 
 Push Producer::push_payload(const FrameHeader& header, const void* head, uint32_t n,
-                            const Feed& feed, uint32_t reserve, bool streamed) {
+                            const Feed& feed, uint32_t reserve) {
   if (int32_t(cells_limit_ - (next_ + reserve)) <= 0 && !refresh_cells(reserve)) {
     return Push::full;
   }
@@ -61,7 +71,7 @@ Push Producer::push_payload(const FrameHeader& header, const void* head, uint32_
   char* to = payload_ + (start & (shape_.payload - 1));
   if (n) memcpy(to, head, n);
   if (n == 0 && feed.flat) {
-    copy_body(to, feed, streamed);
+    copy_body(to, feed);
   } else {
     feed.copy(0, to + n, feed.length);
   }

@@ -83,6 +83,10 @@ class RingEnd {
   uint32_t next_ = 0;  // frames sent, or consumed
 };
 
+// How the bodies of frames are written: through the cache, or past it. automatic: by the
+// processor's string instruction where it has a good one, else by how far apart the two cores are.
+enum class Stores : uint8_t { automatic, cached, streamed };
+
 class Producer : public RingEnd {
  public:
   void attach(char* memory, Shape shape) {
@@ -92,6 +96,8 @@ class Producer : public RingEnd {
   }
   const Shape& shape() const { return shape_; }
   uint32_t frames() const { return next_; }
+  // For tests: not what suits this machine.
+  void force(Stores stores) { stores_ = stores; }
 
   // Sends a frame whose body (header.length bytes) fits a cell. `reserve` cells stay free.
   [[gnu::always_inline]] Push push_inline(const FrameHeader& header, const void* body,
@@ -107,9 +113,9 @@ class Producer : public RingEnd {
     return Push::done;
   }
 
-  // Sends a frame with `n` bytes at `head` and then the Feed as body; streamed copies for data.
+  // Sends a frame with `n` bytes at `head` and then the Feed as body.
   Push push_payload(const FrameHeader& header, const void* head, uint32_t n, const Feed& feed,
-                    uint32_t reserve, bool streamed);
+                    uint32_t reserve);
 
   // True if a frame of that length would be taken now.
   bool has_room(uint32_t length, uint32_t reserve) {
@@ -139,11 +145,13 @@ class Producer : public RingEnd {
 
   bool refresh_cells(uint32_t reserve);
   uint32_t place(uint32_t length);
-  void copy_body(char* to, const Feed& feed, bool streamed);
+  void copy_body(char* to, const Feed& feed);
+  void copy_by_distance(char* to, const Feed& feed);
 
   uint32_t cells_limit_ = 0;  // next_ may not reach it
   uint32_t position_ = 0;     // payload bytes used, over all laps
   uint32_t bytes_limit_ = 0;
+  Stores stores_ = Stores::automatic;
   // Whether the consumer's core is far, guessed from what a cached copy costs now and then.
   uint32_t copies_ = 0;
   uint64_t line_cost_ = 0;  // 1/16 of a tick a line, smoothed

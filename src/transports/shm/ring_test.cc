@@ -66,18 +66,22 @@ void pack_pattern(const void* memory, uint64_t offset, void* out, size_t n) {
   for (size_t i = 0; i < n; ++i) static_cast<uint8_t*>(out)[i] = pattern(frame, offset + i);
 }
 
-// Tries to send frame number `frame` with a body of that length, in one of the ways there are.
+constexpr int ways = 9;
+
+// Tries to send frame number `frame` with a body of that length, in one of the ways there are: what
+// feeds it, and by which stores.
 Push push(Producer& producer, uint32_t frame, uint32_t length, uint32_t reserve, int way) {
   std::vector<char> body(length);
   pack_pattern(&frame, 0, body.data(), length);
   const FrameHeader header = header_of(frame, length);
   if (length <= inline_max) return producer.push_inline(header, body.data(), reserve);
+  producer.force(Stores(way / 3));
   const uint32_t head = way % 3 == 2 ? 16 : 0;
   Feed feed{.flat = body.data() + head, .length = length - head};
   if (way % 3 == 1) {
     feed = {.pack = pack_pattern, .memory = &frame, .offset = 0, .length = length};
   }
-  return producer.push_payload(header, body.data(), head, feed, reserve, way & 4);
+  return producer.push_payload(header, body.data(), head, feed, reserve);
 }
 
 // True if a frame was there. Fails if it is not number `frame` with that length, whole.
@@ -138,7 +142,7 @@ void run_threads(Shape shape, uint64_t seed, uint32_t frames) {
     for (uint32_t i = 0; i < frames && !give_up; ++i) {
       // Envelopes leave some cells free, control frames may take the last one.
       const uint32_t reserve = random() % 3 ? reserved_cells : 0;
-      while (push(producer, i, lengths[i], reserve, int(random() % 8)) == Push::full) {
+      while (push(producer, i, lengths[i], reserve, int(random() % ways)) == Push::full) {
         ++fulls;
         if (base::now_ns() > deadline) give_up = true;
         if (give_up) return;
@@ -178,7 +182,7 @@ TEST(Ring, EveryLength) {
   Ends ring(shape);
   uint32_t frame = 0;
   for (uint32_t length = 0; length <= shape.frame_max(); ++length) {
-    ASSERT_EQ(push(ring.producer, frame, length, 0, int(length % 6)), Push::done);
+    ASSERT_EQ(push(ring.producer, frame, length, 0, int(length % ways)), Push::done);
     ASSERT_TRUE(take(ring.consumer, frame++, length));
     ASSERT_FALSE(HasFailure());
   }
@@ -229,7 +233,7 @@ TEST(Ring, AnEmptyRingTakesAnyFrame) {
     for (uint32_t i = 0; i < 30000; ++i) {
       const uint32_t length = random_length(random, shape);
       ASSERT_TRUE(ring.producer.has_room(length, reserved_cells)) << "frame " << i;
-      ASSERT_EQ(push(ring.producer, i, length, reserved_cells, int(random() % 8)), Push::done);
+      ASSERT_EQ(push(ring.producer, i, length, reserved_cells, int(random() % ways)), Push::done);
       ASSERT_TRUE(take(ring.consumer, i, length));
       ASSERT_FALSE(HasFailure());
     }
@@ -267,7 +271,7 @@ TEST(Ring, ThePayloadPositionWraps) {
   FrameHeader header;
   header.length = length;
   for (; moved < near; moved += length) {
-    ASSERT_EQ(ring.producer.push_payload(header, nullptr, 0, feed, 0, false), Push::done);
+    ASSERT_EQ(ring.producer.push_payload(header, nullptr, 0, feed, 0), Push::done);
     const Cell* cell = ring.consumer.peek();
     ASSERT_NE(cell, nullptr);
     ring.consumer.pop(*cell);
@@ -278,7 +282,7 @@ TEST(Ring, ThePayloadPositionWraps) {
   uint32_t taken = 0;
   for (uint32_t i = 0; i < 4000; ++i) {
     lengths.push_back(random_length(random, shape));
-    while (push(ring.producer, i, lengths[i], reserved_cells, int(random() % 8)) == Push::full) {
+    while (push(ring.producer, i, lengths[i], reserved_cells, int(random() % ways)) == Push::full) {
       ASSERT_TRUE(take(ring.consumer, taken, lengths[taken])) << "full, and nothing to take";
       ++taken;
       ASSERT_FALSE(HasFailure());

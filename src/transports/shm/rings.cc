@@ -53,7 +53,7 @@ Push Rings::push(uint32_t local, const FrameHeader& header, const void* head, ui
   const auto [events, reserve] = manner_of(urgency);
   Push pushed;
   if (header.length > inline_max) {
-    pushed = out.push_payload(header, head, n, *feed, reserve, urgency == Urgency::data);
+    pushed = out.push_payload(header, head, n, *feed, reserve);
   } else {
     char body[inline_max];
     const void* from = head;
