@@ -1,9 +1,9 @@
 // Time of one collective call, any number of ranks: batches of calls back to back, rank 0's time.
-//   --call allreduce|reduce|bcast|allgather|alltoall|barrier
+//   --call allreduce|reduce|bcast|allgather|alltoall|gather|scatter|barrier
 //   --sizes LIST (bytes: of the vector, or of the block of each rank or pair)
 //   --batches N  --batch-us T  --pin 1 (rank r to core r; else the system places the ranks)
-// Each batch ends with the calls themselves: every rank needs every other in each of them. Bcast
-// and reduce change their root from call to call, so that nobody runs ahead for long.
+// Each batch ends with the calls themselves: every rank needs every other in each of them. Those
+// with a root change it from call to call, so that nobody runs ahead for long.
 #include "common.h"
 
 struct Setup {
@@ -26,6 +26,12 @@ static void calls(const struct Setup* s, size_t bytes, int n) {
       MPI_Allgather(s->out, (int)bytes, MPI_BYTE, s->in, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
     else if (strcmp(s->call, "alltoall") == 0)
       MPI_Alltoall(s->out, (int)bytes, MPI_BYTE, s->in, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
+    else if (strcmp(s->call, "gather") == 0)
+      MPI_Gather(s->out, (int)bytes, MPI_BYTE, s->in, (int)bytes, MPI_BYTE, i % s->ranks,
+                 MPI_COMM_WORLD);
+    else if (strcmp(s->call, "scatter") == 0)
+      MPI_Scatter(s->out, (int)bytes, MPI_BYTE, s->in, (int)bytes, MPI_BYTE, i % s->ranks,
+                  MPI_COMM_WORLD);
     else
       MPI_Barrier(MPI_COMM_WORLD);
   }
@@ -48,12 +54,19 @@ static void check(const struct Setup* s, size_t bytes) {
       for (size_t i = 0; i < bytes; i++)
         if (s->in[(size_t)r * bytes + i] != 1 + (r * s->ranks + s->rank) % 100)
           fail("alltoall gave a wrong block");
-  } else if (strcmp(s->call, "allgather") == 0) {
+  } else if (strstr(s->call, "gather")) {
     memset(s->out, 1 + s->rank % 100, bytes);
     calls(s, bytes, 1);
+    if (s->rank != 0 && strcmp(s->call, "gather") == 0) return;
     for (int r = 0; r < s->ranks; r++)
       for (size_t i = 0; i < bytes; i++)
-        if (s->in[(size_t)r * bytes + i] != 1 + r % 100) fail("allgather gave a wrong block");
+        if (s->in[(size_t)r * bytes + i] != 1 + r % 100)
+          fail("a gathering call gave a wrong block");
+  } else if (strcmp(s->call, "scatter") == 0) {
+    for (int r = 0; r < s->ranks; r++) memset(s->out + (size_t)r * bytes, 1 + r % 100, bytes);
+    calls(s, bytes, 1);
+    for (size_t i = 0; i < bytes; i++)
+      if (s->in[i] != 1 + s->rank % 100) fail("scatter gave a wrong block");
   } else if (strcmp(s->call, "bcast") == 0) {
     memset(s->out, 1 + s->rank % 100, bytes);
     calls(s, bytes, 1);
@@ -111,7 +124,8 @@ int main(int argc, char** argv) {
   s.batch_us = arg_number(argc, argv, "--batch-us", 10000);
   for (int i = 0; i < n; i++)
     if (sizes[i] > largest) largest = sizes[i];
-  int blocks = strncmp(s.call, "all", 3) == 0 ? s.ranks : 1;  // some need fewer
+  int one = strcmp(s.call, "bcast") == 0 || strcmp(s.call, "reduce") == 0;
+  int blocks = one ? 1 : s.ranks;  // some need fewer
   s.out = new_buffer(largest * (size_t)blocks);
   s.in = new_buffer(largest * (size_t)blocks);
   for (int i = 0; i < n; i++) measure(&s, sizes[i]);

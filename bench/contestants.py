@@ -1,7 +1,9 @@
-"""Who is measured: Headway, MPICH and Open MPI, some with several configurations."""
+"""Who is measured: Headway, MPICH and Open MPI, some with several configurations, and the limit: what two processes
+of this machine can do at most."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import shared  # noqa: F401
@@ -9,6 +11,27 @@ from headway.measure import contestants
 from headway.measure.contestants import Contestant, cache
 
 PROGRAMS = ("latency", "bandwidth", "overlap", "progress", "slowdown", "collective", "crowd", "start")
+
+# Those that the limit's few calls are enough for.
+LIMITED = ("latency", "bandwidth")
+LIMIT = "limit"
+
+
+class Limit(Contestant):
+    """No MPI: bench/limit/mpi.h stands in, and its process makes the second one by itself."""
+
+    def local_command(self, ranks: int, program: Path, arguments: list[str]) -> list[str]:
+        return [str(program), *arguments]
+
+
+def limit() -> Contestant:
+    compiler = Path(shutil.which("cc") or "cc")
+    header = Path(__file__).resolve().parent / "limit"
+    return Limit(LIMIT, "limit", LIMIT, compiler, compiler, compiler_options=("-I" + str(header),))
+
+
+def programs_of(contestant: Contestant) -> tuple[str, ...]:
+    return LIMITED if contestant.name == LIMIT else PROGRAMS
 
 
 def all_contestants(build: Path) -> dict[str, Contestant]:
@@ -21,5 +44,6 @@ def all_contestants(build: Path) -> dict[str, Contestant]:
         contestants.mpich(mpich, name="mpich-async", label="MPICH, async thread",
                           environment={"MPIR_CVAR_ASYNC_PROGRESS": "1"}),
         contestants.openmpi(openmpi, peer=True),
+        limit(),
     ]
     return {c.name: c for c in entries}

@@ -21,7 +21,7 @@ from headway.measure.validity import placement_of  # noqa: E402
 from results import Key, Results, Sample  # noqa: E402
 from targets import NAMES, judge_all  # noqa: E402
 
-LABELS = {"headway": "Headway", "mpich": "MPICH", "openmpi": "Open MPI", "headway-off": "off"}
+LABELS = {"headway": "Headway", "mpich": "MPICH", "openmpi": "Open MPI", "headway-off": "off", "limit": "limit"}
 KB = 1024
 
 
@@ -104,6 +104,20 @@ class Judgement(unittest.TestCase):
             )
             self.assertEqual(got[key].state, state)
 
+    def window(self, **of_each):
+        """States by what was asked, where the figures are these."""
+        results = Results()
+        for who, value in of_each.items():
+            results.add(sample(who, "window16", 64 * KB, [value] * 3, buffers="many"))
+        return {v.asked: v.state for v in judge_all(results, ["mpich", "openmpi"], LABELS) if v.key.size == 64 * KB}
+
+    def test_a_share_of_the_limit(self):
+        of_limit, ahead = "≥ 0.6 × limit", "≥ 1.5 × best peer"
+        self.assertEqual(self.window(headway=3.1, mpich=2, openmpi=1, limit=5), {of_limit: "pass", ahead: "pass"})
+        self.assertEqual(self.window(headway=2.9, mpich=2, openmpi=1, limit=5), {of_limit: "fail", ahead: "fail"})
+        self.assertEqual(self.window(headway=2.9, mpich=2, limit=3.9), {of_limit: "pass"}, "nobody can be far ahead")
+        self.assertEqual(self.window(headway=2.9, mpich=2), {}, "nothing is known of the limit")
+
     def test_overlap_is_absolute(self):
         key = Key("shm", "overlap_recv", 256 * KB, "hot", "any")
         for ours, state in ((0.9, "pass"), (0.89, "fail")):
@@ -179,7 +193,7 @@ class Targets(unittest.TestCase):
                 sample(who, measure, size, [1, 1, 1], probe, buffers, transport)
                 for who in LABELS
                 for size in sizes
-                for buffers in ("hot", "dirty")
+                for buffers in ("hot", "many", "dirty")
                 for transport, probe in both
             ]
             found = {v.state for v in verdicts(samples).values() if v.key.measure == measure}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 K, M = 1024, 1024 * 1024
 MAIN = ("headway", "mpich", "openmpi")
+LIMITED = (*MAIN, "limit")
 
 
 @dataclass
@@ -38,17 +39,37 @@ def two_rank_jobs(quick: bool) -> list[Job]:
     if not quick:
         latency = (1, 8, 64, 256, 1 * K, 2 * K, 4 * K, 8 * K, 16 * K, 32 * K, 64 * K, 256 * K, 1 * M)
     band = (64 * K, 1 * M) if quick else (4 * K, 16 * K, 64 * K, 256 * K, 1 * M, 4 * M)
+    longer = (64 * K, 1 * M) if quick else (16 * K, 64 * K, 256 * K, 1 * M, 4 * M, 16 * M)
     batches = ["--batches", "4" if quick else "6"]
     rounds = 3 if quick else 10
     return [
-        Job("latency", "latency", [*sizes(*latency), *batches], rounds, "latency, shared memory"),
-        Job("bandwidth", "bandwidth", [*sizes(*band), *batches], rounds, "bandwidth, window of 64"),
+        Job("latency", "latency", [*sizes(*latency), *batches], rounds, "latency, shared memory", contestants=LIMITED),
+        Job("bandwidth", "bandwidth", [*sizes(*band), *batches], rounds, "bandwidth, window of 64", contestants=LIMITED),
+        Job(
+            "window16",
+            "bandwidth",
+            ["--window", "16", "--buffers", "hot,many,dirty,cold", *sizes(*longer), *batches],
+            2 if quick else 6,
+            "bandwidth, window of 16",
+            contestants=LIMITED,
+            rename={"window": "window16"},
+        ),
+        Job(
+            "bidir16",
+            "bandwidth",
+            ["--mode", "bidir", "--window", "16", "--buffers", "hot,many", *sizes(*longer), *batches],
+            2 if quick else 6,
+            "bandwidth, both ways, window of 16",
+            contestants=LIMITED,
+            rename={"bidir": "bidir16"},
+        ),
         Job(
             "stream",
             "bandwidth",
             ["--mode", "stream", *sizes(*band), *batches],
             2 if quick else 6,
             "bandwidth, single stream",
+            contestants=LIMITED,
         ),
         Job(
             "bidir",
@@ -56,6 +77,7 @@ def two_rank_jobs(quick: bool) -> list[Job]:
             ["--mode", "bidir", *sizes(*band), *batches],
             2 if quick else 6,
             "bandwidth, both ways",
+            contestants=LIMITED,
         ),
         Job(
             "rate",
@@ -63,6 +85,16 @@ def two_rank_jobs(quick: bool) -> list[Job]:
             ["--name", "rate", "--buffers", "hot", *sizes(8), "--batches", "8"],
             2 if quick else 6,
             "message rate, 8 B, window of 64",
+            contestants=LIMITED,
+        ),
+        Job(
+            "rate32",
+            "bandwidth",
+            ["--name", "rate", "--window", "32", "--buffers", "hot", *sizes(1, 8, 64, 1 * K), "--batches", "8"],
+            2 if quick else 6,
+            "message rate, window of 32",
+            contestants=LIMITED,
+            rename={"rate": "rate32"},
         ),
     ]
 
@@ -198,6 +230,33 @@ def collective_jobs(quick: bool) -> list[Job]:
     ]
 
 
+CALLS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter")
+
+
+def node_collective_jobs(quick: bool) -> list[Job]:
+    """Within a node, from small to large. Where ranks outnumber cores, spinning peers take 20 ms a call."""
+    jobs = []
+    for ranks in (2, 4, 8):
+        some = (8, 4 * K, 256 * K) if quick else (8, 64, 512, 4 * K, 32 * K, 256 * K, 2 * M)
+        few = {"mpich": 1 if quick else 2}
+        gently = {"mpich": ["--batches", "3", "--batch-us", "1"]}
+        crowded = {"round_limits": few, "extra_arguments": gently, "timeout": 180} if ranks > 2 else {}
+        pin = ["--pin", "1", "--batch-us", "3000"] if ranks == 2 else []
+        for call in CALLS:
+            jobs.append(
+                Job(
+                    f"collective-{call}-{ranks}",
+                    "collective",
+                    ["--call", call, *pin, *sizes(*some)],
+                    2 if quick else 4,
+                    f"{call}, {ranks} ranks",
+                    ranks=ranks,
+                    **crowded,
+                )
+            )
+    return jobs
+
+
 def stranger_jobs(quick: bool) -> list[Job]:
     """Exchanges beside nobody, one stranger on the first core, or one on each of two. The ranks stay
     on a core each; `free` ones go where the system puts them, as ranks do that nobody binds."""
@@ -289,6 +348,7 @@ def all_jobs(quick: bool) -> list[Job]:
         *slowdown_jobs(quick),
         *progress_switch_jobs(quick),
         *collective_jobs(quick),
+        *node_collective_jobs(quick),
         *stranger_jobs(quick),
         *loop_jobs(quick),
         *start_jobs(quick),
@@ -296,7 +356,7 @@ def all_jobs(quick: bool) -> list[Job]:
 
 
 def select(jobs: list[Job], only: list[str]) -> list[Job]:
-    """Names separated by commas; `tcp` stands for all tcp-*, `onoff` and `loop` for all of their
+    """Names separated by commas; `tcp` stands for all tcp-*, `onoff`, `loop` and `collective` for all of their
     kind, and `crowd` for all exchanges beside strangers."""
     wanted = [w for text in only for w in text.split(",") if w]
     if not wanted:
@@ -306,7 +366,7 @@ def select(jobs: list[Job], only: list[str]) -> list[Job]:
         return name == word or name.startswith(word + "-") or (word == "crowd" and word in name)
 
     chosen = [j for j in jobs if any(is_meant(j.name, w) for w in wanted)]
-    known = {j.name for j in jobs} | {"tcp", "loop", "crowd"}
+    known = {j.name for j in jobs} | {"tcp", "loop", "crowd", "collective"}
     unknown = [w for w in wanted if w not in known]
     if unknown:
         raise ValueError(f"no such measure: {', '.join(unknown)}; there are {', '.join(sorted(known))}")

@@ -22,8 +22,9 @@ COLOURS = {
     "mpich": "#e07b00",
     "mpich-async": "#f2bd7a",
     "openmpi": "#3c8d40",
+    "limit": "#8a8a8a",
 }
-MARKERS = {"headway": "o", "headway-off": "o", "mpich": "s", "mpich-async": "s", "openmpi": "^"}
+MARKERS = {"headway": "o", "headway-off": "o", "mpich": "s", "mpich-async": "s", "openmpi": "^", "limit": "x"}
 STYLE = {
     "figure.dpi": 130,
     "font.size": 9,
@@ -129,10 +130,18 @@ def grid_plot(
     return path
 
 
+PANEL = {
+    "hot": "buffers untouched",
+    "many": "a buffer each, untouched",
+    "dirty": "freshly written",
+    "cold": "a buffer each, cold",
+}
+
+
 def placements_panels(results: Results, transport: str, measure: str) -> list[tuple[str, list[Key]]]:
     panels = []
     for placement in ("near", "far", "any"):
-        for buffers, text in (("hot", "buffers untouched"), ("dirty", "freshly written")):
+        for buffers, text in PANEL.items():
             where = f", cores {placement}" if placement != "any" else ""
             words = f"{text}{where}" if transport == "shm" else f"TCP{where}"
             panels.append((words, keys_of(results, transport, measure, buffers, placement)))
@@ -253,7 +262,12 @@ def draw_all(
         for m, t in both
         for words, keys in placements_panels(results, t, m)
     ]
-    main = [n for n in names if n in ("headway", "mpich", "openmpi")]
+    window16 = [
+        (f"{text}\n{words}", keys)
+        for m, text in (("window16", "window of 16"), ("bidir16", "both ways, window of 16"))
+        for words, keys in placements_panels(results, "shm", m)
+    ]
+    main = [n for n in names if n in ("headway", "mpich", "openmpi", "limit")]
     made = [
         scoreboard(folder / "scoreboard.png", verdicts),
         grid_plot(
@@ -263,6 +277,10 @@ def draw_all(
         grid_plot(
             folder / "bandwidth.png", results, main, labels, bandwidth,
             "Bandwidth, shared memory", "MB/s", log=False,
+        ),
+        grid_plot(
+            folder / "window16.png", results, main, labels, window16,
+            "Bandwidth and its limit, shared memory", "MB/s", log=False,
         ),
         wire_plot(folder / "tcp.png", results, main, labels),
         grid_plot(

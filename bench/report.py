@@ -9,14 +9,27 @@ from pathlib import Path
 import shared  # noqa: F401
 from headway.measure.statistics import human_size
 from results import Key, Results
-from targets import BESIDE, LOOPS, Verdict, describe
+from targets import BESIDE, BUFFERS, LOOPS, Verdict, describe
 
+# What the size is of.
+CALLS = {
+    "bcast": "",
+    "reduce": " (sum of doubles)",
+    "allreduce": " (sum of doubles)",
+    "allgather": ", bytes of each rank",
+    "alltoall": ", bytes to each rank",
+    "gather": ", bytes of each rank",
+    "scatter": ", bytes to each rank",
+}
 TITLES = {
     "latency": "One-way latency, µs",
     "window": "Bandwidth, window of 64, MB/s",
     "stream": "Bandwidth, one blocking send after the other, MB/s",
     "bidir": "Bandwidth, both ways at once, MB/s of both directions",
-    "rate": "Message rate, million messages a second",
+    "window16": "Bandwidth, window of 16, MB/s",
+    "bidir16": "Bandwidth, both ways at once, window of 16, MB/s of both directions",
+    "rate": "Message rate, window of 64, million messages a second",
+    "rate32": "Message rate, window of 32, million messages a second",
     "overlap_recv": "Receive overlap (equation 4)",
     "overlap_send": "Send overlap (equation 4)",
     "progress_recv": "Receive progress (1 - post-delay work)",
@@ -29,9 +42,11 @@ TITLES = {
     "stretch_both": "Computation itself, both compute: the same",
     "latency_onoff": "1 KB latency with the progress thread on and off, µs",
     "latency_pending": "1 KB latency with an unrelated receive pending, µs",
-    "allreduce_8": "Allreduce (sum of doubles), 8 ranks on 2 cores, µs a call",
-    "alltoall_8": "Alltoall, 8 ranks on 2 cores, bytes to each rank, µs a call",
-    "allreduce_2": "Allreduce (sum of doubles), 2 ranks, µs a call",
+    **{
+        f"{call}_{ranks}": f"{call.capitalize()}{what}, {ranks} ranks{on}, µs a call"
+        for ranks, on in ((2, ""), (4, " on 2 cores"), (8, " on 2 cores"))
+        for call, what in CALLS.items()
+    },
     **{f"exchange_{kind}": f"Exchange beside {what}, median, µs" for kind, what in BESIDE.items()},
     **{
         f"exchange_mean_{kind}": f"The same beside {what}, mean with all turns of others, µs"
@@ -78,8 +93,7 @@ def full_tables(results: Results, order: list[str], labels: dict[str, str]) -> l
                 stats = results.get(key, name)
                 cells.append(f"{stats.text()} n={stats.count}" if stats else "-")
             size = human_size(key.size) if key.size else "-"
-            buffers = "untouched" if key.buffers == "hot" else "freshly written"
-            lines.append(f"| {size} | {buffers} | {key.placement} | " + " | ".join(cells) + " |")
+            lines.append(f"| {size} | {BUFFERS[key.buffers]} | {key.placement} | " + " | ".join(cells) + " |")
     return lines
 
 

@@ -23,7 +23,7 @@ class Key(NamedTuple):
     transport: str  # shm or tcp
     measure: str
     size: int
-    buffers: str  # hot or dirty
+    buffers: str  # hot, many, dirty or cold
     placement: str  # near, far, or any
 
 
@@ -105,6 +105,4 @@ class Results:
 
 
 def more_is_better(measure: str) -> bool:
-    return measure in ("window", "stream", "bidir", "rate") or measure.startswith(
-        ("overlap_", "progress_")
-    )
+    return measure.startswith(("window", "stream", "bidir", "rate", "overlap_", "progress_"))

@@ -22,7 +22,7 @@ from rich.table import Table
 import plan
 import plots
 import report
-from contestants import PROGRAMS, Contestant, all_contestants
+from contestants import Contestant, all_contestants, programs_of
 from headway.measure.bar import Steps, console
 from headway.measure.hosts import Cluster, Hosts
 from headway.measure.machine import about_machine, version_of
@@ -117,7 +117,8 @@ class Runner:
             if not problem:
                 library = contestant.library
                 if library not in compiled:
-                    compiled[library] = compile_programs(contestant, PROGRAMS, [SOURCES, FOLDER], self.programs(contestant))
+                    names = programs_of(contestant)
+                    compiled[library] = compile_programs(contestant, names, [SOURCES, FOLDER], self.programs(contestant))
                 problem = compiled[library]
             if problem:
                 self.note(f"{contestant.label} is left out: {problem}")

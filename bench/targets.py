@@ -14,7 +14,7 @@ from headway.measure.statistics import Stats, human_size, short
 from results import Key, Results, more_is_better
 
 K, M = 1024, 1024 * 1024
-OURS = "headway"
+OURS, LIMIT = "headway", "limit"
 ENOUGH = 3  # samples in one placement, or there is no verdict for it
 WIRE_MB_S = 117.0  # what the peers reach at 1 Gbit/s
 
@@ -53,8 +53,25 @@ LOOPS = {
     "loop_threads_wait": "exchange, Waitall, six threads in each of 2 ranks",
 }
 
+# What is sent, and where it is received.
+BUFFERS = {
+    "hot": "untouched",
+    "many": "one for each message, untouched",
+    "dirty": "freshly written",
+    "cold": "one for each message, in no cache",
+}
+
+# Those that are judged.
+COLLECTIVES = {
+    f"{call}_{ranks}": f"{call}, {ranks} ranks{on}"
+    for ranks, on in ((2, ""), (8, " on 2 cores"))
+    for call in ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter")
+}
+
 NAMES = {
     "latency": "one-way latency",
+    "window16": "bandwidth, window of 16",
+    "rate32": "message rate, window of 32",
     "latency_onoff": "1 KB latency, progress on / off",
     "latency_pending": "1 KB latency, on / off, a receive pending",
     "window": "bandwidth",
@@ -65,7 +82,7 @@ NAMES = {
     "slowdown_send": "computation + transfer, sender computes",
     "slowdown_recv": "computation + transfer, receiver computes",
     "slowdown_both": "computation + transfer, both compute",
-    "allreduce_8": "allreduce, 8 ranks on 2 cores",
+    **COLLECTIVES,
     **{f"exchange_{kind}": f"exchange beside {what}, median" for kind, what in BESIDE.items()},
     **{f"exchange_mean_{kind}": f"exchange beside {what}, mean" for kind, what in BESIDE.items()},
     **LOOPS,
@@ -118,6 +135,21 @@ class Judge:
         score = r / factor if more else factor / r
         self.add(key, asked, show(ours), peer_text, f"{r:.2f}", met, score)
 
+    def of_limit(self, key: Key, share: float) -> None:
+        """Ours as a share of what two processes of this machine can do."""
+        ours, limit = self.results.get(key, OURS), self.results.get(key, LIMIT)
+        if not ours or not limit or min(ours.count, limit.count) < ENOUGH:
+            return  # of this placement there is nothing to say
+        r = ours.median / limit.median
+        asked = f"≥ {share:g} × limit"
+        self.add(key, asked, show(ours), f"limit {show(limit)}", f"{r:.2f}", r >= share, r / share)
+
+    def far_ahead(self, key: Key, factor: float, doubt: float) -> None:
+        """Ours against the best peer, where the limit is so many times as much."""
+        limit, (_, peer) = self.results.get(key, LIMIT), self.peer(key)
+        if limit and peer and limit.median >= doubt * peer.median:
+            self.ratio(key, factor)
+
     def absolute(self, key: Key, limit: float, more: bool, asked: str, worst: bool = False) -> None:
         ours, (peer_text, peer) = self.results.get(key, OURS), self.peer(key)
         if not ours and not peer:
@@ -166,11 +198,19 @@ def judge_all(results: Results, peers: list[str], labels: dict[str, str]) -> lis
     in_both(j, j.ratio, "shm", "latency", 1 * K, "hot", 1.05, 1.15)
     for size in (4 * K, 16 * K, 64 * K):
         in_both(j, j.ratio, "shm", "latency", size, "dirty", 0.6, 0.6)
-    for size, factor in ((4 * K, 0.8), (16 * K, 0.8), (64 * K, 1.0)):
-        in_both(j, j.ratio, "shm", "latency", size, "hot", factor, factor)
+    for size, near, far in ((4 * K, 0.8, 0.8), (16 * K, 0.6, 0.8), (64 * K, 0.6, 1.0), (256 * K, 0.6, 1.0)):
+        in_both(j, j.ratio, "shm", "latency", size, "hot", near, far)
     for size in (64 * K, 256 * K, 1 * M, 4 * M):
         in_both(j, j.ratio, "shm", "window", size, "dirty", 1.2 if size == 1 * M else 1.3, 1.3)
         in_both(j, j.ratio, "shm", "window", size, "hot", 1.0, 1.0)
+    for size in (64 * K, 256 * K, 1 * M, 4 * M):
+        for buffers in ("hot", "many"):
+            for placement in ("near", "far"):
+                key = Key("shm", "window16", size, buffers, placement)
+                j.of_limit(key, 0.6)
+                j.far_ahead(key, 1.5, 2.0)
+    for size in (1, 8, 64, 1 * K):
+        in_both(j, j.ratio, "shm", "rate32", size, "hot", 1.1, 1.1)
     for size in (1, 1 * K):
         in_both(j, j.ratio, "tcp", "latency", size, "hot", 0.7, 0.7)
     for size in (16 * K, 64 * K, 256 * K, 1 * M, 4 * M):
@@ -190,6 +230,10 @@ def judge_all(results: Results, peers: list[str], labels: dict[str, str]) -> lis
     for measure in ("latency_onoff", "latency_pending"):
         in_both(j, j.against_off, "shm", measure, 1 * K, "hot", 1.05, 1.05)
     in_both(j, j.ratio, "shm", "allreduce_8", 8, "hot", 0.9, 0.9)
+    for call in COLLECTIVES:
+        for size in (8, 64, 512, 4 * K, 32 * K, 256 * K, 2 * M):
+            if (call, size) != ("allreduce_8", 8):
+                in_both(j, j.ratio, "shm", call, size, "hot", 1.0, 1.0)
     for kind in BESIDE:
         for transport in ("shm", "tcp"):
             for size in (8, 1 * K, 64 * K, 1 * M, 4 * M):
@@ -208,7 +252,7 @@ def describe(key: Key) -> str:
     """The key's size, buffers and placement in words."""
     parts = [human_size(key.size)] if key.size else []
     if key.measure.startswith(("latency", "window", "stream", "bidir")) and key.transport == "shm":
-        parts.append("untouched" if key.buffers == "hot" else "freshly written")
+        parts.append(BUFFERS[key.buffers])
     if key.placement != "any":
         parts.append(f"cores {key.placement}")
     return ", ".join(parts)

@@ -37,6 +37,7 @@ class Contestant:
     compiler: Path
     launcher: Path
     launcher_options: tuple[str, ...] = ()
+    compiler_options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     peer: bool = False  # counts when "the best peer" is looked for
 
