@@ -32,7 +32,7 @@ struct Settings {
   uint64_t connect_timeout_us = 10'000'000;
   uint64_t host_timeout_us = 8'000'000;
   // protocols
-  uint64_t eager_max_shm = 4096;
+  uint64_t eager_max_shm = 32 << 10;
   uint64_t eager_max_tcp = 16384;
   uint64_t unexpected_max = 512ull << 20;
   uint64_t send_ahead = 16ull << 20;
@@ -111,8 +111,10 @@ inline constexpr OptionInfo option_table[] = {
      "and the job ends (less than 3s counts as 3s, 0: for ever, at most 1 hour); whether ranks "
      "there compute, are stopped or sit in a debugger does not matter",
      &Settings::host_timeout_us, nullptr, 3'600'000'000},
-    {"EAGER_MAX_SHM", Category::protocols, Audience::tuner, OptionKind::bytes, "4K", "",
-     "largest message sent without a handshake to a rank on the same host (at most 4K)",
+    {"EAGER_MAX_SHM", Category::protocols, Audience::tuner, OptionKind::bytes, "32K", "",
+     "largest message sent without a handshake to a rank on the same host (at most a quarter of "
+     "its "
+     "ring: 32K, 4K where more than 16 ranks share the host)",
      &Settings::eager_max_shm, nullptr},
     {"EAGER_MAX_TCP", Category::protocols, Audience::tuner, OptionKind::bytes, "16K", "",
      "largest message sent without a handshake over TCP (at most 64K)", &Settings::eager_max_tcp,

@@ -48,7 +48,7 @@ constexpr uint64_t head_magic = 0x4865616477617931;  // "Headway1"
 
 Shape shape_for(uint32_t ranks) {
   // Memory grows with the square of the ranks that talk; many ranks get smaller rings.
-  if (ranks <= 16) return {64, 64 << 10};
+  if (ranks <= 16) return {64, 128 << 10};
   if (ranks <= 128) return {32, 16 << 10};
   return {16, 16 << 10};
 }

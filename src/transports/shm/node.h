@@ -174,7 +174,7 @@ class Node {
   uint32_t places_ = 0;  // pages in the segment, which lie before all rings
   uint32_t ranks_ = 0;   // those in use
   uint32_t self_ = 0;
-  Shape shape_{64, 65536};
+  Shape shape_{64, 128 << 10};
   uint32_t newcomers_seen_ = 0;
   uint64_t senders_seen_[max_ranks / 64] = {};
   const base::Doorbell* bell_ = nullptr;

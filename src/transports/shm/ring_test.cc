@@ -226,6 +226,24 @@ TEST(Ring, FullInBytesStillTakesShortFrames) {
 
 // A consumer that has taken everything must leave room for any frame, wherever the lap stands:
 // credits that it still owes must never add up to a standstill.
+// The fewer lines they go round in, the quicker: twice as many made windows of 4 KB a quarter
+// slower.
+TEST(Ring, ShortBodiesStayInItsFirstHalf) {
+  const Shape shape{64, 128 << 10};
+  Ends ring(shape);
+  const char* lowest = nullptr;
+  std::mt19937_64 random(11);
+  for (uint32_t i = 0; i < 2000; ++i) {
+    const uint32_t length = i ? uint32_t(200 + random() % (8192 - 200)) : 8192;
+    ASSERT_EQ(push(ring.producer, i, length, reserved_cells, 0), Push::done);
+    const char* body = ring.consumer.body(*ring.consumer.peek());
+    if (!lowest) lowest = body;
+    EXPECT_GE(body, lowest);
+    EXPECT_LE(body + length, lowest + shape.payload / 2);
+    ASSERT_TRUE(take(ring.consumer, i, length));
+  }
+}
+
 TEST(Ring, AnEmptyRingTakesAnyFrame) {
   for (const Shape shape : {Shape{64, 64 << 10}, Shape{32, 16 << 10}, Shape{16, 16 << 10}}) {
     Ends ring(shape);
