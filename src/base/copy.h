@@ -4,6 +4,7 @@
 // several times as long where the two addresses differ by a little more than a multiple of 4 KB
 // (seen on Zen 3; any two buffers may): so not there. Libc's memcpy does neither.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,8 +35,9 @@ size_t copy_lines(char* to, const char* from, size_t at, size_t n, Store store) 
 
 inline constexpr size_t strings_from = 512;  // shorter ones are not worth its start
 
-// Set before main(): the processor has such an instruction.
-extern const bool has_string_copy;
+// Whether the processor has such an instruction: none, until find_string_copy() has looked.
+extern std::atomic<bool> has_string_copy;
+void find_string_copy();
 
 // False, and nothing is done: there is none, or not for these addresses. (Sanitizers do not see
 // what it reads and writes.)
@@ -45,7 +47,8 @@ inline bool string_copy([[maybe_unused]] char* to, [[maybe_unused]] const char* 
   constexpr uintptr_t alias = 4096, close = 256;
   const uintptr_t apart =
       (reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from)) % alias;
-  if (!has_string_copy || (apart != 0 && apart < close)) return false;
+  if (!has_string_copy.load(std::memory_order_relaxed) || (apart != 0 && apart < close))
+    return false;
   __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
   return true;
 #else

@@ -11,6 +11,7 @@ namespace {
 char byte_at(size_t i) { return char(i * 7 + i / 256); }
 
 TEST(Copy, EveryLengthAndNothingBeside) {
+  find_string_copy();
   std::vector<char> source(3 * 4096), place(3 * 4096);
   for (size_t i = 0; i < source.size(); ++i) source[i] = byte_at(i);
   for (const size_t from : {0, 1, 15, 63, 64, 200}) {
@@ -28,6 +29,7 @@ TEST(Copy, EveryLengthAndNothingBeside) {
 
 // Where two addresses are close in the last twelve bits, it would be slow.
 TEST(Copy, TheStringInstructionIsNotUsedWhereItIsSlow) {
+  find_string_copy();
   alignas(4096) static char memory[4 * 4096];
   char* const from = memory;
   char* const to = memory + 2 * 4096;

@@ -1,6 +1,7 @@
 #include "protocols/engine.h"
 
 #include "base/check.h"
+#include "base/copy.h"
 #include "protocols/ways/pieces.h"
 
 namespace headway::protocols {
@@ -16,6 +17,7 @@ Outcome Engine::prepare(const settings::Settings& settings, uint32_t rank, uint3
                         FatalHandler fatal, uint32_t job) {
   settings_ = settings;
   rank_ = rank;
+  base::find_string_copy();
   links_.prepare(fatal);
   one_copy_.allow(settings.one_copy != 0);
   copies_.prepare(settings.send_ahead);

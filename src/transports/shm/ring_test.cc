@@ -40,6 +40,7 @@ struct Memory {
 // Both ends in one thread.
 struct Ends : Memory {
   explicit Ends(Shape shape) : Memory(shape) {
+    base::find_string_copy();
     producer.attach(bytes, shape);
     consumer.attach(bytes, shape);
   }
@@ -127,6 +128,7 @@ uint32_t random_length(std::mt19937_64& random, const Shape& shape) {
 // whole.
 void run_threads(Shape shape, uint64_t seed, uint32_t frames) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
+  base::find_string_copy();
   Memory memory(shape);
   std::mt19937_64 lengths_random(seed);
   std::vector<uint32_t> lengths(frames);
@@ -176,7 +178,7 @@ TEST(Ring, TwoThreadsAllShapes) {
   run_threads({16, 16 << 10}, 3, 40000);
 }
 
-// All lengths of a frame, one after the other through one ring, each in two ways.
+// All lengths of a frame, one after the other through one ring, each in one of the ways.
 TEST(Ring, EveryLength) {
   const Shape shape{16, 16 << 10};
   Ends ring(shape);
