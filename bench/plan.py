@@ -195,45 +195,10 @@ def progress_switch_jobs(quick: bool) -> list[Job]:
     return jobs
 
 
-def collective_jobs(quick: bool) -> list[Job]:
-    few = {"mpich": 1 if quick else 2}  # a call of its spinning ranks takes 20 ms
-    gently = {"mpich": ["--batches", "3", "--batch-us", "1"]}
-    eight = {"ranks": 8, "round_limits": few, "extra_arguments": gently, "timeout": 120}
-    many = (8,) if quick else (8, 1 * K, 64 * K)
-    pair = (8, 1 * M) if quick else (8, 1 * K, 64 * K, 1 * M)
-    blocks = (8,) if quick else (8, 1 * K, 16 * K)
-    rounds = 3 if quick else 8
-    return [
-        Job(
-            "allreduce",
-            "collective",
-            ["--call", "allreduce", *sizes(*many)],
-            rounds,
-            "allreduce, 8 ranks on 2 cores",
-            **eight,
-        ),
-        Job(
-            "alltoall",
-            "collective",
-            ["--call", "alltoall", *sizes(*blocks)],
-            2 if quick else 5,
-            "alltoall, 8 ranks on 2 cores",
-            **eight,
-        ),
-        Job(
-            "allreduce2",
-            "collective",
-            ["--call", "allreduce", "--pin", "1", *sizes(*pair), "--batch-us", "3000"],
-            2 if quick else 6,
-            "allreduce, 2 ranks",
-        ),
-    ]
-
-
 CALLS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter")
 
 
-def node_collective_jobs(quick: bool) -> list[Job]:
+def collective_jobs(quick: bool) -> list[Job]:
     """Within a node, from small to large. Where ranks outnumber cores, spinning peers take 20 ms a call."""
     jobs = []
     for ranks in (2, 4, 8):
@@ -348,7 +313,6 @@ def all_jobs(quick: bool) -> list[Job]:
         *slowdown_jobs(quick),
         *progress_switch_jobs(quick),
         *collective_jobs(quick),
-        *node_collective_jobs(quick),
         *stranger_jobs(quick),
         *loop_jobs(quick),
         *start_jobs(quick),

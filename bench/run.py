@@ -77,9 +77,11 @@ class Wire(Cluster):
 def version_and_build(contestant: Contestant) -> str:
     """What was measured: a result of another version, or of another build of ours, is not kept."""
     text = version_of(contestant)
-    for library in sorted((contestant.launcher.parent.parent / "lib").glob("libmpi_abi.so.*")):
-        if contestant.library == "headway":
-            text += " " + hashlib.sha256(library.read_bytes()).hexdigest()[:16]
+    files = (SOURCES / "limit" / "mpi.h",) if contestant.library == "limit" else ()
+    if contestant.library == "headway":
+        files = sorted((contestant.launcher.parent.parent / "lib").glob("libmpi_abi.so.*"))
+    for file in files:
+        text += " " + hashlib.sha256(file.read_bytes()).hexdigest()[:16]
     return text
 
 

@@ -138,16 +138,19 @@ class Judge:
     def of_limit(self, key: Key, share: float) -> None:
         """Ours as a share of what two processes of this machine can do."""
         ours, limit = self.results.get(key, OURS), self.results.get(key, LIMIT)
-        if not ours or not limit or min(ours.count, limit.count) < ENOUGH:
-            return  # of this placement there is nothing to say
-        r = ours.median / limit.median
+        if not limit:
+            return  # it was not chosen, or this placement was not seen
         asked = f"≥ {share:g} × limit"
+        if not ours or min(ours.count, limit.count) < ENOUGH:
+            self.add(key, asked, show(ours), f"limit {show(limit)}", "-", None, None)
+            return
+        r = ours.median / limit.median
         self.add(key, asked, show(ours), f"limit {show(limit)}", f"{r:.2f}", r >= share, r / share)
 
     def far_ahead(self, key: Key, factor: float, doubt: float) -> None:
         """Ours against the best peer, where the limit is so many times as much."""
         limit, (_, peer) = self.results.get(key, LIMIT), self.peer(key)
-        if limit and peer and limit.median >= doubt * peer.median:
+        if limit and peer and limit.count >= ENOUGH and limit.median >= doubt * peer.median:
             self.ratio(key, factor)
 
     def absolute(self, key: Key, limit: float, more: bool, asked: str, worst: bool = False) -> None:

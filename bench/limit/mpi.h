@@ -1,13 +1,13 @@
-// The limit: what two processes of this machine can do at most, behind the few calls that
-// bandwidth.c and latency.c make. Those are compiled with this header as if it were an MPI's, so
-// that the limit is measured by the same program, over the same buffers, as every contestant.
-// A message is copied into cells that both processes share, and out of them by the other one, in
-// the order of the sends: no envelope, no matching, no tags, no waiting but spinning. One pipe for
-// each direction; the two processes are one process that forks in MPI_Init. Small messages lie in
-// the line that announces them, the others in four cells of 32 KB, which the caches hold.
-// Thread: one in each process, which owns its ends of the pipes. Invariant: an entry's word is 0
-// while the sender may write it, else the bytes in it plus 1; a cell is free once the entry that
-// announced it is.
+// The limit: what two processes of this machine can do at most by two copies, behind the few calls
+// that bandwidth.c and latency.c make. Those are compiled with this header as if it were an MPI's,
+// so that the limit is measured by the same program, over the same buffers, as every contestant. A
+// message is copied into cells that both processes share, and out of them by the other one, in the
+// order of the sends: no envelope, no matching, no tags, no waiting but spinning. One pipe for each
+// direction; the two processes are one process that forks in MPI_Init. Small messages lie in the
+// line that announces them, the others in four cells of 32 KB, which the caches hold. Thread: one
+// in each process, which owns its ends of the pipes. Invariant: an entry's word is 0 while the
+// sender may write it, else the bytes in it plus 1; a cell is free once the entry that announced it
+// is.
 #pragma once
 #include <sched.h>
 #include <signal.h>
@@ -45,7 +45,9 @@ struct LimitEntry {
 
 struct LimitPipe {
   struct LimitEntry entries[limit_entries];
-  _Alignas(4096) char cells[limit_cells][limit_cell];
+  // Half a page from where allocators put large buffers: copies between addresses that are close in
+  // their last twelve bits are slow.
+  _Alignas(4096) char space[limit_cells * limit_cell + 2048];
 };
 
 struct LimitOperation {
@@ -84,6 +86,10 @@ static inline struct LimitOperation* limit_begin(struct LimitSide* side, const v
   return operation;
 }
 
+static inline char* limit_cell_of(struct LimitPipe* pipe, unsigned cell) {
+  return pipe->space + 2048 + (size_t)(cell % limit_cells) * limit_cell;
+}
+
 static inline void limit_moved(struct LimitSide* side, struct LimitOperation* operation, size_t n) {
   operation->moved += n;
   if (operation->moved < operation->bytes) return;
@@ -108,7 +114,7 @@ static inline void limit_send_some(void) {
     if (side->cell >= limit_cells && side->entry - last < limit_entries &&
         atomic_load_explicit(&side->pipe->entries[last % limit_entries].word, memory_order_acquire))
       return;
-    memcpy(side->pipe->cells[cell], send->memory + send->moved, n);
+    memcpy(limit_cell_of(side->pipe, cell), send->memory + send->moved, n);
     side->last_entry[cell] = side->entry;
     side->cell++;
   }
@@ -126,8 +132,7 @@ static inline void limit_receive_some(void) {
   if (!word) return;
   size_t n = word - 1;
   if (n > receive->bytes - receive->moved) limit_fail("a message is longer than its receive");
-  const char* from =
-      n <= limit_inline ? entry->bytes : side->pipe->cells[side->cell++ % limit_cells];
+  const char* from = n <= limit_inline ? entry->bytes : limit_cell_of(side->pipe, side->cell++);
   memcpy(receive->memory + receive->moved, from, n);
   atomic_store_explicit(&entry->word, 0, memory_order_release);
   side->entry++;

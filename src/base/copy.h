@@ -2,7 +2,8 @@
 // processor's string instruction, where it has a good one: it takes whole lines that another core
 // has without reading them first, which is 1.6 to 4 times as fast as stores to them. It takes
 // several times as long where the two addresses differ by a little more than a multiple of 4 KB
-// (seen on Zen 3; any two buffers may): so not there. Libc's memcpy does neither.
+// (seen on Zen 3; any two buffers may): so not there. Libc's memcpy uses it from some KB on, there
+// too.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -35,7 +35,8 @@ TEST(Copy, TheStringInstructionIsNotUsedWhereItIsSlow) {
   char* const to = memory + 2 * 4096;
   for (const size_t apart : {1, 16, 64, 255}) EXPECT_FALSE(string_copy(to + apart, from, 4096));
   for (const size_t apart : {0, 256, 2048, 4095}) {
-    memset(from, int(apart), 4096);
+    for (size_t i = 0; i < 4096; ++i) from[i] = byte_at(i + apart);
+    memset(to, '.', 2 * 4096);
     if (string_copy(to + apart, from, 4096)) {
       EXPECT_EQ(0, memcmp(to + apart, from, 4096));
     }

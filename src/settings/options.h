@@ -112,9 +112,8 @@ inline constexpr OptionInfo option_table[] = {
      "there compute, are stopped or sit in a debugger does not matter",
      &Settings::host_timeout_us, nullptr, 3'600'000'000},
     {"EAGER_MAX_SHM", Category::protocols, Audience::tuner, OptionKind::bytes, "32K", "",
-     "largest message sent without a handshake to a rank on the same host (at most a quarter of "
-     "its "
-     "ring: 32K, 4K where more than 16 ranks share the host)",
+     "largest message sent without a handshake to a rank on the same host (at most 32K, and 4K "
+     "where more than 16 ranks share the host)",
      &Settings::eager_max_shm, nullptr},
     {"EAGER_MAX_TCP", Category::protocols, Audience::tuner, OptionKind::bytes, "16K", "",
      "largest message sent without a handshake over TCP (at most 64K)", &Settings::eager_max_tcp,

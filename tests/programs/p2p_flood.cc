@@ -44,7 +44,7 @@ void flood(int count, int bytes, bool blocking) {
 void small() { flood(20000, 8, false); }
 void small_blocking() { flood(20000, 40, true); }
 void medium() { flood(3000, 4000, false); }
-void rendezvous() { flood(2000, 20000, false); }
+void rendezvous() { flood(1500, 40000, false); }
 
 // All to all of small messages, sends first: everybody is flooded and floods.
 void everybody() {

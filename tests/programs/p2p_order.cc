@@ -6,8 +6,9 @@
 
 namespace {
 
-const std::vector<int> mixed_sizes = {0, 1,   100000, 8,     5000, 4096,   4097, 152,  1 << 20,
-                                      3, 153, 16384,  16385, 10,   300000, 0,    2048, 65536};
+const std::vector<int> mixed_sizes = {0,     1,       100000, 8,     5000, 4096, 4097,
+                                      152,   1 << 20, 32768,  32769, 3,    153,  16384,
+                                      16385, 10,      300000, 0,     2048, 65536};
 
 // Sizes jump between all protocols; the receiver gets them in the order they were sent.
 void same_tag() {

@@ -60,7 +60,7 @@ void Presends::begin_looks(Origin& origin) {
 // False: its pages are no longer followed.
 bool Presends::look_again(Origin& origin, uint64_t now) {
   // Where nothing changes, buffers are looked at together: to be woken costs more than to look.
-  const bool resting = origin.pace_ns >= origin.rest_ns;
+  const bool resting = origin.quiet && origin.pace_ns >= origin.rest_ns;
   if (now - origin.looked_at < (resting ? origin.pace_ns / 2 : origin.pace_ns)) return true;
   // A buffer that goes to many was looked at for another one a moment ago.
   const bool known = look_.address == origin.address && look_.size == origin.size &&
@@ -107,7 +107,8 @@ bool Presends::look_again(Origin& origin, uint64_t now) {
   // The link is shared by all that is asked for: so are the looks.
   const uint64_t asked = asked_.size();
   const uint64_t least = origin.least_pace_ns * asked;
-  origin.seldom = !changed && waiting == 0 && core_.handoff().waits() != 0;
+  origin.quiet = !changed;
+  origin.seldom = origin.quiet && waiting == 0 && core_.handoff().waits() != 0;
   looks_seldom_ |= origin.seldom;
   if (again) {
     // The next write to each of them is a fault of the program's, which buys nothing.
@@ -119,7 +120,8 @@ bool Presends::look_again(Origin& origin, uint64_t now) {
   return true;
 }
 
-// A program that waits in MPI writes nothing, unless another thread of it does. Many ranks on one
+// A program that waits in MPI writes nothing, unless another thread of it does: then what that
+// writes is found a fifth of the time later in which nothing was written. Many ranks on one
 // processor, of which each looked every few milliseconds whether somebody had written to some
 // buffers, took most of it. So once all that was written has been sent, looks become rare, by a
 // part of the time in which nothing was written, until the program goes on.

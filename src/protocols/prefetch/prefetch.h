@@ -190,9 +190,10 @@ struct Origin {
   uint64_t next = 0;          // pages before it have been seen to since the last look
   uint64_t mistaken = 0;      // pages that looked final and were written again, since it was asked
   uint64_t looked_at = 0;     // ns
-  uint64_t pace_ns = 0;       // between two looks: from least_pace_ns to rest_ns
+  uint64_t pace_ns = 0;  // between two looks: least_pace_ns while something changes, rest_ns later
   uint64_t least_pace_ns = 0, rest_ns = 0;
-  bool seldom = false;   // it may be longer while the program waits
+  bool quiet = false;    // the last look found nothing written
+  bool seldom = false;   // so pace_ns may be longer than rest_ns, while the program waits
   uint64_t calm_ns = 0;  // a page that nobody wrote for so long is final, by what was seen so far
   uint64_t pauses = 0;   // writes to a page that had been left alone for a while, but not so long
   uint64_t pauses_since = 0;  // ns; seen since

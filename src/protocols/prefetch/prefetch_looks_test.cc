@@ -21,6 +21,14 @@ class PrefetchingLooks : public Prefetching {
     }
     return wakes;
   }
+  // Looks do, within some seconds.
+  static constexpr uint32_t rare_us = 40'000;
+  bool become_rare() {
+    for (int i = 0; i < 100; ++i) {
+      if (sleep_and_look(50) && sender().presends().next_look_us() >= rare_us) return true;
+    }
+    return false;
+  }
   // Its next message is asked for, and all of it has been sent early.
   Request* have_sent(Buffer& out, Buffer& in, int tag = 1) {
     Request* receive = post(in, tag);
@@ -38,16 +46,15 @@ TEST_F(PrefetchingLooks, AreRareWhileTheProgramWaits) {
   ASSERT_TRUE(receive);
   sender().handoff().set_poller(true);
   const uint64_t before = looks();
-  sleep_and_look(400);
+  ASSERT_TRUE(become_rare());
   EXPECT_LE(looks() - before, 60u);
-  EXPECT_GE(sender().presends().next_look_us(), 10'000u);
   // Another thread may write all the same.
   out[page] ^= 1;
   EXPECT_TRUE(comes_early(page));
-  sleep_and_look(400);
+  ASSERT_TRUE(become_rare());
   sender().handoff().set_poller(false);
   sender().end_wait();
-  EXPECT_LE(sender().presends().next_look_us(), 5'000u);
+  EXPECT_LT(sender().presends().next_look_us(), rare_us / 2);
   out[page] ^= 1;
   EXPECT_TRUE(comes_early(page));
   complete(receive, out, in);
@@ -65,8 +72,8 @@ TEST_F(PrefetchingLooks, AreAtAllBuffersAtATime) {
   }
   const uint64_t before = looks();
   const uint64_t wakes = sleep_and_look(60);
-  EXPECT_GE(looks() - before, wakes * (count - 1));
-  EXPECT_GE(looks() - before, 3u * count);  // a slow machine has few
+  EXPECT_GE(10 * (looks() - before), 22 * wakes);  // 14 to 20 where each has its own time
+  EXPECT_GE(looks() - before, 3u * count);         // a slow machine has few
   for (int i = 0; i < count; ++i) complete(receives[size_t(i)], outs[i], ins[i], i);
 }
 

@@ -1,12 +1,14 @@
 #include "transports/shm/ring.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 
 namespace headway::shm {
 namespace {
 
 constexpr uint32_t streamed_from = 2048;
-constexpr uint32_t short_part = 16;  // of the ring
+constexpr uint32_t short_body = 8 << 10, short_lap = 64 << 10;
 constexpr uint32_t sample_every = 32;
 // In 1/16 ticks a line. A line costs 1.3 ns near and 3.6 ns far (measured), a tick is about 0.4 ns.
 constexpr uint64_t far_line_cost = 16 * 6;
@@ -20,11 +22,11 @@ bool Producer::refresh_cells(uint32_t reserve) {
 }
 
 // Position for a body of that length, contiguous in the ring; skips the end of a lap if it must.
-// Short bodies stay in the first half of it: the fewer lines they go round in, the quicker.
+// Short bodies stay at its beginning: the fewer lines they go round in, the quicker.
 uint32_t Producer::place(uint32_t length) {
   const uint32_t rounded = round_line(length);
   const uint32_t at = position_ & (shape_.payload - 1);
-  const uint32_t lap = rounded <= shape_.payload / short_part ? shape_.payload / 2 : shape_.payload;
+  const uint32_t lap = rounded <= short_body ? std::min(shape_.payload, short_lap) : shape_.payload;
   const uint32_t start = at + rounded <= lap ? position_ : position_ + (shape_.payload - at);
   if (int32_t(bytes_limit_ - (start + rounded)) < 0) {
     bytes_limit_ = credits_->bytes.load(std::memory_order_acquire) + shape_.payload;
@@ -35,11 +37,12 @@ uint32_t Producer::place(uint32_t length) {
 
 // The string instruction is as fast as the others or faster, near and far.
 void Producer::copy_body(char* to, const Feed& feed) {
-  if (stores_ == Stores::automatic && feed.length >= base::strings_from &&
-      base::string_copy(to, feed.flat, feed.length)) {
-    return;
+  const bool strings = base::has_string_copy.load(std::memory_order_relaxed);
+  if (strings && stores_ == Stores::automatic && feed.length >= base::strings_from) {
+    base::copy_piece(to, feed.flat, feed.length);
+  } else {
+    copy_by_distance(to, feed);
   }
-  copy_by_distance(to, feed);
 }
 
 // All but a small body goes through the cache while the cores are near (twice as fast), and past it

@@ -135,6 +135,7 @@ static void measure(struct Setup* s, size_t bytes, enum Buffers kind, const char
   int per_message = strcmp(name, "rate") == 0;
   double directions = strncmp(s->mode, "bidir", 5) == 0 ? 2 : 1;
   double messages = window_for(s, bytes, kind) * directions;
+  s->cold_at = 0;
   run_windows(s, bytes, kind, 1);
   double start = now_us();
   run_windows(s, bytes, kind, 1);
@@ -177,7 +178,6 @@ int main(int argc, char** argv) {
   s.most_bytes = (size_t)arg_number(argc, argv, "--most-bytes", 256 << 20);
   const char* buffers = arg_text(argc, argv, "--buffers", "hot,dirty");
   const char* name = arg_text(argc, argv, "--name", s.mode);
-  s.cold_at = 0;
   for (int i = 0; i < n; i++) {
     for (enum Buffers kind = hot; kind <= cold; kind++) {
       if (!strstr(buffers, buffers_names[kind])) continue;
