@@ -327,7 +327,7 @@ def main(
     out: Annotated[Path | None, typer.Option(help="where results go; default BUILD/bench")] = None,
     only: Annotated[list[str] | None, typer.Option(help="measures to run, separated by commas")] = None,
     contestants: Annotated[str, typer.Option(help="contestants, separated by commas")] = "",
-    quick: Annotated[bool, typer.Option(help="few sizes and rounds, under four minutes")] = False,
+    quick: Annotated[bool, typer.Option(help="few sizes and rounds, some ten minutes")] = False,
     rounds: Annotated[int, typer.Option(help="rounds of each measure; 0 keeps the plan's")] = 0,
     resume: Annotated[bool, typer.Option(help="go on with the run in --out that was stopped")] = False,
     again: Annotated[Path | None, typer.Option(help="results.json of an earlier run: judge that")] = None,

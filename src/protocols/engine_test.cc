@@ -84,7 +84,7 @@ TEST(Engine, WithCancels) {
 
 TEST(Engine, SendsThatLeaveACopy) {
   const Total total =
-      run({.ranks = 2, .away = true, .waiting = true, .cancels = true, .leaves = true}, 20);
+      run({.ranks = 2, .away = true, .waiting = true, .cancels = true, .leaves = true}, 40);
   EXPECT_GT(total.tally.left, 30u);
   EXPECT_GT(total.engines.pulls, 0u);
   run({.ranks = 4, .away = true, .leaves = true, .longest = 6000}, 10);

@@ -441,7 +441,7 @@ void Messages::answer_request(Request* receive, Peer& peer, const RequestSend& a
     }
     if (receiver_waits && transfer.total >= rated_from) transfer.asked_at = base::now_ns();
     sender_waits = sender_waits || node().is_waiting(peer.number);
-    const bool own_each = receiver_waits && engine().one_copy_.is_both_ways(*receive);
+    const bool own_each = receiver_waits && engine().one_copy_.each_copies_its_own(*receive);
     if (!sender_waits || own_each || !(receiver_waits || receive->memory.is_flat())) {
       engine().one_copy_.start_pull(receive);
       return;

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/copy.h"
 #include "protocols/messages/messages.h"
 #include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
@@ -157,12 +158,15 @@ bool OneCopy::may_copy(Request* request) {
 bool OneCopy::is_worth_pulling_on(Request* pull) {
   const Transfer& transfer = messages_.transfer(*pull);
   if (transfer.moved && transfer.total - transfer.moved < share_from) return true;
-  if (is_both_ways(*pull)) return true;
+  if (each_copies_its_own(*pull)) return true;
   if (transfer.moved) share(pull);
   return rows_[*pull].shared;
 }
 
-bool OneCopy::is_both_ways(const Request& receive) const {
+// Two streams at a time, each core writing into one and reading from the other, are up to three
+// times as fast if the string instruction writes them.
+bool OneCopy::each_copies_its_own(const Request& receive) const {
+  if (base::has_string_copy.load(std::memory_order_relaxed)) return false;
   if (messages_.transfer(receive).total < share_from) {
     return messages_.in_stage(Stage::requested) + messages_.in_stage(Stage::streaming) != 0;
   }
@@ -348,7 +352,7 @@ void OneCopy::share(Request* request) {
   row.shared = row.drained = false;
   const Transfer& transfer = messages_.transfer(*request);
   if (!request->memory.is_flat() || transfer.total - transfer.moved < share_from ||
-      edges_of(transfer) || (!is_push(request) && is_both_ways(*request))) {
+      edges_of(transfer) || (!is_push(request) && each_copies_its_own(*request))) {
     return;  // what is shared out lies in one
   }
   Request*& owner = sharer(request);

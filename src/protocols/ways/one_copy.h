@@ -51,8 +51,9 @@ class OneCopy {
   void came_back(Request* request) {
     if (Row* row = rows_.find(*request)) row->away_since = 0;
   }
-  // A message of this rank's own is on its way to the other one, too, which has that to copy.
-  bool is_both_ways(const Request& receive) const;
+  // A message of this rank's own is on its way to the other one, too, which has that to copy, and
+  // two streams at a time would be slower.
+  bool each_copies_its_own(const Request& receive) const;
   // A page of it is awaited: it is copied before others.
   void hurry(Request* pull) {
     pulls_.remove(pull);
