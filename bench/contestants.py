@@ -1,5 +1,5 @@
 """Who is measured: Headway, MPICH and Open MPI, some with several configurations, and the limit: what two processes
-of this machine can do at most."""
+of this machine can do at most by two copies."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class Judge:
         self.add(key, asked, show(ours), peer_text, f"{r:.2f}", met, score)
 
     def of_limit(self, key: Key, share: float) -> None:
-        """Ours as a share of what two processes of this machine can do."""
+        """Ours as a share of what two processes of this machine can do by two copies."""
         ours, limit = self.results.get(key, OURS), self.results.get(key, LIMIT)
         if not limit:
             return  # it was not chosen, or this placement was not seen

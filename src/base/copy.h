@@ -36,15 +36,15 @@ size_t copy_lines(char* to, const char* from, size_t at, size_t n, Store store) 
 
 inline constexpr size_t strings_from = 512;  // shorter ones are not worth its start
 
-// Whether the processor has such an instruction: none, until find_string_copy() has looked.
+// Whether the processor has such an instruction: none, until find_string_copy() has looked, and
+// none for sanitizers, which do not see what it reads and writes.
 extern std::atomic<bool> has_string_copy;
 void find_string_copy();
 
-// False, and nothing is done: there is none, or not for these addresses. (Sanitizers do not see
-// what it reads and writes.)
+// False, and nothing is done: there is none, or not for these addresses.
 inline bool string_copy([[maybe_unused]] char* to, [[maybe_unused]] const char* from,
                         [[maybe_unused]] size_t n) {
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__)
   constexpr uintptr_t alias = 4096, close = 256;
   const uintptr_t apart =
       (reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from)) % alias;

@@ -91,6 +91,17 @@ TEST_F(Ways, TwoThatWaitForOneMessageStreamIt) {
   EXPECT_EQ(engines_[1]->counters().pulls, 0u);
 }
 
+// What fits one frame asks nobody; the next byte does.
+TEST_F(Ways, AMessageOfOneFrameGoesWithoutAHandshake) {
+  constexpr size_t longest = 32 << 10;
+  for (const size_t size : {longest, longest + 1}) {
+    sent_[0].assign(size, 'a');
+    received_[1].assign(size, '.');
+    exchange({0});
+    EXPECT_EQ(engines_[0]->counters().handshakes, size > longest ? 1u : 0u) << size;
+  }
+}
+
 // Each core has a message to copy: a stream would copy both twice, which is slow where there is no
 // string instruction. Rank 0 looks first, while both messages are on their way; what rank 1 does
 // when its own has gone is its choice.

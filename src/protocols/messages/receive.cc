@@ -400,7 +400,7 @@ void Messages::finish_eager(Request* receive, Arrived* message) {
 }
 
 // Chooses how a message that was announced comes over: by whoever has time to copy. Two ranks that
-// wait stream through the segment, but where each has a message to copy, it copies its own; one
+// wait stream through the segment, or, where streams are slow, each copies its own message; one
 // that waits alone copies alone; if neither waits, this side's message thread copies a little
 // later. The choice is looked at again while the message moves.
 void Messages::answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,
