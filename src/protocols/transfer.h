@@ -37,6 +37,7 @@ struct Transfer {
   uint32_t in_flight = 0;     // frames that the transport holds
   uint32_t head = 0;          // streamed first: bytes at the beginning
   uint32_t tail = 0;          // and at the end of the message
+  uint8_t sharers = 1;        // send: that many sent to its receiver when it asked for this
   bool expected : 1 = false;  // receive: stands in the list of streams that come over TCP
   bool withheld : 1 = false;  // streaming, landing: all but its edges waits for a grant
   bool copied : 1 = false;    // send: some of it was copied straight into the receiver's buffer

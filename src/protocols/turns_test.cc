@@ -25,7 +25,10 @@ class Turns : public testing::Test, public transports::Transport {
   }
   Push push(uint32_t, const FrameHeader& header, const void*, uint32_t, const Feed*, uint64_t,
             transports::Urgency) override {
-    if (Kind(header.kind) == Kind::grant) granted(*receives_[header.word]);
+    if (Kind(header.kind) == Kind::grant) {
+      EXPECT_EQ(header.source, 1);  // nobody else sends
+      granted(*receives_[header.word]);
+    }
     return Push::done;
   }
   bool writable(uint32_t) const override { return true; }

@@ -15,7 +15,8 @@ enum class Kind : uint8_t {
                  // over TCP, the buffer that it comes from, if that may be asked for (Origins)
   request_send,  // envelope; word: id of the send; body: RequestSend; if some of it came before,
                  // Confirmed and its bits
-  clear_send,    // word: id of the send; body: ClearSend; flag_yes: its edges, and wait for a grant
+  clear_send,    // word: id of the send; source: how many send to its receiver, over links; body:
+                 // ClearSend; flag_yes: its edges, and wait for a grant
   data,          // word: id of the receive; context: offset; body: bytes of the message
   finished,      // word: id; flag_to_receive: a pushed message is complete, else a pulled one;
                  // context: size of the message, if its receive was claimed
@@ -25,7 +26,8 @@ enum class Kind : uint8_t {
   pressure,       // flag_yes: unexpected messages fill the sender's memory; handshakes, please
   demand,    // word: id of a send that streams; context: offset of a page that is awaited, which
              // is to go next; flag_yes: then those before it
-  grant,     // word: id of a send that streams, all but its edges withheld: the rest, too
+  grant,     // word: id of a send that streams, all but its edges withheld: the rest, too; source:
+             // as of clear_send
   prefetch,  // word: an origin; context: its size; its next message is awaited; flag_yes: no more
   refuse,    // word: an origin that was asked for, in vain; flag_yes: and will never be given
   presend,   // word: an origin that was asked for; context: offset; source: bytes before its first

@@ -480,6 +480,7 @@ void Messages::clear_to_send(Request* receive, Way way, Store* store) {
   const bool may_wait = transfer.expected && engine().release_.is_long_enough(*receive);
   header.flags = may_wait && engine().streams_.withhold(receive) ? flag_yes : 0;
   header.word = transfer.remote;
+  header.source = engine().streams_.sharers_of(*receive);
   header.length = sizeof body;
   links_.control(*receive->peer, header, &body);
   if (way == Way::push) engine().one_copy_.expect_push(receive);

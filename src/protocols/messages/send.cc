@@ -243,6 +243,7 @@ bool Messages::deliver_clear_send(Peer& peer, const FrameHeader& header, const c
   transfer.tail = clear.tail;
   transfer.remote_address = clear.address;
   transfer.withheld = header.flags & flag_yes;
+  transfer.sharers = Streams::sharers_in(header);
   if (!engine().presends_.leave_out_confirmed(request)) return true;
   if (clear.way == Way::push && engine().one_copy_.can_push(request)) {
     engine().one_copy_.push_as_asked(request);

@@ -115,6 +115,7 @@ void Streams::grant(Request* receive) {
   FrameHeader header;
   header.kind = uint8_t(Kind::grant);
   header.word = transfer.remote;
+  header.source = sharers_of(*receive);
   core_.links().control(*receive->peer, header, nullptr);
 }
 
@@ -132,6 +133,7 @@ bool Streams::deliver_grant(Peer& peer, const FrameHeader& header, const char*) 
   Transfer& transfer = core_.transfer(*send);
   if (!transfer.withheld) return false;
   transfer.withheld = false;
+  transfer.sharers = sharers_in(header);
   if (!has_sent_edges(transfer)) return true;  // it stands in the line for those
   peer.backlog.streams.push_back(send);
   core_.links().mark_busy(peer);

@@ -71,7 +71,7 @@ bool Streams::stream_some(Peer& peer) {
     Transfer& transfer = core_.transfer(*request);
     const uint64_t enough = spare_.enough_for(peer, transfer.moved);
     if (enough && spare_.has_enough(peer, enough)) break;
-    if (takes_turns(*request) && request != copy_now_ && has_sent_edges(transfer)) {
+    if (takes_turns(*request) && !goes_now(request) && has_sent_edges(transfer)) {
       peer.backlog.streams.remove(request);
       queue_copy(request);
       continue;
@@ -124,7 +124,7 @@ bool Streams::stream_some(Peer& peer) {
     }
     peer.backlog.streams.remove(request);
     spare_.note_left(peer);
-    if (request == copy_now_) next_copy();
+    if (goes_now(request)) copy_is_gone(request);
     if (transfer.copied) {
       one_copy_.finish_push(request);  // the receiver could not count what was copied
     } else if (transfer.in_flight == 0) {

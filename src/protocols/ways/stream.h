@@ -1,10 +1,11 @@
 // Streams: messages that come in frames, and in which order. Their edges first; the rest when its
 // turn has come, if the link is slow (grants.cc); a page that somebody waits for before others
-// (demand.cc); copies of sends one after the other (line.cc); how much of one is worth a wake-up
+// (demand.cc); the line of copies of sends (line.cc); how much of one is worth a wake-up
 // (expect.cc). Thread: holder of the engine. Owner: the engine. Invariant: what is withheld goes
 // before the others when a user waits for it, at once when a page of it is touched, and is granted
 // when nothing before it is left to come.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "base/list.h"
@@ -21,6 +22,8 @@ class OneCopy;
 
 class Streams {
  public:
+  static constexpr int most_copies = 4;  // side by side
+
   Streams(Core& core, OneCopy& one_copy);
   // So many closed pages are opened at once; 0: as the link suggests.
   void prepare(uint64_t batch_pages) { batch_pages_ = batch_pages; }
@@ -45,6 +48,12 @@ class Streams {
   // Before its clear-to-send, of one whose pages may be closed: whether the rest of the message
   // waits for a grant.
   bool withhold(Request* receive);
+  // To be told with what asks for it: how many ranks, up to `most_copies`, send to this one now,
+  // its sender among them; and what was told.
+  int32_t sharers_of(const Request& receive) const;
+  static uint8_t sharers_in(const FrameHeader& header) {
+    return uint8_t(std::clamp<int32_t>(header.source, 1, most_copies));
+  }
   // Its user has gone on without it: its turn is a later one.
   void note_gone(const Request* receive) {
     if (withheld_) [[unlikely]]
@@ -104,7 +113,10 @@ class Streams {
   uint64_t batch_of(const Request& receive, bool is_awaited) const;
   // ways/line.cc
   void queue_copy(Request* send);
-  void next_copy();
+  void put_in_line(Request* send);
+  void take_from_line();
+  void copy_is_gone(const Request* send);
+  bool goes_now(const Request* send) const;
 
   Core& core_;
   OneCopy& one_copy_;
@@ -115,10 +127,10 @@ class Streams {
   // Of all of them, by need; of what is withheld in the order of the receives.
   base::List<Turn> turns_[int(Need::ending) + 1];
   uint32_t expect_round_ = 0;
-  bool expects_ = false;                // expect_streams() has set marks
-  bool overlooks_ = false;              // and what lies below them is to be seen again
-  Request* copy_now_ = nullptr;         // the copy that streams
-  base::List<Request> copies_cleared_;  // in the order of their sends, behind that one
+  bool expects_ = false;                   // expect_streams() has set marks
+  bool overlooks_ = false;                 // and what lies below them is to be seen again
+  Request* copies_now_[most_copies] = {};  // that stream, each to another peer
+  base::List<Request> copies_cleared_;     // the others, in the order of their sends
 };
 
 }  // namespace headway::protocols
