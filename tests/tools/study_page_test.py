@@ -13,7 +13,7 @@ from support import BUILD, ROOT, headway
 from study_made import K, M, Made
 
 from headway.measure.store import Store
-from headway.study import compare, findings, page, verdicts
+from headway.study import compare, findings, meshes, page, samr, verdicts
 from headway.study.blocking import Blocking
 from headway.study.findings import Of, Strategy
 from headway.study.value import Value
@@ -62,6 +62,36 @@ class Written(Made):
         of.strategies["6c"].gain = Value(0.01, -0.01, 0.02, 5)
         self.assertTrue(page.in_short(found)[0][3].startswith("nothing with computation behind"))
         self.assertIn("Isend and Wait may stand", page.in_short(found)[0][2])
+
+    def test_in_short_knows_the_meshes_of_that_place(self):
+        found = findings.read(self.store())
+        found.places = ["shm", "1gbit"]
+        self.assertEqual(meshes.in_short(found, "a", "shm"), "not tried")
+
+        def row(case, title, *gains, way="2 ranks", mpi="a"):
+            figures = {}
+            for form, gain in zip(("6", "7", "6c"), (Value(0.0, 0.0, 0.0, 9), *gains)):
+                figures[form] = samr.Figures(gain, gain, gain, gain, gain)
+            return samr.Row(case, title, mpi, way, figures)
+
+        nothing, chance, less, more = (
+            Value(m, low, high, 9)
+            for m, low, high in ((0.01, 0.005, 0.02), (0.3, -0.1, 0.5), (0.2, 0.1, 0.3), (-0.08, -0.1, -0.02))
+        )
+        found.samr = [row("shm-below", "shared memory, 16x8x8: messages of 45 KB, below the 64 KB of it", nothing, chance)]
+        self.assertEqual(meshes.in_short(found, "a", "shm"), "nothing in one mesh")
+        self.assertEqual(meshes.in_short(found, "a", "1gbit"), "not tried")
+        self.assertEqual(meshes.in_short(found, "b", "shm"), "not tried")
+        found.samr += [
+            row("1gbit-above", "2 hosts, 24x4x4: messages of 79.5 KB, above the 64 KB of it", more, nothing),
+            row("frea-16", "figure 14: 128x32x32, 16 ranks", less, nothing, way="2 ranks instead of 16"),
+            row("mpich125", "MPICH 1.2.5 imitated: 128x32x32, 16 ranks", Value(0.9, 0.9, 0.9, 9), nothing),
+            row("horizon-64", "figure 15: 256x64x64, 64 ranks", Value(0.5, 0.5, 0.5, 9), nothing, mpi="b"),
+        ]
+        told = "up to 20 % less (128x32x32, 16 ranks, run with 2 ranks instead of 16: figure 7's form); "
+        told += "up to 8 % more (messages of 79.5 KB: figure 7's form)"
+        self.assertEqual(meshes.in_short(found, "a", "1gbit"), told)
+        self.assertEqual(meshes.in_short(found, "a", "shm"), "nothing in one mesh")
 
     def test_a_number_of_tests_that_gains_among_others_that_lose_is_chance(self):
         def told(*times):

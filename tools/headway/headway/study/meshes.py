@@ -5,12 +5,15 @@ from __future__ import annotations
 from headway.measure.statistics import human_size, short
 from headway.study.blocking import FORMS
 from headway.study.findings import Findings
-from headway.study.samr import BASE, PAPER_GAIN, Figures, Row
+from headway.study.samr import BASE, FAMILIES, PAPER_GAIN, Figures, Row
 from headway.study.value import Value, near, percent
 from headway.study.verdicts import Saying
 
 TITLES = {f.name: f.title for f in FORMS}
 DO = {f.name: f.do for f in FORMS}
+SAYS = {f.name: f.says for f in FORMS}
+SHARED = "shm"
+LEAST_GAIN = 0.02  # of a run: less is not worth a word
 HEAD = [
     "", "MPI", "how it was run", "form", "execution, s", "communication, s", "most, s", "less communication", "the paper",
     "less execution",
@@ -99,6 +102,41 @@ def sayings(found: Findings, row: Row) -> list[Saying]:
     if not row.same:
         said.append(Saying(f"{found.label(row.mpi)}, {row.title}: forms differ in their results."))
     return said
+
+
+def place_of(row: Row, places: list[str]) -> str:
+    """Where a case runs, among a study's places; imitations nowhere. The paper's meshes run between hosts."""
+    family = row.case.split("-")[0]
+    if family in FAMILIES:
+        return next((p for p in places if p != SHARED), "")
+    return family if family in places else ""
+
+
+def in_short(found: Findings, mpi: str, place: str) -> str:
+    """What the paper's forms gained, and cost, of a whole run, over all meshes of one MPI at one place."""
+    mine = [r for r in found.samr if r.mpi == mpi and r.forms and place_of(r, found.places) == place]
+    if not mine:
+        return "not tried"
+    gains = [(f.execution_gain, form, row) for row in mine for form, f in row.forms.items() if BASE[form] != form]
+    told = []
+    for sign, word in ((1, "less"), (-1, "more")):
+        sure = [(sign * g.median, form, row) for g, form, row in gains if is_sure(g, sign)]
+        if sure:
+            most, form, row = max(sure, key=lambda s: s[0])
+            told.append(f"up to {100 * most:.0f} % {word} ({which(row)}: {SAYS[form].rstrip(',')})")
+    count = f"{len(mine)} meshes" if len(mine) > 1 else "one mesh"
+    return "; ".join(told) or f"nothing in {count}"
+
+
+def is_sure(gain: Value, sign: int) -> bool:
+    low = gain.low if sign > 0 else -gain.high
+    return sign * gain.median > LEAST_GAIN and (gain.count < 3 or low > 0)
+
+
+def which(row: Row) -> str:
+    """The mesh, without where it ran and why it was chosen."""
+    words = row.title.split(": ", 1)[-1].split(", above ")[0].split(", below ")[0]
+    return words + (f", run with {row.way}" if " instead of " in row.way else "")
 
 
 HOW = (

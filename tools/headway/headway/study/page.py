@@ -198,15 +198,18 @@ def sections(findings: Findings) -> list[tuple[str, list[Row], list[tuple[str, l
 
 
 def in_short(findings: Findings) -> list[list[str]]:
-    """MPI, place, what to change, and what that gained where it was tried: what somebody came for."""
+    """MPI, place, what to change, and what that gained where it was tried, in an exchange and in whole meshes: what
+    somebody came for."""
     rows = []
+    named = {findings.label(m): m for m in findings.mpis}
     for place, _, said in sections(findings):
         for name, every in said:
             do = without_repeats(every)
             nothing = "Not all was found: see below." if any(s.missing for s in every) else "Nothing that was found here."
             gains = "; ".join(s.gain for s in every if s.gain) or "not tried"
-            rows.append([name, findings.title(place), " ".join(do) or nothing, gains])
-    return sorted(rows, key=lambda r: [findings.label(m) for m in findings.mpis].index(r[0]))
+            mesh = meshes.in_short(findings, named[name], place)
+            rows.append([name, findings.title(place), " ".join(do) or nothing, gains, mesh])
+    return sorted(rows, key=lambda r: list(named).index(r[0]))
 
 
 def without_repeats(said: list[Saying]) -> list[str]:
@@ -227,7 +230,10 @@ def without_repeats(said: list[Saying]) -> list[str]:
     return [s.do for s in every if not is_said(s) and not (s.at_once and collects)]
 
 
-SHORT_HEAD = ["MPI", "where", "in your program", f"less time of a ghost exchange ({STRATEGY_MESSAGES} messages), tried"]
+SHORT_HEAD = [
+    "MPI", "where", "in your program", f"less time of a ghost exchange ({STRATEGY_MESSAGES} messages), tried",
+    "time of an adaptive mesh as a whole, tried",
+]  # fmt: skip
 
 
 def linked(text: str) -> str:
@@ -347,7 +353,10 @@ def write_html(findings: Findings, out: Path, pictures: dict[str, list[Path]]) -
     if missing(findings):
         parts.append("<p class=note><a href=#missing>Some of it is missing or was disturbed</a>.</p>")
     if findings.of:
-        rows = "".join(f"<tr><td>{e(m)}<td>{e(where)}<td>{linked(do)}<td>{e(gain)}" for m, where, do, gain in in_short(findings))
+        rows = "".join(
+            f"<tr><td>{e(m)}<td>{e(where)}<td>{linked(do)}<td>{e(gain)}<td>{linked(mesh)}"
+            for m, where, do, gain, mesh in in_short(findings)
+        )
         parts.append(f"<h2>In short</h2><table class=words><tr>{''.join(f'<th>{h}' for h in SHORT_HEAD)}{rows}</table>")
     shown = 0
     drawn: list[dict] = []
