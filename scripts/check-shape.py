@@ -46,7 +46,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "engine.guard outside protocols": (0, 0),
     "entries of one statement, by hand": (1, 20),
     "entries of a large count, by hand": (0, 12),
-    '"MPI_ in api': (173, 220),
+    '"MPI_ in api': (171, 220),
     "comm size and rank in collectives": (0, 0),
 }  # fmt: skip
 LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (212, 40)}
@@ -187,7 +187,7 @@ def measure(root: Path) -> dict[str, int]:
         "stages: places that write one": stages[0],
         "Via::": tree.count(r"\bVia::")[0],
         "files that name release": tree.count(r"(?i)\b(?!memory_order_)\w*(?:releasable|release_|_release|foresee)\w*", rf"(?:guard|settings|protocols/release)/|{EVENTS}")[1],
-        "files that name prefetch": tree.count(r"(?i)\b\w*prefetch\w*", rf"(?:guard|settings|protocols/prefetch)/|{EVENTS}")[1],
+        "files that name prefetch": tree.count(r"(?i)\b\w*prefetch\w*", rf"(?:guard|settings|protocols/prefetch|base)/|{EVENTS}")[1],
         "files that name copies aside": tree.count(r"\b\w*aside\w*", r"(?:guard|settings|protocols/copies)/")[1],
         "files that name grants": tree.count(r"\b\w*grant\w*", r"protocols/ways/")[1],
         "files that name one-copy": tree.count(r"(?i)\b\w*one_?copy\w*", r"(?:settings|protocols/ways)/")[1],

@@ -28,7 +28,10 @@ int bad_request(const char* call) {
                "do not keep copies of request handles");
 }
 
-int check_list(const char* call, int count, const MPI_Request* requests) {
+namespace {
+
+// All but what the handles are.
+int check_array(const char* call, int count, const MPI_Request* requests) {
   if (!is_still_running()) return not_running(call);
   if (count < 0) return raise({.call = call}, MPI_ERR_ARG, "the number of requests is negative");
   if (count > 0) {
@@ -37,6 +40,13 @@ int check_list(const char* call, int count, const MPI_Request* requests) {
   // It is read with the engine held.
   if (count > 0 && process().engine().release().any_mixed()) [[unlikely]]
     await_open(requests, size_t(count) * sizeof *requests);
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int check_list(const char* call, int count, const MPI_Request* requests) {
+  if (const int code = check_array(call, count, requests)) return code;
   for (int i = 0; i < count; ++i) {
     if (requests[i] != MPI_REQUEST_NULL && !find_request(requests[i])) return bad_request(call);
   }
@@ -213,6 +223,11 @@ int retire_some(const char* call, int count, MPI_Request* requests, int* outcoun
   return retiring.end(call);
 }
 
+// A handle that stands twice in a list is that of nothing the second time.
+void forget_stale(MPI_Request& handle) {
+  if (handle != MPI_REQUEST_NULL && !find_request(handle)) handle = MPI_REQUEST_NULL;
+}
+
 int retire_all(const char* call, int count, MPI_Request* requests, MPI_Status* statuses) {
   Retiring retiring;
   for (int i = 0; i < count; ++i) {
@@ -221,6 +236,7 @@ int retire_all(const char* call, int count, MPI_Request* requests, MPI_Status* s
     if (!request) {
       set_empty(status);
       if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = MPI_SUCCESS;
+      forget_stale(requests[i]);
       continue;
     }
     retiring.take(request, &requests[i], status);
@@ -232,12 +248,18 @@ bool errors_abort_for(const Request* request) {
   return errors_abort(static_cast<const objects::Comm*>(request->communicator));
 }
 
-// The active requests of a list whose handles are valid; those of a short one are looked up once.
+// The active requests of a list; those of a short one are looked up once.
 class Listed {
  public:
   Listed(int count, const MPI_Request* handles) : count_(count), handles_(handles) {
-    for (int i = 0; i < count && is_short(); ++i) few_[i] = active_at(handles, i);
+    for (int i = 0; i < count; ++i) {
+      Request* request = handles[i] == MPI_REQUEST_NULL ? nullptr : find_request(handles[i]);
+      are_valid_ &= request || handles[i] == MPI_REQUEST_NULL;
+      if (is_short()) few_[i] = request && is_active(request) ? request : nullptr;
+    }
   }
+  // False: one of the handles is none of a request, and nothing else may be asked.
+  bool are_valid() const { return are_valid_; }
   // Of one that has been looked up: its handle may lie in a page that has been closed meanwhile.
   explicit Listed(Request* one) : count_(1), handles_(nullptr) { few_[0] = one; }
   int count() const { return count_; }
@@ -262,11 +284,12 @@ class Listed {
   }
 
  private:
-  static constexpr int most = 16;
+  static constexpr int most = 64;
   bool is_short() const { return count_ <= most; }
 
   const int count_;
   const MPI_Request* const handles_;
+  bool are_valid_ = true;
   Request* few_[most];
 };
 
@@ -285,8 +308,9 @@ bool retire_held(const Listed& listed, MPI_Request* requests, MPI_Status* status
     MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
     if (status != MPI_STATUS_IGNORE && is_list) status->MPI_ERROR = MPI_SUCCESS;
     Request* request = listed[i];
-    if (!request) {
+    if (!request || !request->held_by_user) {
       set_empty(status);
+      forget_stale(requests[i]);
       continue;
     }
     (void)show(request, status);
@@ -396,13 +420,15 @@ HEADWAY_ENTRY(MPI_Test)(MPI_Request* handle, int* flag, MPI_Status* status) {
 }
 
 HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuses) {
+  static constexpr char call[] = "MPI_Waitall";
   note_site();
-  if (const int code = check_list("MPI_Waitall", count, requests)) return code;
-  const Inside inside("MPI_Waitall");
+  if (const int code = check_array(call, count, requests)) return code;
   const Listed listed(count, requests);
+  if (!listed.are_valid()) return bad_request(call);
+  const Inside inside(call);
   const bool retired = listed.are_done() ? retire_at_once(listed, requests, statuses)
                                          : wait_for_all(listed, requests, statuses);
-  return retired ? MPI_SUCCESS : retire_all("MPI_Waitall", count, requests, statuses);
+  return retired ? MPI_SUCCESS : retire_all(call, count, requests, statuses);
 }
 
 HEADWAY_ENTRY(MPI_Testall)(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {

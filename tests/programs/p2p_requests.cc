@@ -406,6 +406,38 @@ void free_active() {
   MPI(MPI_Barrier(MPI_COMM_WORLD));  // the answer: all buffers may go
 }
 
+// Erroneous, and it happens: a handle stands twice in a list. It is completed once, and whatever is
+// begun afterwards has requests of its own.
+void same_twice() {
+  for (int entries : {2, 60, 70}) {
+    std::vector<MPI_Request> list(size_t(entries), MPI_REQUEST_NULL);
+    std::vector<MPI_Status> statuses(list.size(), spoiled());
+    int in = -1;
+    MPI(MPI_Irecv(&in, 1, MPI_INT, left(), 11, MPI_COMM_WORLD, &list.front()));
+    list.back() = list.front();
+    MPI(MPI_Send(&check::rank, 1, MPI_INT, right(), 11, MPI_COMM_WORLD));
+    MPI(MPI_Waitall(entries, list.data(), statuses.data()));
+    CHECK_EQ(in, left());
+    CHECK_EQ(statuses.front().MPI_SOURCE, left());
+    expect_empty(statuses.back());
+    for (MPI_Request handle : list) CHECK(handle == MPI_REQUEST_NULL);
+
+    constexpr int many = 8;
+    int got[many];
+    MPI_Request later[2 * many];
+    for (int i = 0; i < many; ++i)
+      MPI(MPI_Irecv(&got[i], 1, MPI_INT, left(), 20 + i, MPI_COMM_WORLD, &later[i]));
+    int values[many];
+    for (int i = many - 1; i >= 0; --i) {
+      values[i] = 100 * check::rank + i;
+      MPI(MPI_Isend(&values[i], 1, MPI_INT, right(), 20 + i, MPI_COMM_WORLD, &later[many + i]));
+    }
+    for (int i = 1; i < many; ++i) CHECK(later[i] != later[i - 1]);
+    MPI(MPI_Waitall(2 * many, later, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < many; ++i) CHECK_EQ(got[i], 100 * left() + i);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -422,5 +454,6 @@ int main(int argc, char** argv) {
                       {"cancel_receive", cancel_receive},
                       {"cancel_matched", cancel_matched},
                       {"cancel_race", cancel_race},
-                      {"free_active", free_active}});
+                      {"free_active", free_active},
+                      {"same_twice", same_twice}});
 }
