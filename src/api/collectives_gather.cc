@@ -39,6 +39,12 @@ int gather(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datatyp
     if (const int code = refuse_shared(story, in, out.range(0, story.comm->others.size)))
       return code;
   }
+  int ended = MPI_SUCCESS;
+  if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
+        return collectives::gather_now(place, waiter, in, out, root, outcome);
+      })) {
+    return ended;
+  }
   return launch(story, collectives::gather(place_of(story), in, out, root), way);
 }
 
@@ -80,6 +86,12 @@ int scatter(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dataty
                                        leave_the_roots_block)) {
       return code;
     }
+  }
+  int ended = MPI_SUCCESS;
+  if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
+        return collectives::scatter_now(place, waiter, in, out, root, outcome);
+      })) {
+    return ended;
   }
   return launch(story, collectives::scatter(place_of(story), in, out, root), way);
 }

@@ -68,6 +68,8 @@ constexpr Rule rules[] = {
 constexpr Rule crowded_rules[] = {
     {Kind::barrier, 32, any, Algorithm::direct},
     {Kind::bcast, 32, any, Algorithm::direct},
+    {Kind::gather, 32, any, Algorithm::direct},
+    {Kind::scatter, 32, any, Algorithm::direct},
     {Kind::allgather, 32, any, Algorithm::direct},
     {Kind::allgatherv, 32, any, Algorithm::direct},
     {Kind::alltoall, 32, any, Algorithm::direct},

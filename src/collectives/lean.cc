@@ -13,6 +13,7 @@ using protocols::RequestKind;
 
 constexpr uint64_t most_bytes = 4096;  // of one vector; longer ones gain nothing from this path
 constexpr int most_direct = 32;        // ranks that one call talks with at once
+constexpr int most_children = 32;      // of a rank in a tree, whose number is an int
 constexpr uint64_t most_gathered = 16 << 10;  // bytes of all ranks' vectors on the stack
 
 // The messages of one call. Holds the engine as long as it lives, but for the waits.
@@ -58,8 +59,11 @@ class Talk {
     if (request) engine_.start_send(request);
     return request;
   }
-  Request* start_receive(int rank, void* data, uint64_t bytes) {
-    Request* request = make(RequestKind::receive, peer_of(rank), rank, UserMemory(data, bytes));
+  // Null if the message has come, and is there. `alone`: nothing else is to come meanwhile.
+  Request* start_receive(int rank, void* data, uint64_t bytes, bool alone) {
+    const UserMemory memory(data, bytes);
+    if (take_now(rank, memory, alone)) return nullptr;
+    Request* request = make(RequestKind::receive, peer_of(rank), rank, memory);
     if (request) engine_.start_receive(request);
     return request;
   }
@@ -67,18 +71,17 @@ class Talk {
     if (!request) return;
     waiter_.request(request);
     if (request->outcome != Outcome::ok) outcome = request->outcome;
-    // A shorter message than was expected is a mismatch that can be seen, too.
-    if (request->kind == RequestKind::receive && request->sent_bytes < request->memory.bytes()) {
-      outcome = Outcome::truncated;
-    }
+    if (request->kind == RequestKind::receive) check(request->sent_bytes, request->memory);
     engine_.give_request(request);
   }
   void send(int rank, const void* data, uint64_t bytes) { finish(start_send(rank, data, bytes)); }
-  void receive(int rank, void* data, uint64_t bytes) { finish(start_receive(rank, data, bytes)); }
-  // Both ways, with one rank or two. The receive first: a send may wait for that of its peer.
+  void receive(int rank, void* data, uint64_t bytes) {
+    finish(start_receive(rank, data, bytes, true));
+  }
+  // Both ways, with one rank or two. The send first: the other one may look for it already.
   void exchange(int to, const void* out, int from, void* in, uint64_t bytes) {
-    Request* coming = start_receive(from, in, bytes);
     Request* leaving = start_send(to, out, bytes);
+    Request* coming = start_receive(from, in, bytes, true);
     finish(coming);
     finish(leaving);
   }
@@ -88,20 +91,59 @@ class Talk {
     Request* coming[most_direct];
     Request* leaving[most_direct];
     for (int step = 1; step < team_.size; ++step) {
-      const int from = (team_.self + team_.size - step) % team_.size;
-      coming[step] = start_receive(from, in(from), bytes);
+      const int to = (team_.self + step) % team_.size;
+      leaving[step] = start_send(to, out(to), bytes);
     }
+    for (int step = 1; step < team_.size; ++step) {
+      const int from = (team_.self + team_.size - step) % team_.size;
+      coming[step] = start_receive(from, in(from), bytes, team_.size == 2);
+    }
+    for (int step = 1; step < team_.size; ++step) finish(coming[step]);
+    for (int step = 1; step < team_.size; ++step) finish(leaving[step]);
+  }
+
+  // From each of the others to in(rank).
+  template <class In>
+  void receive_from_all(In&& in, uint64_t bytes) {
+    Request* coming[most_direct];
+    for (int step = 1; step < team_.size; ++step) {
+      const int from = (team_.self + step) % team_.size;
+      coming[step] = start_receive(from, in(from), bytes, team_.size == 2);
+    }
+    for (int step = 1; step < team_.size; ++step) finish(coming[step]);
+  }
+  // out(rank) to each of the others. All are on their way before one is waited for: a rank that is
+  // late holds up no other.
+  template <class Out>
+  void send_to_all(Out&& out, uint64_t bytes) {
+    Request* leaving[most_direct];
     for (int step = 1; step < team_.size; ++step) {
       const int to = (team_.self + step) % team_.size;
       leaving[step] = start_send(to, out(to), bytes);
     }
-    for (int step = 1; step < team_.size; ++step) finish(coming[step]);
     for (int step = 1; step < team_.size; ++step) finish(leaving[step]);
   }
 
   Outcome outcome = Outcome::ok;
 
  private:
+  // Takes the message from the ring, if it is the next one there: without a request, as MPI_Recv.
+  // A rank whose partner needs its core does not look for long.
+  bool take_now(int rank, const UserMemory& memory, bool alone) {
+    protocols::Peer* peer = engine_.find_peer(team_.process(rank));
+    uint64_t sent = 0;
+    if (!peer || holding_.is_polled() ||
+        !engine_.receive_now(*peer, {comm_->collective_context(), rank, tag_}, memory, sent,
+                             !alone || engine_.is_crowded())) {
+      return false;
+    }
+    check(sent, memory);
+    return true;
+  }
+  // A shorter message than was expected is a mismatch that can be seen, too.
+  void check(uint64_t sent, const UserMemory& memory) {
+    if (sent < memory.bytes()) outcome = Outcome::truncated;
+  }
   matching::Traffic traffic_of(uint64_t bytes) const {
     return matching::Traffic::of(uint8_t(kind_), bytes, uint32_t(team_.size));
   }
@@ -139,15 +181,19 @@ char* small_buffer(const Data& data) {
   return data.memory().flat();
 }
 
-// True if the blocks are runs of few bytes that go straight to everyone.
-bool is_lean(const Place& place, Kind kind, const Blocks& blocks) {
-  const Data block = blocks[0];
+// True if blocks like this one are runs of few bytes that go straight to whom they are for.
+bool is_lean(const Place& place, Kind kind, const Data& block) {
   return place.team().size <= most_direct && block.bytes() > 0 && block.bytes() <= most_bytes &&
          block.memory().is_flat() && place.choose(kind, block.bytes()) == Algorithm::direct;
 }
 
 void copy_own(const char* from, char* to, uint64_t bytes) {
   if (from != to) memcpy(to, from, bytes);
+}
+
+// A root's own block, unless it stays where it is. False: it is not one run of as many bytes.
+bool may_copy_own(const Data& own, const Data& block) {
+  return !own.type || (own.bytes() == block.bytes() && own.memory().is_flat());
 }
 
 // The vectors of ranks, for kernels: elements must lie at their extent.
@@ -270,24 +316,23 @@ bool bcast_now(const Place& place, waiting::Waiter& waiter, const Data& data, in
   const int rank = place.team().self, size = place.team().size;
   if (algorithm == Algorithm::direct && size > most_direct) return false;
   Talk talk(place, waiter, Kind::bcast, data.memory());
-  Request* leaving[most_direct];
-  int sends = 0;
-  if (algorithm == Algorithm::binomial) {
+  if (algorithm == Algorithm::direct) {
+    if (rank != root) {
+      talk.receive(root, buffer, data.bytes());
+    } else {
+      talk.send_to_all([&](int) { return buffer; }, data.bytes());
+    }
+  } else {
+    Request* leaving[most_children];
+    int sends = 0;
     const Binomial tree(place.team(), root);
     if (!tree.is_root()) talk.receive(tree.parent(), buffer, data.bytes());
     for (int distance = tree.reach / 2; distance > 0; distance /= 2) {
       if (!tree.has_child(distance)) continue;
       leaving[sends++] = talk.start_send(tree.child(distance), buffer, data.bytes());
     }
-  } else if (rank != root) {
-    talk.receive(root, buffer, data.bytes());
-  } else {
-    for (int step = 1; step < size; ++step) {
-      leaving[sends++] = talk.start_send((root + step) % size, buffer, data.bytes());
-    }
+    for (int i = 0; i < sends; ++i) talk.finish(leaving[i]);
   }
-  // All are on their way before one is waited for: a rank that is late holds up no other.
-  for (int i = 0; i < sends; ++i) talk.finish(leaving[i]);
   outcome = talk.outcome;
   return true;
 }
@@ -312,15 +357,8 @@ bool reduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, con
     talk.send(root, in.buffer, bytes);
   } else {
     alignas(64) char vectors[most_gathered];
-    Request* coming[most_direct];
-    for (int from = 0; from < size; ++from) {
-      if (from == rank) continue;
-      coming[from] = talk.start_receive(from, vectors + uint64_t(from) * bytes, bytes);
-    }
     memcpy(vectors + uint64_t(rank) * bytes, in.buffer, bytes);
-    for (int from = 0; from < size; ++from) {
-      if (from != rank) talk.finish(coming[from]);
-    }
+    talk.receive_from_all([&](int from) { return vectors + uint64_t(from) * bytes; }, bytes);
     memcpy(out.buffer, fold_all(reduction, vectors, bytes, in.count, size), bytes);
   }
   outcome = talk.outcome;
@@ -360,7 +398,7 @@ bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
 bool allgather_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Blocks& out,
                    Outcome& outcome) {
   const uint64_t bytes = out[0].bytes();
-  if (!is_lean(place, Kind::allgather, out)) return false;
+  if (!is_lean(place, Kind::allgather, out[0])) return false;
   if (in.type && (in.bytes() != bytes || !in.memory().is_flat())) return false;
   char* own = out[place.team().self].memory().flat();
   if (in.type) copy_own(in.memory().flat(), own, bytes);
@@ -375,13 +413,51 @@ bool alltoall_now(const Place& place, waiting::Waiter& waiter, const Blocks& in,
                   Outcome& outcome) {
   const int rank = place.team().self;
   const uint64_t bytes = out[0].bytes();
-  if (in.in_place() || !is_lean(place, Kind::alltoall, out)) return false;
+  if (in.in_place() || !is_lean(place, Kind::alltoall, out[0])) return false;
   if (in[0].bytes() != bytes || !in[0].memory().is_flat()) return false;
   copy_own(in[rank].memory().flat(), out[rank].memory().flat(), bytes);
   const int size = place.team().size;
   Talk talk(place, waiter, Kind::alltoall, in.range(0, size).memory(), out.range(0, size).memory());
   talk.exchange_with_all([&](int to) { return in[to].memory().flat(); },
                          [&](int from) { return out[from].memory().flat(); }, bytes);
+  outcome = talk.outcome;
+  return true;
+}
+
+bool gather_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Blocks& out,
+                int root, Outcome& outcome) {
+  const int rank = place.team().self, size = place.team().size;
+  if (rank != root) {
+    if (!is_lean(place, Kind::gather, in)) return false;
+    Talk talk(place, waiter, Kind::gather, in.memory());
+    talk.send(root, in.memory().flat(), in.bytes());
+    outcome = talk.outcome;
+    return true;
+  }
+  const Data own = out[rank];
+  if (!is_lean(place, Kind::gather, own) || !may_copy_own(in, own)) return false;
+  Talk talk(place, waiter, Kind::gather, in.memory(), out.range(0, size).memory());
+  if (in.type) copy_own(in.memory().flat(), own.memory().flat(), in.bytes());
+  talk.receive_from_all([&](int from) { return out[from].memory().flat(); }, own.bytes());
+  outcome = talk.outcome;
+  return true;
+}
+
+bool scatter_now(const Place& place, waiting::Waiter& waiter, const Blocks& in, const Data& out,
+                 int root, Outcome& outcome) {
+  const int rank = place.team().self, size = place.team().size;
+  if (rank != root) {
+    if (!is_lean(place, Kind::scatter, out)) return false;
+    Talk talk(place, waiter, Kind::scatter, {}, out.memory());
+    talk.receive(root, out.memory().flat(), out.bytes());
+    outcome = talk.outcome;
+    return true;
+  }
+  const Data own = in[rank];
+  if (!is_lean(place, Kind::scatter, own) || !may_copy_own(out, own)) return false;
+  Talk talk(place, waiter, Kind::scatter, in.range(0, size).memory(), out.memory());
+  talk.send_to_all([&](int to) { return in[to].memory().flat(); }, own.bytes());
+  if (out.type) copy_own(own.memory().flat(), out.memory().flat(), out.bytes());
   outcome = talk.outcome;
   return true;
 }

@@ -32,7 +32,9 @@ class Messages : public Core {
   void start_receive(Request* request);
   // A small message that comes at this very moment, without a request. False: look for it in the
   // ordinary way, nothing was done. `bytes`: what it brought.
-  bool receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory, uint64_t& bytes);
+  // `once`: it is looked for once, not for a moment.
+  bool receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory, uint64_t& bytes,
+                   bool once = false);
   // The same for one that lies here already. False, too, if more is to be done than to copy it.
   // `source`, `tag`: whose it is.
   bool receive_arrived(const matching::Key& key, const UserMemory& memory, uint64_t& bytes,

@@ -301,7 +301,7 @@ bool Messages::take_back(Request* posted) { return engine().one_copy_.take_back(
 // receives that do not take it, nothing has come unexpected, and the next frame of the sender is
 // that message.
 bool Messages::receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory,
-                           uint64_t& bytes) {
+                           uint64_t& bytes, bool once) {
   if (!peer.in.attached() || key.is_wild() || unexpected_.count() != 0) return false;
   int looks = hot_looks;
   if (handoff_.pending != 0) {
@@ -313,7 +313,7 @@ bool Messages::receive_now(Peer& peer, const matching::Key& key, const UserMemor
     looks = hotter_looks;
   }
   const shm::Cell* cell = peer.in.peek();
-  for (int look = 0; !cell && look < looks; ++look) cell = peer.in.peek();
+  for (int look = 0; !cell && !once && look < looks; ++look) cell = peer.in.peek();
   if (!cell) return false;
   const FrameHeader& header = cell->header;
   if (Kind(header.kind) != Kind::eager || (header.flags & flag_synchronous) ||
