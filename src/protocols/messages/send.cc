@@ -50,7 +50,7 @@ bool Messages::send_now(Peer& peer, const FrameHeader& envelope, const UserMemor
   if (peer.out.attached()) [[likely]] {
     if (links_.rings().is_pressed(peer.number)) return false;
     if (bytes <= shm::inline_max && memory.is_flat()) [[likely]] {
-      if (links_.rings().push_small(peer.number, peer.out, eager_of(peer, envelope, bytes),
+      if (links_.rings().push_small(peer.number, peer.out, peer.in, eager_of(peer, envelope, bytes),
                                     memory.flat()) == Push::full)
         return false;
       ++peer.sequence;
@@ -160,7 +160,8 @@ Push Messages::push_envelope(Request* request) {
     const uint64_t bytes = request->memory.bytes();
     header.length = uint32_t(bytes);
     if (peer.out.attached() && bytes <= shm::inline_max && request->memory.is_flat()) {
-      pushed = links_.rings().push_small(peer.number, peer.out, header, request->memory.flat());
+      pushed =
+          links_.rings().push_small(peer.number, peer.out, peer.in, header, request->memory.flat());
     } else {
       const Feed feed = request->memory.feed(0, bytes);
       pushed = links_.push_frame(peer, header, nullptr, 0, &feed, cookie_of(*request),

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/feed.h"
 #include "base/frame.h"
+#include "base/line.h"
 #include "base/outcome.h"
 #include "transports/shm/advert.h"
 #include "transports/shm/copy.h"
@@ -55,6 +56,11 @@ struct Shape {
   uint32_t frame_max() const { return payload / 4; }
 };
 
+// Lines of a cell that a frame with so long a body inside takes.
+constexpr uint32_t lines_of(uint32_t length) {
+  return (uint32_t(offsetof(Cell, body)) + length + 63) / 64;
+}
+
 constexpr uint32_t round_line(uint32_t n) { return (n + 63) & ~63u; }
 
 constexpr bool is_power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
@@ -70,6 +76,7 @@ class RingEnd {
     shape_ = shape;
   }
   bool attached() const { return credits_ != nullptr; }
+  uint32_t frames() const { return next_; }
   Split pushed() const { return Split(&credits_->pushed); }
   Split pulled() const { return Split(&credits_->pulled); }
   Advert advert() const { return Advert(&credits_->advert); }
@@ -95,7 +102,6 @@ class Producer : public RingEnd {
     bytes_limit_ = shape.payload;
   }
   const Shape& shape() const { return shape_; }
-  uint32_t frames() const { return next_; }
   // For tests: not what suits this machine.
   void force(Stores stores) { stores_ = stores; }
 
@@ -110,6 +116,19 @@ class Producer : public RingEnd {
     cell.header = header;
     copy_small(cell.body, body, header.length);
     publish(cell);
+    return Push::done;
+  }
+  // The same of a message. `heard`: how many frames have come from its receiver so far.
+  [[gnu::always_inline]] Push push_message(const FrameHeader& header, const void* body,
+                                           uint32_t heard) {
+    const Push pushed = push_inline(header, body, reserved_cells);
+    if (pushed == Push::full) [[unlikely]]
+      return pushed;
+    if (heard == heard_) {
+      claim_later(header.length);
+    } else {
+      heard_ = heard;
+    }
     return Push::done;
   }
 
@@ -143,6 +162,15 @@ class Producer : public RingEnd {
     cell.number.store(next_, std::memory_order_release);  // pairs with Consumer::peek
   }
 
+  // Stores leave the core one after the other, and each line of a cell is with the consumer since
+  // the last lap: in a row of messages every one would wait for its own. So the next cell but one
+  // is claimed meanwhile; at the next one the consumer may be looking. Where messages go to and fro
+  // that only takes a line from it that it looks at next.
+  void claim_later(uint32_t length) const {
+    const char* line = reinterpret_cast<const char*>(&cells_[(next_ + 1) & (shape_.cells - 1)]);
+    for (const char* const end = line + 64 * lines_of(length); line != end; line += 64)
+      base::claim_line(line);
+  }
   bool refresh_cells(uint32_t reserve);
   uint32_t place(uint32_t length);
   void copy_body(char* to, const Feed& feed);
@@ -156,6 +184,7 @@ class Producer : public RingEnd {
   uint32_t copies_ = 0;
   uint64_t line_cost_ = 0;  // 1/16 of a tick a line, smoothed
   bool far_ = false;
+  uint32_t heard_ = 0;  // from the consumer, when the last message left
 };
 
 class Consumer : public RingEnd {

@@ -75,7 +75,12 @@ Push push(Producer& producer, uint32_t frame, uint32_t length, uint32_t reserve,
   std::vector<char> body(length);
   pack_pattern(&frame, 0, body.data(), length);
   const FrameHeader header = header_of(frame, length);
-  if (length <= inline_max) return producer.push_inline(header, body.data(), reserve);
+  if (length <= inline_max) {
+    // As messages in a row, as messages to and fro, and as what is none.
+    return reserve == reserved_cells && way % 3
+               ? producer.push_message(header, body.data(), way % 3 == 1 ? 7 : frame)
+               : producer.push_inline(header, body.data(), reserve);
+  }
   producer.force(Stores(way / 3));
   const uint32_t head = way % 3 == 2 ? 16 : 0;
   Feed feed{.flat = body.data() + head, .length = length - head};
@@ -324,7 +329,8 @@ TEST(Ring, TheCountOfFramesWraps) {
     uint32_t taken = 0, fulls = 0;
     for (uint32_t i = 0; i < 20 * shape.cells; ++i) {
       lengths.push_back(random_length(random, shape) & 255);
-      while (push(ring.producer, i, lengths[i], i % 2 ? reserved_cells : 0, 0) == Push::full) {
+      while (push(ring.producer, i, lengths[i], i % 2 ? reserved_cells : 0, int(i % ways)) ==
+             Push::full) {
         ++fulls;
         ASSERT_LE(i - taken, shape.cells) << "more frames under way than there are cells";
         for (auto some = random() % shape.cells + 1; some > 0 && taken < i; --some, ++taken) {

@@ -36,8 +36,9 @@ class Rings final : public transports::Transport {
   // A frame was not taken: nothing more is believed of its sender.
   void refuse(uint32_t local, const FrameHeader& header);
   // An envelope whose body, of at most inline_max bytes, is flat.
-  Push push_small(uint32_t local, Producer& out, const FrameHeader& header, const void* bytes) {
-    const Push pushed = out.push_inline(header, bytes, reserved_cells);
+  Push push_small(uint32_t local, Producer& out, const Consumer& in, const FrameHeader& header,
+                  const void* bytes) {
+    const Push pushed = out.push_message(header, bytes, in.frames());
     // A receiver that is away is woken by a full ring whatever it waits for.
     node_.wake(local, pushed == Push::full ? uint32_t(event_any) : uint32_t(event_envelope));
     return pushed;
