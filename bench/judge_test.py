@@ -118,6 +118,21 @@ class Judgement(unittest.TestCase):
         self.assertEqual(self.window(headway=2.9, mpich=2, limit=3.9), {of_limit: "pass"}, "nobody can be far ahead")
         self.assertEqual(self.window(headway=2.9, mpich=2), {}, "nothing is known of the limit")
 
+    def test_a_step_back_is_one_unless_the_limit_has_it(self):
+        def worst(measure, ours, limit=()):
+            results = Results()
+            for who, of_each in (("headway", ours), ("limit", limit)):
+                for step, value in enumerate(of_each):
+                    results.add(sample(who, measure, KB << step, [value] * 3))
+            found = [v for v in judge_all(results, ["mpich", "openmpi"], LABELS) if v.key.measure == measure]
+            return [(v.key.size, v.state, v.ratio) for v in found]
+
+        self.assertEqual(worst("window_steps", [10, 9.1, 20]), [(2 * KB, "pass", "0.91")])
+        self.assertEqual(worst("window_steps", [10, 20, 17, 30]), [(4 * KB, "fail", "0.85")])
+        self.assertEqual(worst("window_steps", [10, 20, 17, 30], [5, 6, 5, 6]), [(4 * KB, "pass", "1.02")])
+        self.assertEqual(worst("latency_steps", [1, 1.9, 4.4]), [(4 * KB, "fail", "0.86")], "less is better")
+        self.assertEqual(worst("latency_steps", [1]), [], "nothing to hold it against")
+
     def test_overlap_is_absolute(self):
         key = Key("shm", "overlap_recv", 256 * KB, "hot", "any")
         for ours, state in ((0.9, "pass"), (0.89, "fail")):

@@ -34,6 +34,12 @@ def sizes(*values: int) -> list[str]:
     return ["--sizes", ",".join(str(v) for v in values)]
 
 
+def in_steps(largest: int) -> tuple[int, ...]:
+    """From 1 B on, each size the square root of 2 times the one before."""
+    found = [round(2 ** (step / 2)) for step in range(64)]
+    return tuple(sorted({size for size in found if size <= largest}))
+
+
 def two_rank_jobs(quick: bool) -> list[Job]:
     latency = (1, 1 * K, 4 * K, 16 * K, 64 * K)
     if not quick:
@@ -95,6 +101,24 @@ def two_rank_jobs(quick: bool) -> list[Job]:
             "message rate, window of 32",
             contestants=LIMITED,
             rename={"rate": "rate32"},
+        ),
+        Job(
+            "steps-latency",
+            "latency",
+            ["--buffers", "hot", *sizes(*in_steps(16 * M)), "--batches", "4"],
+            2 if quick else 6,
+            "latency over all sizes",
+            contestants=("headway", "limit"),
+            rename={"latency": "latency_steps"},
+        ),
+        Job(
+            "steps-window",
+            "bandwidth",
+            ["--window", "16", "--buffers", "hot", *sizes(*in_steps(16 * M)), "--batches", "4"],
+            2 if quick else 6,
+            "bandwidth over all sizes, window of 16",
+            contestants=("headway", "limit"),
+            rename={"window": "window_steps"},
         ),
     ]
 

@@ -148,6 +148,30 @@ def placements_panels(results: Results, transport: str, measure: str) -> list[tu
     return panels
 
 
+def steps_plot(path: Path, results: Results, names: list[str], labels: dict[str, str]) -> Path | None:
+    """Latency and bandwidth over all sizes, where a size changes the way of a message."""
+    panels = []
+    for measure, words, unit in (("latency_steps", "one-way latency", "µs"), ("window_steps", "window of 16", "MB/s")):
+        for placement in ("near", "far"):
+            keys = keys_of(results, "shm", measure, "hot", placement)
+            if len({k.size for k in keys}) > 1:
+                panels.append((f"{words}, cores {placement}", unit, keys))
+    if not panels:
+        return None
+    figure, axes = plt.subplots(len(panels), 1, figsize=(8.5, 2.6 * len(panels) + 0.8), squeeze=False)
+    for (text, unit, keys), axis in zip(panels, axes.flat):
+        draw_series(axis, results, names, labels, keys, None)
+        size_axis(axis, [1 << n for n in range(0, 25, 2)])
+        axis.set_title(text)
+        axis.set_ylabel(unit)
+        axis.set_yscale("log")
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    legend_for_all(figure, axes.flat, "All sizes in steps of √2, shared memory, buffers untouched")
+    figure.savefig(path)
+    plt.close(figure)
+    return path
+
+
 def wire_plot(path: Path, results: Results, names: list[str], labels: dict[str, str]) -> Path | None:
     """Latency and bandwidth over TCP, side by side, each with its own scale."""
     panels = []
@@ -282,6 +306,7 @@ def draw_all(
             folder / "window16.png", results, main, labels, window16,
             "Bandwidth and its limit, shared memory", "MB/s", log=False,
         ),
+        steps_plot(folder / "steps.png", results, [n for n in main if n in ("headway", "limit")], labels),
         wire_plot(folder / "tcp.png", results, main, labels),
         grid_plot(
             folder / "overlap.png", results, main, labels, shares,

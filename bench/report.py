@@ -30,6 +30,8 @@ TITLES = {
     "bidir16": "Bandwidth, both ways at once, window of 16, MB/s of both directions",
     "rate": "Message rate, window of 64, million messages a second",
     "rate32": "Message rate, window of 32, million messages a second",
+    "latency_steps": "One-way latency over all sizes, µs",
+    "window_steps": "Bandwidth over all sizes, window of 16, MB/s",
     "overlap_recv": "Receive overlap (equation 4)",
     "overlap_send": "Send overlap (equation 4)",
     "progress_recv": "Receive progress (1 - post-delay work)",

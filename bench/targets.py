@@ -72,6 +72,8 @@ NAMES = {
     "latency": "one-way latency",
     "window16": "bandwidth, window of 16",
     "rate32": "message rate, window of 32",
+    "latency_steps": "bytes by one-way latency, all sizes, the worst",
+    "window_steps": "bandwidth, window of 16, all sizes, the worst",
     "latency_onoff": "1 KB latency, progress on / off",
     "latency_pending": "1 KB latency, on / off, a receive pending",
     "window": "bandwidth",
@@ -147,6 +149,32 @@ class Judge:
         r = ours.median / limit.median
         self.add(key, asked, show(ours), f"limit {show(limit)}", f"{r:.2f}", r >= share, r / share)
 
+    def no_step(self, measure: str, placement: str, share: float) -> None:
+        """Bytes a second over all sizes: nowhere less than that share of what the next smaller size reaches, unless the
+        limit falls alike. The worst place is told."""
+
+        def rates(who: str) -> dict[int, float]:
+            found = {}
+            for key, of_each in self.results.table().items():
+                one = of_each.get(who)
+                if (key.measure, key.placement, key.transport, key.buffers) == (measure, placement, "shm", "hot") and one and one.median and key.size and one.count >= ENOUGH:
+                    found[key.size] = one.median if more_is_better(measure) else key.size / one.median
+            return dict(sorted(found.items()))
+
+        ours, limit = rates(OURS), rates(LIMIT)
+        falls = []
+        for before, size in zip(list(ours), list(ours)[1:]):
+            allowed = min(1.0, limit[size] / limit[before]) if size in limit and before in limit else 1.0
+            falls.append((ours[size] / ours[before] / allowed, before, size))
+        if not falls:
+            return
+        worst, before, size = min(falls)
+        key, smaller = (Key("shm", measure, s, "hot", placement) for s in (size, before))
+        self.add(
+            key, f"≥ {share:g} × the next smaller size", show(self.results.get(key, OURS)),
+            f"{human_size(before)}: {show(self.results.get(smaller, OURS))}", f"{worst:.2f}", worst >= share, worst / share,
+        )  # fmt: skip
+
     def far_ahead(self, key: Key, factor: float, doubt: float) -> None:
         """Ours against the best peer, where the limit is so many times as much."""
         limit, (_, peer) = self.results.get(key, LIMIT), self.peer(key)
@@ -214,6 +242,9 @@ def judge_all(results: Results, peers: list[str], labels: dict[str, str]) -> lis
                 j.far_ahead(key, 1.5, 2.0)
     for size in (1, 8, 64, 1 * K):
         in_both(j, j.ratio, "shm", "rate32", size, "hot", 1.1, 1.1)
+    for measure in ("latency_steps", "window_steps"):
+        for placement in ("near", "far"):
+            j.no_step(measure, placement, 0.9)
     for size in (1, 1 * K):
         in_both(j, j.ratio, "tcp", "latency", size, "hot", 0.7, 0.7)
     for size in (16 * K, 64 * K, 256 * K, 1 * M, 4 * M):

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { cache_line = 64, probe_bursts = 20, probe_trips = 50, max_sizes = 32, max_samples = 4096 };
+enum { cache_line = 64, probe_bursts = 20, probe_trips = 50, max_sizes = 64, max_samples = 4096 };
 
 // ---- clock ---------------------------------------------------------------------------------
 static inline double now_us(void) {
