@@ -102,6 +102,31 @@ TEST_F(Ways, AMessageOfOneFrameGoesWithoutAHandshake) {
   }
 }
 
+// A message that is taken straight from the ring counts among those that came before: else the
+// sender of the next one would not believe the receive that it sees, and need its rank.
+TEST_F(Ways, AReceiveIsClaimedBehindAMessageThatWasTakenFromTheRing) {
+  exchange({1});  // they have met
+  Request* receive = take(0, RequestKind::receive, received_[0]);
+  engines_[0]->start_receive(receive);
+  std::vector<char> small(8, 's'), got(8, '.');
+  Request* first = take(1, RequestKind::send, small);
+  first->key.tag = 8;
+  engines_[1]->start_send(first);
+  uint64_t length = 0;
+  Peer& sender = *engines_[0]->peer(1);
+  ASSERT_TRUE(
+      engines_[0]->receive_now(sender, {2, 1, 8}, UserMemory(got.data(), got.size()), length));
+  EXPECT_EQ(got, small);
+  waits(*engines_[0], false);
+  Request* send = take(1, RequestKind::send, sent_[1]);
+  send->blocking = true;
+  engines_[1]->start_send(send);
+  EXPECT_EQ(engines_[1]->counters().claims, 1u);
+  waits(*engines_[0], true);
+  ASSERT_NO_FATAL_FAILURE(advance_until_over({receive, send}));
+  EXPECT_EQ(received_[0], sent_[1]);
+}
+
 // Each core has a message to copy: a stream would copy both twice, which is slow where there is no
 // string instruction. Rank 0 looks first, while both messages are on their way; what rank 1 does
 // when its own has gone is its choice.

@@ -325,7 +325,7 @@ bool Messages::receive_now(Peer& peer, const matching::Key& key, const UserMemor
   bytes = header.length;
   if (bytes) memory.write(0, body, bytes);
   note_received(bytes);
-  peer.seen = header.sequence + 1;
+  note_seen(peer, header);
   links_.rings().drop(peer.number, peer.in, *cell);
   return true;
 }
