@@ -229,6 +229,9 @@ bool Messages::deliver_clear_send(Peer& peer, const FrameHeader& header, const c
   Request* request = requests_.by_wire_id(header.word, RequestKind::send, peer, Stage::requested);
   if (!request || clear.start > clear.length || clear.length > request->memory.bytes() ||
       uint64_t(clear.head) + clear.tail > clear.length ||
+      // What is withheld is all but the edges of a message of which nothing has come.
+      ((header.flags & flag_yes) &&
+       (clear.start || uint64_t(clear.head) + clear.tail == clear.length)) ||
       !engine().presends_.fits_confirmed(*request, clear)) {
     ++counters_.garbage;
     return true;

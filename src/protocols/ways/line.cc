@@ -17,15 +17,19 @@ constexpr uint32_t whole_link =
     12;  // a link, in parts that halves, thirds and quarters are made of
 static_assert(Streams::most_copies == 4);
 constexpr uint32_t looked_at = 16;  // of thousands that may come
+constexpr uint32_t looked_at_line =
+    512;  // of thousands that may stand there, to peers that have one
 
 }  // namespace
 
 int32_t Streams::sharers_of(const Request& receive) const {
+  const Peer* known[most_copies] = {receive.peer};
   int32_t sharers = 1;
   uint32_t left = looked_at;
   for (const Turn* comes = turns_[int(Need::met)].first(); comes; comes = comes->list_next) {
     if (left-- == 0 || sharers == most_copies) break;
-    sharers += comes->receive->peer != receive.peer;
+    const Peer* const peer = comes->receive->peer;
+    if (std::find(known, known + sharers, peer) == known + sharers) known[sharers++] = peer;
   }
   return sharers;
 }
@@ -35,35 +39,33 @@ bool Streams::goes_now(const Request* send) const {
 }
 
 // The receiver has asked for it and has its edges. Its turn comes after those that were sent
-// before: one that was sent after it goes back.
+// before: what was sent after it goes back, and the line decides anew. Those to one peer go in the
+// order in which that peer asks, which knows what it needs (grants.cc).
 void Streams::queue_copy(Request* send) {
   HEADWAY_CHECK(!goes_now(send));
-  put_in_line(send);
-  Request** latest = nullptr;
-  for (Request*& copy : copies_now_) {
-    if (copy && copy->serial > send->serial && (!latest || copy->serial > (*latest)->serial))
-      latest = &copy;
+  Request* next = nullptr;
+  for (Request* last = copies_cleared_.last();
+       last && last->serial > send->serial && last->peer != send->peer; last = last->list_prev) {
+    next = last;
   }
-  if (latest) {
-    Request* later_one = *latest;
-    *latest = nullptr;
+  next ? copies_cleared_.insert_before(next, send) : copies_cleared_.push_back(send);
+  const auto waits_for = [send](const Request* copy) { return copy && copy->peer == send->peer; };
+  if (std::any_of(std::begin(copies_now_), std::end(copies_now_), waits_for)) return;
+  for (Request*& copy : copies_now_) {
+    if (!copy || copy->serial < send->serial) continue;
+    Request* later_one = copy;
+    copy = nullptr;
     later_one->peer->backlog.streams.remove(later_one);
-    put_in_line(later_one);
+    put_back(later_one);
   }
   take_from_line();
 }
 
-// Before all that were sent after it.
-void Streams::put_in_line(Request* send) {
-  Request* later = copies_cleared_.first();
-  while (later && later->serial < send->serial) later = later->list_next;
-  if (!later) {
-    copies_cleared_.push_back(send);
-  } else if (later == copies_cleared_.first()) {
-    copies_cleared_.push_front(send);
-  } else {
-    copies_cleared_.insert_before(later, send);
-  }
+// One that went: before all that were sent after it, and those to its peer.
+void Streams::put_back(Request* send) {
+  Request* next = copies_cleared_.first();
+  while (next && next->serial < send->serial && next->peer != send->peer) next = next->list_next;
+  next ? copies_cleared_.insert_before(next, send) : copies_cleared_.push_back(send);
 }
 
 void Streams::copy_is_gone(const Request* send) {
@@ -79,7 +81,7 @@ void Streams::take_from_line() {
     if (copy) taken += whole_link / core_.transfer(*copy).sharers;
   }
   Request* next = copies_cleared_.first();
-  while (next && taken < whole_link) {
+  for (uint32_t left = looked_at_line; next && left > 0 && taken < whole_link; --left) {
     Request* send = next;
     next = next->list_next;
     if (std::any_of(std::begin(copies_now_), std::end(copies_now_),

@@ -189,10 +189,67 @@ TEST_F(Line, NonsenseIsOne) {
 
 // Those to one peer share its link in any case.
 TEST_F(Line, OneAtATimeToOnePeer) {
-  send_copy(1, 4);
-  send_copy(1, 4);
-  send_copy(2, 4);
+  send_copy(1, 2);
+  send_copy(1, 2);
+  send_copy(2, 2);
   take(piece);
+  EXPECT_EQ(links_.data[1], piece);
+  EXPECT_EQ(links_.data[2], piece) << "two of the shares are not those to rank 1";
+}
+
+// Those to one peer go in the order in which it asks: it may need the last one first.
+TEST_F(Line, OfOnePeerWhatItAskedForFirstGoesFirst) {
+  Request* first = copy(1);
+  Request* second = copy(1);
+  Request* third = copy(1);
+  Request* other = copy(2);
+  ask_for(third, 2);
+  take(piece);
+  links_.room = {};
+  ask_for(first, 2);
+  ask_for(other, 2);  // the line decides anew
+  ask_for(second, 2);
+  take(8 * piece);
+  EXPECT_EQ(engine_.transfer(*third).moved, 9 * piece);
+  EXPECT_EQ(engine_.transfer(*other).moved, 8 * piece);
+  EXPECT_EQ(engine_.transfer(*first).moved, 0u);
+  take(8 * piece);
+  EXPECT_EQ(third->done.load(), Done::whole);
+  EXPECT_EQ(engine_.transfer(*first).moved, 1 * piece);
+  EXPECT_EQ(engine_.transfer(*second).moved, 0u);
+}
+
+// A long line to a peer that has one keeps nobody else's from going.
+TEST_F(Line, ManyToOnePeerHoldNobody) {
+  constexpr int many = 40;
+  std::vector<Request*> copies;
+  for (int i = 0; i < many; ++i) copies.push_back(copy(1));
+  Request* other = copy(2);
+  links_.room.fill(piece);
+  links_.room[1] = 0;
+  ask_for(copies[0], 2);
+  ask_for(other, 2);
+  for (int i = 1; i < many; ++i) {
+    ask_for(copies[size_t(i)], 2);
+    links_.room[2] = piece;
+    engine_.advance();
+  }
+  links_.room[2] = bytes;
+  for (int i = 0; i < 20; ++i) engine_.advance();
+  EXPECT_EQ(links_.data[1], 0u);
+  EXPECT_EQ(links_.data[2], bytes);
+}
+
+// One that has the whole link to itself sends back all that are later, not the last alone.
+TEST_F(Line, BesideAWholeShareNothingGoes) {
+  Request* first = copy(3);
+  send_copy(1, 2);
+  send_copy(2, 2);
+  take(piece);
+  links_.room = {};
+  ask_for(first, 1);
+  take(piece);
+  EXPECT_EQ(links_.data[3], piece);
   EXPECT_EQ(links_.data[1], piece);
   EXPECT_EQ(links_.data[2], piece);
 }
@@ -215,7 +272,7 @@ TEST_F(Line, ReceiversCountWhoSendsToThem) {
   Request* again = receive(1);
   Request* second = receive(2);
   Request* third = receive(3);
-  EXPECT_EQ(links_.told, (std::vector<int32_t>{1, 1, 3, 4}));  // two of a peer count twice
+  EXPECT_EQ(links_.told, (std::vector<int32_t>{1, 1, 2, 3}));  // two messages of one rank are one
   come(first);
   come(again);
   come(third);

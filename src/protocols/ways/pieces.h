@@ -22,7 +22,7 @@ inline uint64_t streamed(const Transfer& transfer) { return transfer.moved - tra
 inline bool has_sent_edges(const Transfer& transfer) {
   return streamed(transfer) >= edges_of(transfer);
 }
-// Copies go out over the network one after the other.
+// Copies that go over the network stand in a line (line.cc).
 inline bool takes_turns(const Request& send) {
   return send.is_redirected() && !send.peer->on_this_host();
 }

@@ -113,7 +113,7 @@ class Streams {
   uint64_t batch_of(const Request& receive, bool is_awaited) const;
   // ways/line.cc
   void queue_copy(Request* send);
-  void put_in_line(Request* send);
+  void put_back(Request* send);
   void take_from_line();
   void copy_is_gone(const Request* send);
   bool goes_now(const Request* send) const;
