@@ -187,7 +187,7 @@ def measure(root: Path) -> dict[str, int]:
         "stages: places that write one": stages[0],
         "Via::": tree.count(r"\bVia::")[0],
         "files that name release": tree.count(r"(?i)\b(?!memory_order_)\w*(?:releasable|release_|_release|foresee)\w*", rf"(?:guard|settings|protocols/release)/|{EVENTS}")[1],
-        "files that name prefetch": tree.count(r"(?i)\b\w*prefetch\w*", rf"(?:guard|settings|protocols/prefetch|base)/|{EVENTS}")[1],
+        "files that name prefetch": tree.count(r"(?i)\b\w*prefetch\w*", rf"(?:guard|settings|protocols/prefetch)/|base/line|{EVENTS}")[1],
         "files that name copies aside": tree.count(r"\b\w*aside\w*", r"(?:guard|settings|protocols/copies)/")[1],
         "files that name grants": tree.count(r"\b\w*grant\w*", r"protocols/ways/")[1],
         "files that name one-copy": tree.count(r"(?i)\b\w*one_?copy\w*", r"(?:settings|protocols/ways)/")[1],

@@ -88,7 +88,7 @@ class Written(Made):
             row("mpich125", "MPICH 1.2.5 imitated: 128x32x32, 16 ranks", Value(0.9, 0.9, 0.9, 9), nothing),
             row("horizon-64", "figure 15: 256x64x64, 64 ranks", Value(0.5, 0.5, 0.5, 9), nothing, mpi="b"),
         ]
-        told = "up to 20 % less (128x32x32, 16 ranks, run with 2 ranks instead of 16: figure 7's form); "
+        told = "up to 20 % less (128x32x32, 16 ranks, 100 Mbit/s, run with 2 ranks instead of 16: figure 7's form); "
         told += "up to 8 % more (messages of 79.5 KB: figure 7's form)"
         self.assertEqual(meshes.in_short(found, "a", "1gbit"), told)
         self.assertEqual(meshes.in_short(found, "a", "shm"), "nothing in one mesh")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway.measure.statistics import human_size, short
 from headway.study.blocking import FORMS
 from headway.study.findings import Findings
-from headway.study.samr import BASE, FAMILIES, PAPER_GAIN, Figures, Row
+from headway.study.samr import BASE, FAMILIES, PAPER, PAPER_GAIN, Figures, Row
 from headway.study.value import Value, near, percent
 from headway.study.verdicts import Saying
 
@@ -14,6 +14,7 @@ DO = {f.name: f.do for f in FORMS}
 SAYS = {f.name: f.says for f in FORMS}
 SHARED = "shm"
 LEAST_GAIN = 0.02  # of a run: less is not worth a word
+LEAST_OF_ONE = 0.05  # of one run or two, which have no interval
 HEAD = [
     "", "MPI", "how it was run", "form", "execution, s", "communication, s", "most, s", "less communication", "the paper",
     "less execution",
@@ -129,14 +130,18 @@ def in_short(found: Findings, mpi: str, place: str) -> str:
 
 
 def is_sure(gain: Value, sign: int) -> bool:
-    low = gain.low if sign > 0 else -gain.high
-    return sign * gain.median > LEAST_GAIN and (gain.count < 3 or low > 0)
+    if gain.count < 3:
+        return sign * gain.median > LEAST_OF_ONE
+    return sign * gain.median > LEAST_GAIN and (gain.low if sign > 0 else -gain.high) > 0
 
 
 def which(row: Row) -> str:
-    """The mesh, without where it ran and why it was chosen."""
+    """The mesh, without where it ran and why it was chosen; and what is not as it says."""
     words = row.title.split(": ", 1)[-1].split(", above ")[0].split(", below ")[0]
-    return words + (f", run with {row.way}" if " instead of " in row.way else "")
+    rate = next((c.mbit for c in PAPER if c.name == row.case), 0)  # the paper's, not the place's
+    words += f", {rate:g} Mbit/s" if rate else ""
+    words += f", run with {row.way}" if " instead of " in row.way else ""
+    return words + (", some runs disturbed" if row.invalid else "")
 
 
 HOW = (
