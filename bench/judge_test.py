@@ -132,6 +132,7 @@ class Judgement(unittest.TestCase):
         self.assertEqual(worst("window_steps", [10, 20, 17, 30], [5, 6, 5, 6]), [(4 * KB, "pass", "1.02")])
         self.assertEqual(worst("latency_steps", [1, 1.9, 4.4]), [(4 * KB, "fail", "0.86")], "less is better")
         self.assertEqual(worst("latency_steps", [1]), [], "nothing to hold it against")
+        self.assertEqual(worst("latency_steps", [], [1, 2, 3]), [(4 * KB, "no data", "-")], "ours failed")
 
     def test_overlap_is_absolute(self):
         key = Key("shm", "overlap_recv", 256 * KB, "hot", "any")
@@ -180,6 +181,7 @@ class Parts(unittest.TestCase):
         self.assertEqual([j.name for j in plan.select(jobs, ["latency"])], ["latency"])
         self.assertTrue(all(j.transport == "tcp" for j in plan.select(jobs, ["tcp"])))
         self.assertEqual(len(plan.select(jobs, ["tcp"])), 8)
+        self.assertEqual([j.name for j in plan.select(jobs, ["steps"])], ["steps-latency", "steps-window"])
         self.assertEqual([j.name for j in plan.select(jobs, ["onoff"])], ["onoff", "onoff-pending"])
         with self.assertRaises(ValueError):
             plan.select(jobs, ["nonsense"])

@@ -344,8 +344,8 @@ def all_jobs(quick: bool) -> list[Job]:
 
 
 def select(jobs: list[Job], only: list[str]) -> list[Job]:
-    """Names separated by commas; `tcp` stands for all tcp-*, `onoff`, `loop` and `collective` for all of their
-    kind, and `crowd` for all exchanges beside strangers."""
+    """Names separated by commas; `tcp` stands for all tcp-*, `onoff`, `loop`, `steps` and `collective` for all of
+    their kind, and `crowd` for all exchanges beside strangers."""
     wanted = [w for text in only for w in text.split(",") if w]
     if not wanted:
         return jobs
@@ -354,7 +354,7 @@ def select(jobs: list[Job], only: list[str]) -> list[Job]:
         return name == word or name.startswith(word + "-") or (word == "crowd" and word in name)
 
     chosen = [j for j in jobs if any(is_meant(j.name, w) for w in wanted)]
-    known = {j.name for j in jobs} | {"tcp", "loop", "crowd", "collective"}
+    known = {j.name for j in jobs} | {"tcp", "loop", "crowd", "collective", "steps"}
     unknown = [w for w in wanted if w not in known]
     if unknown:
         raise ValueError(f"no such measure: {', '.join(unknown)}; there are {', '.join(sorted(known))}")

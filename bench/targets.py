@@ -162,16 +162,22 @@ class Judge:
             return dict(sorted(found.items()))
 
         ours, limit = rates(OURS), rates(LIMIT)
+        every = sorted(ours.keys() | limit.keys())
         falls = []
-        for before, size in zip(list(ours), list(ours)[1:]):
+        for before, size in zip(every, every[1:]):
+            if before not in ours or size not in ours:
+                continue
             allowed = min(1.0, limit[size] / limit[before]) if size in limit and before in limit else 1.0
             falls.append((ours[size] / ours[before] / allowed, before, size))
+        asked = f"≥ {share:g} × the next smaller size"
         if not falls:
+            if limit:
+                self.add(Key("shm", measure, every[-1], "hot", placement), asked, "-", "-", "-", None, None)
             return
         worst, before, size = min(falls)
         key, smaller = (Key("shm", measure, s, "hot", placement) for s in (size, before))
         self.add(
-            key, f"≥ {share:g} × the next smaller size", show(self.results.get(key, OURS)),
+            key, asked, show(self.results.get(key, OURS)),
             f"{human_size(before)}: {show(self.results.get(smaller, OURS))}", f"{worst:.2f}", worst >= share, worst / share,
         )  # fmt: skip
 

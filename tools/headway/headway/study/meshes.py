@@ -141,7 +141,7 @@ def which(row: Row) -> str:
     rate = next((c.mbit for c in PAPER if c.name == row.case), 0)  # the paper's, not the place's
     words += f", {rate:g} Mbit/s" if rate else ""
     words += f", run with {row.way}" if " instead of " in row.way else ""
-    return words + (", some runs disturbed" if row.invalid else "")
+    return words + (", some runs disturbed or failed" if row.invalid else "")
 
 
 HOW = (
