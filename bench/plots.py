@@ -148,14 +148,21 @@ def placements_panels(results: Results, transport: str, measure: str) -> list[tu
     return panels
 
 
-def steps_plot(path: Path, results: Results, names: list[str], labels: dict[str, str]) -> Path | None:
-    """Latency and bandwidth over all sizes, where a size changes the way of a message."""
+def near_and_far(results: Results, transport: str, measures) -> list[tuple[str, str, list[Key]]]:
+    """Panels, each with its unit: of each measure one where the cores are near and one where they are far."""
     panels = []
-    for measure, words, unit in (("latency_steps", "one-way latency", "µs"), ("window_steps", "window of 16", "MB/s")):
+    for measure, words, unit in measures:
         for placement in ("near", "far"):
-            keys = keys_of(results, "shm", measure, "hot", placement)
+            keys = keys_of(results, transport, measure, "hot", placement)
             if len({k.size for k in keys}) > 1:
                 panels.append((f"{words}, cores {placement}", unit, keys))
+    return panels
+
+
+def steps_plot(path: Path, results: Results, names: list[str], labels: dict[str, str]) -> Path | None:
+    """Latency and bandwidth over all sizes, where a size changes the way of a message."""
+    words = (("latency_steps", "one-way latency", "µs"), ("window_steps", "window of 16", "MB/s"))
+    panels = near_and_far(results, "shm", words)
     if not panels:
         return None
     figure, axes = plt.subplots(len(panels), 1, figsize=(8.5, 2.6 * len(panels) + 0.8), squeeze=False)
@@ -174,12 +181,7 @@ def steps_plot(path: Path, results: Results, names: list[str], labels: dict[str,
 
 def wire_plot(path: Path, results: Results, names: list[str], labels: dict[str, str]) -> Path | None:
     """Latency and bandwidth over TCP, side by side, each with its own scale."""
-    panels = []
-    for measure, words, unit in (("latency", "one-way latency", "µs"), ("window", "bandwidth", "MB/s")):
-        for placement in ("near", "far"):
-            keys = keys_of(results, "tcp", measure, "hot", placement)
-            if len({k.size for k in keys}) > 1:
-                panels.append((f"{words}, cores {placement}", unit, keys))
+    panels = near_and_far(results, "tcp", (("latency", "one-way latency", "µs"), ("window", "bandwidth", "MB/s")))
     if not panels:
         return None
     figure, axes = plt.subplots(

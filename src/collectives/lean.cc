@@ -85,48 +85,50 @@ class Talk {
     finish(coming);
     finish(leaving);
   }
-  // out(rank) to each of the others, and theirs to in(rank).
+  // out(rank) to each of the others, and theirs to in(rank). All are on their way before one is
+  // waited for: a rank that is late holds up no other.
   template <class Out, class In>
   void exchange_with_all(Out&& out, In&& in, uint64_t bytes) {
-    Request* coming[most_direct];
     Request* leaving[most_direct];
-    for (int step = 1; step < team_.size; ++step) {
-      const int to = (team_.self + step) % team_.size;
-      leaving[step] = start_send(to, out(to), bytes);
-    }
-    for (int step = 1; step < team_.size; ++step) {
-      const int from = (team_.self + team_.size - step) % team_.size;
-      coming[step] = start_receive(from, in(from), bytes, team_.size == 2);
-    }
-    for (int step = 1; step < team_.size; ++step) finish(coming[step]);
-    for (int step = 1; step < team_.size; ++step) finish(leaving[step]);
+    Request* coming[most_direct];
+    start_to_all(out, bytes, leaving);
+    start_from_all(in, bytes, coming);
+    finish_all(coming);
+    finish_all(leaving);
   }
-
-  // From each of the others to in(rank).
   template <class In>
   void receive_from_all(In&& in, uint64_t bytes) {
     Request* coming[most_direct];
-    for (int step = 1; step < team_.size; ++step) {
-      const int from = (team_.self + step) % team_.size;
-      coming[step] = start_receive(from, in(from), bytes, team_.size == 2);
-    }
-    for (int step = 1; step < team_.size; ++step) finish(coming[step]);
+    start_from_all(in, bytes, coming);
+    finish_all(coming);
   }
-  // out(rank) to each of the others. All are on their way before one is waited for: a rank that is
-  // late holds up no other.
   template <class Out>
   void send_to_all(Out&& out, uint64_t bytes) {
     Request* leaving[most_direct];
-    for (int step = 1; step < team_.size; ++step) {
-      const int to = (team_.self + step) % team_.size;
-      leaving[step] = start_send(to, out(to), bytes);
-    }
-    for (int step = 1; step < team_.size; ++step) finish(leaving[step]);
+    start_to_all(out, bytes, leaving);
+    finish_all(leaving);
   }
 
   Outcome outcome = Outcome::ok;
 
  private:
+  template <class Out>
+  void start_to_all(Out&& out, uint64_t bytes, Request** leaving) {
+    for (int step = 1; step < team_.size; ++step) {
+      const int to = (team_.self + step) % team_.size;
+      leaving[step] = start_send(to, out(to), bytes);
+    }
+  }
+  template <class In>
+  void start_from_all(In&& in, uint64_t bytes, Request** coming) {
+    for (int step = 1; step < team_.size; ++step) {
+      const int from = (team_.self + team_.size - step) % team_.size;
+      coming[step] = start_receive(from, in(from), bytes, team_.size == 2);
+    }
+  }
+  void finish_all(Request** started) {
+    for (int step = 1; step < team_.size; ++step) finish(started[step]);
+  }
   // Takes the message from the ring, if it is the next one there: without a request, as MPI_Recv.
   // A rank whose partner needs its core does not look for long.
   bool take_now(int rank, const UserMemory& memory, bool alone) {
