@@ -179,6 +179,26 @@ TEST_F(Line, NoMoreThanFourWhateverIsTold) {
   EXPECT_EQ(served(), 4u);
 }
 
+// All that a message has are its edges, or some of it has come: then there is nothing to withhold,
+// and a grant of it would find it in a list.
+TEST_F(Line, WhatCannotBeWithheldIsGarbage) {
+  Request* send = copy(1);
+  const ClearSend wrong[] = {{0, bytes, 0, id_of(send), Way::stream, uint32_t(bytes), 0},
+                             {piece, bytes, 0, id_of(send), Way::stream, 0, 0}};
+  for (const ClearSend& clear : wrong) {
+    FrameHeader header;
+    header.kind = uint8_t(Kind::clear_send);
+    header.flags = flag_yes;
+    header.length = sizeof clear;
+    header.word = id_of(send);
+    const uint64_t before = engine_.counters().garbage;
+    ASSERT_TRUE(engine_.frame(1, header, reinterpret_cast<const char*>(&clear)));
+    EXPECT_EQ(engine_.counters().garbage, before + 1);
+    EXPECT_EQ(send->stage(), Stage::requested);
+  }
+  ask_for(send, 1);
+}
+
 // What is no number of ranks is taken for a link that is not shared.
 TEST_F(Line, NonsenseIsOne) {
   send_copy(1, -5);
