@@ -20,7 +20,7 @@ import numpy as np  # noqa: E402
 import record_made  # noqa: E402
 import waiting_made  # noqa: E402
 from trace_made import Maker, run_of  # noqa: E402
-from trace_test import Reader  # noqa: E402
+from perfetto_reader import Reader  # noqa: E402
 
 from headway.record import (  # noqa: E402
     by_site, calls, columns, cuts, detail, joining, library, matrix, model, page, perfetto, reading, summary, transfer_time, waiting,

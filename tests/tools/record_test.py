@@ -239,22 +239,38 @@ class FortranOpenmpi(Fortran):
     mpi = "openmpi"
 
 
+def fortran_compiler():
+    """Words before the sources, words behind them, modules, and the folder of that MPI's mpiexec; None: there is none.
+    PyPI's wheels of MPICH and Open MPI come without Fortran, Intel's without gfortran's mpi_f08."""
+    given = os.environ.get("HEADWAY_TEST_MPIFORT")
+    for one in [Path(given)] if given else [b / "mpifort" for b in MPIS.values()]:
+        if one.exists():
+            return [one], [], ("mpi", "mpi_f08"), one.parent if given else one.resolve().parent
+    intel = cache() / "impi"
+    modules = sorted((intel / "include" / "mpi" / "gfortran").glob("*"))
+    if not modules or not shutil.which("gfortran") or not (intel / "bin" / "mpiexec").exists():
+        return None
+    before = ["gfortran", "-fallow-argument-mismatch", f"-I{modules[0]}"]
+    behind = [f"-L{intel}/lib", f"-Wl,--disable-new-dtags,-rpath,{intel}/lib", "-lmpifort", "-lmpi"]
+    return before, behind, ("mpi",), intel / "bin"
+
+
 class RealFortran(Recorded):
     """With a real one, where there is any: that of an MPI here, or the mpifort that HEADWAY_TEST_MPIFORT names."""
 
     def test_the_lines_of_a_fortran_program(self):
-        given = os.environ.get("HEADWAY_TEST_MPIFORT")
-        found = [Path(given)] if given else [one for one in (b / "mpifort" for b in MPIS.values()) if one.exists()]
+        found = fortran_compiler()
         if not found:
-            self.skipTest("no MPI here has a mpifort: PyPI's wheels of MPICH and Open MPI come without Fortran")
-        self.bin = found[0].resolve().parent if not given else found[0].parent
+            self.skipTest("no MPI here has Fortran: `scripts/peers.sh --intel` brings one, and gfortran is needed")
+        before, behind, modules, self.bin = found
         self.mpi = "openmpi" if (self.bin / "ompi_info").exists() else "mpich"
-        for number, (module, requests) in enumerate((("mpi", "integer"), ("mpi_f08", "type(MPI_Request)")), 1):
+        for number, module in enumerate(modules, 1):
+            requests = {"mpi": "integer", "mpi_f08": "type(MPI_Request)"}[module]
             source = self.folder / f"stripes_{module}.f90"
             program = (HERE / "programs" / "stripes.f90").read_text()
             source.write_text(program.replace("MODULE", module).replace("REQUESTS", f"{requests} :: requests(2)"))
             program = self.folder / f"with_{module}"
-            subprocess.run([found[0], "-g", "-O1", source, "-o", program], check=True, timeout=120, cwd=self.folder)
+            subprocess.run([*before, "-g", "-O1", source, "-o", program, *behind], check=True, timeout=120, cwd=self.folder)
             self.run_it(2, program)
             run = reading.read(self.folder / f"headway-run-{number}")
             lines.resolve(run.ranks)

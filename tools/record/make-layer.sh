@@ -20,6 +20,8 @@ if [ -z "$mpicc" ]; then
   done
 fi
 [ -n "$mpicc" ] || fail "there is no mpicc beside it; name one: headway record --mpicc FILE"
+# Intel's, as pip unpacks it, does not know where it lies; to others this says nothing.
+export I_MPI_ROOT="${I_MPI_ROOT:-$(dirname "$(dirname "$mpicc")")}"
 work=$(mktemp -d "$(dirname "$out")/making.XXXXXX") || fail "$(dirname "$out") cannot be written"
 trap 'rm -rf "$work"' EXIT
 printf '#include <mpi.h>\n' >"$work/all.c"
