@@ -233,7 +233,7 @@ def tools_page():
         section("ENVIRONMENT", entry(
             "HEADWAY_PYTHON", "", "The Python to use. Without it: the project's own, where that exists, else python3.")),
         section("EXIT STATUS", "2 for a line that is wrong; else see the pages of the commands.\n"),
-        section("SEE ALSO", f".BR headway\\-record{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1),\n.BR headway\\-compare{SUFFIX} (1),\n.BR headway\\-where{SUFFIX} (1),\n.BR headway\\-study{SUFFIX} (1),\n.BR headway\\-cluster{SUFFIX} (1),\n.BR mpiexec{SUFFIX} (1),\n.BR headway (7)\n")])
+        section("SEE ALSO", f".BR headway\\-record{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1),\n.BR headway\\-advise{SUFFIX} (1),\n.BR headway\\-compare{SUFFIX} (1),\n.BR headway\\-where{SUFFIX} (1),\n.BR headway\\-study{SUFFIX} (1),\n.BR headway\\-cluster{SUFFIX} (1),\n.BR mpiexec{SUFFIX} (1),\n.BR headway (7)\n")])
 
 
 def typer_options(one):
@@ -262,7 +262,7 @@ def record_page(build):
         section("OPTIONS", "".join(entry(name.replace(",", ", "), argument, text) for name, argument, text in rows)),
         section("EXIT STATUS", "That of the program; 2 for a line that is wrong, 4 for a program that cannot be "
                                "recorded, 126 or 127 for one that cannot be started.\n"),
-        section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1)\n")])
+        section("SEE ALSO", f".BR headway{SUFFIX} (1),\n.BR headway\\-trace{SUFFIX} (1),\n.BR headway\\-advise{SUFFIX} (1)\n")])
 
 
 def where_page():
@@ -308,16 +308,16 @@ def pages_of_recordings():
     return {
         "headway-trace.1": of_recordings(
             "trace", "command", "what a recorded program did", ["[\\fIRUN\\fR]"],
-            f"1 {could_not.format('written')} 4 if nothing was recorded.", ("record", "compare")),
+            f"1 {could_not.format('written')} 4 if nothing was recorded.", ("record", "advise", "compare", "where")),
         "headway-advise.1": of_recordings(
             "advise", "advise_command", "what to change in a program that waits",
             ["[\\fIRUN\\fR | \\-\\- \\fILAUNCHER\\fR ...]", "[\\fIRUN\\fR] \\fB\\-\\-try\\fR \\fIN\\fR \\-\\- \\fILAUNCHER\\fR ..."],
-            f"1 {could_not.format('read, or advice not be tried')} 4 if nothing was recorded.", ("record", "compare")),
+            f"1 {could_not.format('read, or advice not be tried')} 4 if nothing was recorded.", ("record", "trace", "compare")),
         "headway-compare.1": of_recordings(
             "compare", "compare_command", "what differs between recorded runs of a program",
             ["[\\fIA B\\fR]", "\\fIA1 A2\\fR ... \\fB\\-\\-\\fR \\fIB1 B2\\fR ..."],
             f"1 {could_not.format('read')} 3 if a condition of \\-\\-fail\\-if holds, 4 if nothing was recorded.",
-            ("record", "trace")),
+            ("record", "trace", "advise")),
     }
 
 

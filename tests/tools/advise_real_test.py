@@ -155,6 +155,9 @@ class Real(Folder):
             total[word] += count
         given = total["kept"] + total["not kept"] + total["false"]
         every = sum(total.values())
+        without = real_made.drawn(real_made.without, 1).name
+        accused = sum(n for ((_, name), word), n in self.table.items() if (name, word) == (without, "false"))
+        self.assertEqual(accused, 0, self.wrong)
         self.assertLessEqual(total["false"], 0.05 * every + 1, self.wrong)
         self.assertLessEqual(total["not kept"], 0.05 * given + 1, self.wrong)
         silent = total["silent"] + total["no cores"]

@@ -478,6 +478,54 @@ class Large(unittest.TestCase):
         self.assertIn("not all changes were tried", shown(found))
 
 
+    def test_a_run_with_too_many_calls_is_not_replayed(self):
+        self.addCleanup(setattr, advise, "MOST_CALLS", advise.MOST_CALLS)
+        advise.MOST_CALLS = 10
+        found, time = advised(advise_made.drawn(advise_made.put_off, SEED), SEED)
+        self.assertEqual((found.advice, found.fits, found.duration), ([], [], time))
+        said = r"No advice: the run is large: \d+ calls are more than are replayed\. Record a part of it"
+        self.assertRegex(shown(found), said)
+        self.assertEqual((advise.as_json(found)["promises"], advise.as_json(found)["models"]), (False, []))
+
+    def test_nothing_is_promised_where_some_models_were_not_tried(self):
+        self.addCleanup(setattr, advise, "FITTING", advise.FITTING)
+        advise.FITTING = -1.0
+        found, _ = advised(advise_made.drawn(advise_made.put_off, SEED), SEED)
+        self.assertEqual((found.advice, found.fits), ([], []))
+        self.assertIn("not all models of the transport could replay its", shown(found))
+
+
+class Order(unittest.TestCase):
+    """Of several pieces of advice: most gain first, each behind those that then stand before it."""
+
+    def order(self, chosen, gains, least=10):
+        """`gains`: by change and how many stand before it."""
+        made = [edits.Change(kind, key, 0) for key, kind in enumerate(chosen)]
+        for name in ("judge", "shaken"):
+            self.addCleanup(setattr, advise, name, getattr(advise, name))
+
+        def judge(state, change, fits, least):
+            gain = gains[change.kind][len(state)]
+            return (advise.Advice(change, gain, gain), [*state, change]) if gain >= least else None
+
+        class Start(list):
+            program = None
+
+        advise.judge, advise.shaken = judge, lambda one, *more: one
+        before = [advise.Advice(change, gains[change.kind][at], 0) for at, change in enumerate(made)]
+        return [(one.change.kind, one.least) for one in advise.most_first(before, Start(), [], least)]
+
+    def test_most_gain_first(self):
+        gains = {edits.PUT_OFF: (70, 60), edits.EARLY: (100, 90)}
+        self.assertEqual(self.order((edits.PUT_OFF, edits.EARLY), gains), [(edits.EARLY, 100), (edits.PUT_OFF, 60)])
+        self.assertEqual(self.order((edits.EARLY, edits.PUT_OFF), gains), [(edits.EARLY, 100), (edits.PUT_OFF, 60)])
+
+    def test_the_old_order_where_the_other_one_is_worth_less(self):
+        for gain in (5, 101):  # not worth telling; more than what then stands before it
+            gains = {edits.PUT_OFF: (70, gain), edits.EARLY: (100, 90)}
+            self.assertEqual(self.order((edits.PUT_OFF, edits.EARLY), gains), [(edits.PUT_OFF, 70), (edits.EARLY, 90)])
+
+
 class Shown(unittest.TestCase):
     def test_words_and_data(self):
         made = advise_made.drawn(advise_made.put_off, 1)
@@ -492,6 +540,7 @@ class Shown(unittest.TestCase):
         self.assertRegex(one["text"], r"^(Take MPI_Wait out of|Make MPI_Send at) made\+0x340")
         self.assertIn("the MPI_Waitall of made+0x350: at least ", one["text"])
         self.assertIn("Nothing else is worth 1 %.", text)
+        self.assertIn(f"Replayed as it was, this run misses its time by {100 * found.miss:.1f} % (3 % are allowed).", text)
         self.assertIn("Measured of this MPI (simulated, calls), on one host: 64 B are copied", text)
         self.assertEqual([row["size"] for row in data["facts"]["near"]], list(calibrated_made.SIZES))
         self.assertEqual(data["missing"], "")

@@ -59,17 +59,20 @@ from headway.record import changes, classes, edits, packing
 from headway.record.edits import Change
 from headway.record.facts import FAR, NEAR, Facts
 from headway.record.model import Run
-from headway.record.models import Fit, Known, fit, models
+from headway.record.models import Fit, Known, TooLong, fit, models
 from headway.record.program import Program, program
 from headway.record.replay import Outcome, replay
 from headway.record.transport import MOVES, Model
+from headway.record.timeline import Timeline
 from headway.record.waiting import Waiting, classify
-from headway.record.words import clean, time_text
+from headway.record.words import clean, count_text, time_text
 
 FORMAT, VERSION = "headway-advice", 1
 WORTH = 0.01  # of the run's time
 MOST = 5  # pieces of advice
 SECONDS = 20.0  # of this processor, after which no further change is tried
+FITTING = 60.0  # of this processor, in which all models must have replayed the run
+MOST_CALLS = 2_000_000  # of a run that is replayed: each is a row of Python's objects, some 500 bytes
 EVEN = 0.02  # of a gain, within which two are alike, and the simpler one is taken
 # Of a gain, what counts beside others: tests depend on their moment, and clutter a program; a receive that is posted
 # before computation often needs a second buffer.
@@ -88,7 +91,8 @@ class Advice:
 
 @dataclass
 class Advices:
-    program: Program  # as it was recorded
+    line: Timeline
+    recorded: Program | None  # None: the run is too large to be replayed
     fits: list[Fit]  # of all models
     advice: list[Advice] = field(default_factory=list)
     told: list[Advice] = field(default_factory=list)
@@ -97,6 +101,18 @@ class Advices:
     no_core: float = 0.0  # share of all ranks' time in calls that another program had their cores
     cut: bool = False  # not all changes were tried
     aside: str = ""  # what was measured and does not count here
+    large: str = ""  # why the run could not be replayed
+
+    def __post_init__(self) -> None:
+        if self.large:
+            self.why = no_promise(self)
+
+    @property
+    def program(self) -> Program:
+        """As it was recorded: of a run that could be replayed, and so of all that has advice."""
+        if self.recorded is None:
+            raise ValueError("a run that was not replayed has no program")
+        return self.recorded
 
     @property
     def missing(self) -> str:
@@ -104,7 +120,7 @@ class Advices:
         ways = {(f.model.moves, f.model.eager) for f in self.fits if f.fits}
         if self.facts.seen or self.aside or len(ways) < 2:
             return ""
-        folder = clean(self.program.world.line.run.folder)
+        folder = clean(self.line.run.folder)
         return (
             "The run does not show how its MPI moves messages, so tests and earlier receives may be missing here. "
             f"headway advise {folder} -- mpirun -n 2 asks that MPI (its own launcher, some seconds)."
@@ -112,7 +128,7 @@ class Advices:
 
     @property
     def duration(self) -> int:
-        return self.program.world.duration
+        return self.recorded.world.duration if self.recorded is not None else self.line.run.duration
 
     @property
     def miss(self) -> float:
@@ -129,12 +145,19 @@ class State:
 
 
 def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> Advices:
+    calls = len(waiting.line.chain)
+    if calls > MOST_CALLS:
+        return Advices(waiting.line, None, [], facts=facts, large=f"{count_text(calls)} calls are more than are replayed")
     unchanged = program(waiting)
-    found = Advices(unchanged, fit(unchanged, models(waiting, known)), facts=facts)
+    found = Advices(waiting.line, unchanged, [], facts=facts)
     packed = packing.packing(unchanged, WORTH * found.duration)
     found.told += [Advice(one.change, 0, one.most, one.touched) for one in packed]
-    fits = [f for f in found.fits if f.fits]
     found.no_core = float(waiting.total()[classes.NO_CORE]) / max(1, found.duration * unchanged.world.ranks)
+    try:
+        found.fits = fit(unchanged, models(waiting, known), time.process_time() + FITTING)
+    except TooLong:
+        found.large = f"not all models of the transport could replay its {count_text(calls)} calls in {FITTING:.0f} s"
+    fits = [f for f in found.fits if f.fits]
     if not fits:
         found.why = no_promise(found)
         if (unequal := changes.balance(unchanged)) is not None:
@@ -145,6 +168,7 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
     state = State(unchanged, {f.model: f.outcome for f in fits if f.outcome is not None})
     least, until = WORTH * found.duration, time.process_time() + SECONDS
     refused: set[Change] = set()
+    start = state
     while len(found.advice) < MOST:
         best = best_of(state, fits, least, until, refused)
         found.cut |= time.process_time() > until
@@ -160,6 +184,7 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
         found.advice.append(careful)
         state = best[1]
         refused.clear()  # behind that one it may be worth more
+    found.advice = most_first(found.advice, start, fits, least)
     some = [c for c in possible(state, least) if c.kind == edits.COLLECTIVE]
     if (unequal := changes.balance(state.program)) is not None:
         some.append(unequal)
@@ -169,6 +194,27 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
             found.told.append(judged[0])
     found.told.sort(key=lambda one: -one.most)
     return found
+
+
+def most_first(chosen: list[Advice], start: State, fits: list[Fit], least: int) -> list[Advice]:
+    """The same changes, most gain first. They were chosen one behind the other, what is simple first where two gain about as
+    much, and what one gains depends on those before it: so each is judged again behind those that now are. Where some
+    of it is not worth telling in that order, the old one stays."""
+    order = sorted(chosen, key=lambda one: -one.least)
+    if order == chosen:
+        return chosen
+    state, again = start, []
+    for one in order:
+        judged = judge(state, one.change, fits, least)
+        if judged is None:
+            return chosen
+        until, before = time.process_time() + SECONDS / 4, [earlier.change for earlier in again]
+        careful = shaken(judged[0], start.program, before, fits, until)
+        if careful is None or careful.least < least or (again and careful.least > again[-1].least):
+            return chosen
+        again.append(careful)
+        state = judged[1]
+    return again
 
 
 def by_facts(run: Run, facts: Facts) -> tuple[Waiting, Advices]:
@@ -181,7 +227,7 @@ def by_facts(run: Run, facts: Facts) -> tuple[Waiting, Advices]:
         if waits is None or some.lines != lines:
             waits, lines = classify(run, some.lines), some.lines
         given = advise(waits, Known.of(some), some)
-        if not given.why:
+        if not given.why or given.large:
             break
         first = first or (waits, given)
     if first is None or given.why:
@@ -269,6 +315,10 @@ def judge(state: State, change: Change, fits: list[Fit], least: float | None = N
 
 
 def no_promise(found: Advices) -> str:
+    if found.large:
+        return (
+            f"No advice: the run is large: {found.large}. Record a part of it: headway record --from 10 --to 20, or --ranks."
+        )
     known = [f for f in found.fits if f.outcome is not None]
     if not known:
         return "No advice: under every model of the transport the replay of this run hangs."
@@ -374,6 +424,7 @@ def words(found: Advices) -> RenderableType:
         lines.append(f"The run is large: after {SECONDS:.0f} s of thinking not all changes were tried. Record a part of it.")
     else:
         lines.append("Nothing else is worth 1 %." if lines else "Nothing is worth 1 %.")
+    lines.append(f"Replayed as it was, this run misses its time by {100 * found.miss:.1f} % (3 % are allowed).")
     lines += facts_text(found.facts) + [f"{found.aside}."] * bool(found.aside) + [found.missing] * bool(found.missing)
     return Group(*(Text(line) for line in lines))
 
@@ -393,7 +444,7 @@ def facts_text(facts: Facts) -> list[str]:
 
 # ---- JSON ----------------------------------------------------------------------------------------
 def as_json(found: Advices) -> dict:
-    run = found.program.world.line.run
+    run = found.line.run
     return {
         "format": FORMAT,
         "version": VERSION,

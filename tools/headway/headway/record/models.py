@@ -10,6 +10,8 @@ measured, as memory that is not in a cache does, so longer ones are tried, too.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +30,10 @@ USUAL = 0.0, 0.33, 0.67, 1.0  # of `World.longer`
 # Times what was measured that transfers of the run may take: bytes that the sender has just written come from a far core's
 # cache at a sixth of the rate of those that lie in the receiver's.
 LONGER = 8.0
+
+
+class TooLong(Exception):
+    """Not all models could be tried in the time that there is: what is not known of one of them is not promised."""
 
 
 @dataclass
@@ -122,48 +128,55 @@ def outstanding(waiting: Waiting) -> np.ndarray:
     return found
 
 
-def fit(program: Program, some: list[Model]) -> list[Fit]:
+def fit(program: Program, some: list[Model], until: float = math.inf) -> list[Fit]:
     """Each model against the run, the closest first: its duration, and each rank's time in calls. Of a model with
-    several lengths of transfers, those that are not much worse than the closest one."""
+    several lengths of transfers, those that are not much worse than the closest one. TooLong where this process has
+    worked until then (`time.process_time`), and some are left."""
     world, found = program.world, []
     for model in some:
         if any(world.unsure):
             usual = replace(model, usual=1 + USUAL[1] * world.longer)
-            tried = [scaled(program, replace(usual, latency=ns)) for ns in LATENCIES]
+            tried = [scaled(program, replace(usual, latency=ns), until) for ns in LATENCIES]
         else:
             shares = USUAL if world.longer > 0 else USUAL[:1]
             tried = [replace(model, usual=1 + share * world.longer) for share in shares]
-            tried += [stretched(program, tried[-1])] if world.measured else []
-        fits = sorted((judged(program, one) for one in tried), key=lambda f: f.miss)
+            tried += [stretched(program, tried[-1], until)] if world.measured else []
+        fits = sorted((judged(program, one, until) for one in tried), key=lambda f: f.miss)
         several = any(world.unsure) or world.measured
         found += [f for f in fits if several and f.miss <= fits[0].miss + NEAR] or fits[:1]
     return sorted(found, key=lambda f: f.miss)
 
 
-def judged(program: Program, model: Model) -> Fit:
+def in_time(program: Program, model: Model, until: float) -> Outcome | None:
+    if time.process_time() > until:
+        raise TooLong
+    return replayed(program, model)
+
+
+def judged(program: Program, model: Model, until: float = math.inf) -> Fit:
     world = program.world
-    outcome = replayed(program, model)
+    outcome = in_time(program, model, until)
     if outcome is None:
         return Fit(model, float("inf"), None)
     apart = [abs(a - b) for a, b in zip(outcome.in_calls, world.in_calls)]
     return Fit(model, max([abs(outcome.duration - world.duration), *apart]) / max(1, world.duration), outcome)
 
 
-def scaled(program: Program, model: Model) -> Model:
+def scaled(program: Program, model: Model, until: float = math.inf) -> Model:
     """With the transfers' length at which the replay takes as long as the run."""
-    return searched(program, model, "scale", 0.0, 1.0)  # what is known is no less than the truth
+    return searched(program, model, "scale", 0.0, 1.0, until)  # what is known is no less than the truth
 
 
-def stretched(program: Program, model: Model) -> Model:
+def stretched(program: Program, model: Model, until: float = math.inf) -> Model:
     """The same where what is known is no more than the truth."""
-    return searched(program, model, "usual", model.usual, LONGER)
+    return searched(program, model, "usual", model.usual, LONGER, until)
 
 
-def searched(program: Program, model: Model, name: str, low: float, high: float) -> Model:
+def searched(program: Program, model: Model, name: str, low: float, high: float, until: float) -> Model:
     for _ in range(SEARCH):
         middle = (low + high) / 2
         model = replace(model, **{name: middle})
-        outcome = replayed(program, model)
+        outcome = in_time(program, model, until)
         if outcome is None:
             break
         if outcome.duration < program.world.duration:
