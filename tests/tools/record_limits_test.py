@@ -198,7 +198,7 @@ class Memory(Recorded):
         self.most(True, 4000)  # another MPI's layer is compiled
         without, once, twice = self.most(False, self.CALLS), self.most(True, self.CALLS), self.most(True, 2 * self.CALLS)
         more, again = once - without, twice - once
-        print(f"{self.mpi}: {without >> 10} KB; recorded {more >> 10} KB more, and of twice the calls {again >> 10} KB more than that")
+        print(f"{self.mpi}: {without >> 10} KB; recorded {more >> 10} KB more; of twice the calls {again >> 10} KB more again")
         self.assertLess(more, self.A_PROCESS + self.A_THREAD)
         self.assertLess(again, self.NOISE)
 
