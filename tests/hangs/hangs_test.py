@@ -15,13 +15,17 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from harness.tries import until_right  # noqa: E402
+
 BUILD = Path(sys.argv[1])
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time()) % 100000
 COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 KINDS = BUILD / "tests" / "hangs" / "kinds"
 RANKS = 4
 WITHIN = 3.0  # seconds after the last rank stands; starting is not counted
-START = 3.0  # of a start on a busy machine
+LATEST = 5.0  # how long that is awaited, to say how long it took
+START = 20.0  # of a start on a busy machine
 SAID = re.compile(r"^mpiexec: the job hangs: (.*)$", re.M)
 
 
@@ -30,14 +34,14 @@ def environment():
     return kept | {"KINDS_SLOW": "3.5" if COUNT == 1 else "10"}
 
 
-def start(kind, seed, said, around=()):
+def start(kind, seed, said, around=(), out=subprocess.DEVNULL):
     words = [BUILD / "bin" / "mpiexec", "-n", RANKS, *around, KINDS, kind, seed]
-    return subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL, stderr=said, env=environment())
+    return subprocess.Popen([*map(str, words)], stdout=out, stderr=said, env=environment())
 
 
-def text_of(said):
-    said.seek(0)
-    return said.read().decode()
+def text_of(file):
+    """Its place stays where it is: whoever writes shares it."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
 
 
 def kinds(begin):
@@ -45,11 +49,18 @@ def kinds(begin):
     return [n for n in names if n.startswith(begin) and n != "dead-sends"]  # our library copies what these send
 
 
-# Which of the ranks, in the seed's order, never go on where others compute for ever.
+# Which of the ranks, in the seed's order, never go on; the others compute for ever.
+ALL = "ring missing_barrier bcast two_barriers waitany any_source finalize issend ibarrier chain"
 PAIR = "ssends receives tags communicators waitall probes persistent touch behind"
 DEAD = {f"dead-{name}": (0, 1) for name in PAIR.split()} | {
     "dead-three": (0, 1, 2), "dead-sendrecv": (0, 1, 2), "dead-self": (0,),
+    **{f"dead-{name}": range(RANKS) for name in ALL.split()},
 }  # fmt: skip
+# For whom each of them waits, in the seed's order, where that is a circle.
+CIRCLES = {f"dead-{name}": {0: 1, 1: 0} for name in "ssends receives probes touch".split()} | {
+    "dead-three": {0: 1, 1: 2, 2: 0}, "dead-ring": {0: 3, 1: 0, 2: 1, 3: 2}, "dead-chain": {0: 3, 3: 0},
+}  # fmt: skip
+STANDS = re.compile(r"^@(\d) ([\d.]+)$", re.M)
 AT = re.compile(r"ranks? ([-\d, and]+) (?:is|are) (?:in|past) MPI_")
 
 
@@ -62,25 +73,61 @@ def told_dead(text):
     return ranks
 
 
+def told_circle(text):
+    """Who waits for whom, by `ranks 0-2 wait for one another (0 for 1, 1 for 2 and 2 for 0)`."""
+    found = re.search(r"wait for one another \(([^)]*)\)", text)
+    return {int(a): int(b) for a, b in re.findall(r"(\d+) for (\d+)", found[1])} if found else {}
+
+
+class Slow(Exception):
+    """It was told, if at all, too late."""
+
+
+slowest = []  # seconds from the last rank's last call to the sentence
+
+
 def dead(kind, seed):
     """What is wrong with what was said of it, or an empty text."""
-    with tempfile.TemporaryFile() as said:
-        job = start(kind, seed, said)
-        began = time.monotonic()
-        while time.monotonic() - began < START + WITHIN and job.poll() is None and not SAID.search(text_of(said)):
+    try:
+        return until_right(lambda: dead_once(kind, seed), Slow)
+    except Slow as problem:
+        return str(problem)
+
+
+def dead_once(kind, seed):
+    at = {place: (place - seed) % RANKS for place in range(RANKS)}
+    wanted, stand = {at[place] for place in DEAD[kind]}, {}
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as out:
+        job = start(kind, seed, said, out=out)
+        told, until = 0.0, time.monotonic() + START
+        while not told and time.monotonic() < until and job.poll() is None:
+            told = time.monotonic() if SAID.search(text_of(said)) else 0.0
+            stand = {int(rank): float(when) for rank, when in STANDS.findall(text_of(out))}
+            if len(stand) == len(wanted):
+                until = max(stand.values()) + LATEST
             time.sleep(0.02)
-        took, ended = time.monotonic() - began, job.poll() is not None
+        ended = job.poll() is not None
         time.sleep(1.2)  # it is not told again
         job.send_signal(signal.SIGTERM)
         job.wait(30)
         text = text_of(said)
     if ended:
-        return f"mpiexec ended after {took:.1f} s: {text}"
+        return f"mpiexec ended: {text}"
+    if stand.keys() != wanted:
+        return f"ranks {sorted(stand)} came to their last call, not {sorted(wanted)}: {text}"
+    if not told:
+        raise Slow(f"not told within {LATEST} s: {text}")
+    took = told - max(stand.values())
+    if took > WITHIN:
+        raise Slow(f"told {took:.2f} s after the last rank stood: {text}")
+    slowest.append(took)
     if len(SAID.findall(text)) != 1 or text.count("nothing has changed for") != 1:
-        return f"not told once within {took:.1f} s: {text}"
-    wanted = {(at - seed) % RANKS for at in DEAD.get(kind, ())}
-    if wanted and told_dead(text) != wanted:
+        return f"not told once: {text}"
+    if told_dead(text) != wanted:
         return f"not of ranks {sorted(wanted)}: {text}"
+    circle = {at[a]: at[b] for a, b in CIRCLES.get(kind, {}).items()}
+    if circle and told_circle(text) != circle:
+        return f"not the circle {circle}: {text}"
     if shutil.which("addr2line") and not re.search(r"\) at kinds\.c:\d+|MPI_\w+ at kinds\.c:\d+", text):
         return f"no line is told: {text}"
     return ""
@@ -108,6 +155,7 @@ class Hangs(unittest.TestCase):
 
     def test_each_is_told_and_told_once(self):
         self.each("dead-", dead, 2)
+        print(f"told {max(slowest, default=0):.2f} s after the last rank stood, at most")
 
     def test_the_line_is_the_programs_behind_a_tool_too(self):
         source = (Path(__file__).resolve().parent / "kinds.c").read_text().splitlines()

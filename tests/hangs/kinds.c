@@ -2,7 +2,8 @@
    dead-NAME [SEED]` never ends; `kinds live-NAME [SEED]` waits for something slow, six seconds (or
    KINDS_SLOW), and ends with 0. Sizes, tags and who plays which part follow from the seed: two
    seeds of three draw messages whose receives may be released early. Three ranks or more: ranks
-   beyond those that the kind needs compute. */
+   beyond those that the kind needs compute. Who hangs says when: `@RANK SECONDS` by CLOCK_MONOTONIC,
+   right before its last call. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
@@ -41,6 +42,11 @@ static void rest(double seconds) {
   nanosleep(&t, NULL);
 }
 
+static void last_call(void) {
+  printf("@%d %.6f\n", me_in_world, now());
+  fflush(stdout);
+}
+
 static void send_to(int to) { MPI_Send(out, count, MPI_CHAR, to, tag, comm); }
 static void send_long(int to) { MPI_Send(out, LONG, MPI_CHAR, to, tag, comm); }
 static void receive_from(int from) {
@@ -53,6 +59,7 @@ static void receive_long(int from) {
  * -------------------------------------- */
 static int pair(void) {
   if (me > 1) compute_for_ever();
+  last_call();
   return 1 - me;
 }
 static void dead_ssends(void) {
@@ -71,11 +78,13 @@ static void dead_receives(void) {
   send_to(other);
 }
 static void dead_ring(void) {
+  last_call();
   receive_from((me + size - 1) % size);
   send_to((me + 1) % size);
 }
 static void dead_three(void) {
   if (me > 2) compute_for_ever();
+  last_call();
   MPI_Ssend(out, count, MPI_CHAR, (me + 1) % 3, tag, comm);
   receive_from((me + 2) % 3);
 }
@@ -92,16 +101,19 @@ static void dead_communicators(void) {
   if (me == 1) MPI_Recv(in, count, MPI_CHAR, other, tag, twin, MPI_STATUS_IGNORE);
 }
 static void dead_missing_barrier(void) {
+  last_call();
   if (me == 0) receive_from(1);
   MPI_Barrier(comm);
 }
 static void dead_bcast(void) { /* its root waits for one that waits for it */
+  last_call();
   if (me == 0) receive_from(1);
   MPI_Bcast(out, count, MPI_CHAR, 0, comm);
 }
 static void dead_two_barriers(void) {
   MPI_Comm twin;
   MPI_Comm_dup(comm, &twin);
+  last_call();
   MPI_Barrier(me == 0 ? comm : twin);
 }
 static void dead_waitall(void) {
@@ -114,20 +126,26 @@ static void dead_waitall(void) {
 static void dead_waitany(void) {
   MPI_Request some[2];
   int index;
+  last_call();
   MPI_Irecv(in, count, MPI_CHAR, (me + 1) % size, tag, comm, &some[0]);
   MPI_Irecv(in + count, count, MPI_CHAR, (me + 2) % size, tag, comm, &some[1]);
   MPI_Waitany(2, some, &index, MPI_STATUS_IGNORE);
 }
-static void dead_any_source(void) { receive_from(MPI_ANY_SOURCE); }
+static void dead_any_source(void) {
+  last_call();
+  receive_from(MPI_ANY_SOURCE);
+}
 static void dead_probes(void) {
   MPI_Status status;
   MPI_Probe(pair(), tag, comm, &status);
 }
 static void dead_finalize(void) {
+  last_call();
   if (me == 0) receive_from(1); /* all others are done */
 }
 static void dead_issend(void) {
   MPI_Request request;
+  last_call();
   if (me == 0) {
     MPI_Issend(out, count, MPI_CHAR, 1, tag, comm, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -137,16 +155,19 @@ static void dead_issend(void) {
 }
 static void dead_self(void) {
   if (me > 0) compute_for_ever();
+  last_call();
   receive_from(0);
 }
 static void dead_ibarrier(void) {
   MPI_Request request;
+  last_call();
   if (me == 1) receive_from(0);
   MPI_Ibarrier(comm, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 static void dead_sendrecv(void) {
   if (me > 2) compute_for_ever();
+  last_call();
   MPI_Sendrecv(out, count, MPI_CHAR, (me + 1) % 3, tag, in, count, MPI_CHAR, (me + 1) % 3, tag,
                comm, MPI_STATUS_IGNORE);
 }
@@ -173,6 +194,7 @@ static void dead_behind(void) { /* each computes with what it has not got */
   send_to(other);
 }
 static void dead_chain(void) { /* all wait for rank 0, which waits for the last one */
+  last_call();
   receive_from((me + size - 1) % size == size - 1 ? size - 1 : 0);
 }
 

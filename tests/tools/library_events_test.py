@@ -12,7 +12,7 @@ from support import Folder, headway, need_packages
 need_packages("numpy", "rich", "typer")
 
 import numpy as np  # noqa: E402
-from record_test import Recorded  # noqa: E402
+from recording import Recorded  # noqa: E402
 from rich.console import Console  # noqa: E402
 from trace_made import HOSTILE, KIND, MS, Maker, run_of  # noqa: E402
 

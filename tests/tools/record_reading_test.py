@@ -18,7 +18,7 @@ need_packages("numpy")
 import numpy as np  # noqa: E402
 
 import record_made as made  # noqa: E402
-from headway.record import alignment, bounds, clocks, columns, entries, format, joining, reading  # noqa: E402
+from headway.record import alignment, bounds, clocks, columns, entries, format, joining, lines, reading  # noqa: E402
 from headway.record.format import BadRecording, Writer  # noqa: E402
 from headway.record.model import (  # noqa: E402
     ANY, COMPLETION, EVENT, FAILED, GAP, IN_VAIN, KINDS, PARTITIONED, RECEIVE, SEND,
@@ -738,9 +738,24 @@ class Hostile(Folder):
             ({"size": 1 << 60}, "size is"), ({"size": None}, "size is"), ({"boot": 5}, "boot is no text"),
             ({"ticks": "s"}, "what its ticks are"), ({"functions": 3}, "no list of functions"),
             ({"functions": [["a"]]}, "no pair"), ({"functions": [["a", "b"]] * 40_000}, "no list of functions"),
+            ({"started": None}, "started is None"), ({"started": "x"}, "started is x"), ({"started": 1.5}, "started is 1.5"),
+            ({"started": -1}, "started is -1"), ({"started": 1 << 62}, "started is"), ({"started": True}, "started is True"),
+            ({"pid": "7"}, "pid is 7"), ({"pid": -7}, "pid is -7"), ({"host": []}, "host is no text"),
+            ({"program": 3}, "program is no text"), ({"mpi": {}}, "mpi is no text"), ({"cores": 3}, "cores is no text"),
+            ({"arguments": None}, "arguments is no list of texts"), ({"arguments": "./p"}, "arguments is no list of texts"),
+            ({"arguments": ["./p", 3]}, "arguments is no list of texts"), ({"now": None}, "now is no object"),
+            ({"now": {"file": "5"}}, "file is 5"), ({"now": {"file": -2}}, "file is -2"), ({"now": {"start": -1}}, "start is -1"),
+            ({"now": {"processes": 3}}, "processes is no text"),
         ):  # fmt: skip
             with self.subTest(change=str(change)[:40]):
                 self.check(self.text(0, good | change), sentence, fatal=True)
+        for name in ("pid", "host", "boot", "program", "mpi", "cores", "arguments", "started", "now"):
+            with self.subTest(left_out=name):  # as of an older headway, or of a tool of somebody's own
+                self.path.write_bytes(self.text(0, {key: value for key, value in good.items() if key != name}))
+                self.assertEqual(format.read(self.path).rank.problem, "")
+                run = reading.read(self.folder)
+                self.assertEqual((len(run.ranks), run.notes), (2, []))
+                lines.resolve(run.ranks)  # looks at when the run started
         self.path.write_bytes(self.text(0, good | {"rank": 1}))
         self.assertIn("rank-0.hwr says that it is rank 1", " ".join(reading.read(self.folder).notes))
         odd = self.text(0, good | {"host": "\ud800", "functions": [["MPI_\ud800", "no family"]] * len(made.FUNCTIONS)})

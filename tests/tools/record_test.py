@@ -3,65 +3,24 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import unittest
 from collections import Counter
 from pathlib import Path
 from random import Random
 
-from support import BUILD, HEADWAY, Folder, headway, need_packages
+from support import BUILD, HEADWAY, headway, need_packages
 
 need_packages("numpy", "rich", "typer")
 
 import numpy as np  # noqa: E402
-from headway.measure.contestants import cache  # noqa: E402
 from headway.record import format, lines, needs, now, reading  # noqa: E402
 from headway.record.model import CORE_TAKEN, FAILED, GAP, IN_VAIN, RECEIVE, SEND  # noqa: E402
+from recording import SOURCE, Recorded, clean  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
-SOURCE = HERE / "programs" / "recorded.c"
-MPIS = {"headway": BUILD / "bin", "mpich": cache() / "mpich" / "bin", "openmpi": cache() / "openmpi" / "bin"}
-ROOT_USER = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-
-
-def clean():
-    dropped = ("PMI", "OMPI_", "PRTE_", "HEADWAY_RECORD", "LD_PRELOAD")
-    return {k: v for k, v in os.environ.items() if not k.startswith(dropped)} | ROOT_USER
-
-
-class Recorded(Folder):
-    mpi = "headway"
-
-    def setUp(self):
-        super().setUp()
-        self.bin = MPIS[self.mpi]
-        if not (self.bin / "mpicc").exists():
-            self.skipTest(f"{self.mpi} is not here")
-
-    def compile(self, source=SOURCE, name="recorded", *words):
-        program = self.folder / name
-        subprocess.run([self.bin / "mpicc", "-g", "-O1", source, "-o", program, *words], check=True, timeout=120)
-        return program
-
-    def run_it(self, ranks, *words, options=(), before=(), code=0, timeout=90, env=None):
-        more = ["--oversubscribe"] if self.mpi == "openmpi" else []
-        command = [self.bin / "mpiexec", *more, "-n", ranks, *before, HEADWAY, "record", *options, *words]
-        done = subprocess.run(
-            [*map(str, command)], capture_output=True, text=True, cwd=self.folder, timeout=timeout, env=clean() | (env or {}),
-            check=False,
-        )  # fmt: skip
-        if code is not None:
-            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done
-
-    def names(self, rank):
-        """How often each call is in the file; a completion has its own name."""
-        kinds, counts = np.unique(rank.events["kind"], return_counts=True)
-        return {rank.name(int(k)): int(c) for k, c in zip(kinds, counts)}
 
 
 class EveryFamily(Recorded):
@@ -188,105 +147,30 @@ class EveryFamilyMpich(EveryFamily):
     mpi = "mpich"
 
 
+class EveryFamilyMpichsStandardAbi(EveryFamily):
+    """With our own layer, as our library."""
+
+    mpi, compiler = "mpich", "mpicc_abi"
+
+    def compile(self, *words):
+        program = super().compile(*words)
+        needed = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
+        self.assertIn("libmpi_abi.so", needed)
+        self.assertNotIn("libmpi.so", needed)
+        return program
+
+    def test_every_call_and_message_is_there(self):
+        super().test_every_call_and_message_is_there()
+        for rank in self.read().ranks:
+            self.assertIn("MPICH", rank.header["mpi"], "not ours, which has a library of this name, too")
+
+
 class EveryFamilyOpenmpi(EveryFamily):
     mpi = "openmpi"
 
 
-class Fortran(Recorded):
-    """With a stand-in for the MPI's Fortran, since a machine with this MPI and a Fortran compiler is rare: as Open
-    MPI's (calls PMPI_, all of its entries bound early or late) and as MPICH's (calls MPI_)."""
-
-    def library(self, *words):
-        programs = HERE / "programs"
-        for name, more in (("mpi_mpifh", ()), ("mpi_usempif08", ("-DF08", f"-L{self.folder}", "-lmpi_mpifh"))):
-            out = self.folder / f"lib{name}.so"
-            build = [self.bin / "mpicc", "-g", "-O1", "-shared", "-fPIC", programs / "fortran_library.c", "-o", out]
-            subprocess.run([*build, *words, *more], check=True, timeout=120)
-        return self.compile(
-            programs / "fortran_caller.c", "caller", f"-L{self.folder}", "-lmpi_usempif08", "-lmpi_mpifh",
-            f"-Wl,-rpath,{self.folder}",
-        )  # fmt: skip
-
-    def test_each_call_is_there_with_its_line(self):
-        text = (HERE / "programs" / "fortran_caller.c").read_text().splitlines()
-        for number, words in enumerate((("-Wl,-z,lazy",), ("-Wl,-z,relro,-z,now",), ("-DTHROUGH_C",)), 1):
-            with self.subTest(words=words):
-                self.run_it(2, self.library(*words))
-                run = reading.read(self.folder / f"headway-run-{number}")
-                lines.resolve(run.ranks)
-                self.assertEqual([(r.problem, r.finalized) for r in run.ranks], [("", True)] * 2)
-                self.check(run, text)
-
-    def check(self, run, text):
-        for rank in run.ranks:
-            names = self.names(rank)
-            self.assertEqual((names["MPI_Irecv"], names["MPI_Isend"], names["MPI_Waitall"]), (3, 3, 3))
-            self.assertEqual((names["MPI_Barrier"], names["MPI_Comm_idup"], names["MPI_Wait"]), (2, 1, 1))
-            self.assertEqual((names.get("MPI_Send", 0), names.get("MPI_Recv", 0)), ((2, 0), (0, 2))[rank.rank])
-            seen = Counter()
-            for event in rank.events[rank.events["kind"] < 0x8000]:
-                name, site = rank.name(int(event["kind"])), rank.sites[int(event["site"])]
-                self.assertEqual(Path(site.file).name, "fortran_caller.c", name)
-                line = text[site.line - 1]
-                self.assertTrue(name in line or f"{name.lower()}_" in line, f"{name} at {line}")
-                seen[name, site.function] += 1
-            self.assertEqual((seen["MPI_Barrier", "mixed"], seen["MPI_Barrier", "main"]), (1, 1))
-        found = Counter((int(m["source"]), int(m["target"]), int(m["bytes"])) for m in run.messages)
-        self.assertEqual(found, {(0, 1, 100): 3, (1, 0, 101): 3, (0, 1, 50): 2})
-
-
-class FortranOpenmpi(Fortran):
-    mpi = "openmpi"
-
-
-def fortran_compiler():
-    """Words before the sources, words behind them, modules, and the folder of that MPI's mpiexec; None: there is none.
-    PyPI's wheels of MPICH and Open MPI come without Fortran, Intel's without gfortran's mpi_f08."""
-    given = os.environ.get("HEADWAY_TEST_MPIFORT")
-    for one in [Path(given)] if given else [b / "mpifort" for b in MPIS.values()]:
-        if one.exists():
-            return [one], [], ("mpi", "mpi_f08"), one.parent if given else one.resolve().parent
-    intel = cache() / "impi"
-    modules = sorted((intel / "include" / "mpi" / "gfortran").glob("*"))
-    if not modules or not shutil.which("gfortran") or not (intel / "bin" / "mpiexec").exists():
-        return None
-    before = ["gfortran", "-fallow-argument-mismatch", f"-I{modules[0]}"]
-    behind = [f"-L{intel}/lib", f"-Wl,--disable-new-dtags,-rpath,{intel}/lib", "-lmpifort", "-lmpi"]
-    return before, behind, ("mpi",), intel / "bin"
-
-
-class RealFortran(Recorded):
-    """With a real one, where there is any: that of an MPI here, or the mpifort that HEADWAY_TEST_MPIFORT names."""
-
-    def test_the_lines_of_a_fortran_program(self):
-        found = fortran_compiler()
-        if not found:
-            self.skipTest("no MPI here has Fortran: `scripts/peers.sh --intel` brings one, and gfortran is needed")
-        before, behind, modules, self.bin = found
-        self.mpi = "openmpi" if (self.bin / "ompi_info").exists() else "mpich"
-        for number, module in enumerate(modules, 1):
-            requests = {"mpi": "integer", "mpi_f08": "type(MPI_Request)"}[module]
-            source = self.folder / f"stripes_{module}.f90"
-            program = (HERE / "programs" / "stripes.f90").read_text()
-            source.write_text(program.replace("MODULE", module).replace("REQUESTS", f"{requests} :: requests(2)"))
-            program = self.folder / f"with_{module}"
-            subprocess.run([*before, "-g", "-O1", source, "-o", program, *behind], check=True, timeout=120, cwd=self.folder)
-            self.run_it(2, program)
-            run = reading.read(self.folder / f"headway-run-{number}")
-            lines.resolve(run.ranks)
-            text = source.read_text().lower().splitlines()
-            for rank in run.ranks:
-                names = self.names(rank)
-                each = [names[f"MPI_{name}"] for name in ("Irecv", "Isend", "Waitall", "Allreduce")]
-                self.assertEqual(each, [5, 5, 5, 5])
-                for event in rank.events[rank.events["kind"] < 0x8000]:
-                    name, site = rank.name(int(event["kind"])), rank.sites[int(event["site"])]
-                    self.assertEqual(Path(site.file).name, source.name, name)
-                    # gfortran 12 gives a call with nothing but the error code the line of the program statement.
-                    if name not in ("MPI_Init", "MPI_Finalize"):
-                        self.assertIn(name.lower(), text[site.line - 1])
-            self.assertEqual(len(run.messages), 10)
-            self.assertEqual({int(m["bytes"]) for m in run.messages}, {8000})
+class EveryFamilyIntel(EveryFamily):
+    mpi = "intel"
 
 
 class Line(Recorded):
@@ -432,24 +316,6 @@ class Line(Recorded):
         for rank in reading.read(self.folder / "headway-run-1").ranks:
             count = self.names(rank)["MPI_Barrier"]
             self.assertTrue(5 <= count <= 9, count)
-
-    def test_a_killed_rank_leaves_what_it_had(self):
-        program = self.compile()
-        job = subprocess.Popen(
-            [str(w) for w in (self.bin / "mpiexec", "-n", 3, HEADWAY, "record", program, 100000000)], cwd=self.folder, env=clean(),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        until = time.monotonic() + 30
-        folder = self.folder / "headway-run-1"
-        while time.monotonic() < until and sum(f.stat().st_size for f in folder.glob("*.hwr")) < 3 << 20:
-            time.sleep(0.05)
-        subprocess.run(["pkill", "-KILL", "-f", str(program)], check=False)
-        job.send_signal(signal.SIGKILL)
-        job.wait(30)
-        for file in folder.glob("*.hwr"):
-            rank = format.read(file).rank
-            self.assertFalse(rank.finalized)
-            self.assertGreater(len(rank.events), 1000)
 
     def test_no_room_on_the_disk(self):
         small = self.folder / "small"

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""What `headway trace` makes of runs that are made by hand: Perfetto, the summary, the page, OTF2, the words."""
+"""What `headway trace` makes of runs that are made by hand: Perfetto, the summary, the page, the words."""
 
 import base64
 import hashlib
 import html.parser
-import importlib.util
 import io
 import itertools
 import json
@@ -23,7 +22,7 @@ import numpy as np  # noqa: E402
 from perfetto_reader import Reader, written  # noqa: E402
 from trace_made import HOSTILE, KIND, MS, Maker, halo, run_of  # noqa: E402
 
-from headway.record import calls, classes, model, otf2_export, page, summary, trace, words  # noqa: E402
+from headway.record import calls, classes, model, page, summary, trace, words  # noqa: E402
 from headway.record.model import Comm, GlobalComm, Site  # noqa: E402
 
 S, R, C = model.SEND, model.RECEIVE, model.COLLECTIVE
@@ -448,78 +447,6 @@ class Written(Folder):
         text = self.said(run, width=400)
         self.assertIn("[bold red]Send[/] :smile: \ufffd[2J", text)
         self.assertFalse(set(text) & set("\0\x1b\u202e\u2028"))
-
-
-class Otf2(Folder):
-    def test_the_sentence_where_it_is_missing(self):
-        there = importlib.util.find_spec
-        self.addCleanup(setattr, importlib.util, "find_spec", there)
-        importlib.util.find_spec = lambda name, *more: None if name == "otf2" else there(name, *more)
-        with self.assertRaisesRegex(trace.TraceError, "OTF2 needs Python's package otf2: .* -m pip install otf2"):
-            trace.write_trace(halo(), self.folder, perfetto=False, html=False, otf2=True)
-        self.assertEqual(list(self.folder.iterdir()), [])
-
-    def archive(self, run):
-        if importlib.util.find_spec("otf2") is None:
-            self.skipTest("no package otf2 here")
-        import otf2
-
-        path = otf2_export.write(run, self.folder / "otf2")
-        with otf2.reader.open(str(path)) as archive:
-            return [
-                (location.group.name, location.name, event) for location, event in archive.events
-            ], archive.definitions
-
-    def test_an_archive(self):
-        a, b = Maker(0, 2, "n0"), Maker(1, 2, "n1")
-        for m, other in ((a, 1), (b, 0)):
-            m.comms[3] = Comm(3, 1, "MPI_Comm_dup", 0, m.rank, np.arange(2), "ring")
-            m.call("MPI_Irecv", 0, 5, flags=R, peer=other, tag=9, request=1, bytes=64, comm=3)
-            m.call("MPI_Isend", 5, 10, flags=S, peer=other, tag=9, request=2, bytes=32, comm=3)
-            m.call("MPI_Waitall", 20, 40, tag=2)
-            m.call(model.COMPLETION, 20, 40, flags=R, peer=other, tag=9, request=1, bytes=32, comm=3)
-            m.call(model.COMPLETION, 20, 40, flags=S, peer=other, tag=9, request=2, bytes=32, comm=3)
-            m.call("MPI_Allreduce", 50, 60, flags=C, bytes=8)
-            m.call("MPI_Bcast", 60, 70, flags=C, peer=1, bytes=8)
-            m.call("MPI_Sendrecv", 70, 80, flags=S, peer=other, tag=1, bytes=3)
-            m.call("MPI_Sendrecv", 70, 80, flags=R, peer=other, tag=1, bytes=4)
-            m.call("MPI_Allreduce", 0, 1, thread=1, flags=C, comm=77)
-        found, definitions = self.archive(run_of([a, b]))
-        names = [(type(e).__name__, e.time) for group, thread, e in found if (group, thread) == ("rank 0", "thread 0")]
-        self.assertEqual(
-            names,
-            [
-                ("Enter", 0), ("MpiIrecvRequest", 0), ("Leave", 5), ("Enter", 5), ("MpiIsend", 5), ("Leave", 10),
-                ("Enter", 20), ("MpiIrecv", 40), ("MpiIsendComplete", 40), ("Leave", 40),
-                ("Enter", 50), ("MpiCollectiveBegin", 50), ("MpiCollectiveEnd", 60), ("Leave", 60),
-                ("Enter", 60), ("MpiCollectiveBegin", 60), ("MpiCollectiveEnd", 70), ("Leave", 70),
-                ("Enter", 70), ("MpiSend", 70), ("MpiRecv", 80), ("Leave", 80),
-            ],
-        )  # fmt: skip
-        sent = next(e for g, _, e in found if g == "rank 0" and type(e).__name__ == "MpiIsend")
-        came = next(e for g, _, e in found if g == "rank 1" and type(e).__name__ == "MpiIrecv")
-        self.assertEqual(
-            (sent.receiver, sent.msg_tag, sent.msg_length, sent.communicator.name), (1, 9, 32, came.communicator.name)
-        )
-        self.assertEqual(came.sender, 0)
-        root = [
-            e.root for g, t, e in found if type(e).__name__ == "MpiCollectiveEnd" and (g, t) == ("rank 0", "thread 0")
-        ]
-        self.assertEqual((root[1], root[0]), (1, 0xFFFFFFFF))
-        self.assertEqual(sum(t == "thread 1" for _, t, _ in found), 4)
-        self.assertIn("MPI_Sendrecv", {r.name for r in definitions.regions})
-        again = trace.write_trace(run_of([a]), self.folder, perfetto=False, html=False, otf2=True)
-        self.assertEqual([f.name for f in again], ["traces.otf2"])
-        self.assertEqual(sorted(f.name for f in self.folder.iterdir()), ["otf2"])
-
-    def test_a_folder_of_somebody_else_stays(self):
-        if importlib.util.find_spec("otf2") is None:
-            self.skipTest("no package otf2 here")
-        (self.folder / "otf2").mkdir()
-        (self.folder / "otf2" / "mine").write_text("")
-        with self.assertRaisesRegex(otf2_export.Otf2Error, "it stays as it is"):
-            otf2_export.write(hostile(), self.folder / "otf2")
-        self.assertEqual([f.name for f in self.folder.iterdir()], ["otf2"])
 
 
 class Words(unittest.TestCase):

@@ -559,7 +559,8 @@ class Tables(unittest.TestCase):
         self.assertGreater(m.waiting.sum(), late)
         with tempfile.TemporaryDirectory() as folder:
             files = Path(folder, "pairs.csv"), Path(folder, "comms.csv")
-            m.write_csv(*files)
+            m.write_pairs(files[0])
+            m.write_comms(files[1])
             lines = files[0].read_text().splitlines()
             self.assertEqual(lines[0], "source,target,messages,bytes,waiting_ns")
             self.assertEqual(sum(int(row.split(",")[4]) for row in lines[1:]), m.waiting.sum())

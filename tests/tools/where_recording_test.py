@@ -496,13 +496,14 @@ class Judged(unittest.TestCase):
 class Refused(Folder):
     """Folders in which there is nothing to look at."""
 
-    def file(self, rank=0, end=None, name=None, **header):
+    def file(self, rank=0, end=None, name=None, more=(), **header):
         given = {
             "version": 1, "rank": rank, "size": 2, "host": "far", "boot": now.Here().boot, "pid": 1 << 30, "started": 1,
             "now": {"file": 5, "start": 1, "processes": now.Here().processes}, "functions": FUNCTIONS, "mpi": "MPI 1, x",
+            "ticks": "ns",
         }  # fmt: skip
         blocks = [(1, {k: v for k, v in (given | header).items() if v is not None})]
-        blocks += [(6, end)] if end is not None else []
+        blocks += [*more, *([(6, end)] if end is not None else [])]
         data = b""
         for kind, value in blocks:
             text = json.dumps(value).encode()
@@ -530,6 +531,30 @@ class Refused(Folder):
             with self.assertRaises((ValueError, TypeError)):
                 file._take_comm({"id": 1, "members": members})
 
+    def test_fields_that_make_no_sense(self):
+        """A sentence, whatever stands in the file."""
+        for change, said in (
+            ({"started": "x"}, "started is x, no number"), ({"size": "2"}, "size is 2, no number"),
+            ({"now": 3}, "now is no object"), ({"now": {"file": "5"}}, "file is 5, no number"), ({"functions": 3}, "no list of functions"),
+            ({"functions": [["MPI_Send"]]}, "no pair of a name"), ({"arguments": 7}, "arguments is no list of texts"),
+            ({"pid": "x"}, "pid is x, no number"), ({"mpi": 7}, "mpi is no text"), ({"boot": []}, "boot is no text"),
+        ):  # fmt: skip
+            with self.subTest(change=change):
+                self.file(**change)
+                self.refused(4, "can be seen from here: rank-0.hwr: ", said)
+        for kind, value, said in (
+            (4, [{"id": 1, "file": 3}], "file is no text"), (4, [{"id": 1, "line": "x"}], "line is x"), (4, [3], "no object"),
+            (5, [{"id": 1, "members": [[0, 1]], "parent": []}], "parent is []"), (5, [{"id": {}, "name": ""}], "id is {}"),
+            (6, [], "no object"),
+        ):  # fmt: skip
+            with self.subTest(value=value):
+                self.file(more=[(kind, value)])
+                self.refused(4, "can be seen from here: rank-0.hwr: ", said)
+
+    def test_half_a_pair_of_surrogates(self):
+        self.file(boot="another", host="node\ud800")
+        self.refused(4, "on another host, node?: ask there")
+
     def test_no_folder(self):
         self.assertIn("is neither a folder of headway record nor", headway("where", self.folder / "none", code=2).stderr)
         text = self.folder / "text"
@@ -543,7 +568,7 @@ class Refused(Folder):
 
     def test_of_a_newer_one(self):
         self.file(version=2)
-        self.refused(4, "rank-0.hwr has format 2; this headway reads format 1")
+        self.refused(4, "rank-0.hwr: it has format 2; this headway reads format 1")
 
     def test_elsewhere(self):
         self.file(boot="another", host="node7")

@@ -72,18 +72,18 @@ void record_start_clocks(void) {
 
 int record_has_test_clock(void) { return self.test_offset || self.test_drift != 0; }
 
-RecordReading record_first_reading(void) {
-  RecordReading start = self.start;
-  start.monotonic += self.test_offset;
-  return start;
-}
-
-RecordReading record_read_clocks(void) {
-  RecordReading now = read_clocks();
+/* A test's clock is wrong as that of another host: its real time, too, by which hosts are compared
+   at first. */
+static RecordReading in_test(RecordReading now) {
   const double since = (double)(now.monotonic - self.start.monotonic);
-  now.monotonic += self.test_offset + (uint64_t)(int64_t)(since * self.test_drift);
+  const uint64_t wrong = self.test_offset + (uint64_t)(int64_t)(since * self.test_drift);
+  now.monotonic += wrong;
+  now.realtime += wrong;
   return now;
 }
+
+RecordReading record_first_reading(void) { return in_test(self.start); }
+RecordReading record_read_clocks(void) { return in_test(read_clocks()); }
 
 void record_learn_rate(void) {
   const RecordReading now = read_clocks();

@@ -56,7 +56,7 @@ def trace_command(
         Optional[float],
         typer.Option(
             "--from",
-            help="from this second of the run on: what trace.pftrace holds, and of a large run the page's single calls",
+            help="from this second of the run on: what trace.pftrace and --otf2 hold, and of a large run the page's single calls",
             metavar="S",
         ),
     ] = None,
@@ -94,13 +94,7 @@ def trace_command(
     to = out or folder
     files = trace.write_trace(found, to, of_events, perfetto, html, otf2, summary, window) if html or perfetto or otf2 else []
     if csv:
-        pair_file, comm_file = to / "messages.csv", to / "communicators.csv"
-        to.mkdir(parents=True, exist_ok=True)
-        matrix.matrix(waits).write_csv(pair_file, comm_file)
-        files += [pair_file, comm_file]
-        if summary.library:
-            library.write_csv(summary.library, to / "library.csv")
-            files.append(to / "library.csv")
+        files += write_csv(to, waits, summary.library)
     if as_data:
         more = {"library": library.as_json(summary.library), "files": [str(f) for f in files]}
         print(json.dumps(by_site.as_json(by_site.report(waits)) | more, indent=1))
@@ -109,6 +103,19 @@ def trace_command(
         if (told := library.words(summary.library)) is not None:
             shown.out.print(told)
         trace.tell(summary, files, shown.out, said=found.notes)
+
+
+def write_csv(folder: Path, waits: waiting.Waiting, of_library: library.Library | None) -> list[Path]:
+    """Each of them whole, or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = matrix.matrix(waits)
+    files = [
+        trace.whole(folder / "messages.csv", found.write_pairs),
+        trace.whole(folder / "communicators.csv", found.write_comms),
+    ]
+    if of_library:
+        files.append(trace.whole(folder / "library.csv", lambda path: library.write_csv(of_library, path)))
+    return files
 
 
 def window_of(since: float | None, until: float | None) -> tuple[int, int] | None:

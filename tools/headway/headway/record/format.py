@@ -19,21 +19,18 @@ from typing import Any, Iterable
 
 import numpy as np
 
+from . import fields
 from .columns import rest, room
+from .fields import MOST_ID, MOST_INT, MOST_NS, MOST_RANKS, MOST_TICKS, MOST_U64, VERSION, BadRecording, check_header
 from .model import COMPLETION, CORE_TAKEN, EVENT, FAMILIES, GAP, LIBRARY, Comm, Rank, Site
 
-MAGIC, VERSION = 0x31525748, 1
+MAGIC = 0x31525748
 BLOCK = struct.Struct("<IHHQQQ")
 HEADER, CLOCK, EVENTS, SITES, COMMUNICATORS, END, THREADS = range(1, 8)
 SEEN = 32 << 20  # bytes of a file that are looked at before they leave memory again
 MOST_JSON = 256 << 20  # bytes of one block
-MOST_RANKS, MOST_MEMBERS = 1 << 24, 1 << 25  # of a world; of all lists of members of a file
-MOST_TICKS, MOST_NS = (1 << 63) - 1, 1 << 61
+MOST_MEMBERS = 1 << 25  # of all lists of members of a file
 DAY = 86_400 * 10**9  # ns that an event may lie beyond its file's clock
-
-
-class BadRecording(Exception):
-    """What is wrong with a recording, as a sentence for its user."""
 
 
 @dataclass
@@ -134,22 +131,8 @@ class _Reader:
         return value
 
     def take_header(self, header: dict[str, Any]) -> None:
-        version = header.get("version")
-        if version != VERSION:
-            raise BadRecording(f"it has format {str(version)[:20]}; this headway reads format {VERSION}")
-        size = _integer(header, "size", 0, MOST_RANKS)
-        _integer(header, "rank", 0 if size else -1, size - 1 if size else MOST_RANKS)
-        for name in ("host", "boot", "program", "mpi"):
-            _text(header, name)
-        if header.get("ticks") not in ("tsc", "ns"):
-            raise BadRecording("its header does not say what its ticks are: tsc or ns")
-        functions = header.get("functions")
-        if not isinstance(functions, list) or len(functions) > COMPLETION:
-            raise BadRecording("its header has no list of functions")
-        for pair in functions:
-            if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(word, str) for word in pair)):
-                raise BadRecording("a function in its header is no pair of a name and a family")
-        self.functions = [_clean(name) for name, _family in functions]
+        functions = check_header(header)["functions"]
+        self.functions = [fields.printable(name) for name, _family in functions]
         self.families = [family if family in FAMILIES else "other" for _name, family in functions]
         self.known = np.zeros(1 << 16, bool)
         self.known[: len(functions)] = True
@@ -192,35 +175,35 @@ class _Reader:
 
     def take_sites(self, entries: list) -> None:
         taken = {}
-        for entry in map(_object, entries):
-            taken[_integer(entry, "id", 1, (1 << 32) - 1)] = Site(
-                module=_text(entry, "module"),
-                offset=_integer(entry, "offset", 0, (1 << 64) - 1, 0),
-                file=_text(entry, "file"),
-                line=_integer(entry, "line", 0, (1 << 31) - 1, 0),
-                function=_text(entry, "function"),
+        for entry in map(fields.object_of, entries):
+            taken[fields.integer(entry, "id", 1, MOST_ID)] = Site(
+                module=fields.text(entry, "module"),
+                offset=fields.integer(entry, "offset", 0, MOST_U64, 0),
+                file=fields.text(entry, "file"),
+                line=fields.integer(entry, "line", 0, MOST_INT, 0),
+                function=fields.text(entry, "function"),
             )
         self.sites |= taken
 
     def take_comms(self, entries: list) -> None:
         taken: dict[int, Comm] = {}
-        for entry in map(_object, entries):
-            number = _integer(entry, "id", 1, (1 << 32) - 1)
+        for entry in map(fields.object_of, entries):
+            number = fields.integer(entry, "id", 1, MOST_ID)
             if "members" not in entry:  # a name that came later; of one with processes of another world nothing else
                 known = taken.get(number, self.comms.get(number))
                 if known:
-                    taken[number] = replace(known, name=_text(entry, "name"))
+                    taken[number] = replace(known, name=fields.text(entry, "name"))
                 continue
             members = self.ranges(entry, "members")
             assert members is not None
             taken[number] = Comm(
                 id=number,
-                parent=_integer(entry, "parent", 0, (1 << 32) - 1, 0),
-                call=_text(entry, "call"),
-                order=_integer(entry, "order", 0, (1 << 32) - 1, 0),
-                rank=_integer(entry, "rank", 0, max(0, len(members) - 1)),
+                parent=fields.integer(entry, "parent", 0, MOST_ID, 0),
+                call=fields.text(entry, "call"),
+                order=fields.integer(entry, "order", 0, MOST_ID, 0),
+                rank=fields.integer(entry, "rank", 0, max(0, len(members) - 1)),
                 members=members,
-                name=_text(entry, "name"),
+                name=fields.text(entry, "name"),
                 remote=self.ranges(entry, "remote"),
             )
         self.comms |= taken
@@ -253,12 +236,15 @@ class _Reader:
         return self.members[key]
 
     def take_threads(self, entries: list) -> None:
-        self.threads |= {_integer(entry, "thread", 0, 255): _text(entry, "name") for entry in map(_object, entries)}
+        taken = {}
+        for entry in map(fields.object_of, entries):
+            taken[fields.integer(entry, "thread", 0, 255)] = fields.text(entry, "name")
+        self.threads |= taken
 
     def take_end(self, end: dict[str, Any]) -> None:
-        _integer(end, "lost", 0, MOST_TICKS, 0)
-        _integer(end, "library_lost", 0, MOST_TICKS, 0)
-        _text(end, "why")
+        fields.integer(end, "lost", 0, MOST_TICKS, 0)
+        fields.integer(end, "library_lost", 0, MOST_TICKS, 0)
+        fields.text(end, "why")
         self.end = end
 
     def finish(self, name: str, problem: str, spill: Path | None) -> Recording:
@@ -288,8 +274,8 @@ class _Reader:
         none = np.zeros(0, np.int64)
         rank = Rank(
             rank=header["rank"],
-            host=_text(header, "host"),
-            boot=_text(header, "boot") or _text(header, "host"),
+            host=fields.text(header, "host"),
+            boot=fields.text(header, "boot") or fields.text(header, "host"),
             header=header,
             events=events,
             begin=none,
@@ -315,31 +301,6 @@ class _Reader:
         reach = int(DAY * rate)
         away = (i for i, (low, high) in enumerate(self.spans) if low < first - reach or high > last + reach)
         return next(away, len(self.spans))
-
-
-def _object(entry: Any) -> dict[str, Any]:
-    if not isinstance(entry, dict):
-        raise BadRecording("an entry of a list that is no object")
-    return entry
-
-
-def _integer(entry: dict[str, Any], name: str, least: int, most: int, default: int | None = None) -> int:
-    value = entry.get(name, default)
-    if type(value) is not int or not least <= value <= most:
-        raise BadRecording(f"{name} is {str(value)[:30]}, no number of {least} to {most}")
-    return value
-
-
-def _text(entry: dict[str, Any], name: str) -> str:
-    value = entry.get(name)
-    if value is not None and not isinstance(value, str):
-        raise BadRecording(f"{name} is no text")
-    return _clean(value or "")
-
-
-def _clean(text: str) -> str:
-    """Half a pair of surrogates cannot be printed."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 class Writer:

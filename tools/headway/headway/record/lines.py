@@ -46,7 +46,7 @@ def resolve(ranks: list[Rank]) -> list[str]:
     except ImportError:
         return ["call sites are offsets in files: Python's pyelftools, which knows their lines, is not installed"]
     notes, found = [], {}
-    began = min((int(r.header.get("started", 0)) for r in ranks), default=0)
+    began = min((r.header.get("started", 0) for r in ranks), default=0)
     for module in sorted(wanted):
         if began and is_newer(module, began):
             notes.append(f"{module} was built again since this was recorded: its lines may be others")

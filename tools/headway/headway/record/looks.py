@@ -15,7 +15,7 @@ from pathlib import Path
 
 from headway import commands
 
-from . import needs
+from . import fields, needs
 from .needs import ANY, COLLECTIVE, NONE, RECEIVE, ROOTED, SEND, Need, Needs, SharedComm, plain
 from .now import MOST_RANKS, Here, Look, RankFile, Unusable, Wait, files_of, look_at
 
@@ -54,7 +54,7 @@ def all_ranks(files: dict[int, RankFile], here: Here) -> list[Look]:
             looks[rank] = look_at(file, here)
         except Unusable as problem:
             looks[rank] = Look(why=str(problem))
-    size = max([int(file.header.get("size", 0)) for file in files.values()] + [max(files) + 1])
+    size = max([file.header.get("size", 0) for file in files.values()] + [max(files) + 1])
     if size > MOST_RANKS:
         raise Unusable(f"a file names {size} ranks, which cannot be")
     return [looks.get(rank) or Look(why=NO_FILE) for rank in range(size)]
@@ -303,8 +303,8 @@ def ranges_text(ranks: list[int]) -> str:
 
 def head(folder: Path, looks: list[Look]) -> str:
     header = next(one.file.header for one in looks if one.file and one.file.header)
-    mpi = str(header.get("mpi", "")).split(",")[0].strip()
-    words = " ".join(map(str, header.get("arguments", []))) or str(header.get("program", ""))
-    running = max(0.0, time.time() - int(header.get("started", 0)) / 1e9)
+    mpi = fields.text(header, "mpi").split(",")[0].strip()
+    words = fields.printable(" ".join(header.get("arguments", []))) or fields.text(header, "program")
+    running = max(0.0, time.time() - header.get("started", 0) / 1e9)
     took = time.strftime("%H:%M:%S", time.gmtime(running)) if running < 86400 else f"{running / 3600:.0f} h"
     return f"{folder}, for {took}, {mpi[:40]}: {words[:100]}"

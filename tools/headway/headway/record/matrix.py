@@ -43,16 +43,18 @@ class Matrix:
         found[self.source, self.target] = column
         return found
 
-    def write_csv(self, pairs: Path, comms: Path) -> None:
+    def write_pairs(self, file: Path) -> None:
         head = ("source", "target", "messages", "bytes", "waiting_ns")
         columns = self.source, self.target, self.messages, self.bytes, self.waiting
-        _write(pairs, head, zip(*(c.tolist() for c in columns)))
+        _write(file, head, zip(*(c.tolist() for c in columns)))
+
+    def write_comms(self, file: Path) -> None:
         head = ("communicator", "ranks", "messages", "bytes", "waiting_ns", "collectives", "waiting_for_collectives_ns")
         columns = (
             self.comm_sizes, self.comm_messages, self.comm_bytes, self.comm_waiting, self.comm_collectives,
             self.comm_together,
         )  # fmt: skip
-        _write(comms, head, zip(self.comm_names, *(c.tolist() for c in columns)))
+        _write(file, head, zip(self.comm_names, *(c.tolist() for c in columns)))
 
 
 def _write(file: Path, head: Iterable[str], rows: Iterable[tuple]) -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .fields import MOST_ID, MOST_INT, MOST_RANKS, MOST_U64, BadRecording, check_header, integer, object_of, printable, text
+
 MAGIC, NOW_MAGIC = 0x31525748, 0x31574F4E52574848
 VERSION = 1
 BLOCK = struct.Struct("<IHHQQQ")
@@ -23,7 +25,6 @@ WAIT = struct.Struct("<QQQHBBIIiiiiIiIHHI")
 CHANNEL, SLOT, OPERATION = struct.Struct("<8Q"), struct.Struct("<QII"), struct.Struct("<IIHBBB3xIiiIQ24x")
 ITSELF = 0xFFFFFFFF  # in place of a process: the communicator's own row
 MOST_TABLE = 1 << 28
-MOST_RANKS = 1 << 24
 NAME = "/memfd:headway-now"
 TRIES = 5
 # Why a rank is not seen.
@@ -80,6 +81,8 @@ class RankFile:
             if kind in (HEADER, SITES, COMMUNICATORS, END, COUNTS) and length <= MOST_JSON:
                 try:
                     self._take(kind, os.pread(file, length, self.at + BLOCK.size))
+                except BadRecording as problem:
+                    raise Unusable(f"{self.path.name}: {problem}") from None
                 except (ValueError, KeyError, TypeError, AttributeError, struct.error) as problem:
                     raise Unusable(f"{self.path.name} has a block that makes no sense: {problem}") from None
             self.at += BLOCK.size + length
@@ -90,34 +93,42 @@ class RankFile:
             return
         told = json.loads(data.decode("utf-8", "replace"))
         if kind == HEADER:
-            if told.get("version") != VERSION:
-                raise Unusable(f"{self.path.name} has format {str(told.get('version'))[:20]}; this headway reads format {VERSION}")
-            self.header = told
+            self.header = check_header(told)
         elif kind == END:
-            self.end = told
+            self.end = object_of(told)
         elif kind == SITES:
-            self.sites |= {site["id"]: site for site in told}
+            for site in map(object_of, told):
+                self._take_site(site)
         else:
-            for entry in told:
+            for entry in map(object_of, told):
                 self._take_comm(entry)
 
+    def _take_site(self, site: dict[str, Any]) -> None:
+        self.sites[integer(site, "id", 1, MOST_ID)] = {
+            "file": text(site, "file"),
+            "line": integer(site, "line", 0, MOST_INT, 0),
+            "module": text(site, "module"),
+            "offset": integer(site, "offset", 0, MOST_U64, 0),
+        }
+
     def _take_comm(self, entry: dict[str, Any]) -> None:
-        known = self.comms.get(entry["id"])
+        number = integer(entry, "id", 1, MOST_ID)
+        known = self.comms.get(number)
         if "members" in entry:
             ranges = [entry["members"], entry.get("remote")]
             members, remote = (None if some is None else tuple((int(a), int(b)) for a, b in some) for some in ranges)
             if any(not 0 <= end < MOST_RANKS for some in (members, remote) for pair in some or () for end in pair):
                 raise ValueError("a communicator has ranks that cannot be")
-            self.comms[entry["id"]] = Comm(
-                entry["id"], entry.get("parent", 0), entry.get("order", 0), entry.get("call", ""), members or (), remote,
-                entry.get("name", ""),
+            self.comms[number] = Comm(
+                number, integer(entry, "parent", 0, MOST_ID, 0), integer(entry, "order", 0, MOST_ID, 0), text(entry, "call"),
+                members or (), remote, text(entry, "name"),
             )  # fmt: skip
         elif known:
-            self.comms[entry["id"]] = Comm(**(vars(known) | {"name": entry.get("name", "")}))
+            self.comms[number] = Comm(**(vars(known) | {"name": text(entry, "name")}))
 
     def name_of(self, kind: int) -> str:
         functions = self.header["functions"]
-        return functions[kind][0] if kind < len(functions) else "MPI_?"
+        return printable(functions[kind][0]) if kind < len(functions) else "MPI_?"
 
     def family_of(self, kind: int) -> str:
         functions = self.header["functions"]
@@ -363,10 +374,10 @@ class Here:
     def why_not(self, header: dict[str, Any]) -> str:
         """Why a rank cannot be seen from here."""
         if header.get("boot") != self.boot:
-            return f"on another host, {header.get('host', '?')}: ask there"
+            return f"on another host, {text(header, 'host') or '?'}: ask there"
         processes = (header.get("now") or {}).get("processes", "")
         if processes and self.processes and processes != self.processes:
-            return f"in another container of {header.get('host', 'this host')}: ask there"
+            return f"in another container of {text(header, 'host') or 'this host'}: ask there"
         return ""
 
 

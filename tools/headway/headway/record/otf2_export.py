@@ -10,14 +10,16 @@ import importlib.util
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from headway.record import calls, model
+from headway.record import calls, columns, model
 from headway.record.calls import Calls, Track, arrange
 from headway.record.model import Rank, Run
+from headway.record.perfetto import spans
 from headway.record.words import clean, count_text
 
 NAME = "traces"  # of the archive: traces.otf2
@@ -99,13 +101,38 @@ def operation(otf2: Any, name: str, family: str) -> Any:
     return getattr(otf2.CollectiveOp, word, None)
 
 
+def cut_messages(run: Run, of_ranks: list[tuple[int, int]]) -> list[np.ndarray]:
+    """Of each rank's events from one to another: those of messages that begin or end outside of them, on either side.
+    Readers of OTF2 want both sides of a message."""
+    low, high = (np.array(edge, np.int64) for edge in zip(*of_ranks)) if of_ranks else (np.zeros(0, np.int64),) * 2
+    found = [np.zeros(last - first, bool) for first, last in of_ranks]
+    for at in range(0, len(run.messages), columns.CHUNK):
+        m = run.messages[at : at + columns.CHUNK]
+        sides, whole = [], np.ones(len(m), bool)
+        for rank, name in (("source", "sent"), ("source", "left"), ("target", "posted"), ("target", "came")):
+            place, event = model.places(run.ranks, m[rank]), m[name].astype(np.int64)
+            inside = (place >= 0) & (event >= low[place]) & (event < high[place])
+            whole &= inside | ((name == "left") & (event < 0))
+            sides.append((place, event, inside))
+        for place, event, inside in sides:
+            cut = inside & ~whole
+            for one in np.unique(place[cut]).tolist():
+                found[one][event[cut & (place == one)] - low[one]] = True
+        columns.rest(run.messages)
+    return found
+
+
 class _Thread:
+    """`cut`: events of whose messages nothing is told."""
+
     def __init__(
-        self, otf2: Any, writer: Any, comms: _Comms, regions: dict[str, Any], rank: Rank, of: Calls, definitions: Any
-    ):
+        self, otf2: Any, writer: Any, comms: _Comms, regions: dict[str, Any], rank: Rank, of: Calls, cut: np.ndarray,
+        definitions: Any,
+    ):  # fmt: skip
         self.otf2, self.writer, self.comms, self.regions = otf2, writer, comms, regions
         self.rank, self.definitions = rank, definitions
         order = np.argsort(of.owner, kind="stable")
+        order = order[~cut[order]]
         self.members, self.owners = order, of.owner[order]
         self.known: dict[int, Any] = {}
 
@@ -184,7 +211,8 @@ class _Thread:
                 self.leave(int(track.end[one]), events[track.index[one]], records)
 
 
-def _fill(otf2: Any, run: Run, folder: Path) -> None:
+def _fill(otf2: Any, run: Run, folder: Path, of_ranks: list[tuple[int, int]]) -> None:
+    cuts = cut_messages(run, of_ranks)
     with otf2.writer.open(str(folder), NAME, timer_resolution=1_000_000_000) as archive:
         definitions = archive.definitions
         machine = definitions.system_tree_node("machine")
@@ -192,7 +220,8 @@ def _fill(otf2: Any, run: Run, folder: Path) -> None:
         threads: dict[tuple[int, int], Any] = {}
         main: dict[int, Any] = {}
         arranged = []
-        for rank in run.ranks:
+        for whole, (low, high), cut in zip(run.ranks, of_ranks, cuts):
+            rank = replace(whole, events=whole.events[low:high], begin=whole.begin[low:high], end=whole.end[low:high])
             host = clean(rank.host) or "host"
             if host not in nodes:
                 nodes[host] = definitions.system_tree_node(host, parent=machine)
@@ -208,29 +237,32 @@ def _fill(otf2: Any, run: Run, folder: Path) -> None:
                 location = definitions.location(clean(track.title), group=group)
                 archive.event_writer_from_location(location)
                 ours.append((track, location))
-            arranged.append((rank, of, mine, ours))
+            arranged.append((rank, of, mine, ours, cut))
         comms = _Comms(otf2, definitions, main)
         regions: dict[str, Any] = {}
-        for rank, of, mine, ours in arranged:
+        for rank, of, mine, ours, cut in arranged:
             for track, location in [*((t, threads[rank.rank, t.thread]) for t in mine), *ours]:
                 writer = archive.event_writer_from_location(location)
-                _Thread(otf2, writer, comms, regions, rank, of, definitions).write(track)
+                _Thread(otf2, writer, comms, regions, rank, of, cut, definitions).write(track)
 
 
-def write(run: Run, folder: Path) -> Path:
-    """Makes the folder, in place of an archive that is there; returns the file to open."""
+def write(run: Run, folder: Path, window: tuple[int, int] | None = None) -> Path:
+    """Makes the folder, in place of an archive that is there; returns the file to open. `window`: the time (ns) of the
+    run that is written; of messages those that lie in it whole."""
     wrong = missing()
     if wrong:
         raise Otf2Error(wrong)
-    if run.events > MOST_EVENTS:
-        most = f"{count_text(MOST_EVENTS)} at most; record less of the run"
-        raise Otf2Error(f"no OTF2 of {count_text(run.events)} events: {most}")
+    of_ranks = spans(run, window)
+    count = sum(high - low for low, high in of_ranks)
+    if count > MOST_EVENTS:
+        most = f"{count_text(MOST_EVENTS)} at most; --from 10 --to 20 writes those of ten seconds"
+        raise Otf2Error(f"no OTF2 of {count_text(count)} events: {most}")
     import otf2
 
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        _fill(otf2, run, part)
+        _fill(otf2, run, part, of_ranks)
         if folder.exists():
             if not (folder / f"{NAME}.otf2").is_file():
                 raise Otf2Error(f"{folder} is there, and no OTF2 archive: it stays as it is")

@@ -60,7 +60,7 @@ def write_trace(
     window: tuple[int, int] | None = None,
 ) -> list[Path]:
     """Files that were written. `classes`: for each of the run's ranks, the class of each event (see classes.py).
-    `window`: the time (ns) of the run that Perfetto's file holds."""
+    `window`: the time (ns) of the run that Perfetto's file and the OTF2 archive hold."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def write_trace(
         files.append(whole(folder / PERFETTO, lambda path: perfetto_trace.write(run, path, classes, window=window)))
     if otf2:
         try:
-            files.append(otf2_export.write(run, folder / OTF2))
+            files.append(otf2_export.write(run, folder / OTF2, window))
         except otf2_export.Otf2Error as error:
             raise TraceError(str(error)) from error
     return files

@@ -349,7 +349,7 @@ def carry_out(
         if why := refusal(found, one):
             raise TryFailed(why)
         module = world.site(one.change.key).module
-        began = min((int(rank.header.get("started", 0)) for rank in world.line.run.ranks), default=0)
+        began = min((rank.header.get("started", 0) for rank in world.line.run.ranks), default=0)
         if began and lines.is_newer(module, began):
             raise TryFailed(f"{clean(module)} was built again since this was recorded; record it again")
         limit = TIMES * found.duration / 1e9 + MORE
