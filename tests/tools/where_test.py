@@ -115,6 +115,40 @@ class Jobs(unittest.TestCase):
             self.assertEqual(where.ask(os.getpid()), told)
             thread.join(10)
 
+    def test_a_job_of_another_user(self):
+        """Is none of those of which one is looked at without a name: this folder's recording is."""
+        if os.geteuid() != 0:
+            self.skipTest("only root starts processes of other users")
+        other = subprocess.Popen(["sleep", "60"], user=65534)
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        folder = tempfile.TemporaryDirectory(prefix="headway-tools-test-")
+        self.addCleanup(folder.cleanup)
+        told = {"version": 1, "ranks": 1, "hangs": False, "verdict": "", "groups": [group([0], "outside MPI")]}
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening, tempfile.TemporaryFile() as memory:
+            listening.bind(f"\0headway-mpiexec-{other.pid}")  # as if its own
+            listening.listen()
+            memory.write(json.dumps(told).encode())
+            memory.flush()
+            self.assertIn(other.pid, where.jobs(everyone=True))
+            self.assertNotIn(other.pid, where.jobs())
+            if where.jobs():
+                self.skipTest("there is a job of ours")
+            done = headway("where", code=2, cwd=folder.name)
+            self.assertRegex(done.stderr, f"no job of yours runs here.*other users' jobs are asked by name: .*{other.pid}")
+            os.mkdir(f"{folder.name}/headway-run-1")
+            self.assertIn("headway-run-1", headway("where", code=4, cwd=folder.name).stderr)
+
+            def answer():
+                asker, _ = listening.accept()
+                with asker:
+                    socket.send_fds(asker, [b"\0"], [memory.fileno()])
+
+            thread = threading.Thread(target=answer, daemon=True)
+            thread.start()
+            self.assertIn("rank 0  outside MPI", headway("where", other.pid).stdout)
+            thread.join(10)
+
     def test_no_job(self):
         self.assertIn("is no mpiexec of Headway", headway("where", os.getpid(), code=2).stderr)
         self.assertIn("is neither a folder of headway record nor", headway("where", "x", code=2).stderr)

@@ -4,7 +4,7 @@
    calls the job. Whoever makes the link decides; the first recorded rank takes it away at the end.
 
    Thread: that which initializes MPI. Owner: file.c. Invariant: a folder that was there before
-   is never used. */
+   is never used, but for one that was made for this job: a note in it says so. */
 #define _GNU_SOURCE
 #include "folder.h"
 
@@ -140,6 +140,14 @@ static bool split(char* parent, char* base, size_t room) {
   return a >= 0 && (size_t)a < room && b > 0 && (size_t)b < room;
 }
 
+/* Whether it was made for this job beforehand (headway advise, which reads it afterwards: so no
+   other job can have the name meanwhile). Whoever takes the note away has the folder. */
+static bool take_reserved(const char* folder) {
+  char note[PATH_MAX];
+  const int length = snprintf(note, sizeof note, "%s/.reserved", folder);
+  return length > 0 && (size_t)length < sizeof note && unlink(note) == 0;
+}
+
 /* A new folder: NAME-1, NAME-2, ..., or, if it was named, NAME, NAME-2, ... */
 static bool make_new(const char* parent, const char* base, char* folder, size_t room) {
   const char* asked = getenv("HEADWAY_RECORD_OUT");
@@ -154,6 +162,7 @@ static bool make_new(const char* parent, const char* base, char* folder, size_t 
     if (length < 0 || (size_t)length >= room) break;
     if (mkdir(folder, 0777) == 0) return true;
     if (errno != EEXIST) return false;
+    if (named && number == 1 && take_reserved(folder)) return true;
   }
   errno = ENAMETOOLONG;
   return false;

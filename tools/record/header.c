@@ -54,6 +54,16 @@ static void read_cores(char* to, size_t room) {
   snprintf(to, room, "%.*s", (int)(n < room ? n : 0), from);
 }
 
+/* Of MPICH: the network modules that it was built with, the default first. */
+static void put_modules(char* to, size_t room, const char* mpi) {
+  static const char device[] = "ch4:";
+  const char* from = strstr(mpi, device);
+  from = from ? from + sizeof device - 1 : "";
+  char line[256];
+  snprintf(line, sizeof line, "%.*s", (int)strcspn(from, "\r\n"), from);
+  record_append_json(to, room, line);
+}
+
 /* When this process started, in the kernel's ticks since the boot: its number may come again. */
 static unsigned long long started_at(void) {
   char text[1024];
@@ -68,7 +78,7 @@ void record_put_header(int rank, int size, const char* mpi) {
   char* text = malloc(room);
   if (!text) return;
   char host[256] = "", boot[80] = "", exe[PATH_MAX] = "", name[PATH_MAX * 2], library[1024],
-       arguments[16384], cores[1024], processes[64] = "";
+       arguments[16384], cores[1024], processes[64] = "", modules[1024], module[1024], first[1024];
   read_cores(cores, sizeof cores);
   gethostname(host, sizeof host - 1);
   read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot - 8);
@@ -78,18 +88,23 @@ void record_put_header(int rank, int size, const char* mpi) {
   const ssize_t known = readlink("/proc/self/ns/pid", processes, sizeof processes - 1);
   processes[known > 0 ? known : 0] = 0;
   record_append_json(name, sizeof name, exe);
-  record_append_json(library, sizeof library, mpi);
+  snprintf(first, sizeof first, "%.*s", (int)strcspn(mpi, "\n"), mpi);
+  record_append_json(library, sizeof library, first);
+  put_modules(modules, sizeof modules, mpi);
+  const char* asked = getenv("MPIR_CVAR_CH4_NETMOD");
+  record_append_json(module, sizeof module, asked ? asked : "");
   put_cmdline(arguments, sizeof arguments);
   size_t at = (size_t)snprintf(
       text, room,
       "{\"version\":%d,\"rank\":%d,\"size\":%d,\"host\":\"%s\",\"boot\":\"%s\",\"pid\":%d,"
       "\"now\":{\"file\":%d,\"start\":%llu,\"processes\":\"%s\"},"
       "\"program\":\"%s\","
-      "\"arguments\":[%s],\"mpi\":\"%s\",\"cores\":\"%s\",\"ticks\":\"%s\",\"started\":%llu,"
+      "\"arguments\":[%s],\"mpi\":\"%s\",\"modules\":\"%s\",\"module\":\"%s\","
+      "\"cores\":\"%s\",\"ticks\":\"%s\",\"started\":%llu,"
       "\"functions\":[",
       RECORD_VERSION, rank, size, host, boot, (int)getpid(), record_now_file(), started_at(),
-      processes, name, arguments, library, cores, record_clock_is_tsc ? "tsc" : "ns",
-      (unsigned long long)record_first_reading().realtime);
+      processes, name, arguments, library, modules, module, cores,
+      record_clock_is_tsc ? "tsc" : "ns", (unsigned long long)record_first_reading().realtime);
   for (int i = 0; i < RECORD_FUNCTIONS && at + 128 < room; ++i) {
     at += (size_t)snprintf(text + at, room - at, "%s[\"%s\",\"%s\"]", i ? "," : "",
                            functions[i].name, functions[i].family);

@@ -55,7 +55,6 @@ static void begin_world(void) {
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
   static char version[MPI_MAX_LIBRARY_VERSION_STRING];
   PMPI_Get_library_version(version, &length);
-  version[strcspn(version, "\n")] = 0;
   record_begin_file(rank, size, version);
   tell_comm(MPI_COMM_WORLD, WORLD, 0, "MPI_Init", 0);
   tell_comm(MPI_COMM_SELF, SELF, 0, "MPI_Init", 0);

@@ -499,7 +499,6 @@ static void begin_without_world(void) {
   if (PMPI_Initialized(&there) == MPI_SUCCESS && there) return;
   static char version[MPI_MAX_LIBRARY_VERSION_STRING];
   PMPI_Get_library_version(version, &length);
-  version[strcspn(version, "\n")] = 0;
   record_begin_file(-1, 0, version);
 }
 

@@ -129,7 +129,8 @@ RECORD_API void record_look_at_delay(RecordThread* me, uint64_t begin, uint64_t 
 
 /* Told by the layer. `text` is JSON. */
 RECORD_API void record_tell_comm(const char* text);
-/* What of the world is known (size 0: there is none): once, when MPI was initialized. */
+/* What of the world is known (size 0: there is none), and all that the MPI says of itself: once,
+   when MPI was initialized. */
 RECORD_API void record_begin_file(int rank, int size, const char* mpi);
 RECORD_API void record_end_file(int finalized);
 RECORD_API void record_level(int level); /* MPI_Pcontrol */

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import socket
 import sys
@@ -24,13 +25,21 @@ class Unknown(Exception):
     """There is no such job, in a sentence; a bad line."""
 
 
-def jobs() -> list[int]:
-    """mpiexec's processes that can be asked, the oldest first."""
+def jobs(everyone: bool = False) -> list[int]:
+    """mpiexec's processes of this user, or of everyone; the oldest first."""
     try:
         found = {int(pid) for pid in NAME.findall(Path("/proc/net/unix").read_text())}
     except OSError:
         return []
-    return sorted(pid for pid in found if Path(f"/proc/{pid}").exists())
+    return sorted(pid for pid in found if (owner := owner_of(pid)) is not None and (everyone or owner == os.geteuid()))
+
+
+def owner_of(pid: int) -> int | None:
+    """None: there is no such process."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
 
 
 def ask(pid: int) -> dict:
@@ -140,10 +149,12 @@ def about(pid: int) -> str:
 
 
 def choose(pid: int | None) -> int:
-    running = jobs()
+    running = jobs(pid is not None)
     if pid is None:
         if not running:
-            raise Unknown("no job of Headway's mpiexec runs here, and no recording is being made in this folder")
+            others = ", ".join(map(str, jobs(True)))
+            told = f"; other users' jobs are asked by name: {others}" if others else ""
+            raise Unknown(f"no job of yours runs here under Headway's mpiexec, and this folder has no recording{told}")
         if len(running) > 1:
             raise Unknown(f"several jobs run here: name one: {', '.join(map(str, running))} (processes of mpiexec)")
         return running[0]
@@ -162,7 +173,7 @@ def latest_recording() -> Path | None:
 def look(named: str | None) -> tuple[dict, str]:
     """What is told of that job or recording, and a line about it."""
     folder = Path(named) if named is not None and not named.isdigit() else None
-    if named is not None and named.isdigit() and int(named) not in jobs() and Path(named).is_dir():
+    if named is not None and named.isdigit() and int(named) not in jobs(everyone=True) and Path(named).is_dir():
         folder = Path(named)
     if named is None and not jobs():
         folder = latest_recording()
@@ -186,7 +197,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "job", nargs="?", metavar="JOB | RUN",
-        help="process id of its mpiexec, or folder of its recording. Default: the only job here, or the latest recording",
+        help="process id of its mpiexec, or folder of its recording. Default: your only job here, or the latest recording",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="the same for programs, version 1")
     return parser

@@ -352,15 +352,26 @@ static void all_done(void) {
   }
 }
 
+static void print_text(const char* name, const char* text) {
+  printf(",\"%s\":\"", name);
+  for (; *text && *text != '\n'; text++)
+    putchar(*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ? ' ' : *text);
+  putchar('"');
+}
+
+// The library's first line; of MPICH, also the network modules that it was built with, the default
+// first, and which one this rank's environment names: as the header of a recording has them.
 static void tell_line(int ranks, const int* partners) {
   char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
   int length;
   MPI_Get_library_version(mpi, &length);
-  mpi[strcspn(mpi, "\n")] = 0;
-  for (char* c = mpi; *c; c++)
-    if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') *c = ' ';
-  printf("@@{\"measure\":\"line\",\"mpi\":\"%s\",\"ranks\":%d,\"near\":%d,\"far\":%d}\n", mpi,
-         ranks, partners[0], partners[1]);
+  const char *modules = strstr(mpi, "ch4:"), *module = getenv("MPIR_CVAR_CH4_NETMOD");
+  printf("@@{\"measure\":\"line\",\"ranks\":%d,\"near\":%d,\"far\":%d", ranks, partners[0],
+         partners[1]);
+  print_text("mpi", mpi);
+  print_text("modules", modules ? modules + strlen("ch4:") : "");
+  print_text("module", module ? module : "");
+  printf("}\n");
   fflush(stdout);
 }
 

@@ -3,6 +3,7 @@ one: headway advise -- mpirun -n 4 ./prog. With --try, also what a piece of advi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from headway.record.format import BadRecording
 from headway.shown import BAD_LINE, BadLine, Shown
 
 COMMAND = "headway advise"
+RESERVED = ".reserved"  # as in tools/record/folder.c
+SIGNALLED = 128  # shells' exit code of a signal, less its number
 
 app = typer.Typer(
     add_completion=False,
@@ -27,28 +30,73 @@ app = typer.Typer(
 )
 
 
-def free_folder() -> Path:
-    """The first headway-run-N that is not there."""
+def reserve() -> Path:
+    """The first headway-run-N that is not there: made, so that no other job can have it meanwhile, with a note in it by which
+    the recorder knows it for its own (tools/record/folder.c)."""
     number = 1
-    while (folder := Path(f"headway-run-{number}")).exists():
+    while True:
+        folder = Path(f"headway-run-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+            continue
+        except OSError as problem:
+            raise BadRecording(f"nothing was recorded: there can be no folder for it here: {problem}") from None
+        try:
+            (folder / RESERVED).touch()
+        except OSError as problem:
+            give_up(folder)
+            raise BadRecording(f"nothing was recorded: {problem}") from None
+        return folder
+
+
+def give_up(folder: Path) -> None:
+    """Takes a folder away into which nothing was recorded."""
+    with contextlib.suppress(OSError):
+        (folder / RESERVED).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def recorded_in(folder: Path) -> Path | None:
+    """That folder, or, should another of the job's ranks have come between (a disk without locks), NAME-2 and so on, which
+    nobody but its recorder makes. None: there is no recording."""
+    number, one = 1, folder
+    while one.is_dir():
+        if any(one.glob("*.hwr")):
+            return one
         number += 1
-    return folder
+        one = folder.with_name(f"{folder.name}-{number}")
+    return None
 
 
-def record(launcher: list[str], as_data: bool, shown: Shown) -> Path:
+def record(launcher: list[str], as_data: bool, shown: Shown) -> tuple[Path, int]:
     """Runs that line; the recorder's variables reach its ranks through the launcher. What the program prints is not
-    mixed with data."""
-    folder = free_folder()
-    words = [str(script()), "record", "--out", str(folder.resolve()), *launcher]
-    done = subprocess.run(words, check=False, stdout=sys.stderr if as_data else None)
-    if not any(folder.glob("*.hwr")):
-        raise BadRecording(
-            f"nothing was recorded (exit code {done.returncode} of {launcher[0]}): it may not pass its environment on to its "
-            "ranks; then put headway record before the program, behind the launcher"
+    mixed with data. Where it was recorded, and the line's exit code; of a signal, that of shells."""
+    folder = reserve()
+    try:
+        words = [str(script()), "record", "--out", str(folder.resolve()), *launcher]
+        done = subprocess.run(words, check=False, stdout=sys.stderr if as_data else None)
+        found = recorded_in(folder)
+    finally:
+        give_up(folder)  # it stays if there is something in it
+    code = done.returncode if done.returncode >= 0 else SIGNALLED - done.returncode
+    if found is None:
+        raise BadRecording(f"nothing was recorded: {why_nothing(launcher[0], code)}")
+    if code:
+        shown.say(f"{launcher[0]} ended with exit code {code}; what was recorded until then follows", "yellow")
+    return found, code
+
+
+def why_nothing(launcher: str, code: int) -> str:
+    """As far as it can be told from outside."""
+    remedy = "put headway record before the program, behind the launcher"
+    if code:
+        return (
+            f"{launcher} ended with exit code {code} before a rank had begun MPI. Does the line run without headway? If it "
+            f"does, the launcher may not pass its environment on to its ranks; then {remedy}"
         )
-    if done.returncode:
-        shown.say(f"{launcher[0]} ended with {done.returncode}; what was recorded until then follows", "yellow")
-    return folder
+    return f"{launcher} may not pass its environment on to its ranks; then {remedy}"
 
 
 @app.command()
@@ -98,9 +146,9 @@ def advise_command(
 ) -> None:
     """Say where a run waits, for whom, and what to change in the program, with what that gives at least.
 
-    Of a recording, or of a run that is recorded now: headway advise -- mpirun -n 4 ./prog. A RUN and a launcher without a
-    program, headway advise RUN -- mpirun -n 2, ask that launcher's MPI how it moves messages. headway advise RUN --try 1
-    -- mpirun -n 4 ./prog carries out the first advice, and measures.
+    Of a recording, or of a run that is recorded now: headway advise -- mpirun -n 4 ./prog, which ends with that line's exit
+    code. A RUN and a launcher, headway advise RUN -- mpirun -n 2, ask that launcher's MPI how it moves messages; its
+    program is not started. headway advise RUN --try 1 -- mpirun -n 4 ./prog carries out the first advice, and measures.
     """
     shown, launcher = Shown(COMMAND, as_data, color), list(context.obj or [])
     if number is not None and not launcher:
@@ -109,12 +157,14 @@ def advise_command(
     if pairs is not None and number is None:
         raise BadLine("--pairs belongs to --try")
     now = run is None and bool(launcher)
-    folder = record(launcher, as_data, shown) if now else run or latest()
+    folder, code = record(launcher, as_data, shown) if now else (run or latest(), 0)
     asked = Asked(launcher, now or number is not None, calibrate, facts, mpicc)
     tried = show(folder, asked, as_data, quiet, shown, (number, pairs))
     if tried is not None and tried.why:
         shown.complain(f"--try {tried.number}: {tried.why}")
         raise typer.Exit(1)
+    if tried is None and code:
+        raise typer.Exit(code)
 
 
 def show(

@@ -24,7 +24,7 @@ class Asked:
     """What the command's line says."""
 
     launcher: list[str] = field(default_factory=list)
-    program: bool = False  # the launcher line has the program, too: the run was started with it just now
+    program: bool = False  # the line starts the program, too: now, or for --try. Else it is named for the asking alone
     calibrate: bool | None = None  # None: if there is a launcher, and nothing is known yet
     named: Path | None = None  # a file, or a folder
     mpicc: Path | None = None
@@ -48,25 +48,40 @@ def facts_for(run: Run, folder: Path, asked: Asked, say: Say) -> Facts:
     if asked.calibrate and not calibration.sizes_of(run):
         raise BadLine("--calibrate: this run has no message of a size that is worth asking about")
     if asked.launcher and asked.calibrate is not False and calibration.sizes_of(run):
+        launcher = asked.launcher if asked.program else launcher_alone(asked.launcher, run, folder)
         try:
-            return ask(run, folder, asked, say)
+            return ask(run, folder, launcher, asked, say)
         except (BadRecording, OSError) as problem:
             if asked.calibrate:
                 raise BadLine(f"--calibrate: {problem}") from None
             say(f"how this MPI moves messages was not asked: {problem}", "yellow")
     if STUDY.exists():
         try:
-            return study_facts.read(STUDY, calibration.mpi_of(run))
+            return study_facts.read(STUDY, calibration.mpi_of(run), module=calibration.module_of(run))
         except BadRecording:  # of other MPIs
             pass
     return Facts()
 
 
-def ask(run: Run, folder: Path, asked: Asked, say: Say) -> Facts:
-    launcher = calibration.without_program(asked.launcher, run) if asked.program else asked.launcher
+def launcher_alone(line: list[str], run: Run, folder: Path) -> list[str]:
+    """Of a line that comes with a recording: nothing but the asking program may be started by it."""
+    try:
+        return calibration.launcher_alone(line, run)
+    except BadRecording as problem:
+        raise BadLine(f"{problem}. Name the launcher alone, as in {HOW.format(run=folder)}") from None
+
+
+def ask(run: Run, folder: Path, launcher: list[str], asked: Asked, say: Say) -> Facts:
+    if asked.program:
+        launcher = calibration.without_program(launcher, run)
     began = time.monotonic()
     found = calibration.ask(launcher, calibration.compiler(launcher, asked.mpicc), run, folder)
-    calibration.write(found, folder)
+    told = f"asked how this MPI moves messages: {time.monotonic() - began:.1f} s"
     path = folder / calibration.FILE
-    say(f"asked how this MPI moves messages: {time.monotonic() - began:.1f} s; kept in {path}", "")
+    try:
+        calibration.write(found, folder)
+    except OSError as problem:  # a recording that may only be read, a full disk: this once it is known anyway
+        say(f"{told}; the answers are used, but cannot be kept in {path}: {problem.strerror or problem}", "yellow")
+        return found.facts("not kept")
+    say(f"{told}; kept in {path}", "")
     return found.facts(str(path))

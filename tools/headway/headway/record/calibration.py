@@ -5,6 +5,7 @@ that count most in the run; it takes some seconds. What it printed is kept in th
 
   format, version   "headway-calibration", 1
   mpi               the first line of MPI_Get_library_version
+  module            of MPICH, the network module; empty where nobody says
   launcher          the line without its program
   rows              what the program printed; judged anew whenever it is read (`facts`)
 
@@ -13,8 +14,10 @@ A file of another run, or a study's store (`study_facts`), serves as well if its
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -40,6 +43,10 @@ OVERHEAD = 20_000  # bytes that a message counts for beside its own
 SECONDS = 2.0  # for each pair of ranks, about
 LIMIT = 60.0  # seconds after which it is given up
 LAUNCHERS = ("mpiexec", "mpirun")
+A_LAUNCHER = re.compile(r"(mpiexec|mpirun|srun|prun|prterun|orterun|aprun|jsrun)([-_.].*)?")
+# What is named in a line to run what stands behind it.
+INTERPRETERS = re.compile(r"(ba|da|z|k|c|tc|fi)?sh|python[\d.]*|perl|ruby|julia|Rscript|octave|matlab")
+STARTS = (b"\x7fELF", b"#!")  # of a file that the kernel runs
 
 
 @dataclass
@@ -47,9 +54,11 @@ class Calibration:
     mpi: str
     rows: list[dict]
     launcher: list[str] = field(default_factory=list)
+    module: str = ""
 
     def as_json(self) -> dict:
-        return {"format": FORMAT, "version": VERSION, "mpi": self.mpi, "launcher": self.launcher, "rows": self.rows}
+        about = {"mpi": self.mpi, "module": self.module, "launcher": self.launcher}
+        return {"format": FORMAT, "version": VERSION} | about | {"rows": self.rows}
 
     def facts(self, source: str) -> Facts:
         try:
@@ -63,6 +72,26 @@ def mpi_of(run: Run) -> str:
     """The first line of what its MPI says of itself."""
     text = str(run.ranks[0].header.get("mpi", "")) if run.ranks else ""
     return clean(text.strip().split("\n")[0].strip())
+
+
+def module_of(run: Run) -> str:
+    return module(run.ranks[0].header) if run.ranks else ""
+
+
+def module(told: dict) -> str:
+    """Which of its network modules an MPICH uses: that which the ranks' environment names, else the first. Empty for
+    another MPI, and for a recording that does not say it."""
+    every, asked = told.get("modules"), told.get("module")
+    known = re.findall(r"[^\s,]+", clean(every).lower()) if isinstance(every, str) else []
+    return clean(asked).lower() if str(asked).lower() in known else (known or [""])[0]
+
+
+def other_module(one: str, run: Run) -> str:
+    """How it is told that a module is not the run's; empty where it is, or where one of both is not known."""
+    own = module_of(run)
+    if not one or not own or one == own:
+        return ""
+    return f"of another network module, {one}; the run's is {own} (MPIR_CVAR_CH4_NETMOD={own})"
 
 
 def same_mpi(one: str, other: str) -> bool:
@@ -87,9 +116,55 @@ def without_program(launcher: list[str], run: Run) -> list[str]:
     if not same or len(launcher) == count:
         what = "starts one process, without a launcher" if same else "does not end with the program and its arguments"
         raise BadRecording(f"the line {what}")
-    front = launcher[:-count]
-    recorder = [at for at, word in enumerate(front) if Path(word).name.startswith("headway") and front[at + 1 : at + 2] == ["record"]]
-    return front[: recorder[0]] if recorder else front
+    return without_recorder(launcher[:-count])
+
+
+def without_recorder(front: list[str]) -> list[str]:
+    for at, word in enumerate(front):
+        if Path(word).name.startswith("headway") and front[at + 1 : at + 2] == ["record"]:
+            return front[:at]
+    return front
+
+
+def launcher_alone(line: list[str], run: Run) -> list[str]:
+    """Of a line that may have the recorded program at its end, or none; BadRecording where another program stands in it:
+    that would be started, with the asking one among its arguments."""
+    try:
+        return without_program(line, run)
+    except BadRecording as problem:
+        other = program_in(line, run)
+        if ":" in line or other:
+            more = f", and {clean(other)} would be started" if other else ""
+            raise BadRecording(f"{problem}{more}") from None
+    return without_recorder(line)
+
+
+def program_in(line: list[str], run: Run) -> str:
+    """The word of a launcher's line that starts something else; empty if there is none. What the kernel would run is one, and
+    what runs a script; so is what is called as the recorded program."""
+    header = run.ranks[0].header if run.ranks else {}
+    words = header.get("arguments")
+    own = {Path(str(word)).name for word in (words[:1] if isinstance(words, list) else []) + [header.get("program", "")]}
+    launches = [at for at, word in enumerate(line) if A_LAUNCHER.fullmatch(Path(word).name)]
+    behind = launches[-1] + 1 if launches else 1
+    for at, word in enumerate(line):
+        name = Path(word).name
+        if name and name in own:
+            return word
+        if at >= behind and (INTERPRETERS.fullmatch(name) or runs(word)):
+            return word
+    return ""
+
+
+def runs(word: str) -> bool:
+    """Whether it is a program's file. On some disks all files may be executed: so it is looked into."""
+    try:
+        if not os.path.isfile(word) or not os.access(word, os.X_OK):
+            return False
+        with open(word, "rb") as file:
+            return file.read(4).startswith(STARTS)
+    except (OSError, ValueError):
+        return False
 
 
 def compiler(launcher: list[str], named: Path | None) -> Path:
@@ -134,7 +209,7 @@ def sizes_of(run: Run) -> list[int]:
 def ask(launcher: list[str], mpicc: Path, run: Run, folder: Path) -> Calibration:
     """Compiles and runs it; BadRecording if it says nothing, or is of another MPI."""
     sizes = sizes_of(run)
-    with tempfile.TemporaryDirectory(prefix=".calibrate-", dir=folder) as work:
+    with workplace(folder) as work:
         program = Path(work, "calibrate").resolve()
         words = [str(mpicc), "-std=gnu11", "-O2", f"-I{programs.FOLDER}", str(programs.FOLDER / "calibrate.c")]
         done = execute([*words, "-o", str(program), "-lm"], environment(), LIMIT)
@@ -152,7 +227,18 @@ def ask(launcher: list[str], mpicc: Path, run: Run, folder: Path) -> Calibration
         raise BadRecording(f"{' '.join(map(clean, launcher))} did not answer: {why}")
     if not same_mpi(mpi, mpi_of(run)):
         raise BadRecording(f"that is another MPI: {mpi}; the run's is {mpi_of(run)}. --mpicc FILE names its compiler")
-    return Calibration(mpi, rows, launcher)
+    if other := other_module(module(line), run):
+        raise BadRecording(f"that is {other}")
+    return Calibration(mpi, rows, launcher, module(line))
+
+
+def workplace(folder: Path) -> tempfile.TemporaryDirectory:
+    """For the program that asks: in the run's folder, which all hosts see; where that may only be read, in this folder, or
+    where this system has its temporary files."""
+    for place in (folder, Path()):
+        with contextlib.suppress(OSError):
+            return tempfile.TemporaryDirectory(prefix=".calibrate-", dir=place)
+    return tempfile.TemporaryDirectory(prefix="headway-calibrate-")
 
 
 def environment() -> dict[str, str]:
@@ -162,7 +248,16 @@ def environment() -> dict[str, str]:
 
 # ---- files ---------------------------------------------------------------------------------------
 def write(calibration: Calibration, folder: Path) -> None:
-    Path(folder, FILE).write_text(json.dumps(calibration.as_json(), indent=1) + "\n")
+    """All of it, or, with an OSError, nothing."""
+    path = Path(folder, FILE)
+    part = path.with_name(f".{FILE}-{os.getpid()}")
+    try:
+        part.write_text(json.dumps(calibration.as_json(), indent=1) + "\n")
+        part.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
 
 
 def read(path: Path) -> Calibration:
@@ -181,7 +276,7 @@ def read(path: Path) -> Calibration:
         raise BadRecording(f"{path} holds no rows")
     launcher = data.get("launcher")
     words = [clean(word) for word in launcher] if isinstance(launcher, list) else []
-    return Calibration(clean(data.get("mpi", "")), rows, words)
+    return Calibration(clean(data.get("mpi", "")), rows, words, clean(data.get("module", "")))
 
 
 def load(path: Path, run: Run) -> Facts:
@@ -195,8 +290,10 @@ def load(path: Path, run: Run) -> Facts:
             raise BadRecording(f"{path} holds neither {FILE} nor {study_facts.FILE}")
         path = inside[0]
     if path.suffix == ".sqlite":
-        return study_facts.read(path, mpi, name)
+        return study_facts.read(path, mpi, name, module_of(run))
     kept = read(path)
     if not same_mpi(kept.mpi, mpi):
         raise BadRecording(f"{path} is of another MPI: {kept.mpi}; the run's is {mpi}")
+    if other := other_module(kept.module, run):
+        raise BadRecording(f"{path} is {other}")
     return kept.facts(str(path))

@@ -22,11 +22,13 @@ from headway.study.findings import Of
 
 FILE = "study.sqlite"
 SHM = "shm"
+MODULES = ("ofi", "ucx")  # a study names an MPICH that has both by them
 KINDS = (("openmpi", "open mpi"), ("mpich", "mpich"), ("intel", "intel"), ("headway", "headway"))
 
 
-def read(path: Path, mpi: str, name: str = "") -> Facts:
-    """`mpi`: the first line of its version. `name`: which MPI of the study, where two are of that version."""
+def read(path: Path, mpi: str, name: str = "", module: str = "") -> Facts:
+    """`mpi`: the first line of its version. `name`: which MPI of the study, where two are of that version. `module`: the
+    run's network module, where it is known."""
     if not path.exists():
         raise BadRecording(f"{path} is not there")
     try:
@@ -35,7 +37,7 @@ def read(path: Path, mpi: str, name: str = "") -> Facts:
             found = findings.read(store)
         finally:
             store.close()
-        name = choose(found.mpis, dict(found.about.get("versions", {})), mpi, name, path)
+        name = choose(found.mpis, dict(found.about.get("versions", {})), mpi, name, path, module)
         seen: dict[str, tuple[Seen, ...]] = {}
         for place in found.places:
             of = found.of.get((name, place))
@@ -51,7 +53,7 @@ def read(path: Path, mpi: str, name: str = "") -> Facts:
     return Facts({place: some for place, some in seen.items() if some}, f"{path}, {name}", frozenset([FAR]))
 
 
-def choose(mpis: list[str], versions: dict[str, str], mpi: str, name: str, path: Path) -> str:
+def choose(mpis: list[str], versions: dict[str, str], mpi: str, name: str, path: Path, module: str = "") -> str:
     if name:
         if name not in mpis:
             raise BadRecording(f"{path} has no MPI {clean(name)}: there are {', '.join(mpis)}")
@@ -60,7 +62,14 @@ def choose(mpis: list[str], versions: dict[str, str], mpi: str, name: str, path:
     known = [one for one in mpis if kind and one.startswith(kind) and said(versions.get(one, ""), mpi)]
     if not known:
         raise BadRecording(f"{path} has not the run's MPI: {mpi}")
-    module = os.environ.get("MPIR_CVAR_CH4_NETMOD", "")
+    if module:
+        others = [f"-{one}" for one in MODULES if one != module]
+        found = [one for one in known if not one.endswith(tuple(others))]
+        if not found:
+            raise BadRecording(f"{path} has {', '.join(known)}, and not the run's network module, {module}")
+        known = found
+    else:
+        module = os.environ.get("MPIR_CVAR_CH4_NETMOD", "")
     if len(known) > 1 and f"{kind}-{module}" in known:
         return f"{kind}-{module}"
     if len(known) > 1:
