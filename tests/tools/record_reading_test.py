@@ -742,6 +742,7 @@ class Hostile(Folder):
             ({"started": -1}, "started is -1"), ({"started": 1 << 62}, "started is"), ({"started": True}, "started is True"),
             ({"pid": "7"}, "pid is 7"), ({"pid": -7}, "pid is -7"), ({"host": []}, "host is no text"),
             ({"program": 3}, "program is no text"), ({"mpi": {}}, "mpi is no text"), ({"cores": 3}, "cores is no text"),
+            ({"modules": 3}, "modules is no text"), ({"module": []}, "module is no text"),
             ({"arguments": None}, "arguments is no list of texts"), ({"arguments": "./p"}, "arguments is no list of texts"),
             ({"arguments": ["./p", 3]}, "arguments is no list of texts"), ({"now": None}, "now is no object"),
             ({"now": {"file": "5"}}, "file is 5"), ({"now": {"file": -2}}, "file is -2"), ({"now": {"start": -1}}, "start is -1"),

@@ -53,7 +53,7 @@ def check_header(header: Any) -> dict[str, Any]:
     integer(header, "rank", 0 if size else -1, size - 1 if size else MOST_RANKS)
     integer(header, "pid", 0, MOST_INT, 0)
     integer(header, "started", 0, MOST_NS, 0)
-    for name in ("host", "boot", "program", "mpi", "cores"):
+    for name in ("host", "boot", "program", "mpi", "modules", "module", "cores"):
         text(header, name)
     if header.get("ticks") not in ("tsc", "ns"):
         raise BadRecording("its header does not say what its ticks are: tsc or ns")
