@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
+from rich.text import Text
 
 from headway.commands import script
-from headway.record import advise, asking, by_site, library, lines, reading, tried_words, trying
+from headway.record import advise, asking, by_site, library, lines, reading, report, tried_words, trying
 from headway.record.command import latest, run_app
 from headway.record.asking import Asked
 from headway.record.format import BadRecording
+from headway.record.trace import TraceError
 from headway.shown import BAD_LINE, BadLine, Shown
 
 COMMAND = "headway advise"
@@ -125,6 +127,8 @@ def advise_command(
         Optional[Path],
         typer.Option(help="compiles the program that asks. Default: the one beside the launcher", metavar="FILE"),
     ] = None,
+    html: Annotated[bool, typer.Option("--html/--no-html", help="a page with all of it and pictures, report.html")] = True,
+    out: Annotated[Optional[Path], typer.Option(help="folder for the page. Default: the run's", metavar="DIR")] = None,
     number: Annotated[
         Optional[int],
         typer.Option(
@@ -159,7 +163,7 @@ def advise_command(
     now = run is None and bool(launcher)
     folder, code = record(launcher, as_data, shown) if now else (run or latest(), 0)
     asked = Asked(launcher, now or number is not None, calibrate, facts, mpicc)
-    tried = show(folder, asked, as_data, quiet, shown, (number, pairs))
+    tried = show(folder, asked, as_data, quiet, shown, (number, pairs), (out or folder) if html else None)
     if tried is not None and tried.why:
         shown.complain(f"--try {tried.number}: {tried.why}")
         raise typer.Exit(1)
@@ -168,9 +172,15 @@ def advise_command(
 
 
 def show(
-    folder: Path, asked: Asked, as_data: bool, quiet: bool, shown: Shown, wanted: tuple[int | None, int | None]
+    folder: Path,
+    asked: Asked,
+    as_data: bool,
+    quiet: bool,
+    shown: Shown,
+    wanted: tuple[int | None, int | None],
+    to: Path | None,
 ) -> trying.Tried | None:
-    """`wanted`: the advice that is to be tried, and by how many pairs of runs."""
+    """`wanted`: the advice that is to be tried, and by how many pairs of runs. `to`: the folder for the page."""
     found = reading.read(folder)
     known = asking.facts_for(found, folder, asked, shown.say)
     found.notes += lines.resolve(found.ranks)
@@ -178,23 +188,38 @@ def show(
     number, pairs = wanted
     if number is not None:
         trying.chosen(given, number)
+    told = report.Told(by_site.report(waits), given, library.report(found))
+    if not as_data:
+        say(told, quiet, shown)
+    if number is not None:
+        told.tried = trying.carry_out(given, number, asked.launcher, pairs, shown.say)
+        for line in [] if as_data or told.tried.why else tried_words.words(told.tried):
+            shown.out.print(line, highlight=False, markup=False)
+    page = None if to is None else page_of(told, to, shown)
     if as_data:
-        tried = trying.carry_out(given, number, asked.launcher, pairs, shown.say) if number is not None else None
-        told = {"advice": advise.as_json(given) | {"tried": tried_words.as_json(tried)}}
-        told |= {"waiting": by_site.as_json(by_site.report(waits)), "library": library.as_json(library.report(found))}
-        print(json.dumps(told, indent=1))
-        return tried
+        data = {"advice": advise.as_json(given) | {"tried": tried_words.as_json(told.tried)}}
+        data |= {"waiting": by_site.as_json(told.report), "library": library.as_json(told.own)}
+        print(json.dumps(data | {"files": [str(page)] if page else []}, indent=1))
+    elif page is not None and not quiet:
+        shown.out.print(Text(report.pointer(page, folder, shown.out.width)), soft_wrap=True)
+    return told.tried
+
+
+def say(told: report.Told, quiet: bool, shown: Shown) -> None:
     if not quiet:
-        shown.out.print(by_site.words(by_site.report(waits)))
-        if (by_itself := library.words(library.report(found))) is not None:
+        shown.out.print(by_site.words(told.report))
+        if (by_itself := library.words(told.own)) is not None:
             shown.out.print(by_itself)
-    shown.out.print(advise.words(given))
-    if number is None:
+    shown.out.print(advise.words(told.given))
+
+
+def page_of(told: report.Told, to: Path, shown: Shown) -> Path | None:
+    """None where it cannot be written, which is no reason not to tell all the rest."""
+    try:
+        return report.write(told, to)
+    except TraceError as problem:
+        shown.complain(f"{problem}; --out DIR puts it elsewhere")
         return None
-    tried = trying.carry_out(given, number, asked.launcher, pairs, shown.say)
-    for line in [] if tried.why else tried_words.words(tried):
-        shown.out.print(line, highlight=False, markup=False)
-    return tried
 
 
 def main(words: list[str]) -> int:

@@ -26,7 +26,8 @@ A reader may rely on: keys below are there; others may come without a new versio
       others        the same on all other ranks; null where none has it
       through       mean number of ranks that passed it on
 
-`headway trace --json` and `headway advise --json` put beside it, as "library", what our library did by itself (library.as_json).
+`headway trace --json` and `headway advise --json` put beside it, as "library", what our library did by itself (library.as_json),
+and, as "files", the files that were written.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from headway.record.hidden import Hidden, hidden
 from headway.record.model import Rank, Site
 from headway.record.timeline import Timeline
 from headway.record.waiting import Waiting
-from headway.record.words import clean, count_text, time_text
+from headway.record.words import clean, count_text, range_text, time_text
 
 FORMAT, VERSION = "headway-waiting", 1
 MOST_CAUSES = 5
@@ -292,33 +293,50 @@ def percent(part: float, whole: float) -> str:
 
 def words(found: Report, most: int = 10) -> RenderableType:
     """For a terminal: what was waited for, how much was hidden, and the sites that blocked most."""
-    run, whole, share = found.waiting.line.run, found.whole, found.hidden.share
-    name = clean(program(found)) or "run"
-    lines = [f"{name}: {len(run.ranks)} ranks, {time_text(run.duration)}   ({clean(run.folder)})"]
-    parts = found.waiting.waited
-    named = sorted((c for c in classes.WAITING if 200 * parts[c] >= whole > 0), key=lambda c: -parts[c])
-    text = ", ".join(f"{classes.NAMES[c]} {percent(parts[c], whole)}" for c in named)
-    lines.append(f"waiting {percent(found.waited, whole)} % of all rank time" + (f": {text}" if text else ""))
-    lines += busy(found)
-    if share is not None:
-        low, high = (f"{100 * s:.0f}" for s in share)
-        both = low if low == high else f"{low} to {high}"
-        lines.append(f"communication hidden behind computation: {both} % of what the wire needed")
-    e = found.efficiency
-    lines.append(
-        f"parallel efficiency {100 * e.parallel:.0f} % = load balance {100 * e.balance:.0f} % x serialisation "
-        f"{100 * e.serialisation:.0f} % x transfer {100 * e.transfer:.0f} %"
-    )
     table = Table(box=None, pad_edge=False)
     for name in ("#", "where", "call", "blocked", "class", "because"):
         table.add_column(name, justify="right" if name in ("#", "blocked") else "left")
     blocked = [row for row in found.rows if row.blocked > 0][:most]
     for number, row in enumerate(blocked, 1):
         name = classes.NAMES[row.largest or 0]
-        where = clean(f"{row.site.text} {row.site.function}".strip())
-        table.add_row(*map(Text, (str(number), where, clean(row.call), time_text(row.blocked), name, because(row))))
-    notes = [f"Note: {clean(note, 500)}" for note in (*crowded(found), *run.notes, *found.waiting.notes)]
-    return Group(*(Text(text) for text in lines), *([table] if blocked else []), *(Text(note) for note in notes))
+        table.add_row(*map(Text, (str(number), where(row), clean(row.call), time_text(row.blocked), name, because(row))))
+    lines = [about(found), waiting_text(found), *busy(found), *of_run(found)]
+    said = [f"Note: {note}" for note in notes(found)]
+    return Group(*(Text(text) for text in lines), *([table] if blocked else []), *(Text(note) for note in said))
+
+
+def about(found: Report) -> str:
+    run = found.waiting.line.run
+    return f"{clean(program(found)) or 'run'}: {len(run.ranks)} ranks, {time_text(run.duration)}   ({clean(run.folder)})"
+
+
+def waiting_text(found: Report) -> str:
+    """Of all rank time, and of which classes most."""
+    parts, whole = found.waiting.waited, found.whole
+    named = sorted((c for c in classes.WAITING if 200 * parts[c] >= whole > 0), key=lambda c: -parts[c])
+    text = ", ".join(f"{classes.NAMES[c]} {percent(parts[c], whole)}" for c in named)
+    return f"waiting {percent(found.waited, whole)} % of all rank time" + (f": {text}" if text else "")
+
+
+def of_run(found: Report) -> list[str]:
+    """How much of the communication was hidden, if there was any, and the parallel efficiency."""
+    e, share = found.efficiency, found.hidden.share
+    lines = [] if share is None else [f"communication hidden behind computation: {range_text(*share)} of what the wire needed"]
+    lines.append(
+        f"parallel efficiency {100 * e.parallel:.0f} % = load balance {100 * e.balance:.0f} % x serialisation "
+        f"{100 * e.serialisation:.0f} % x transfer {100 * e.transfer:.0f} %"
+    )
+    return lines
+
+
+def notes(found: Report) -> list[str]:
+    """What a reader must know of the run, and of what is said of it."""
+    waiting = found.waiting
+    return [clean(note, 500) for note in (*crowded(found), *waiting.line.run.notes, *waiting.notes)]
+
+
+def where(row: Row) -> str:
+    return clean(f"{row.site.text} {row.site.function}".strip())
 
 
 def busy(found: Report) -> list[str]:
@@ -339,11 +357,10 @@ def busy(found: Report) -> list[str]:
     most = max(rows, key=lambda row: row.time - row.blocked)
     mean = time_text((most.time - most.blocked) // most.count)
     calls = "1 call" if most.count == 1 else f"{count_text(most.count)} calls"
-    where = clean(f"{most.site.text} {most.site.function}".strip())
     of_it = percent(most.time - most.blocked, spent)
     lines.append(
         f"in MPI without waiting {percent(spent, found.whole)} %: {count_text(sum(row.count for row in rows))} calls in all; "
-        f"{of_it} % of it is {clean(most.call)} at {where}, {calls} of {mean}"
+        f"{of_it} % of it is {clean(most.call)} at {where(most)}, {calls} of {mean}"
     )
     return lines
 

@@ -91,15 +91,18 @@ def trace_command(
     of_events = waits.by_rank()
     summary = summarise(found, of_events)
     summary.detail = detail.stretches(found, of_events, summary, window) if html else []
+    # For the page alone it is made where that takes little time.
+    report = by_site.report(waits) if as_data or not quiet or (html and found.events <= MANY) else None
+    summary.of_run = by_site.of_run(report) if report is not None else []
     to = out or folder
     files = trace.write_trace(found, to, of_events, perfetto, html, otf2, summary, window) if html or perfetto or otf2 else []
     if csv:
         files += write_csv(to, waits, summary.library)
     if as_data:
         more = {"library": library.as_json(summary.library), "files": [str(f) for f in files]}
-        print(json.dumps(by_site.as_json(by_site.report(waits)) | more, indent=1))
+        print(json.dumps(by_site.as_json(report) | more, indent=1))
     elif not quiet:
-        shown.out.print(by_site.words(by_site.report(waits)))
+        shown.out.print(by_site.words(report))
         if (told := library.words(summary.library)) is not None:
             shown.out.print(told)
         trace.tell(summary, files, shown.out, said=found.notes)

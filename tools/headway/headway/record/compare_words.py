@@ -14,7 +14,7 @@ from headway.record.again import Change
 from headway.record.compare import GONE, NEW, SAME, Comparison, Row
 from headway.record.conditions import Condition
 from headway.record.parts import BLOCKED, FIRST_CLASS, LEAST, MOST, NEED, TIME
-from headway.record.words import clean, time_text
+from headway.record.words import clean, range_text, time_text
 
 
 def percent_text(change: Change) -> str:
@@ -40,11 +40,6 @@ def style(change: Change) -> str:
     return "" if not change.clear else "red" if change.value > 0 else "green"
 
 
-def _range(ends: tuple[float, float]) -> str:
-    low, high = (f"{100 * end:.0f}" for end in ends)
-    return f"{low} %" if low == high else f"{low} to {high} %"
-
-
 def where(row: Row) -> str:
     spot, before = row.spot, row.before
     text = f"{spot.site.text} {spot.site.function}".strip()
@@ -68,7 +63,7 @@ def what_changed(row: Row, most: int = 3) -> str:
 
 def hidden_text(row: Row) -> str:
     ends = [(v[LEAST] / v[NEED], v[MOST] / v[NEED]) if v[NEED] > 0 else None for v in row.values]
-    texts = ["-" if e is None else _range(e) for e in ends]
+    texts = ["-" if e is None else range_text(*e) for e in ends]
     return "" if ends == [None, None] else texts[0] if texts[0] == texts[1] else f"{texts[0]} -> {texts[1]}"
 
 
@@ -95,7 +90,7 @@ def words(found: Comparison, most: int = 10) -> RenderableType:
     if found.hidden is not None:
         h = found.hidden
         text = "" if h.before == h.after else f"least {percent_text(h.least)}, most {percent_text(h.most)}"
-        table.add_row("hidden behind computation", _range(h.before), _range(h.after), text)
+        table.add_row("hidden behind computation", range_text(*h.before), range_text(*h.after), text)
     some = [row for row in found.rows if row.state != SAME]
     parts: list[RenderableType] = [Text(first), Text(f"before: {told[0]}"), Text(f"after:  {told[1]}"), table]
     if some:

@@ -13,10 +13,24 @@ from headway.record import classes, columns
 from headway.record.columns import put, rest, room, take
 from headway.record.entries import comms_of
 from headway.record.waiting import Waiting, Waits
-from headway.record.words import clean
+from headway.record.words import clean, ranks_text
 
 OF_PAIRS = [classes.LATE_SENDER, classes.LATE_RECEIVER, classes.TRANSFER, classes.MISSING_PROGRESS]
 OF_COLLECTIVES = [classes.LATE_PARTICIPANT, classes.LATE_ROOT, classes.EARLY_ROOT, classes.TRANSFER]
+
+
+@dataclass
+class Folded:
+    """So few rows that they can be seen: ranks beside each other share one where there are more."""
+
+    size: int  # of the world
+    group: int  # ranks in a row
+    messages: np.ndarray  # by sender and receiver
+    bytes: np.ndarray
+    waiting: np.ndarray
+
+    def name(self, row: int) -> str:
+        return ranks_text(row, self.group, self.size)
 
 
 @dataclass
@@ -36,6 +50,16 @@ class Matrix:
     comm_collectives: np.ndarray
     comm_waiting: np.ndarray  # for messages
     comm_together: np.ndarray  # for collectives
+
+    def folded(self, ranks: int, most: int) -> Folded:
+        """Of a world of so many ranks, or more if there are messages of more, in so many rows at most."""
+        size = max(ranks, 1 + int(max(self.source.max(initial=0), self.target.max(initial=0))))
+        group = -(-size // most)
+        pairs, wide = (self.source // group, self.target // group), -(-size // group)
+        sums = np.zeros((3, wide, wide), np.int64)
+        for found, column in zip(sums, (self.messages, self.bytes, self.waiting)):
+            np.add.at(found, pairs, column)
+        return Folded(size, group, *sums)
 
     def dense(self, column: np.ndarray, size: int) -> np.ndarray:
         """By sender and receiver, for a picture."""

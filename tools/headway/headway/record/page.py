@@ -11,6 +11,7 @@ import hashlib
 import html
 import json
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ import numpy as np
 
 from headway.record import calls, classes, library
 from headway.record.summary import Summary
-from headway.record.words import bytes_text, clean, count_text, share_text, time_text
+from headway.record.words import bytes_text, clean, count_text, ranks_text, share_text, time_text
 
 if TYPE_CHECKING:
     from headway.record.detail import Stretch
@@ -32,6 +33,7 @@ MOST_RANKS = 64
 MOST_PAIRS = 20
 MOST_NOTES = 50
 LEAST_KEPT = 1000
+MOST_TEXT = 2000  # characters of a sentence
 
 HELP = (
     "A row is a rank, left to right is time. Wheel: zoom in time; Shift and wheel: other rows; Ctrl and wheel: height "
@@ -173,6 +175,12 @@ def cell(text: object, value: float | None = None, words: bool = False) -> str:
     return f"<td{mark}>{html.escape(clean(text))}"
 
 
+def paragraph(text: str, kind: str = "") -> str:
+    """A sentence, as the terminal has it without its ends."""
+    text = clean(text, MOST_TEXT).rstrip(".")
+    return f"<p{kind and f' class={kind}'}>{html.escape(text[:1].upper() + text[1:])}.</p>"
+
+
 def table(heads: list[tuple[str, bool]], rows: list[str]) -> str:
     head = "".join(f"<th{' class=w' if words else ''}>{html.escape(text)}" for text, words in heads)
     body = "".join(rows)
@@ -237,31 +245,34 @@ def longest_waits(s: Summary) -> str:
 
 
 def group_name(s: Summary, k: int) -> str:
-    return f"{k}" if s.group == 1 else f"{k * s.group} to {min(s.size, (k + 1) * s.group) - 1}"
+    return ranks_text(k, s.group, s.size)
 
 
-def who_sends(s: Summary) -> str:
-    count, size, waited = s.matrix
-    if not count.any():
-        return ""
+def table_of_pairs(count: np.ndarray, size: np.ndarray, waited: np.ndarray, name: Callable[[int], str]) -> str:
+    """Those that send most bytes; all by sender and receiver."""
     pairs = np.argsort(-size, axis=None, kind="stable")[:MOST_PAIRS]
     rows = []
     for a, b in zip(*np.unravel_index(pairs, count.shape)):
         if count[a, b]:
             rows.append(
-                "<tr>" + cell(group_name(s, a), a) + cell(group_name(s, b), b)
+                "<tr>" + cell(name(a), a) + cell(name(b), b)
                 + cell(count_text(int(count[a, b])), count[a, b]) + cell(bytes_text(size[a, b]), size[a, b])
                 + cell(time_text(waited[a, b]), waited[a, b])
             )  # fmt: skip
     heads = [("from rank", False), ("to rank", False), ("messages", False), ("bytes", False), ("waited", False)]
-    pairs_there = int(np.count_nonzero(count))
+    return table(heads, rows) + more(int(np.count_nonzero(count)), len(rows), "pairs, most bytes first")
+
+
+def who_sends(s: Summary) -> str:
+    if not s.matrix[0].any():
+        return ""
     return (
         "<h2>Who sends to whom</h2><div id=who><div id=picture hidden><p><label>Colour by <select id=measure>"
         "<option value=bytes>bytes<option value=messages>messages<option value=waited>time waited</select></label> "
         "<span id=scale class=quiet></span></p><canvas id=matrix role=img "
         'aria-label="Matrix: senders from top to bottom, receivers from left to right"></canvas>'
         "<p class=quiet>Senders from top to bottom, receivers from left to right.</p></div><div>"
-        f"{table(heads, rows)}{more(pairs_there, len(rows), 'pairs, most bytes first')}</div></div>"
+        f"{table_of_pairs(*s.matrix, lambda k: group_name(s, k))}</div></div>"
     )
 
 
@@ -289,17 +300,17 @@ def by_site(s: Summary) -> str:
     return "<h2>By call site</h2>" + table(heads, rows) + more(len(s.sites), len(rows), "call sites, most time first")
 
 
-def by_library(s: Summary) -> str:
+def by_library(found: library.Library | None) -> str:
     """What ours did by itself."""
-    if s.library is None:
+    if found is None:
         return ""
-    told = "".join(f"<p>{html.escape(line[0].upper() + line[1:])}.</p>" for line in library.lines(s.library))
+    told = "".join(paragraph(line) for line in library.lines(found))
     rows = [
         "<tr>" + "".join(cell(text, value, value is None) for text, value in zip(library.cells(row), library.numbers(row)))
-        for row in s.library.rows[:MOST_ROWS]
+        for row in found.rows[:MOST_ROWS]
     ]
     heads = [(head, number < 2) for number, head in enumerate(library.HEADS)]
-    shown = table(heads, rows) + more(len(s.library.rows), len(rows), "call sites, most hidden first") if rows else ""
+    shown = table(heads, rows) + more(len(found.rows), len(rows), "call sites, most hidden first") if rows else ""
     return f"<h2>What our library did by itself</h2>{told}{shown}"
 
 
@@ -383,7 +394,7 @@ def render(s: Summary, title: str = "trace", limit: int = LIMIT) -> str:
     )
     script = (HERE / "page.js").read_text()
     tables = "".join(
-        (where_the_time_went(s), longest_waits(s), by_library(s), who_sends(s), by_site(s), by_rank(s))
+        (where_the_time_went(s), longest_waits(s), by_library(s.library), who_sends(s), by_site(s), by_rank(s))
     )
     texts = json_text(s.texts.all)
     detail, of_details = details(s)
@@ -419,6 +430,7 @@ def render(s: Summary, title: str = "trace", limit: int = LIMIT) -> str:
     parts = [
         head,
         f"<h1>{e(title)}</h1><p>{e(facts(s))}</p>",
+        *(paragraph(line) for line in s.of_run),
         *(f"<p class=note>{e(clean(n, 500))}</p>" for n in s.notes[:MOST_NOTES]),
         f"<p class=note>And {count_text(len(s.notes) - MOST_NOTES)} more.</p>" if len(s.notes) > MOST_NOTES else "",
         "<p id=problem hidden></p>",

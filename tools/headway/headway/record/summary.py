@@ -126,6 +126,7 @@ class Summary:
     notes: list[str]
     library: library.Library | None  # what our library did by itself
     detail: list[Stretch] = field(default_factory=list)  # where each call is held, if not all are
+    of_run: list[str] = field(default_factory=list)  # sentences on hidden communication and efficiency (by_site), if made
 
     @property
     def in_mpi(self) -> float:

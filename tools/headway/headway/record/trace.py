@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,11 +34,11 @@ def whole(path: Path, make: Callable[[Path], object]) -> Path:
     try:
         make(part)
         part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise TraceError(f"{path} cannot be written: {error.strerror or error}") from error
-    except BaseException:
-        part.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # a disk that cannot be written says so of what is not there, too
+            part.unlink()
+        if isinstance(error, OSError):
+            raise TraceError(f"{path} cannot be written: {error.strerror or error}") from error
         raise
     return path
 

@@ -38,5 +38,16 @@ def share_text(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} %" if whole > 0 else "0 %"
 
 
+def range_text(least: float, most: float) -> str:
+    """22 to 28 %, of two shares."""
+    low, high = (f"{100 * share:.0f}" for share in (least, most))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def ranks_text(row: int, group: int, size: int) -> str:
+    """The ranks that share a row of a matrix, of so many in all."""
+    return f"{row}" if group == 1 else f"{row * group} to {min(size, (row + 1) * group) - 1}"
+
+
 def count_text(count: int) -> str:
     return f"{count:,}"
