@@ -16,17 +16,19 @@ import unittest.mock
 from pathlib import Path
 from types import SimpleNamespace
 
-from support import BUILD, HEADWAY, Folder, need_packages
+from support import BUILD, HEADWAY, need_packages
 
 need_packages("numpy", "rich", "typer", "elftools")
 os.environ["CLUSTER_MPIEXEC"] = str(BUILD / "bin" / "mpiexec")
 
 import record_made  # noqa: E402
 from headway.measure.contestants import cache  # noqa: E402
-from headway.record import edits, lines, outputs, reading, tried_words, trying  # noqa: E402
+from headway.record import advise, edits, lines, outputs, reading, tried_words, trying  # noqa: E402
 from headway.record.advise import Advice  # noqa: E402
 from headway.record.edits import Change  # noqa: E402
+from headway.record.facts import Facts  # noqa: E402
 from headway.record.model import Site  # noqa: E402
+from record_test import fortran_compiler  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parent / "programs" / "tried.c"
 ROOT_USER = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -81,6 +83,33 @@ class Outputs(unittest.TestCase):
         found = self.same(["pid 17\nsum 3\n", "pid 4321\nsum 3\n"], "pid 99\nsum 3\n")
         self.assertEqual((found.problem, found.loose), ("", 1))
         self.assertNotEqual(self.same(["pid 17\nsum 3\n", "pid 4321\nsum 3\n"], "pid 99\nsum 4\n").problem, "")
+
+    def test_results_in_lines_of_time(self):
+        """Those that no time can be by chance count, once there are three unchanged runs."""
+        for line, other in (
+            ("t = 0.5 s energy 1.23457", "t = 0.5 s energy 1.23458"),
+            ("step 100 time 0.5 energy 1.23457e-03 wall 0.7", "step 100 time 0.5 energy 1.23458e-03 wall 0.7"),
+            ("elapsed 0.5 seconds, checksum 123456789", "elapsed 0.4 seconds, checksum 123456788"),
+        ):
+            self.assertEqual(self.same([line] * 3, other).problem, f"'{outputs.sure(line)}'")
+            self.assertEqual(self.same([line] * 2, other).problem, "", "two runs may agree by chance")
+            found = self.same([line] * 3, line.replace("0.5", "0.3"))
+            self.assertEqual((found.problem, found.lines, found.loose, found.partly), ("", 1, 0, 1))
+
+    def test_times_that_unchanged_runs_print_alike(self):
+        """A correct program is never called wrong because of them."""
+        for line, other in (
+            ("0.5 s (0.3 computing, 0.2 waiting)", "0.4 s (0.3 computing, 0.1 waiting)"),
+            ("time for 100 iterations: 1", "time for 100 iterations: 0"),
+            ("times: 1 2 1, mean 1.33333", "times: 1 1 0, mean 0.666667"),
+            ("in 3 s, 33.3333 steps per second", "in 2 s, 50.0000 steps per second"),
+            ("3 s, 333.333 MFlops", "2 s, 500.000 MFlops"), ("3 s, 41152.3 MB/s", "2 s, 61728.4 MB/s"),
+            ("elapsed 3 (1.33333)", "elapsed 2 (1.66667)"), ("time 1.23456 s", "time 1.23457 s"),
+            ("time 3, waits 33.3333 %", "time 2, waits 50.0001 %"), ("speed 333.333", "speed 222.222"),
+        ):  # fmt: skip
+            self.assertEqual(self.same([line] * 4, other, other).problem, "", line)
+        ran = [f"took 0.5 s, solve {value}" for value in ("0.312345", "0.312346", "0.312345")]
+        self.assertEqual(self.same(ran, "took 0.4 s, solve 0.200001").problem, "")
 
     def test_words_that_differ_by_themselves(self):
         found = self.same(["red\n", "blue\n"], "red\n")
@@ -170,21 +199,26 @@ class Programs(unittest.TestCase):
             cls.look(form)
 
     @classmethod
-    def look(cls, form):
-        """A call site for each mark in the program's source."""
+    def recorded(cls, form):
         folder = cls.folder / f"look-{form}"
         words = [HEADWAY, "record", "--out", folder, *cls.launcher, form, "1", "1"]
         subprocess.run(words, check=True, timeout=60, capture_output=True)
         run = reading.read(folder)
         lines.resolve(run.ranks)
+        return run
+
+    @classmethod
+    def look(cls, form):
+        """A call site for each mark in the program's source."""
+        run = cls.recorded(form)
         text = SOURCE.read_text().splitlines()
         for rank in run.ranks:
             for site in rank.sites.values():
                 for part in text[site.line - 1].split("/* ")[1:] if site.line else ():
                     cls.spots[part.split()[0]] = f"{site.offset} {site.module}"
 
-    def runs(self, form, mode="put-off", rounds=ROUNDS, ms=MS):
-        plan = [f"mode {mode}", f"site {self.spots[MARKS.get(form, 'wait')]}"]
+    def runs(self, form, mode="put-off", rounds=ROUNDS, ms=MS, plan=None):
+        plan = plan or [f"mode {mode}", f"site {self.spots[MARKS.get(form, 'wait')]}"]
         if mode == "test":
             plan += [f"other {self.spots['begins']}", f"period {round(ms * 1e6 / 11)}", "count 10"]
         holder = tempfile.TemporaryDirectory(dir=self.folder)
@@ -242,6 +276,44 @@ class Forms(Programs):
         offset, module = rank.writers["writer"]
         place = lines.of_module(module, [offset])[0][offset]
         self.assertIn("memset(buffer, 99", SOURCE.read_text().splitlines()[place.line - 1])
+
+    def test_a_line_that_the_compiler_made_several_of(self):
+        """All places of that call are put off, and no other call of the line; so with tests' second place."""
+        _, given = advise.by_facts(self.recorded("twice"), Facts())
+        world = given.program.world
+        line = 1 + next(at for at, text in enumerate(SOURCE.read_text().splitlines()) if "/* twice */" in text)
+        wait, send = (
+            next(key for key in range(len(world.keys)) if (world.site(key).line, world.name(key)) == (line, name))
+            for name in ("MPI_Wait", "MPI_Isend")
+        )
+        tests = trying.plan_of(given, Change(edits.TEST, wait, send, 10))
+        words = [text.rpartition(" ")[0].split()[0] for text in tests]
+        self.assertEqual(words.count("site"), 2, tests)
+        self.assertEqual(words.count("other"), 2, tests)
+        self.assertEqual(len({text.split(" ", 1)[1] for text in tests[1:5]}), 4)
+        runs = self.runs("twice", plan=trying.plan_of(given, Change(edits.PUT_OFF, wait)))
+        before, after = runs.run(False, True), runs.run(True, True)
+        self.assertEqual(trying.other_bytes(before, after), "")
+        trying.check([before], [after])
+        self.assertEqual(after.ranks[0].counts["reached"], 2 * ROUNDS)
+        self.assertEqual(after.ranks[0].ended["wait"], 2 * ROUNDS)
+        with unittest.mock.patch.object(trying, "MOST_SPOTS", 1):
+            with self.assertRaisesRegex(trying.TryFailed, "put this call into 2 places of the program, too many"):
+                trying.plan_of(given, Change(edits.PUT_OFF, wait))
+
+    def test_an_mpi_that_does_not_let_a_second_thread_call(self):
+        """It gives less than is asked for, and the rank is named that was told so."""
+        library, program = self.folder / "libless.so", self.folder / "less"
+        shared = ["-shared", "-fPIC", SOURCE.with_name("gives_less.c"), "-o", library, "-ldl"]
+        linked = [SOURCE, "-o", program, f"-L{self.folder}", f"-Wl,--no-as-needed,-rpath,{self.folder}", "-lless"]
+        for words in (shared, linked):
+            subprocess.run([self.bin / "mpicc", "-g", "-O1", "-w", *words], check=True, timeout=120)
+        runs = self.runs("tests", "test")
+        runs.launcher = [str(program) if word == self.launcher[-1] else word for word in runs.launcher]
+        runs.run(False, True)
+        why = r"^rank [01]: this MPI gives no MPI_THREAD_MULTIPLE, which tests by another thread need\. Make the change"
+        with self.assertRaisesRegex(trying.TryFailed, why):
+            runs.run(True, True)
 
     def test_more_at_once_than_there_is_room_for(self):
         runs = self.runs("many")
@@ -391,6 +463,43 @@ class Asked(Programs):
         self.assertIn("--try 1: there is no advice to try", done.stderr)
 
 
+class Fortran(unittest.TestCase):
+    """Recorded, advised and tried, with the lines of its source."""
+
+    rounds = 12  # of the program
+
+    def test_a_wait_is_put_off(self):
+        found = fortran_compiler()
+        if not found:
+            self.skipTest("no MPI here has Fortran: `scripts/peers.sh --intel` brings one, and gfortran is needed")
+        before, behind, _, bin_ = found
+        source = SOURCE.with_name("waits.f90")
+        text = source.read_text().splitlines()
+        early, late = (1 + next(n for n, line in enumerate(text) if f"! {mark}" in line) for mark in ("early", "late"))
+        options = FewFormsOpenMpi.options if (bin_ / "ompi_info").exists() else ()
+        with tempfile.TemporaryDirectory(prefix="headway-try-fortran-") as folder:
+            program = Path(folder) / "waits"
+            subprocess.run([*before, "-g", "-O1", source, "-o", program, *behind], check=True, timeout=120, cwd=folder)
+            line = [bin_ / "mpiexec", *options, "-n", "2", program]
+            for _ in range(TRIES):
+                words = [HEADWAY, "advise", "--json", "--no-calibrate", "--try", "1", "--pairs", "2", "--", *line]
+                done = subprocess.run(
+                    [*map(str, words)], capture_output=True, text=True, timeout=180, cwd=folder, check=False, env=clean()
+                )
+                if "there is no advice to try" not in done.stderr:
+                    break
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        told = json.loads(done.stdout)["advice"]
+        first, tried = told["advice"][0], told["tried"]
+        self.assertEqual((first["kind"], first["call"]["name"]), ("put off", "MPI_Wait"))
+        places = [(Path(first[of]["file"]).name, first[of]["line"]) for of in ("call", "other")]
+        self.assertEqual(places, [("waits.f90", early), ("waits.f90", late)])
+        self.assertEqual((tried["ok"], tried["messages"]), (True, 2 * self.rounds), tried["why"])
+        self.assertEqual(tried["counts"]["put_off"], tried["counts"]["reached"])
+        self.assertEqual((tried["counts"]["reached"], tried["ended"]), (self.rounds, {"wait": self.rounds}))
+        self.assertGreater(tried["gain"], 0)
+
+
 class SlowAsked(Asked):
     """Recorded and tried in one line, on a machine that has its cores to itself."""
 
@@ -453,5 +562,5 @@ class SlowFormsOpenMpi(Forms):
 
 
 if __name__ == "__main__":
-    QUICK = ("Outputs", "Words", "Forms", "FewFormsMpich", "FewFormsOpenMpi", "Asked")
+    QUICK = ("Outputs", "Words", "Forms", "FewFormsMpich", "FewFormsOpenMpi", "Asked", "Fortran")
     unittest.main(verbosity=1, defaultTest=QUICK)

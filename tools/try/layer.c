@@ -70,8 +70,8 @@ static void begun(int rc) {
   PMPI_Comm_get_parent(&parent);
   if (parent != MPI_COMM_NULL) blind(TRY_SPAWNED);
   try_start_pages(wait_for, (const void*)PMPI_Init);
-  if (try_plan.mode == TRY_TEST) start_tester();
   try_begin(rank, size);
+  if (try_plan.mode == TRY_TEST) start_tester(); /* may fail, and tells which rank it was */
 }
 
 static int try_MPI_Init(int* argc, char*** argv) {

@@ -17,7 +17,7 @@
 
 #include "try.h"
 
-enum { MOST_SPOTS = 64, KNOWN = 256, MOST_CHANNELS = 1 << 18 };
+enum { MOST_SPOTS = 1024, KNOWN = 256, MOST_CHANNELS = 1 << 18 };
 
 static const char* const try_end_names[TRY_ENDS] = {"wait", "write",   "beside", "free", "call",
                                                     "send", "receive", "other",  "end"};
@@ -32,7 +32,7 @@ TRY_API TryCounts try_counts;
 typedef struct Spot {
   int what; /* TRY_SITE, TRY_OTHER */
   uintptr_t offset;
-  char module[PATH_MAX];
+  char module[NAME_MAX + 1]; /* the last part of its path */
 } Spot;
 
 static struct {
@@ -56,13 +56,19 @@ static uint64_t now_ns(void) {
 
 /* ---- reading ---- */
 
+static const char* last_part(const char* path) {
+  const char* slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* trying.py writes no more than there is room for. */
 static void add_spot(int what, const char* value) {
   if (self.count == MOST_SPOTS) return;
   Spot* spot = &self.spots[self.count];
   char* rest;
   spot->what = what;
   spot->offset = (uintptr_t)strtoull(value, &rest, 10);
-  if (*rest == ' ') snprintf(spot->module, sizeof spot->module, "%s", rest + 1);
+  if (*rest == ' ') snprintf(spot->module, sizeof spot->module, "%s", last_part(rest + 1));
   ++self.count;
 }
 
@@ -102,11 +108,6 @@ __attribute__((constructor)) static void start_plan(void) {
 
 /* ---- sites ---- */
 
-static const char* last_part(const char* path) {
-  const char* slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* As sites.c of the recorder tells a site: the file that is mapped there, and the offset in it. */
 static uintptr_t place_of(uintptr_t address, char* module, size_t room) {
   Dl_info info = {0};
@@ -128,7 +129,7 @@ static int look_up(uintptr_t address) {
   int found = 0;
   for (unsigned i = 0; i < self.count; ++i) {
     const Spot* spot = &self.spots[i];
-    if (spot->offset == offset && strcmp(last_part(spot->module), last_part(module)) == 0)
+    if (spot->offset == offset && strcmp(spot->module, last_part(module)) == 0)
       found |= spot->what;
   }
   return found;

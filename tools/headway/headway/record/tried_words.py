@@ -65,7 +65,10 @@ def done(tried: Tried) -> list[str]:
 
 def same_text(tried: Tried) -> str:
     code = tried.proof.code if tried.proof else 0
-    loose = f" ({tried.compared.loose} of them without their numbers)" if tried.compared.loose else ""
+    compared = tried.compared
+    without = [f"{compared.loose} of them without their numbers"] * bool(compared.loose)
+    without += [f"{compared.partly} of them without their times"] * bool(compared.partly)
+    loose = f" ({', '.join(without)})" if without else ""
     return (
         f"The same with it as without: {count_text(messages(tried))} messages received, {tried.compared.lines} lines "
         f"printed{loose}, exit code {code}."

@@ -24,7 +24,9 @@ from headway.measure.processes import execute
 from headway.record import edits, lines, outputs
 from headway.record.advise import Advice, Advices
 from headway.record.again import LEVEL, Change, student
-from headway.record.program import Program
+from headway.record.columns import rest
+from headway.record.model import Site
+from headway.record.program import Program, World
 from headway.record.words import clean, time_text
 from headway.shown import BadLine
 
@@ -32,7 +34,8 @@ LEAST_PAIRS, MOST_PAIRS = 2, 10
 ENOUGH = 20.0  # seconds: as many pairs as go into this, between both
 TIMES, MORE = 10, 60.0  # a run may take TIMES the recorded one, and MORE seconds
 WAITS, SENDS = ("MPI_Wait", "MPI_Waitall"), ("MPI_Send", "MPI_Send_c")
-TELL = "make the change in the program, and headway compare BEFORE AFTER measures it"
+TELL_IT = "Make the change in the program, and headway compare BEFORE AFTER measures it"
+MOST_SPOTS = 1024  # as tools/try/plan.c has room for
 # Kinds that nobody can carry out from outside, and why.
 CANNOT = {
     edits.PAIR: "its receives would have to be posted before the program says where they go",
@@ -165,7 +168,7 @@ def refusal(found: Advices, one: Advice) -> str:
         why = CANNOT_CALL.get(name, f"{call} is not MPI_Wait, MPI_Waitall or MPI_Send")
     elif change.kind not in (edits.PUT_OFF, edits.TEST) and not why:
         why = "nobody can do that from outside"
-    return f"{call} at {clean(site.text)}: {why}. {TELL[0].upper()}{TELL[1:]}" if why else ""
+    return f"{call} at {clean(site.text)}: {why}. {TELL_IT}" if why else ""
 
 
 def stretch(program: Program, change: edits.Change) -> float:
@@ -179,16 +182,36 @@ def stretch(program: Program, change: edits.Change) -> float:
     return sum(gaps) / len(gaps) if gaps else 0.0
 
 
-def plan_of(found: Advices, change: edits.Change) -> list[str]:
-    def spot(word: str, key: int) -> str:
-        site = found.program.world.site(key)
-        return f"{word} {site.offset} {site.module}"
+def spots(world: World, key: int) -> list[tuple[str, int]]:
+    """File and offset of each call that is this one to the user: the compiler makes several of a line, by unrolling a
+    loop or putting a function into others. Calls of another name on that line are others."""
+    found: set[tuple[str, int]] = set()
+    if key < 0:
+        return []
+    (site, name), line = world.keys[key], world.line
+    for low, high in line.chunks:
+        for _, rank, of, to in line.parts(low, high):
+            here = slice(low + to.start, low + to.stop)
+            numbers = rank.events["site"][of][(line.site[here] == site) & (line.name[here] == name)]
+            known = [rank.sites.get(number, Site()) for number in np.unique(numbers).tolist()]
+            found.update((one.module, one.offset) for one in known if one.module and one.offset)
+            rest(rank.events)
+        line.rest()
+    return sorted(found)
 
-    plan = [f"mode {change.kind.replace(' ', '-')}", spot("site", change.key)]
+
+def plan_of(found: Advices, change: edits.Change) -> list[str]:
+    """TryFailed if its calls stand at more places than the layer has room for."""
+    places = [("site", *spot) for spot in spots(found.program.world, change.key)]
+    more = []
     if change.kind == edits.TEST:
+        places += [("other", *spot) for spot in spots(found.program.world, change.other)]
         period = max(1, round(stretch(found.program, change) / (change.count + 1)))
-        plan += [spot("other", change.other), f"period {period}", f"count {change.count}"]
-    return plan
+        more = [f"period {period}", f"count {change.count}"]
+    if len(places) > MOST_SPOTS:
+        raise TryFailed(f"the compiler put this call into {len(places)} places of the program, too many. {TELL_IT}")
+    lines_of_places = [f"{word} {offset} {module}" for word, module, offset in places]
+    return [f"mode {change.kind.replace(' ', '-')}", *lines_of_places, *more]
 
 
 # ---- one run -------------------------------------------------------------------------------------
@@ -263,7 +286,7 @@ def failure(rank: Rank) -> str:
     if rank.failed == "no-multiple":
         return (
             f"rank {rank.rank}: this MPI gives no MPI_THREAD_MULTIPLE, which tests by another thread need. "
-            f"{TELL[0].upper()}{TELL[1:]}"
+            f"{TELL_IT}"
         )
     return f"rank {rank.rank} was ended, since going on could have changed what the program does: {clean(rank.failed)}"
 
@@ -348,13 +371,14 @@ def carry_out(
     try:
         if why := refusal(found, one):
             raise TryFailed(why)
-        module = world.site(one.change.key).module
+        plan = plan_of(found, one.change)
         began = min((rank.header.get("started", 0) for rank in world.line.run.ranks), default=0)
-        if began and lines.is_newer(module, began):
-            raise TryFailed(f"{clean(module)} was built again since this was recorded; record it again")
+        for module in sorted({line.split(" ", 2)[2] for line in plan if line.startswith(("site ", "other "))}):
+            if began and lines.is_newer(module, began):
+                raise TryFailed(f"{clean(module)} was built again since this was recorded; record it again")
         limit = TIMES * found.duration / 1e9 + MORE
         with tempfile.TemporaryDirectory(prefix=".try-", dir=world.line.run.folder) as folder:
-            measure(tried, Runs(launcher, Path(folder), plan_of(found, one.change), limit), pairs, say)
+            measure(tried, Runs(launcher, Path(folder), plan, limit), pairs, say)
     except TryFailed as problem:
         tried.why = str(problem)
     return tried
