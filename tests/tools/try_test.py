@@ -126,6 +126,19 @@ class Words(unittest.TestCase):
     def refusal(self, *words, **more):
         return trying.refusal(*self.found(*words, **more))
 
+    def test_the_line_that_measures_the_first_one_that_can_be_tried(self):
+        found, first = self.found(edits.EARLY, "MPI_Irecv")
+        rank = SimpleNamespace(header={"arguments": ["./prog", "a b"]})
+        found.line = SimpleNamespace(run=SimpleNamespace(ranks=[rank, rank]))
+        folder = Path("headway-run-1")
+        self.assertEqual(trying.hint(found, folder, []), "")
+        world, wait = found.program.world, Advice(Change(edits.PUT_OFF, 1, 2), 1000, 2000)
+        world.name = lambda key: "MPI_Irecv" if key == 0 else "MPI_Wait"
+        found.advice = [first, wait]
+        said = "Measure number 2 without an edit: headway advise headway-run-1 --try 2 -- mpirun -n 2 ./prog 'a b'"
+        self.assertEqual(trying.hint(found, folder, []), said)
+        self.assertEqual(trying.hint(found, folder, ["srun", "./prog"]), said.split("mpirun")[0] + "srun ./prog")
+
     def test_each_refused_kind_says_why_and_what_else(self):
         for kind, name, why in (
             (edits.EARLY, "MPI_Irecv", "still uses the receive's buffer"),

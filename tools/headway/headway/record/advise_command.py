@@ -191,6 +191,8 @@ def show(
     told = report.Told(by_site.report(waits), given, library.report(found))
     if not as_data:
         say(told, quiet, shown)
+        if number is None and (how := trying.hint(given, folder, asked.launcher if asked.program else [])):
+            shown.out.print(Text(how), soft_wrap=True)
     if number is not None:
         told.tried = trying.carry_out(given, number, asked.launcher, pairs, shown.say)
         for line in [] if as_data or told.tried.why else tried_words.words(told.tried):

@@ -9,6 +9,7 @@ longest rank, from MPI_Init to MPI_Finalize. Output and exit code are compared t
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import tempfile
 import time
@@ -169,6 +170,19 @@ def refusal(found: Advices, one: Advice) -> str:
     elif change.kind not in (edits.PUT_OFF, edits.TEST) and not why:
         why = "nobody can do that from outside"
     return f"{call} at {clean(site.text)}: {why}. {TELL_IT}" if why else ""
+
+
+def hint(found: Advices, folder: Path, launcher: list[str]) -> str:
+    """How the first advice that can be carried out from outside is measured; empty if none can. `launcher`: the line that
+    started the run, where it is known."""
+    number = next((at for at, one in enumerate(found.advice, 1) if not refusal(found, one)), 0)
+    if not number:
+        return ""
+    header = found.line.run.ranks[0].header
+    program = header.get("arguments") or [header.get("program", "")]
+    line = launcher or ["mpirun", "-n", str(len(found.line.run.ranks)), *program]
+    words = shlex.join(["headway", "advise", str(folder), "--try", str(number), "--", *line])
+    return f"Measure number {number} without an edit: {clean(words, 500)}"
 
 
 def stretch(program: Program, change: edits.Change) -> float:
