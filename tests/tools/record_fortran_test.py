@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """`headway record` with programs in Fortran: each call is there, with its line."""
 
-import os
-import shutil
 import subprocess
 import unittest
 from collections import Counter
@@ -13,7 +11,7 @@ from support import need_packages
 need_packages("numpy", "rich", "typer")
 
 from headway.record import lines, reading  # noqa: E402
-from recording import HERE, MPIS, PREFIXES, Recorded  # noqa: E402
+from recording import HERE, MPIS, Recorded, fortran_compiler  # noqa: E402
 
 
 class Fortran(Recorded):
@@ -61,22 +59,6 @@ class Fortran(Recorded):
 
 class FortranOpenmpi(Fortran):
     mpi = "openmpi"
-
-
-def fortran_compiler():
-    """Words before the sources, words behind them, modules, and the folder of that MPI's mpiexec; None: there is none.
-    PyPI's wheels of MPICH and Open MPI come without Fortran, Intel's without gfortran's mpi_f08."""
-    given = os.environ.get("HEADWAY_TEST_MPIFORT")
-    for one in [Path(given)] if given else [b / "mpifort" for b in MPIS.values()]:
-        if one.exists():
-            return [one], [], ("mpi", "mpi_f08"), one.parent if given else one.resolve().parent
-    intel = PREFIXES["intel"]
-    modules = sorted((intel / "include" / "mpi" / "gfortran").glob("*"))
-    if not modules or not shutil.which("gfortran") or not (intel / "bin" / "mpiexec").exists():
-        return None
-    before = ["gfortran", "-fallow-argument-mismatch", f"-I{modules[0]}"]
-    behind = [f"-L{intel}/lib", f"-Wl,--disable-new-dtags,-rpath,{intel}/lib", "-lmpifort", "-lmpi"]
-    return before, behind, ("mpi",), MPIS["intel"]
 
 
 class RealFortran(Recorded):

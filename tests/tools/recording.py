@@ -1,6 +1,7 @@
 """What tests of recordings with real programs share: each MPI that is here, and a program under the recorder."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -19,6 +20,22 @@ INTEL = {"I_MPI_ROOT": str(PREFIXES["intel"]), "LD_LIBRARY_PATH": str(PREFIXES["
 def clean():
     dropped = ("PMI", "OMPI_", "PRTE_", "HEADWAY_RECORD", "LD_PRELOAD", "I_MPI_")
     return {k: v for k, v in os.environ.items() if not k.startswith(dropped)} | AS_ROOT
+
+
+def fortran_compiler():
+    """Words before the sources, words behind them, modules, and the folder of that MPI's mpiexec; None: there is none.
+    PyPI's wheels of MPICH and Open MPI come without Fortran, Intel's without gfortran's mpi_f08."""
+    given = os.environ.get("HEADWAY_TEST_MPIFORT")
+    for one in [Path(given)] if given else [b / "mpifort" for b in MPIS.values()]:
+        if one.exists():
+            return [one], [], ("mpi", "mpi_f08"), one.parent if given else one.resolve().parent
+    intel = PREFIXES["intel"]
+    modules = sorted((intel / "include" / "mpi" / "gfortran").glob("*"))
+    if not modules or not shutil.which("gfortran") or not (intel / "bin" / "mpiexec").exists():
+        return None
+    before = ["gfortran", "-fallow-argument-mismatch", f"-I{modules[0]}"]
+    behind = [f"-L{intel}/lib", f"-Wl,--disable-new-dtags,-rpath,{intel}/lib", "-lmpifort", "-lmpi"]
+    return before, behind, ("mpi",), MPIS["intel"]
 
 
 class Recorded(Folder):

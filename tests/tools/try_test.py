@@ -28,7 +28,7 @@ from headway.record.advise import Advice  # noqa: E402
 from headway.record.edits import Change  # noqa: E402
 from headway.record.facts import Facts  # noqa: E402
 from headway.record.model import Site  # noqa: E402
-from record_test import fortran_compiler  # noqa: E402
+from recording import fortran_compiler  # noqa: E402
 
 SOURCE = Path(__file__).resolve().parent / "programs" / "tried.c"
 ROOT_USER = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
