@@ -72,12 +72,12 @@ class ExitCodes(Command):
     def test_that_of_the_program(self):
         self.program()
         done = self.record_only(*self.launcher, "./program", "0")
-        self.assertEqual(self.data(done)["program"], "program")
+        self.assertEqual(self.data(done)["run"]["program"], "program")
         done = self.record_only(*self.launcher, "./program", "7", code=7)
-        self.assertIn("ended with exit code 7; what was recorded until then follows", done.stderr)
-        self.assertEqual(self.data(done)["program"], "program", "it is advised all the same")
+        self.assertEqual(self.data(done)["run"]["program"], "program", "it is advised all the same")
         words = self.advise("--no-calibrate", "--", *self.launcher, "./program", "7", code=7)
         self.assertIn("waiting", words.stdout)
+        self.assertIn("ended with exit code 7; what was recorded until then follows", words.stderr)
         self.assertEqual(self.folders(), ["headway-run-1", "headway-run-2", "headway-run-3"])
         self.advise("headway-run-2", code=0)
 
@@ -85,7 +85,7 @@ class ExitCodes(Command):
         self.program()
         launcher = self.script("mpirun", f"{shlex.join(self.launcher)} \"$@\"; kill -9 $$")
         done = self.record_only(str(launcher), "./program", code=137)
-        self.assertEqual(self.data(done)["program"], "program")
+        self.assertEqual(self.data(done)["run"]["program"], "program")
 
     def test_a_bad_line_goes_before_it(self):
         self.program()
@@ -135,10 +135,10 @@ class Folders(Command):
         self.program("other")
         launcher = self.script("mpirun", f'{self.job} ./other 1\nexec {shlex.join(self.launcher)} "$@"')
         done = self.record_only(str(launcher), "./program", "0")
-        self.assertEqual(self.data(done)["program"], "program")
+        self.assertEqual(self.data(done)["run"]["program"], "program")
         self.assertEqual(self.folders(), ["headway-run-1", "headway-run-2"])
-        self.assertEqual(self.data(self.advise("--json", "headway-run-1"))["program"], "program")
-        self.assertEqual(self.data(self.advise("--json", "headway-run-2"))["program"], "other")
+        self.assertEqual(self.data(self.advise("--json", "headway-run-1"))["run"]["program"], "program")
+        self.assertEqual(self.data(self.advise("--json", "headway-run-2"))["run"]["program"], "other")
         for run in self.folders():
             self.assertEqual(self.files(run), ["rank-0.hwr", "rank-1.hwr"])
 
@@ -161,7 +161,7 @@ class Folders(Command):
     def test_a_note_that_somebody_else_took(self):
         launcher = self.script("mpirun", f'rm headway-run-1/.reserved\nexec {shlex.join(self.launcher)} "$@"')
         done = self.record_only(str(launcher), "./program", "0")
-        self.assertEqual(self.data(done)["program"], "program")
+        self.assertEqual(self.data(done)["run"]["program"], "program")
         self.assertEqual(self.folders(), ["headway-run-1-2"])
 
     def test_what_is_there_is_not_used(self):
@@ -200,7 +200,7 @@ class Answers(facts_test.WhereFrom):
         rows += calibrated_made.rows("pull", (100_000,), runs=1)
         (self.folder / "rows").write_text("".join(f"@@{json.dumps(row)}\n" for row in rows))
         self.mpicc = self.script("mpicc", 'for word; do [ "$last" = -o ] && echo > "$word"; last=$word; done; exit 0')
-        self.mpirun = str(self.script("mpirun", f'echo "$@" >> {self.folder}/started\ncat {self.folder}/rows'))
+        self.mpirun = str(self.script("mpirun", f'printf "%s\\n" "$*" >> {self.folder}/started\ncat {self.folder}/rows'))
         self.header = {"modules": "ucx ofi", "module": "ofi"}
 
     def ask(self, *words, program=False, folder=None, **more):
