@@ -65,7 +65,8 @@ class Command(WithPrograms):
         return sorted(path.name for path in self.folder.iterdir() if path.is_dir())
 
     def files(self, run):
-        return sorted(path.name for path in (self.folder / run).iterdir())
+        """But for the page of advice."""
+        return sorted(path.name for path in (self.folder / run).iterdir() if path.name != "report.html")
 
 
 class ExitCodes(Command):
