@@ -2,8 +2,8 @@
    dead-NAME [SEED]` never ends; `kinds live-NAME [SEED]` waits for something slow, six seconds (or
    KINDS_SLOW), and ends with 0. Sizes, tags and who plays which part follow from the seed: two
    seeds of three draw messages whose receives may be released early. Three ranks or more: ranks
-   beyond those that the kind needs compute. Who hangs says when: `@RANK SECONDS` by CLOCK_MONOTONIC,
-   right before its last call. */
+   beyond those that the kind needs compute. Who hangs says when: `@RANK SECONDS` by
+   CLOCK_MONOTONIC, right before its last call. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
