@@ -154,7 +154,8 @@ def choose(pid: int | None) -> int:
         if not running:
             others = ", ".join(map(str, jobs(True)))
             told = f"; other users' jobs are asked by name: {others}" if others else ""
-            raise Unknown(f"no job of yours runs here under Headway's mpiexec, and this folder has no recording{told}")
+            none = "no job of yours runs here under Headway's mpiexec, and no recording is being made in this folder"
+            raise Unknown(f"{none}{told}")
         if len(running) > 1:
             raise Unknown(f"several jobs run here: name one: {', '.join(map(str, running))} (processes of mpiexec)")
         return running[0]
