@@ -61,7 +61,7 @@ def measured(folder: Path) -> parts.Measured:
 
 def forget_lines(run: Run) -> None:
     """A program that was built again since then has other lines now: its sites are told by their order alone."""
-    started = [s for rank in run.ranks if (s := rank.header.get("started", 0))]
+    started = [s for rank in run.ranks if isinstance(s := rank.header.get("started"), int) and s > 0]
     if not started:
         return
     modules = {site.module for rank in run.ranks for site in rank.sites.values() if site.module}
