@@ -7,7 +7,8 @@
                           and in that of its Fortran: they keep who called, and are answered by fortran.c
   layer_entries.inc       the layer's wrappers: one call each into layer.c, by family
   recorder_names.inc      their names alone
-  abi/have.h              for the standard ABI: it has all of them
+  abi/have.h              for the standard ABI: it has all of them, but an MPI of it may lack some, without which its
+                          layer is loaded, too
 
 Which call blocks, and which of its parameters say what, follows from the family and the parameters' names.
 """
@@ -509,8 +510,10 @@ def make_names(every: list[Function]) -> str:
     return "\n".join([f"/* {NOTICE} */", *(f'"{f.name}",' for f in every), ""])
 
 
-def make_have(every: list[Function]) -> str:
-    return "\n".join([f"/* {NOTICE} */", *(f"#define HAVE_{f.name} 1" for f in every), ""])
+def make_have(every: list[Function], more: list[Function]) -> str:
+    has = [f"#define HAVE_{f.name} 1" for f in every]
+    may_lack = [f"#pragma weak P{f.name}" for f in (*every, *more)]
+    return "\n".join([f"/* {NOTICE} */", *has, *may_lack, ""])
 
 
 def write_if_changed(path: Path, text: str) -> None:
@@ -534,7 +537,7 @@ def main() -> None:
     write_if_changed(arguments.out / "entries.S", make_entries(every, more))
     write_if_changed(arguments.out / "layer_entries.inc", make_layer(every))
     write_if_changed(arguments.out / "recorder_names.inc", make_names(every))
-    write_if_changed(arguments.out / "abi" / "have.h", make_have(every))
+    write_if_changed(arguments.out / "abi" / "have.h", make_have(every, more))
 
 
 if __name__ == "__main__":

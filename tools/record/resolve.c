@@ -38,6 +38,7 @@ extern void* record_slots[] __attribute__((visibility("hidden")));
 static struct {
   pthread_mutex_t lock;
   int looked, tries;      /* tries: the layer is the one of tools/try */
+  int is_ours;            /* the layer: compiled for the standard ABI, not for the MPI that is here */
   char library[PATH_MAX]; /* the MPI that is loaded */
   void* mpi;
   const RecordLayer* layer;
@@ -176,6 +177,7 @@ static void look(void) {
   if (strncmp(record_last_part(self.library), "libmpi_abi", 10) == 0) {
     const char* own = getenv(self.tries ? "HEADWAY_RECORD_TRY_LAYER" : "HEADWAY_RECORD_LAYER");
     if (own && *own) self.layer = load(own);
+    self.is_ours = 1;
   } else if (layer_path(path, sizeof path)) {
     if (access(path, R_OK) != 0) make_layer(path);
     if (access(path, R_OK) == 0) self.layer = load(path);
@@ -197,15 +199,21 @@ const RecordLayer* record_find_layer(void) {
   return layer;
 }
 
+static void* own_of_mpi(unsigned function) {
+  char name[128];
+  snprintf(name, sizeof name, "P%s", functions[function].name);
+  return self.mpi ? dlsym(self.mpi, name) : NULL;
+}
+
 /* Of entries.S: of a function that is called for the first time. */
 __attribute__((visibility("hidden"))) void* record_resolve(unsigned function);
 void* record_resolve(unsigned function) {
   const RecordLayer* layer = record_find_layer();
   void* found = layer && (int)function < layer->functions ? layer->entries[function] : NULL;
-  if (!found && self.mpi) {
-    char name[128];
-    snprintf(name, sizeof name, "P%s", functions[function].name);
-    found = dlsym(self.mpi, name);
+  /* Our layer has a wrapper also of what this MPI lacks; one that was compiled for it does without. */
+  if (!found || self.is_ours) {
+    void* own = own_of_mpi(function);
+    if (!found || !own) found = own;
   }
   /* An MPI inside a library of another name. */
   if (!found && !self.mpi) found = dlsym(RTLD_NEXT, functions[function].name);

@@ -107,15 +107,20 @@ __attribute__((noinline)) static void collectives(void) {
   MPI_Alltoall(out, 8, MPI_CHAR, in, 8, MPI_CHAR, MPI_COMM_WORLD);
 }
 
-/* Made in one order, started in different ones. */
+/* Made in one order, started in different ones, unless IN_ORDER is defined. */
 __attribute__((noinline)) static void persistent_collectives(void) {
   MPI_Request broadcast, barrier;
   MPI_Bcast_init(out, 500, MPI_CHAR, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &broadcast);
   MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &barrier);
   for (int i = 0; i < 3; ++i) {
     MPI_Request both[2];
+#ifdef IN_ORDER
+    both[0] = broadcast;
+    both[1] = barrier;
+#else
     both[0] = rank == 0 ? broadcast : barrier;
     both[1] = rank == 0 ? barrier : broadcast;
+#endif
     if (rank == 0) {
       MPI_Startall(2, both);
     } else {
