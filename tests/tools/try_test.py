@@ -167,6 +167,11 @@ class Words(unittest.TestCase):
         self.assertAlmostEqual(gain.high - gain.value, 4.303 * 4 / 3**0.5, 1)
         self.assertIn("100 ns", tried_words.gain_text(tried))
 
+    def test_a_runs_time_is_without_the_watching(self):
+        told = "size 2\ntime 90\nwatching 9\n", "size 2\ntime 95\nwatching 20\n"
+        ranks = [trying.read_rank(f"rank {n}\n{text}") for n, text in enumerate(told)]
+        self.assertEqual(trying.Ran(0, "", ranks).time, 81)
+
     def test_every_name_of_an_end_and_a_refusal_has_words(self):
         text = (SOURCE.parents[3] / "tools" / "try" / "plan.c").read_text()
         for table, words in (("try_end_names", trying.ENDED), ("try_refusal_names", trying.REFUSED | {"may": ""})):
@@ -270,6 +275,11 @@ class Forms(Programs):
         for form in FORMS:
             with self.subTest(form=form):
                 self.ends(form)
+
+    def test_the_watching_is_counted(self):
+        _, before, after = self.same("wait")
+        self.assertEqual([rank.watching for rank in before.ranks], [0, 0])
+        self.assertTrue(0 < after.ranks[0].watching < after.ranks[0].time)
 
     def test_who_writes(self):
         rank = self.ends("writes")

@@ -81,7 +81,10 @@ bool try_shares_pages(TryRange one, TryRange other) {
 }
 
 static bool protect(TryRange pages, int how) {
-  return self.protect((void*)pages.begin, pages.end - pages.begin, how) == 0;
+  const uint64_t begin = try_now();
+  const bool done = self.protect((void*)pages.begin, pages.end - pages.begin, how) == 0;
+  try_counts.watching += try_now() - begin;
+  return done;
 }
 
 static void close_pages(TryRange pages) {

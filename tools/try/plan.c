@@ -48,7 +48,7 @@ static struct {
   uintptr_t writers[2]; /* who wrote first into a buffer, and beside one; 0: nobody */
 } self = {.rank = -1};
 
-static uint64_t now_ns(void) {
+uint64_t try_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
@@ -154,7 +154,7 @@ int try_spot(uintptr_t address) {
 void try_begin(int rank, int size) {
   self.rank = rank;
   self.size = size;
-  self.begin = now_ns();
+  self.begin = try_now();
 }
 
 void try_note_write(uintptr_t from, bool beside) {
@@ -178,6 +178,7 @@ static void put_counts(int file) {
           (unsigned long long)try_counts.reached, (unsigned long long)try_counts.at_once,
           (unsigned long long)try_counts.put_off, (unsigned long long)try_counts.stretches,
           (unsigned long long)try_counts.tests);
+  dprintf(file, "watching %llu\n", (unsigned long long)try_counts.watching);
   for (int i = 0; i < TRY_ENDS; ++i) {
     if (try_counts.ended[i])
       dprintf(file, "ended %s %llu\n", try_end_names[i], (unsigned long long)try_counts.ended[i]);
@@ -212,7 +213,7 @@ static void put_channels(int file, const TryChannel* channels, size_t count) {
 
 void try_finish(const TryChannel* channels, size_t count) {
   if (!try_plan.there || self.end || !self.begin) return;
-  self.end = now_ns();
+  self.end = try_now();
   char path[PATH_MAX + 64];
   const int file = open_result(path, sizeof path);
   if (file < 0) return;

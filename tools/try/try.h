@@ -83,6 +83,7 @@ typedef struct TryCounts {
   uint64_t put_off;
   uint64_t ended[TRY_ENDS], refused[TRY_REFUSALS];
   uint64_t stretches, tests;
+  uint64_t watching; /* ns, for making pages read-only and writable: an edited program does not */
 } TryCounts;
 extern TRY_API TryCounts try_counts; /* the program's thread; `tests` the testing one's */
 
@@ -158,6 +159,7 @@ TRY_HIDDEN extern __thread bool try_is_programs __attribute__((tls_model("initia
 TRY_HIDDEN void try_note_protection(const void* at, int how);
 /* What an exit must not lose. */
 TRY_HIDDEN void try_before_exit(void);
+TRY_HIDDEN uint64_t try_now(void); /* ns */
 /* Who writes, as a return address; into a buffer or beside one. */
 TRY_HIDDEN void try_note_write(uintptr_t from, bool beside);
 /* A block of the heap that has pages of its own and holds that range. */
