@@ -29,6 +29,7 @@ from headway.record.again import Change  # noqa: E402
 SEED = random.randrange(1 << 30)
 PAIRS = 5
 APART = 0.03  # of the run's time
+TELLING, AGAIN = 0.1, 2  # how wide both intervals may be, or what was measured tells nothing, and how often it is repeated
 DRAWS = 4  # programs of a form, until one of them gets advice
 WARM, LOOP = "  for (n = 0; n < 5; ++n) one(n);\n", re.compile(r"ROUNDS = (\d+)")
 LONGER = 3  # than real_made's loop
@@ -154,12 +155,17 @@ class Edited(Folder):
                 mpi = dataclasses.replace(mpi, env=mpi.env | {"HEADWAY_SEND_AHEAD": "0"})  # else it waits for no send
             for form in FORMS:
                 row = self.row(mpi, form)
+                for _ in range(AGAIN):
+                    if row and row.unsure > TELLING:
+                        print(row.text, " once more", flush=True)
+                        row = self.row(mpi, form)
                 print(row.text if row else f"{form:7}{mpi.name:10}  no advice that can be tried", flush=True)
                 rows += [row] if row else []
         near = [row for row in rows if row.apart <= APART]
         print(f"{len(near)} of {len(rows)} are within 3 % of the run, the others within what the intervals can tell")
         sys.stdout.flush()
         for row in rows:
+            self.assertLessEqual(row.unsure, TELLING, "somebody else has the cores: " + row.text)
             self.assertLessEqual(row.apart, max(APART, row.unsure), row.text)
         self.assertGreaterEqual(3 * len(near), 2 * len(rows))
         there = {(row.mpi, row.form) for row in rows}

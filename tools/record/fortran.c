@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "recorder.h"
@@ -125,12 +126,18 @@ static void* entry_of(const RecordLayer* layer, const char* name) {
   return NULL;
 }
 
+/* Not by the name mprotect: a try (tools/try) would take it for the program's, which then follows
+   writes itself, and put off nothing. */
+static bool protect(void* page, size_t bytes, int how) {
+  return syscall(SYS_mprotect, page, bytes, how) == 0;
+}
+
 static void put_entry(const Tables* tables, uintptr_t slot, void* entry) {
   void* const page = (void*)page_of(slot);
   const bool closed = slot >= tables->relro && slot < tables->relro_end;
-  if (closed && mprotect(page, sizeof entry, PROT_READ | PROT_WRITE) != 0) return;
+  if (closed && !protect(page, sizeof entry, PROT_READ | PROT_WRITE)) return;
   __atomic_store_n((void**)slot, entry, __ATOMIC_RELEASE);
-  if (closed) mprotect(page, sizeof entry, PROT_READ);
+  if (closed) protect(page, sizeof entry, PROT_READ);
 }
 
 static void lead_into(const Tables* tables, const Elf64_Rela* list, size_t count,
