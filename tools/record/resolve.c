@@ -37,8 +37,8 @@ extern void* record_slots[] __attribute__((visibility("hidden")));
 
 static struct {
   pthread_mutex_t lock;
-  int looked, tries;      /* tries: the layer is the one of tools/try */
-  int is_ours;            /* the layer: compiled for the standard ABI, not for the MPI that is here */
+  int looked, tries; /* tries: the layer is the one of tools/try */
+  int is_ours;       /* the layer: compiled for the standard ABI, not for the MPI that is here */
   char library[PATH_MAX]; /* the MPI that is loaded */
   void* mpi;
   const RecordLayer* layer;
@@ -210,7 +210,8 @@ __attribute__((visibility("hidden"))) void* record_resolve(unsigned function);
 void* record_resolve(unsigned function) {
   const RecordLayer* layer = record_find_layer();
   void* found = layer && (int)function < layer->functions ? layer->entries[function] : NULL;
-  /* Our layer has a wrapper also of what this MPI lacks; one that was compiled for it does without. */
+  /* Our layer has a wrapper also of what this MPI lacks; one that was compiled for it does without.
+   */
   if (!found || self.is_ours) {
     void* own = own_of_mpi(function);
     if (!found || !own) found = own;
