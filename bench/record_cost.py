@@ -108,7 +108,9 @@ def main() -> int:
             if contestant.library == "headway":
                 script = folder / "cost.py"
                 script.write_text(PYTHON.format(rounds=100000))
-                if subprocess.run([sys.executable, "-c", "import mpi4py"], check=False, capture_output=True).returncode == 0:
+                probe = [str(contestant.launcher), "-n", "1", sys.executable, "-c", "from mpi4py import MPI"]
+                environment = contestant.full_environment()
+                if subprocess.run(probe, check=False, capture_output=True, env=environment).returncode == 0:
                     kinds[OF_PYTHON] = [sys.executable, str(script)]
             for kind, words in kinds.items():
                 ns, share = pairs(contestant, words, bin_folder / "headway", folder, arguments.pairs)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`headway record` with real programs: what of their calls is in the files, for each MPI that is there."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -476,9 +477,14 @@ int main(int argc, char** argv) {
 
 
 class Python(Recorded):
+    """mpi4py that was built with our mpicc (scripts/mpi4py.sh), where it is in this Python."""
+
+    env, built_for = {}, "cpython"
+
     def test_calls_belong_to_lines_of_python(self):
-        if subprocess.run([sys.executable, "-c", "import mpi4py"], capture_output=True, check=False).returncode:
-            self.skipTest("no mpi4py here")
+        module = importlib.util.find_spec("mpi4py")
+        if module is None or not any(Path(module.origin).parent.glob(f"MPI.{self.built_for}*.so")):
+            self.skipTest(f"no mpi4py here that was built for {self.mpi}")
         script = self.folder / "talk.py"
         script.write_text(
             "from mpi4py import MPI\n"
@@ -489,7 +495,7 @@ class Python(Recorded):
             "    assert swap() == 1 - comm.rank\n"
             "comm.Barrier()\n"
         )
-        self.run_it(2, sys.executable, script)
+        self.run_it(2, sys.executable, script, env=self.env)
         rank = reading.read(self.folder / "headway-run-1").ranks[0]
         where = Counter()
         for event in rank.events:
@@ -498,6 +504,13 @@ class Python(Recorded):
                 where[rank.name(int(event["kind"])), Path(site.file).name, site.function, site.line] += 1
         self.assertEqual(where["MPI_Barrier", "talk.py", "<module>", 7], 1, where)
         self.assertTrue(any(key[1:] == ("talk.py", "swap", 4) for key in where), where)
+
+
+class PythonMpich(Python):
+    """PyPI's wheel is built for MPICH's own ABI, and for Open MPI's; with the tools of the checks it is here."""
+
+    mpi = "mpich"
+    env, built_for = {"MPI4PY_LIBMPI": str(PREFIXES["mpich"] / "lib" / "libmpi.so.12")}, "mpich"
 
 
 class Trace(Recorded):
