@@ -129,8 +129,7 @@ static int look_up(uintptr_t address) {
   int found = 0;
   for (unsigned i = 0; i < self.count; ++i) {
     const Spot* spot = &self.spots[i];
-    if (spot->offset == offset && strcmp(spot->module, last_part(module)) == 0)
-      found |= spot->what;
+    if (spot->offset == offset && strcmp(spot->module, last_part(module)) == 0) found |= spot->what;
   }
   return found;
 }

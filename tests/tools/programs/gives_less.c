@@ -1,5 +1,5 @@
-/* gives_less: between a program and its MPI, so that it gives no MPI_THREAD_MULTIPLE, as an MPI that
-   was built without. Linked before that MPI, or preloaded. */
+/* gives_less: between a program and its MPI, so that it gives no MPI_THREAD_MULTIPLE, as an MPI
+   that was built without. Linked before that MPI, or preloaded. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
