@@ -485,7 +485,7 @@ class Large(unittest.TestCase):
         advise.MOST_CALLS = 10
         found, _ = advised(made, SEED)
         self.assertEqual((found.advice, found.fits, found.duration), ([], [], whole.duration))
-        said = r"No advice: the run is large: \d+ calls are more than are replayed\. Record a part of it"
+        said = r"No advice: the run is large: [\d,]+ calls are more than are replayed\. Record a part of it"
         self.assertRegex(shown(found), said)
         self.assertEqual((advise.as_json(found)["promises"], advise.as_json(found)["models"]), (False, []))
 
