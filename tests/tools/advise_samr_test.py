@@ -53,7 +53,7 @@ class Samr(Folder):
 
     def seconds(self, mpi, env, program, form):
         said = cluster(*self.line(mpi), program, *MESH, "--form", form, env=env)
-        return json.loads(said[said.index("@@") + 2 :].split("\n")[0])["execution"]
+        return json.loads(said[said.index("@@") + 2 :].split("\n")[0])["extra"]["execution"]
 
     def advice(self, name, program):
         mpicc, mpi, env = MPIS[name]
