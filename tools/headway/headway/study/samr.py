@@ -89,6 +89,8 @@ class Way:
 
     def text(self, case: Case) -> str:
         words = [f"{self.ranks} ranks" if self.ranks == case.ranks else f"{self.ranks} ranks instead of {case.ranks}"]
+        if case.pace and self.ranks != case.ranks:
+            words.append(f"each as quick as {case.ranks / self.ranks:g}")
         if self.yielding:
             words.append("yielding")
         if self.dilation != 1:
@@ -225,8 +227,8 @@ def task_of(case: Case, way: Way, form: str, turn: int, probe: bool = False) -> 
     words += ["--iterations", case.iterations, "--warmup", 1]
     if case.keeps_mesh:
         words += ["--regrid", 1000000]
-    if case.pace:
-        words += ["--pace", f"{case.pace:g}", "--cycles", case.cycles]
+    if case.pace:  # fewer ranks have more cells each: they compute as long as the case's ranks do
+        words += ["--pace", f"{case.pace * case.ranks / way.ranks:g}", "--cycles", case.cycles]
     place = Place(PLACE)
     if case.per_host:
         place = Place(PLACE, Hosts(max(2, way.ranks // case.per_host), case.mbit, way.dilation))
