@@ -121,7 +121,7 @@ class Probed(Folder):
         store = Store(self.folder / "a.sqlite", False)
         return Meshes(Study(Settings(self.folder, [plan.SHM], True), [who], store, notes.append)), notes
 
-    def way(self, case, who, answer, meshes=None, others=0.0, failure=""):
+    def way(self, case, who, answer, meshes=None, others=0.0, failure="", idle=0.02):
         asked = []
         meshes, notes = meshes or self.meshes(who)
 
@@ -130,7 +130,7 @@ class Probed(Folder):
             asked.append((way, more))
             valid, own = answer(way)
             verdict = {"valid": valid, "own": own, "reasons": [] if valid else ["the processors were saturated (99%)"]}
-            return {"failure": "" if valid else failure, "verdict": verdict | {"others": others}}
+            return {"failure": "" if valid else failure, "verdict": verdict | {"others": others, "idle": idle}}
 
         meshes.study.take = take
         return meshes.way_for(case, who, lambda text, seconds: None), asked, notes
@@ -156,6 +156,14 @@ class Probed(Folder):
                 "4 ranks instead of 16, each as quick as 4",
             ],
         )
+
+    def test_who_leaves_cores_idle_does_not_spin(self):
+        """128 ranks of ours took 0.89 of the cores where there was no more to take, then 0.77 with 0.19 idle."""
+        share = {8: 0.886, 16: 0.769, 32: 0.5}
+        way, _, _ = self.way(
+            CASES["horizon-128"], OURS, lambda way: ("32 times" in way, share[int(way.split(", ")[-1].split()[0])]), idle=0.186
+        )
+        self.assertEqual(way, samr.Way(128, False, 32))
 
     def test_beside_others_nobody_is_taken_for_one_who_spins(self):
         """Its share of the cores is what they leave."""

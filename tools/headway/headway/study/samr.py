@@ -31,7 +31,8 @@ FLAGS = ("-O3", "-ffp-contract=off")
 ALL = tuple(f.name for f in FORMS)
 BASE = {f.name: f.of for f in FORMS}
 PAPER_GAIN = {"7": 0.27, "13": 0.44}  # communication time, of figures 14 and 15
-KEEPS = 0.85  # of its share of the cores: who keeps that on a slower cluster spins
+KEEPS = 0.85  # of its share of the cores: who keeps that on a slower cluster spins ...
+LEAVES = 0.1  # ... unless it leaves so much of them idle: on the quicker one there was not more to take
 DILATIONS = 3  # each twice the one before
 LOOKING = 300  # seconds in which a way is looked for, of one case on one MPI; a run that has begun may end
 LONGEST = 300  # of one start, unless it should take half of that
@@ -214,11 +215,11 @@ def ways(case: Case, contestant: Contestant) -> Iterator[Way]:
 
 
 def spins(before: dict, after: dict) -> bool:
-    """Of two probes, the second one on a cluster twice as slow: the run keeps the cores as busy as before, so
-    that slower is no help. Beside others its share says nothing."""
+    """Of two probes, the second one on a cluster twice as slow: the run keeps the cores as busy as before, and leaves
+    nothing of them, so that slower is no help. Beside others its share says nothing."""
     verdicts = [e.get("verdict") or {} for e in (before, after)]
     was, now = (v.get("own", 0.0) for v in verdicts)
-    return all(may_count(v) for v in verdicts) and now > KEEPS * was > 0
+    return all(may_count(v) for v in verdicts) and now > KEEPS * was > 0 and verdicts[1].get("idle", 0.0) < LEAVES
 
 
 def task_of(case: Case, way: Way, form: str, turn: int, probe: bool = False) -> Task:
