@@ -10,7 +10,8 @@ PYTHON := $(CACHE)/python/bin/python
 CMAKE_ARGS ?=
 # The slow tests have these labels; make test-all runs them too.
 SLOW := slow|stress
-CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --timeout 300 -j1
+# What starts MPI jobs or judges times is RUN_SERIAL, and never stands beside another test.
+CTEST := ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --timeout 300 -j$(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help deps python configure demo test test-all test-asan test-tsan bench bench-release bench-prefetch bench-matching install uninstall wheel format check clean
@@ -52,7 +53,7 @@ test-asan test-tsan: test-%: python peers ## the same tests under AddressSanitiz
 	@cmake --preset $*
 	@cmake --build build-$* -j $(JOBS)
 	@PATH="$(dir $(PYTHON)):$$PATH" ctest --test-dir build-$* --output-on-failure \
-	  --no-tests=error --timeout 300 -j1 -LE '^($(SLOW)|install)$$'
+	  --no-tests=error --timeout 300 -j$(JOBS) -LE '^($(SLOW)|install)$$'
 
 # BENCH_ARGS=--resume goes on with a run that was stopped; docs/benchmarks.md tells of the others.
 BENCH_ARGS ?=

@@ -214,6 +214,10 @@ class Vanish(ClusterTest):
         os.kill(stopped.pids()[1], signal.SIGCONT)
         self.nobody_ends(jobs, 60)
 
+
+class Slow(Vanish):
+    rounds = ROUNDS
+
     def test_a_bad_network(self):
         """A fifth of all packets lost, both ways."""
         cluster("up", "--hosts", 2, "--rate", "100mbit")
@@ -230,10 +234,6 @@ class Vanish(ClusterTest):
         cluster("up", "--hosts", 2, "--rate", "10mbit")
         jobs = [self.start("alive", 20, ranks=2) for _ in range(4)]
         self.nobody_ends(jobs, 120)
-
-
-class Slow(Vanish):
-    rounds = ROUNDS
 
     def test_what_only_looks_like_it(self):
         for _ in range(3):

@@ -5,6 +5,7 @@ of ours, and that the paper's strategy gains under the behaviour that it was mad
 import json
 import os
 import sqlite3
+import sys
 import unittest
 from dataclasses import replace
 from pathlib import Path
@@ -411,6 +412,7 @@ class Made(Folder):
         self.assertIn("a,samr,frea-16/13,4", (self.folder / "a.csv").read_text())
 
 
+@unittest.skipUnless("Short" in sys.argv, "a slow test: name it")
 class Short(Folder):
     def words(self, *more):
         words = ("study", "samr", "--mpi=headway", "--net=none", "--quick", "--only=shm-below")
