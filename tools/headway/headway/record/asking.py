@@ -57,7 +57,10 @@ def facts_for(run: Run, folder: Path, asked: Asked, say: Say) -> Facts:
             say(f"how this MPI moves messages was not asked: {problem}", "yellow")
     if STUDY.exists():
         try:
-            return study_facts.read(STUDY, calibration.mpi_of(run), module=calibration.module_of(run))
+            about = calibration.mpi_of(run), "", calibration.module_of(run), calibration.words_of(run)
+            return study_facts.read(STUDY, *about)
+        except study_facts.OtherWords as problem:
+            say(f"left out: {problem}", "yellow")
         except BadRecording:  # of other MPIs
             pass
     return Facts()
