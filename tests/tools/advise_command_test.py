@@ -20,7 +20,7 @@ from advise_asks_test import clean  # noqa: E402
 import facts_test  # noqa: E402
 from facts_test import MPI, run_of  # noqa: E402
 from headway.measure.contestants import cache  # noqa: E402
-from headway.record import advise_command, asking, calibration, fields, format, study_facts  # noqa: E402
+from headway.record import advise_command, asking, calibration, fields, format, study_facts, whole  # noqa: E402
 from headway.record.asking import Asked  # noqa: E402
 from headway.record.format import BadRecording  # noqa: E402
 from headway.record.transport import PULL  # noqa: E402
@@ -428,7 +428,8 @@ class NotKept(Answers):
                 file.write(text[: len(text) // 2])
             raise OSError(28, "No space left on device")
 
-        with mock.patch.object(Path, "write_text", half), self.assertRaises(OSError):
+        says = r"calibration\.json cannot be written: No space left on device$"
+        with mock.patch.object(Path, "write_text", half), self.assertRaisesRegex(whole.NotWritten, says):
             calibration.write(calibration.Calibration(MPI, []), self.folder)
         self.assertEqual((self.folder / calibration.FILE).read_text(), before)
         self.assertEqual([path.name for path in self.folder.iterdir() if path.name.startswith(".")], [])

@@ -30,7 +30,7 @@ import numpy as np
 
 from headway.measure import programs
 from headway.measure.processes import execute
-from headway.record import facts, study_facts
+from headway.record import facts, study_facts, whole
 from headway.record.facts import Facts
 from headway.record.format import BadRecording
 from headway.record.model import Run
@@ -277,16 +277,9 @@ def environment() -> dict[str, str]:
 
 # ---- files ---------------------------------------------------------------------------------------
 def write(calibration: Calibration, folder: Path) -> None:
-    """All of it, or, with an OSError, nothing."""
-    path = Path(folder, FILE)
-    part = path.with_name(f".{FILE}-{os.getpid()}")
-    try:
-        part.write_text(json.dumps(calibration.as_json(), indent=1) + "\n")
-        part.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise
+    """All of it, or, with NotWritten, nothing."""
+    text = json.dumps(calibration.as_json(), indent=1) + "\n"
+    whole.whole(Path(folder, FILE), lambda path: path.write_text(text))
 
 
 def read(path: Path) -> Calibration:
