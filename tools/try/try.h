@@ -38,6 +38,9 @@ extern TRY_API TryPlan try_plan;
 enum { TRY_SITE = 1, TRY_OTHER = 2 };
 /* Whether that return address is the call of the advice, and its other one. */
 TRY_API int try_spot(uintptr_t address);
+/* A number for all return addresses of sends that are one call to the user, of those that the plan
+   names; of others the address itself. */
+TRY_API uintptr_t try_line(uintptr_t address);
 
 /* ---- what came of it ---- */
 
@@ -109,6 +112,7 @@ typedef struct TryRange { /* of addresses; empty if begin == end */
 
 typedef struct TryEnvelope { /* of a send: its call, and to whom */
   uintptr_t site;
+  uintptr_t line; /* of that: try_line */
   uint64_t comm;
   int dest, tag;
 } TryEnvelope;

@@ -216,6 +216,15 @@ def spots(world: World, key: int) -> list[tuple[str, int]]:
     return sorted(found)
 
 
+def repeated(program: Program, change: edits.Change) -> list[list[tuple[str, int]]]:
+    """Of the sends that are waited for there: the places of each that the compiler made several of. Sent again from one of
+    these is sent again."""
+    start = edits.Places(program).start
+    begun = {start[op] for call, key in enumerate(program.key) if key == change.key for op in program.needs[call]}
+    lines_of_sends = sorted({program.key[call] for call in begun if call >= 0})
+    return [places for key in lines_of_sends if len(places := spots(program.world, key)) > 1]
+
+
 def plan_of(found: Advices, change: edits.Change) -> list[str]:
     """TryFailed if its calls stand at more places than the layer has room for."""
     places = [("site", *spot) for spot in spots(found.program.world, change.key)]
@@ -226,8 +235,20 @@ def plan_of(found: Advices, change: edits.Change) -> list[str]:
         more = [f"period {period}", f"count {change.count}"]
     if len(places) > MOST_SPOTS:
         raise TryFailed(f"the compiler put this call into {len(places)} places of the program, too many. {TELL_IT}")
+    if change.kind == edits.PUT_OFF:
+        groups = enumerate(repeated(found.program, change), 1)
+        places += [(f"send {number}", *spot) for number, group in groups for spot in group]
+    if len(places) > MOST_SPOTS:
+        raise TryFailed(f"the compiler put its sends into too many places of the program. {TELL_IT}")
     lines_of_places = [f"{word} {offset} {module}" for word, module, offset in places]
     return [f"mode {change.kind.replace(' ', '-')}", *lines_of_places, *more]
+
+
+def modules_of(plan: list[str]) -> list[str]:
+    """Files that the places of a plan are in."""
+    behind = {"site": 2, "other": 2, "send": 3}  # words before it
+    words = ((line, behind.get(line.partition(" ")[0], 0)) for line in plan)
+    return sorted({line.split(" ", count)[count] for line, count in words if count})
 
 
 # ---- one run -------------------------------------------------------------------------------------
@@ -389,7 +410,7 @@ def carry_out(
             raise TryFailed(why)
         plan = plan_of(found, one.change)
         began = min((rank.header.get("started", 0) for rank in world.line.run.ranks), default=0)
-        for module in sorted({line.split(" ", 2)[2] for line in plan if line.startswith(("site ", "other "))}):
+        for module in modules_of(plan):
             if began and lines.is_newer(module, began):
                 raise TryFailed(f"{clean(module)} was built again since this was recorded; record it again")
         limit = TIMES * found.duration / 1e9 + MORE
