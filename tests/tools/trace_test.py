@@ -337,10 +337,11 @@ class Pages(unittest.TestCase):
         node = which("node")
         if node is None:
             self.skipTest("no node here")
-        done = subprocess.run([node, "--check", page.HERE / "page.js"], capture_output=True, text=True, check=False)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertNotIn("</", (page.HERE / "page.js").read_text())
-        self.assertNotIn("<!--", (page.HERE / "page.js").read_text())
+        for path in (page.HERE / name for name in page.SCRIPTS):
+            done = subprocess.run([node, "--check", path], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertNotIn("</", path.read_text())
+            self.assertNotIn("<!--", path.read_text())
 
     def test_colours_are_told_apart(self):
         """Distances in CIELAB, as people with each colour blindness see them (Machado, Oliveira, Fernandes 2009)."""
