@@ -277,6 +277,21 @@ class Forms(Programs):
         self.assertEqual((rank.counts["reached"], rank.counts["put-off"]), (2 * ROUNDS, 2 * ROUNDS))
         self.assertEqual(dict(rank.ended), {"send": ROUNDS, "wait": ROUNDS})
 
+    def test_collectives(self):
+        """Their kinds, roots and sizes are compared, and not what came of them."""
+        runs = self.runs("wait")
+        before, after = runs.run(False, True), runs.run(True, True)
+        self.assertEqual(trying.other_bytes(before, after), "")
+        self.assertEqual([{1: ROUNDS + 1}] * 2, [{c: n for c, (n, _) in rank.collectives.items()} for rank in after.ranks])
+        self.assertEqual([rank.collectives for rank in before.ranks], [rank.collectives for rank in after.ranks])
+        runs = self.runs("gathers")
+        one, other = runs.run(False, True), runs.run(False, True)
+        self.assertEqual([rank.channels for rank in one.ranks], [rank.channels for rank in other.ranks])
+        why = "rank 0 called other collectives, or with other sizes, on MPI_COMM_WORLD"
+        self.assertEqual(trying.other_bytes(one, other), why)
+        with self.assertRaisesRegex(trying.TryFailed, f"nothing can be proven: in two unchanged runs {why}"):
+            trying.prove(runs)
+
     def test_an_mpi_that_does_not_let_a_second_thread_call(self):
         """It gives less than is asked for, and the rank is named that was told so."""
         library, program = self.folder / "libless.so", self.folder / "less"
@@ -509,7 +524,8 @@ class SlowAsked(Asked):
         self.assertIn("Promised: at least", told)
         n = self.rounds
         self.assertIn(f"{n} of {n} sends were put off: {n} at a wait for receives.", told)
-        self.assertIn(f"The same with it as without: {2 * self.rounds} messages received, 3 lines printed", told)
+        self.assertIn(f"The same with it as without: {2 * self.rounds} messages received, ", told)
+        self.assertIn(f"received, {2 * (n + 1)} calls of collectives, 3 lines printed", told)
         self.assertIn("--try 1: pair 3 of 3", done.stderr)
 
     def test_sends(self):

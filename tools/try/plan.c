@@ -221,6 +221,11 @@ static void put_channels(int file, const TryChannel* channels, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const TryChannel* one = &channels[i];
     if (!one->taken || !one->count || ++told > MOST_CHANNELS) continue;
+    if (one->source == TRY_COLLECTIVES) {
+      fprintf(stream, "collectives %u %llu %llu\n", one->comm, (unsigned long long)one->count,
+              (unsigned long long)one->sum);
+      continue;
+    }
     fprintf(stream, "channel %u %d %d %llu %llu\n", one->comm, one->source, one->tag,
             (unsigned long long)one->count, (unsigned long long)one->sum);
   }

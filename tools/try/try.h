@@ -90,9 +90,10 @@ typedef struct TryCounts {
 } TryCounts;
 extern TRY_API TryCounts try_counts; /* the program's thread; `tests` the testing one's */
 
-/* A row of messages of one communicator, source and tag. */
+/* A row of messages of one communicator, source and tag; or of collectives, by the source below. */
+enum { TRY_COLLECTIVES = -1000000 };
 typedef struct TryChannel {
-  uint32_t comm, taken; /* comm: numbered from 1 as this rank first received on them; 0 unknown */
+  uint32_t comm, taken; /* comm: numbered from 1 as this rank first used them; 0 unknown */
   int32_t source, tag;
   uint64_t count, sum, weight;
 } TryChannel;

@@ -28,6 +28,7 @@
      handler   as writes, and the program has a handler of SIGSEGV, which it needs
      thread    as wait, in a program with a second thread
      random    as wait; other bytes in each run
+     gathers   as wait; broadcasts other sizes in each run
      prints    as wait; prints other words in each run
      times     as wait; prints how long it took
      stale     as wait; the buffer is written by a call that nobody watches (a raw system call) */
@@ -314,6 +315,11 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
   }
   const double seconds = MPI_Wtime() - begin;
+  if (is("gathers")) {
+    int size = (int)getpid() % 30000 + 1;
+    MPI_Bcast(&size, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(buffer, size, MPI_CHAR, 0, MPI_COMM_WORLD);
+  }
   if (rank == 1) printf("received %ld\n", sum);
   if (rank == 0) printf("answer %ld\n", *answer);
   if (is("prints") && rank == 0) {

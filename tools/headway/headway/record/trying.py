@@ -1,9 +1,9 @@
 """`headway advise --try N`: carries out a piece of advice in further runs of the program, and measures what it gives.
 
 The program is not touched: a preloaded layer (tools/try) does it, from a plan. Unchanged and changed runs go in turns,
-both under that layer. The first pair proves: the program's output, its exit code and what each rank received must be
-the same; its times do not count, since what is received is looked at. The pairs behind it are timed: of each run the
-longest rank, from MPI_Init to MPI_Finalize. Output and exit code are compared there, too.
+both under that layer. The first pair proves: the program's output, its exit code, what each rank received and which
+collectives it called must be the same; its times do not count, since what is received is looked at. The pairs behind it
+are timed: of each run the longest rank, from MPI_Init to MPI_Finalize. Output and exit code are compared there, too.
 """
 
 from __future__ import annotations
@@ -100,6 +100,8 @@ class Rank:
     writers: dict[str, tuple[int, str]] = field(default_factory=dict)
     # Of communicator, source and tag: how many messages, and their sum.
     channels: dict[tuple[int, int, int], tuple[int, int]] = field(default_factory=dict)
+    # Of communicator: in how many collectives, and a number for their kinds, roots and sizes in their order.
+    collectives: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass
@@ -269,6 +271,9 @@ def read_rank(text: str) -> Rank:
         elif word == "channel":
             comm, source, tag, count, total = map(int, value.split())
             found.channels[comm, source, tag] = count, total
+        elif word == "collectives":
+            comm, count, total = map(int, value.split())
+            found.collectives[comm] = count, total
         elif word != "whole":
             found.counts[word] += int(value)
     return found
@@ -330,14 +335,21 @@ def failure(rank: Rank) -> str:
 
 # ---- whether they are the same -------------------------------------------------------------------
 def other_bytes(one: Ran, other: Ran) -> str:
-    """Who received something else; empty if nobody did."""
+    """Who received something else, or called other collectives; empty if nobody did."""
     for a, b in zip(one.ranks, other.ranks):
         for channel in sorted(a.channels.keys() | b.channels.keys()):
             if a.channels.get(channel) != b.channels.get(channel):
                 comm, source, tag = channel
-                name = {0: "", 1: ", MPI_COMM_WORLD", 2: ", MPI_COMM_SELF"}.get(comm, f", communicator {comm}")
+                name = f", {comm_text(comm)}" if comm else ""
                 return f"rank {a.rank} received other bytes from rank {source} (tag {tag}{name})"
+        for comm in sorted(a.collectives.keys() | b.collectives.keys()):
+            if a.collectives.get(comm) != b.collectives.get(comm):
+                return f"rank {a.rank} called other collectives, or with other sizes, on {comm_text(comm)}"
     return ""
+
+
+def comm_text(comm: int) -> str:
+    return {0: "some communicator", 1: "MPI_COMM_WORLD", 2: "MPI_COMM_SELF"}.get(comm, f"communicator {comm}")
 
 
 def check(unchanged: list[Ran], changed: list[Ran]) -> outputs.Compared:
