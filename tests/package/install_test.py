@@ -20,10 +20,10 @@ FILES = {
     "lib/headway/record/librecorder.so", "lib/headway/record/layer-abi.so", "lib/headway/record/libtrying.so",
     "lib/headway/record/try-abi.so",
     *(f"lib/headway/record/layer/{name}"
-      for name in ("layer.c", "layer.h", "layer_narrow.h", "layer_now.h", "layer_tables.h", "layer_told.h", "now.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
+      for name in ("layer.c", "layer.h", "layer_cost.h", "layer_narrow.h", "layer_now.h", "layer_tables.h", "layer_told.h", "now.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
                    "recorder_names.inc")),
     *(f"lib/headway/record/try/{name}"
-      for name in ("layer.c", "layer_hash.h", "layer_puts_off.h", "layer_tables.h", "layer_test.h", "try.h", "make-layer.sh",
+      for name in ("layer.c", "layer_collectives.h", "layer_hash.h", "layer_puts_off.h", "layer_tables.h", "layer_test.h", "try.h", "make-layer.sh",
                    "recorder_kinds.h", "try_entries.inc", "try_kinds.h")),
     *(f"share/man/man1/{name}.1" for name in (*COMMANDS, *(f"headway-{tool}" for tool in ("advise", "cluster", "compare", "record", "study", "trace", "where")))), "share/man/man7/headway.7",
     "share/doc/headway/LICENSE", "share/doc/headway/README.md",

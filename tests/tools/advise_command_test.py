@@ -20,7 +20,7 @@ from advise_asks_test import clean  # noqa: E402
 import facts_test  # noqa: E402
 from facts_test import MPI, run_of  # noqa: E402
 from headway.measure.contestants import cache  # noqa: E402
-from headway.record import advise_command, asking, calibration, format, study_facts  # noqa: E402
+from headway.record import advise_command, asking, calibration, fields, format, study_facts, whole  # noqa: E402
 from headway.record.asking import Asked  # noqa: E402
 from headway.record.format import BadRecording  # noqa: E402
 from headway.record.transport import PULL  # noqa: E402
@@ -337,6 +337,78 @@ class StudiedModules(facts_test.OfAStudy):
         self.assertIn("mpich-ofi", study_facts.read(path, MPI, module="ofi").source)
 
 
+class Words(Answers):
+    """Words of the environment that choose how messages move make another MPI of it."""
+
+    def setUp(self):
+        super().setUp()
+        self.answers(["UCX_TLS=tcp", "FI_PROVIDER=tcp"])
+        self.header |= {"words": ["FI_PROVIDER=tcp", "UCX_TLS=tcp"]}
+
+    def answers(self, words):
+        lines = (self.folder / "rows").read_text().splitlines()
+        row = json.loads(lines[0].removeprefix("@@")) | {"words": words}
+        (self.folder / "rows").write_text("\n".join([f"@@{json.dumps(row)}", *lines[1:]]) + "\n")
+
+    def test_kept_answers(self):
+        self.assertEqual(self.ask(self.mpirun, "-n", "2").moves, (PULL,))
+        self.assertEqual(calibration.read(self.folder / calibration.FILE).words, ["FI_PROVIDER=tcp", "UCX_TLS=tcp"])
+        self.assertEqual((self.ask().moves, len(self.said)), ((PULL,), 1), "in any order")
+        says = r"was made under other words of the environment \(UCX_TLS=tcp\); the run had OMPI_MCA_btl=tcp,self UCX_TLS=shm"
+        self.header["words"] = ["UCX_TLS=shm", "OMPI_MCA_btl=tcp,self", "FI_PROVIDER=tcp"]
+        self.assertEqual(self.ask().seen, {})
+        self.assertRegex(self.said[-1], f"left out: .*{says}")
+        self.header["words"] = []
+        with self.assertRaisesRegex(BadLine, r"--facts: .* \(FI_PROVIDER=tcp UCX_TLS=tcp\); the run had none of these"):
+            self.ask(named=self.folder)
+
+    def test_a_launcher_without_them(self):
+        self.answers([])
+        self.assertEqual(self.ask(self.mpirun, "-n", "2").seen, {})
+        why = "started under other words of the environment (none); the run had FI_PROVIDER=tcp UCX_TLS=tcp"
+        self.assertIn(why, self.said[0])
+        self.assertFalse((self.folder / calibration.FILE).exists())
+
+    def test_where_they_are_not_known(self):
+        self.keep("pull")
+        self.assertEqual(self.ask().moves, (PULL,), "answers of an older headway")
+        del self.header["words"]
+        self.assertEqual(self.ask(self.mpirun, "-n", "2", calibrate=True).moves, (PULL,), "a recording of an older headway")
+        for words in (7, [7], None):
+            self.assertIsNone(calibration.transport_words({"words": words}))
+
+    def test_what_c_cannot_print(self):
+        self.header["words"] = ['UCX_TLS="a\\b"']
+        self.answers(["UCX_TLS= a b "])
+        self.assertEqual(self.ask(self.mpirun, "-n", "2").moves, (PULL,))
+
+    def test_headers(self):
+        good = {"version": 1, "rank": 0, "size": 1, "ticks": "ns", "functions": []}
+        fields.check_header(good | {"words": ["UCX_TLS=tcp"]})
+        for words in ("UCX_TLS=tcp", [7], {}, ["A=1"] * 2000):
+            with self.assertRaisesRegex(BadRecording, "words is no list of texts"):
+                fields.check_header(good | {"words": words})
+
+
+class StudiedWords(facts_test.OfAStudy):
+    test_what_its_verdicts_mean = test_which_mpi_of_it = test_no_study = None
+
+    def test_a_study_has_none(self):
+        path = self.study(0.0, 1.0, 8192)
+        run = run_of()
+        run.ranks[0].header["words"] = []
+        self.assertIn("mpich-ofi", calibration.load(path, run).source)
+        run.ranks[0].header["words"] = ["UCX_TLS=tcp"]
+        why = "was measured without UCX_TLS=tcp, which the run had in its environment; --facts .*:mpich-ofi takes it all the same"
+        with self.assertRaisesRegex(BadRecording, why):
+            calibration.load(path, run)
+        self.assertIn("mpich-ofi", calibration.load(path.with_name(f"{path.name}:mpich-ofi"), run).source)
+        said = []
+        with mock.patch.object(asking, "STUDY", path):
+            self.assertEqual(asking.facts_for(run, self.folder / "run", Asked(), lambda text, _: said.append(text)).seen, {})
+        self.assertRegex(said[0], f"left out: .* {why}")
+
+
 class NotKept(Answers):
     def test_answers_that_cannot_be_kept_are_used(self):
         (self.folder / calibration.FILE).mkdir()
@@ -356,7 +428,8 @@ class NotKept(Answers):
                 file.write(text[: len(text) // 2])
             raise OSError(28, "No space left on device")
 
-        with mock.patch.object(Path, "write_text", half), self.assertRaises(OSError):
+        says = r"calibration\.json cannot be written: No space left on device$"
+        with mock.patch.object(Path, "write_text", half), self.assertRaisesRegex(whole.NotWritten, says):
             calibration.write(calibration.Calibration(MPI, []), self.folder)
         self.assertEqual((self.folder / calibration.FILE).read_text(), before)
         self.assertEqual([path.name for path in self.folder.iterdir() if path.name.startswith(".")], [])
@@ -427,6 +500,24 @@ class RealModules(Command):
             self.skipTest("others use this machine")
         done = self.advise("--facts", str(kept), "headway-run-3", code=2)
         self.assertIn("is of another network module, ofi; the run's is ucx", done.stderr)
+
+
+class RealWords(Command):
+    """Of our own library: what its mpiexec sets for the ranks."""
+
+    def test_header_and_answers_tell_them(self):
+        self.program()
+        with_, without = [*self.launcher, "--set", "SEND_AHEAD=0"], self.launcher
+        self.advise("--", *with_, "./program")
+        self.record_only(*without, "./program")
+        one, other = (format.read(self.folder / f"headway-run-{n}" / "rank-0.hwr").rank.header for n in (1, 2))
+        self.assertEqual((one["words"], other["words"]), (["HEADWAY_SEND_AHEAD=0"], []))
+        kept = self.folder / "headway-run-1" / calibration.FILE
+        if not kept.exists():
+            self.skipTest("others use this machine")
+        self.assertEqual(calibration.read(kept).words, ["HEADWAY_SEND_AHEAD=0"])
+        done = self.advise("--facts", str(kept), "headway-run-2", code=2)
+        self.assertIn("under other words of the environment (HEADWAY_SEND_AHEAD=0); the run had none of these", done.stderr)
 
 
 if __name__ == "__main__":

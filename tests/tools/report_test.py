@@ -28,8 +28,8 @@ import waiting_made  # noqa: E402
 from trace_made import HOSTILE, Maker, run_of  # noqa: E402
 
 from headway.record import (  # noqa: E402
-    advise, advise_command, by_site, classes, command, edits, library, matrix, models, page, reading, report, trace,
-    tried_words, trying, waiting,
+    advise, advise_command, by_site, classes, command, edits, library, matrix, models, page, reading, report,
+    tried_words, trying, waiting, whole,
 )  # fmt: skip
 from headway.record.model import RECEIVE, SEND, GlobalComm, Site  # noqa: E402
 
@@ -512,8 +512,8 @@ class Whole(Folder):
         disk = self.disk("1m")
         if subprocess.run(["mount", "-o", "remount,ro", disk], capture_output=True, check=False).returncode:
             self.skipTest("no disk can be made read-only here")
-        with self.assertRaisesRegex(trace.TraceError, r"trace\.html cannot be written: Read-only file system"):
-            trace.whole(disk / "trace.html", lambda path: path.write_text("x"))
+        with self.assertRaisesRegex(whole.NotWritten, r"trace\.html cannot be written: Read-only file system"):
+            whole.whole(disk / "trace.html", lambda path: path.write_text("x"))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import record_made  # noqa: E402
 from trace_made import MS, Maker, halo, run_of  # noqa: E402
 from trace_test import C, R, S, hostile  # noqa: E402
 
-from headway.record import model, otf2_export, trace  # noqa: E402
+from headway.record import model, otf2_export, trace, whole  # noqa: E402
 from headway.record.model import Comm  # noqa: E402
 
 
@@ -23,7 +23,7 @@ class Otf2(Folder):
         there = importlib.util.find_spec
         self.addCleanup(setattr, importlib.util, "find_spec", there)
         importlib.util.find_spec = lambda name, *more: None if name == "otf2" else there(name, *more)
-        with self.assertRaisesRegex(trace.TraceError, "OTF2 needs Python's package otf2: .* -m pip install otf2"):
+        with self.assertRaisesRegex(whole.NotWritten, "OTF2 needs Python's package otf2: .* -m pip install otf2"):
             trace.write_trace(halo(), self.folder, perfetto=False, html=False, otf2=True)
         self.assertEqual(list(self.folder.iterdir()), [])
 
@@ -119,7 +119,7 @@ class Otf2(Folder):
     def test_too_many_events_are_refused_and_a_window_of_them_is_not(self):
         self.addCleanup(setattr, otf2_export, "MOST_EVENTS", otf2_export.MOST_EVENTS)
         otf2_export.MOST_EVENTS = 4
-        with self.assertRaisesRegex(trace.TraceError, "no OTF2 of 5 events: 4 at most; --from 10 --to 20 writes"):
+        with self.assertRaisesRegex(whole.NotWritten, "no OTF2 of 5 events: 4 at most; --from 10 --to 20 writes"):
             self.archive(halo())
         found, _ = self.archive(halo(), window=(15 * MS, 17 * MS))
         self.assertEqual({e.time for _, _, e in found}, {16 * MS, 20 * MS})

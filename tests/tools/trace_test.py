@@ -22,7 +22,7 @@ import numpy as np  # noqa: E402
 from perfetto_reader import Reader, written  # noqa: E402
 from trace_made import HOSTILE, KIND, MS, Maker, halo, run_of  # noqa: E402
 
-from headway.record import calls, classes, model, page, summary, trace, words  # noqa: E402
+from headway.record import calls, classes, model, page, summary, trace, whole, words  # noqa: E402
 from headway.record.model import Comm, GlobalComm, Site  # noqa: E402
 
 S, R, C = model.SEND, model.RECEIVE, model.COLLECTIVE
@@ -337,10 +337,11 @@ class Pages(unittest.TestCase):
         node = which("node")
         if node is None:
             self.skipTest("no node here")
-        done = subprocess.run([node, "--check", page.HERE / "page.js"], capture_output=True, text=True, check=False)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertNotIn("</", (page.HERE / "page.js").read_text())
-        self.assertNotIn("<!--", (page.HERE / "page.js").read_text())
+        for path in (page.HERE / name for name in page.SCRIPTS):
+            done = subprocess.run([node, "--check", path], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertNotIn("</", path.read_text())
+            self.assertNotIn("<!--", path.read_text())
 
     def test_colours_are_told_apart(self):
         """Distances in CIELAB, as people with each colour blindness see them (Machado, Oliveira, Fernandes 2009)."""
@@ -390,22 +391,22 @@ class Written(Folder):
         self.assertEqual([f.name for f in trace.write_trace(halo(), self.folder, summary=found)], ["trace.html"])
         self.assertRegex(found.notes[0], "trace.pftrace is not written: 5 events, and Perfetto opens 4; --from 10")
         self.assertIn(found.notes[0], (self.folder / "trace.html").read_text())
-        with self.assertRaisesRegex(trace.TraceError, "Perfetto opens 4;"):
+        with self.assertRaisesRegex(whole.NotWritten, "Perfetto opens 4;"):
             trace.write_trace(halo(), self.folder, html=False)
 
     def test_what_cannot_be_written(self):
         (self.folder / "file").write_text("")
-        with self.assertRaisesRegex(trace.TraceError, "file cannot be made: "):
+        with self.assertRaisesRegex(whole.NotWritten, "file cannot be made: "):
             trace.write_trace(halo(), self.folder / "file")
         (self.folder / "out" / "trace.html").mkdir(parents=True)
-        with self.assertRaisesRegex(trace.TraceError, r"trace\.html cannot be written: "):
+        with self.assertRaisesRegex(whole.NotWritten, r"trace\.html cannot be written: "):
             trace.write_trace(halo(), self.folder / "out")
         self.assertEqual([f.name for f in (self.folder / "out").iterdir()], ["trace.html"])
 
     def test_no_room(self):
         disk = self.disk("16k")
         (disk / "trace.html").write_text("older")
-        with self.assertRaisesRegex(trace.TraceError, r"trace\.html cannot be written: No space left"):
+        with self.assertRaisesRegex(whole.NotWritten, r"trace\.html cannot be written: No space left"):
             trace.write_trace(halo(), disk)
         self.assertEqual([(f.name, f.read_text()) for f in disk.iterdir()], [("trace.html", "older")])
 

@@ -23,7 +23,7 @@ os.environ["CLUSTER_MPIEXEC"] = str(BUILD / "bin" / "mpiexec")
 
 import record_made  # noqa: E402
 from headway.measure.contestants import cache  # noqa: E402
-from headway.record import advise, edits, lines, outputs, reading, tried_words, trying  # noqa: E402
+from headway.record import advise, edits, lines, reading, tried_words, trying  # noqa: E402
 from headway.record.advise import Advice  # noqa: E402
 from headway.record.edits import Change  # noqa: E402
 from headway.record.facts import Facts  # noqa: E402
@@ -50,71 +50,6 @@ MARKS = {"all": "all", "halves": "all", "send": "send", "many": "many", "tests":
 def clean(**more):
     dropped = ("PMI", "OMPI_", "PRTE_", "MPIR_", "HEADWAY_RECORD", "LD_PRELOAD")
     return {k: v for k, v in os.environ.items() if not k.startswith(dropped)} | ROOT_USER | more
-
-
-class Outputs(unittest.TestCase):
-    def same(self, unchanged, *changed):
-        return outputs.compare(unchanged, list(changed))
-
-    def test_lines_in_any_order(self):
-        self.assertEqual(self.same(["a 1\nb 2\n", "b 2\na 1\n"], "b 2\na 1\n").problem, "")
-
-    def test_another_number(self):
-        found = self.same(["sum 12\nend\n"] * 2, "sum 13\nend\n")
-        self.assertEqual((found.problem, found.own), ("'sum 12'", False))
-
-    def test_a_line_that_is_missing_or_new(self):
-        self.assertIn("end", self.same(["sum 12\nend\n"], "sum 12\n").problem)
-        self.assertIn("end", self.same(["sum 12\n"], "sum 12\nend\n").problem)
-        self.assertNotEqual(self.same(["x\nx\n"], "x\n").problem, "")
-
-    def test_times_differ(self):
-        found = self.same(["sum 12\nelapsed: 0.99 s\n"] * 2, "sum 12\nelapsed: 0.5 s\n")
-        self.assertEqual((found.problem, found.lines, found.loose), ("", 2, 1))
-
-    def test_words_of_results_are_no_times(self):
-        for line in ("min residual 3.2e-7", "time step 10 energy 1.25", "reaction rate 4.5", "s = 12", "date 5"):
-            other = line.replace("2", "3").replace("5", "6")
-            self.assertEqual(self.same([line + "\n"] * 2, other + "\n").problem, f"'{line}'")
-        for line in ("12 ms a step", "0.52 s", "total 5us", "25 MB/s", "it took 52"):
-            self.assertEqual(self.same([line + "\n"] * 2, line.replace("2", "3").replace("5", "6") + "\n").problem, "", line)
-
-    def test_numbers_that_differ_by_themselves(self):
-        found = self.same(["pid 17\nsum 3\n", "pid 4321\nsum 3\n"], "pid 99\nsum 3\n")
-        self.assertEqual((found.problem, found.loose), ("", 1))
-        self.assertNotEqual(self.same(["pid 17\nsum 3\n", "pid 4321\nsum 3\n"], "pid 99\nsum 4\n").problem, "")
-
-    def test_results_in_lines_of_time(self):
-        """Those that no time can be by chance count, once there are three unchanged runs."""
-        for line, other, said in (
-            ("t = 0.5 s energy 1.23457", "t = 0.5 s energy 1.23458", "t = # s energy 1.23457"),
-            ("step 9 time 0.5 energy 1.23457e-3", "step 9 time 0.5 energy 1.23458e-3", "step # time # energy 1.23457e-3"),
-            ("elapsed 0.5 s, checksum 123456789", "elapsed 0.4 s, checksum 123456788", "elapsed # s, checksum 123456789"),
-        ):
-            self.assertEqual(self.same([line] * 3, other).problem, f"'{said}'")
-            self.assertEqual(self.same([line] * 2, other).problem, "", "two runs may agree by chance")
-            found = self.same([line] * 3, line.replace("0.5", "0.3"))
-            self.assertEqual((found.problem, found.lines, found.loose, found.partly), ("", 1, 0, 1))
-
-    def test_times_that_unchanged_runs_print_alike(self):
-        """A correct program is never called wrong because of them."""
-        for line, other in (
-            ("0.5 s (0.3 computing, 0.2 waiting)", "0.4 s (0.3 computing, 0.1 waiting)"),
-            ("time for 100 iterations: 1", "time for 100 iterations: 0"),
-            ("times: 1 2 1, mean 1.33333", "times: 1 1 0, mean 0.666667"),
-            ("in 3 s, 33.3333 steps per second", "in 2 s, 50.0000 steps per second"),
-            ("3 s, 333.333 MFlops", "2 s, 500.000 MFlops"), ("3 s, 41152.3 MB/s", "2 s, 61728.4 MB/s"),
-            ("elapsed 3 (1.33333)", "elapsed 2 (1.66667)"), ("time 1.23456 s", "time 1.23457 s"),
-            ("time 3, waits 33.3333 %", "time 2, waits 50.0001 %"), ("speed 333.333", "speed 222.222"),
-        ):  # fmt: skip
-            self.assertEqual(self.same([line] * 4, other, other).problem, "", line)
-        ran = [f"took 0.5 s, solve {value}" for value in ("0.312345", "0.312346", "0.312345")]
-        self.assertEqual(self.same(ran, "took 0.4 s, solve 0.200001").problem, "")
-
-    def test_words_that_differ_by_themselves(self):
-        found = self.same(["red\n", "blue\n"], "red\n")
-        self.assertTrue(found.own)
-        self.assertNotEqual(found.problem, "")
 
 
 class Words(unittest.TestCase):
@@ -323,6 +258,39 @@ class Forms(Programs):
         with unittest.mock.patch.object(trying, "MOST_SPOTS", 1):
             with self.assertRaisesRegex(trying.TryFailed, "put this call into 2 places of the program, too many"):
                 trying.plan_of(given, Change(edits.PUT_OFF, wait))
+
+    def test_a_line_that_sends_again_from_another_place(self):
+        """To the user it is one call: sent again to the same rank with the same tag, it needs the buffer that it had."""
+        _, given = advise.by_facts(self.recorded("again"), Facts())
+        world = given.program.world
+        line = 1 + next(at for at, text in enumerate(SOURCE.read_text().splitlines()) if "/* twice */" in text)
+        wait = next(k for k in range(len(world.keys)) if (world.site(k).line, world.name(k)) == (line, "MPI_Wait"))
+        plan = trying.plan_of(given, Change(edits.PUT_OFF, wait))
+        self.assertEqual([text.split()[0] for text in plan], ["mode", "site", "site", "send", "send"])
+        self.assertEqual({text.split()[1] for text in plan[3:]}, {"1"}, "one group")
+        self.assertEqual(trying.modules_of(plan), [str(self.folder / "tried")])
+        runs = self.runs("again", plan=plan)
+        before, after = runs.run(False, True), runs.run(True, True)
+        self.assertEqual(trying.other_bytes(before, after), "")
+        trying.check([before], [after])
+        rank = after.ranks[0]
+        self.assertEqual((rank.counts["reached"], rank.counts["put-off"]), (2 * ROUNDS, 2 * ROUNDS))
+        self.assertEqual(dict(rank.ended), {"send": ROUNDS, "wait": ROUNDS})
+
+    def test_collectives(self):
+        """Their kinds, roots and sizes are compared, and not what came of them."""
+        runs = self.runs("wait")
+        before, after = runs.run(False, True), runs.run(True, True)
+        self.assertEqual(trying.other_bytes(before, after), "")
+        self.assertEqual([{1: ROUNDS + 1}] * 2, [{c: n for c, (n, _) in rank.collectives.items()} for rank in after.ranks])
+        self.assertEqual([rank.collectives for rank in before.ranks], [rank.collectives for rank in after.ranks])
+        runs = self.runs("gathers")
+        one, other = runs.run(False, True), runs.run(False, True)
+        self.assertEqual([rank.channels for rank in one.ranks], [rank.channels for rank in other.ranks])
+        why = "rank 0 called other collectives, or with other sizes, on MPI_COMM_WORLD"
+        self.assertEqual(trying.other_bytes(one, other), why)
+        with self.assertRaisesRegex(trying.TryFailed, f"nothing can be proven: in two unchanged runs {why}"):
+            trying.prove(runs)
 
     def test_an_mpi_that_does_not_let_a_second_thread_call(self):
         """It gives less than is asked for, and the rank is named that was told so."""
@@ -556,7 +524,8 @@ class SlowAsked(Asked):
         self.assertIn("Promised: at least", told)
         n = self.rounds
         self.assertIn(f"{n} of {n} sends were put off: {n} at a wait for receives.", told)
-        self.assertIn(f"The same with it as without: {2 * self.rounds} messages received, 3 lines printed", told)
+        self.assertIn(f"The same with it as without: {2 * self.rounds} messages received, ", told)
+        self.assertIn(f"received, {2 * (n + 1)} calls of collectives, 3 lines printed", told)
         self.assertIn("--try 1: pair 3 of 3", done.stderr)
 
     def test_sends(self):
@@ -585,5 +554,5 @@ class SlowFormsOpenMpi(Forms):
 
 
 if __name__ == "__main__":
-    QUICK = ("Outputs", "Words", "Forms", "FewFormsMpich", "FewFormsOpenMpi", "Asked", "Fortran")
+    QUICK = ("Words", "Forms", "FewFormsMpich", "FewFormsOpenMpi", "Asked", "Fortran")
     unittest.main(verbosity=1, defaultTest=QUICK)

@@ -44,7 +44,7 @@ static bool was_switched(RecordThread* me) {
   return was;
 }
 
-void record_look_at_delay(RecordThread* me, uint64_t begin, uint64_t end, int is_wait) {
+static void look(RecordThread* me, uint64_t begin, uint64_t end, int is_wait) {
   if (me->schedstat < 0) {
     me->delay_read = end; /* so that it is not asked again at once */
     return;
@@ -67,4 +67,10 @@ void record_look_at_delay(RecordThread* me, uint64_t begin, uint64_t end, int is
   if (taken >= 1000) {
     record_put(me, RECORD_CORE_TAKEN, 0, 0, begin, end, 0, RECORD_NONE, RECORD_NONE, 0, taken);
   }
+}
+
+void record_look_at_delay(RecordThread* me, uint64_t begin, uint64_t end, int is_wait) {
+  const uint64_t from = record_now();
+  look(me, begin, end, is_wait);
+  me->timed += record_now() - from;
 }

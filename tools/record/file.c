@@ -31,6 +31,7 @@ static struct {
   RecordPlace place;
   uint64_t at; /* where the next block goes */
   uint64_t written, lost;
+  uint64_t calls;  /* of which records were written */
   const char* why; /* records were lost */
 } self = {.file = -1};
 
@@ -108,10 +109,15 @@ void record_put_clock(void) {
 }
 
 void record_put_events(unsigned thread, const RecordEvent* events, size_t count) {
-  uint64_t first = events[0].begin, last = events[0].end;
-  for (size_t i = 1; i < count; ++i) {
-    if (events[i].begin < first) first = events[i].begin;
-    if (events[i].end > last) last = events[i].end;
+  uint64_t first = events[0].begin, last = events[0].end, before = UINT64_MAX, calls = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const RecordEvent* one = &events[i];
+    if (one->begin < first) first = one->begin;
+    if (one->end > last) last = one->end;
+    /* Records of one call have one begin. */
+    if (one->kind < RECORD_COMPLETION && one->begin != before)
+      calls += one->flags & RECORD_IN_VAIN ? (uint32_t)one->tag : 1;
+    before = one->begin;
   }
   RecordReading now = record_read_clocks();
   const size_t length = count * sizeof *events;
@@ -121,6 +127,7 @@ void record_put_events(unsigned thread, const RecordEvent* events, size_t count)
       {&block, sizeof block}, {(void*)events, length}, {&clock, sizeof clock}, {&now, sizeof now}};
   if (put(parts, 4)) {
     self.written += count;
+    self.calls += calls;
   } else {
     record_count_lost(count);
   }
@@ -140,15 +147,36 @@ void record_count_lost(uint64_t count) {
   self.lost += count;
 }
 
-void record_finish_file(int finalized, bool speaks) {
-  char why[512] = "", text[768];
+/* The line that the user sees at the end. What it took is told of the process that speaks. */
+static void tell_end(RecordCost cost) {
+  char took[256] = "";
+  const double share = ((double)self.calls * cost.call_ns + cost.timed_ns) / cost.time_ns;
+  if (cost.call_ns > 0 && cost.time_ns > 0) {
+    /* Whole numbers: the program may have chosen a comma for fractions. */
+    const unsigned hundredths = (unsigned)(share * 1e4 + 0.5);
+    char amount[64] = "less than 0.01", whom[32] = "this process";
+    if (hundredths) snprintf(amount, sizeof amount, "%u.%02u", hundredths / 100, hundredths % 100);
+    if (self.rank >= 0) snprintf(whom, sizeof whom, "rank %d", self.rank);
+    snprintf(took, sizeof took,
+             ", which took %s %% of %s's time (%llu calls of %.0f ns, %.0f us for files)", amount,
+             whom, (unsigned long long)self.calls, cost.call_ns, cost.timed_ns * 1e-3);
+  }
+  record_say("recorded into %s%s; headway trace %s shows it", self.place.folder, took,
+             self.place.folder);
+}
+
+void record_finish_file(int finalized, bool speaks, RecordCost cost) {
+  char why[512] = "", text[1024];
   if (self.why) record_append_json(why, sizeof why, self.why);
-  const int length = snprintf(text, sizeof text,
-                              "{\"finalized\":%s,\"odd\":%s,\"events\":%llu,\"lost\":%llu,"
-                              "\"library_lost\":%llu,\"why\":\"%s\"}",
-                              finalized ? "true" : "false", record_now_page->odd ? "true" : "false",
-                              (unsigned long long)self.written, (unsigned long long)self.lost,
-                              (unsigned long long)record_library_lost(), why);
+  const int length =
+      snprintf(text, sizeof text,
+               "{\"finalized\":%s,\"odd\":%s,\"events\":%llu,\"lost\":%llu,"
+               "\"library_lost\":%llu,\"why\":\"%s\",\"cost\":{\"calls\":%llu,"
+               "\"call\":%.0f,\"timed\":%.0f,\"time\":%.0f}}",
+               finalized ? "true" : "false", record_now_page->odd ? "true" : "false",
+               (unsigned long long)self.written, (unsigned long long)self.lost,
+               (unsigned long long)record_library_lost(), why, (unsigned long long)self.calls,
+               cost.call_ns * 1e3, cost.timed_ns, cost.time_ns);
   record_put_clock();
   record_put_block(RECORD_END, 0, text, (size_t)length, 0, 0);
   if (self.lost) {
@@ -157,7 +185,7 @@ void record_finish_file(int finalized, bool speaks) {
                self.why ? self.why : "MPI was not initialized");
   }
   if (speaks) {
-    record_say("recorded into %s; headway trace %s shows it", self.place.folder, self.place.folder);
+    tell_end(cost);
     record_close(&self.place);
   }
   if (record_is_same(self.file, self.is)) close(self.file);

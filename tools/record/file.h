@@ -24,6 +24,13 @@ enum RecordBlockType {
 /* Nothing is written any more: it was ended, or this process is not recorded. */
 RECORD_HIDDEN extern bool record_over;
 
+/* What the recording took of this process. */
+typedef struct RecordCost {
+  double call_ns;  /* of one call, as the layer has measured it; 0: it has not */
+  double timed_ns; /* of what was timed when it was done: blocks, looks at the run delay */
+  double time_ns;  /* since MPI was initialized */
+} RecordCost;
+
 /* Makes it; false: there is none, and the user was told. */
 RECORD_HIDDEN bool record_make_file(int rank, int size);
 RECORD_HIDDEN bool record_has_file(void);
@@ -41,6 +48,6 @@ RECORD_HIDDEN void record_put_list(enum RecordBlockType type, RecordText* list);
 RECORD_HIDDEN void record_put_events(unsigned thread, const RecordEvent* events, size_t count);
 RECORD_HIDDEN void record_count_lost(uint64_t count); /* not written */
 /* The last blocks, and closes it. `speaks`: for all ranks. */
-RECORD_HIDDEN void record_finish_file(int finalized, bool speaks);
+RECORD_HIDDEN void record_finish_file(int finalized, bool speaks, RecordCost cost);
 
 #endif

@@ -13,6 +13,7 @@
 #include "file.h"
 #include "recorder_functions.inc" /* names, families */
 #include "shared_now.h"
+#include "transport_words.h"
 
 static size_t put_cmdline(char* to, size_t room) {
   char words[8192];
@@ -64,6 +65,23 @@ static void put_modules(char* to, size_t room, const char* mpi) {
   record_append_json(to, room, line);
 }
 
+/* Those of the environment by which its MPI chooses how messages move. */
+static void put_words(char* to, size_t room) {
+  size_t at = 0;
+  unsigned count = 0;
+  for (char** word = environ; *word && count < most_transport_words; ++word) {
+    char some[transport_word_room];
+    if (!is_transport_word(*word)) continue;
+    snprintf(some, sizeof some, "%s", *word);
+    if (at + 6 * sizeof some + 8 > room) break; /* if each letter is to be escaped */
+    if (count++) to[at++] = ',';
+    to[at++] = '"';
+    at += record_append_json(to + at, room - at - 2, some);
+    to[at++] = '"';
+  }
+  to[at] = 0;
+}
+
 /* When this process started, in the kernel's ticks since the boot: its number may come again. */
 static unsigned long long started_at(void) {
   char text[1024];
@@ -78,7 +96,8 @@ void record_put_header(int rank, int size, const char* mpi) {
   char* text = malloc(room);
   if (!text) return;
   char host[256] = "", boot[80] = "", exe[PATH_MAX] = "", name[PATH_MAX * 2], library[1024],
-       arguments[16384], cores[1024], processes[64] = "", modules[1024], module[1024], first[1024];
+       arguments[16384], cores[1024], processes[64] = "", modules[1024], module[1024], first[1024],
+       words[8192];
   read_cores(cores, sizeof cores);
   gethostname(host, sizeof host - 1);
   read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot - 8);
@@ -94,16 +113,18 @@ void record_put_header(int rank, int size, const char* mpi) {
   const char* asked = getenv("MPIR_CVAR_CH4_NETMOD");
   record_append_json(module, sizeof module, asked ? asked : "");
   put_cmdline(arguments, sizeof arguments);
+  put_words(words, sizeof words);
   size_t at = (size_t)snprintf(
       text, room,
       "{\"version\":%d,\"rank\":%d,\"size\":%d,\"host\":\"%s\",\"boot\":\"%s\",\"pid\":%d,"
       "\"now\":{\"file\":%d,\"start\":%llu,\"processes\":\"%s\"},"
       "\"program\":\"%s\","
       "\"arguments\":[%s],\"mpi\":\"%s\",\"modules\":\"%s\",\"module\":\"%s\","
+      "\"words\":[%s],"
       "\"cores\":\"%s\",\"ticks\":\"%s\",\"started\":%llu,"
       "\"functions\":[",
       RECORD_VERSION, rank, size, host, boot, (int)getpid(), record_now_file(), started_at(),
-      processes, name, arguments, library, modules, module, cores,
+      processes, name, arguments, library, modules, module, words, cores,
       record_clock_is_tsc ? "tsc" : "ns", (unsigned long long)record_first_reading().realtime);
   for (int i = 0; i < RECORD_FUNCTIONS && at + 128 < room; ++i) {
     at += (size_t)snprintf(text + at, room - at, "%s[\"%s\",\"%s\"]", i ? "," : "",

@@ -28,6 +28,7 @@ static const char* const names[] = {
 #include "recorder_names.inc"
 };
 
+#include "layer_cost.h"
 #include "layer_narrow.h"
 #include "layer_now.h"
 #include "layer_tables.h"
@@ -44,7 +45,7 @@ static uintptr_t site_of_call(void) {
   return me && me->depth ? (uintptr_t)me->from : 0;
 }
 
-static void begin_world(void) {
+static void begin_world(RecordThread* me) {
   static bool begun_already;
   if (begun_already) return;
   begun_already = true;
@@ -55,6 +56,7 @@ static void begin_world(void) {
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
   static char version[MPI_MAX_LIBRARY_VERSION_STRING];
   PMPI_Get_library_version(version, &length);
+  record_call_ticks = measure_call(me);
   record_begin_file(rank, size, version);
   tell_comm(MPI_COMM_WORLD, WORLD, 0, "MPI_Init", 0);
   tell_comm(MPI_COMM_SELF, SELF, 0, "MPI_Init", 0);
@@ -65,7 +67,7 @@ static void told_started(RecordThread* me, unsigned kind, uint32_t site, uint64_
   const uint64_t end = record_now();
   if (provided == MPI_THREAD_MULTIPLE) begin_several(); /* a session may have begun with many */
   record_put(me, kind, failed(rc), site, begin, end, 0, RECORD_NONE, RECORD_NONE, 0, 0);
-  if (rc == MPI_SUCCESS) begin_world();
+  if (rc == MPI_SUCCESS) begin_world(me);
 }
 
 ENTRY int layer_MPI_Init(int* argc, char*** argv) {

@@ -16,8 +16,18 @@
 
 pthread_mutex_t record_mutex = PTHREAD_MUTEX_INITIALIZER;
 RECORD_API int record_finalized;
+RECORD_API double record_call_ticks;
 
-static bool speaks; /* for all ranks */
+static bool speaks;    /* for all ranks */
+static uint64_t begun; /* ticks when MPI was initialized */
+
+/* `ending`: ticks at which the recording's end began. */
+static RecordCost cost_until_now(uint64_t ending) {
+  const uint64_t now = record_now();
+  return (RecordCost){.call_ns = record_call_ticks / record_ticks_per_ns,
+                      .timed_ns = (double)(record_timed() + now - ending) / record_ticks_per_ns,
+                      .time_ns = (double)(now - begun) / record_ticks_per_ns};
+}
 
 void record_begin_file(int rank, int size, const char* mpi) {
   record_lock();
@@ -37,6 +47,7 @@ void record_begin_file(int rank, int size, const char* mpi) {
     record_put_block(RECORD_CLOCK, 0, &start, sizeof start, 0, 0);
     record_put_clock();
     record_begin_time();
+    begun = record_now();
   }
   record_decide();
   record_unlock();
@@ -45,12 +56,13 @@ void record_begin_file(int rank, int size, const char* mpi) {
 void record_end_file(int finalized) {
   /* A forked child ends, and whoever held the lock at the fork is not there to give it up. */
   if (record_is_others_file()) return;
+  const uint64_t ending = record_now();
   record_lock();
   if (record_may_write()) {
     record_write_all();
     record_put_names();
     record_end_now();
-    record_finish_file(finalized, speaks);
+    record_finish_file(finalized, speaks, cost_until_now(ending));
   }
   record_switch_off();
   record_unlock();

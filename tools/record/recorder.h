@@ -76,6 +76,7 @@ typedef struct RecordThread {
   RecordEvent scrap;     /* where its records go while they are off */
   uint64_t delay_ns;     /* run delay when it was last read */
   uint64_t switches;     /* how often it had left its core by then */
+  uint64_t timed;        /* ticks that its blocks and its looks at the run delay have taken */
   int schedstat;         /* file, -1: none */
   uint32_t fortran_site; /* of its last call from Fortran */
   RecordKnownSite sites[RECORD_SITE_CACHE], python_sites[RECORD_SITE_CACHE];
@@ -108,6 +109,7 @@ typedef struct RecordSpans {
   uint64_t block, apart, wait;
 } RecordSpans;
 extern RECORD_API RecordSpans record_spans;
+extern RECORD_API double record_call_ticks;   /* what recording a call takes; 0: not measured */
 extern RECORD_API int record_finalized;       /* all sessions were finalized */
 extern RECORD_API RecordNow* record_now_page; /* never null */
 /* Memory that others see, as now.h says, of whole pages and all 0; null without memory. `at`: where

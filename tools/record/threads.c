@@ -31,6 +31,7 @@ RECORD_API __thread RecordThread* record_me __attribute__((tls_model("initial-ex
 static struct {
   RecordThread* threads;
   unsigned count; /* that there ever were */
+  uint64_t timed; /* of those that have ended */
   pthread_key_t key;
 } self;
 
@@ -45,6 +46,7 @@ static void put_events(const RecordThread* me) {
 }
 
 void record_write(RecordThread* me) {
+  const uint64_t begin = record_now();
   record_lock();
   if (record_may_write()) {
     put_events(me);
@@ -54,7 +56,15 @@ void record_write(RecordThread* me) {
   }
   me->next = me->buffer;
   me->last_block = record_now();
+  me->timed += me->last_block - begin;
   record_unlock();
+}
+
+uint64_t record_timed(void) {
+  uint64_t ticks = self.timed;
+  for (const RecordThread* thread = self.threads; thread; thread = thread->other)
+    ticks += thread->timed;
+  return ticks;
 }
 
 static RecordEvent event_of(const RecordThread* me, const RecordVain* vain) {
@@ -120,6 +130,7 @@ static void thread_ends(void* thread) {
   record_close_delay(me);
   record_lock();
   record_give_wait(me->now);
+  self.timed += me->timed;
   RecordThread** link = &self.threads;
   while (*link && *link != me) link = &(*link)->other;
   if (*link) *link = me->other;

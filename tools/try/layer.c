@@ -29,6 +29,7 @@ typedef struct RecordLayer {
 
 static __thread uintptr_t site_now; /* of the call that this thread is in */
 
+#include "layer_collectives.h"
 #include "layer_hash.h"
 #include "layer_puts_off.h"
 #include "layer_tables.h"

@@ -52,7 +52,7 @@ static void put_off(MPI_Request* request, TryRange bytes, const TryEnvelope* env
 /* ---- sends ---- */
 
 static TryEnvelope envelope_of(uintptr_t site, int dest, int tag, MPI_Comm comm) {
-  return (TryEnvelope){site, KEY(comm), dest, tag};
+  return (TryEnvelope){site, try_line(site), KEY(comm), dest, tag};
 }
 
 /* Before any send. */

@@ -154,7 +154,8 @@ static struct {
 static unsigned comm_count;
 static uint32_t last_comm = 2; /* 1 is the world, 2 this process alone */
 
-/* Locked. Numbered in the order in which the program first received on them. */
+/* Locked. Numbered in the order in which the program first received, or was in a collective, on
+ * them. */
 static uint32_t id_of(MPI_Comm comm) {
   if (comm == MPI_COMM_WORLD) return 1;
   if (comm == MPI_COMM_SELF) return 2;

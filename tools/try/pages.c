@@ -203,7 +203,7 @@ void try_end_same(const TryEnvelope* envelope) {
   if (try_count == 0 || is_child()) return;
   for (int i = 0; i < try_count;) {
     const TryEnvelope* one = &self.all[i].envelope;
-    if (one->site == envelope->site && one->comm == envelope->comm && one->dest == envelope->dest &&
+    if (one->line == envelope->line && one->comm == envelope->comm && one->dest == envelope->dest &&
         one->tag == envelope->tag) {
       end_one(i, TRY_AT_SEND);
     } else {

@@ -29,8 +29,9 @@ static const char* const try_refusal_names[TRY_REFUSALS] = {
 TRY_API TryPlan try_plan;
 TRY_API TryCounts try_counts;
 
+enum { GROUP_SHIFT = 8 }; /* an answer is TRY_SITE and TRY_OTHER, and above them a group */
 typedef struct Spot {
-  int what; /* TRY_SITE, TRY_OTHER */
+  int what; /* TRY_SITE, TRY_OTHER, or a group of sends, from 1, above them */
   uintptr_t offset;
   char module[NAME_MAX + 1]; /* the last part of its path */
 } Spot;
@@ -72,6 +73,13 @@ static void add_spot(int what, const char* value) {
   ++self.count;
 }
 
+static void add_send(char* value) {
+  char* rest;
+  const long group = strtol(value, &rest, 10);
+  if (group > 0 && group <= MOST_SPOTS && *rest == ' ')
+    add_spot((int)group << GROUP_SHIFT, rest + 1);
+}
+
 static void read_line(char* line) {
   char* value = strchr(line, ' ');
   if (!value) return;
@@ -89,6 +97,8 @@ static void read_line(char* line) {
     add_spot(TRY_SITE, value);
   } else if (strcmp(line, "other") == 0) {
     add_spot(TRY_OTHER, value);
+  } else if (strcmp(line, "send") == 0) {
+    add_send(value);
   } else if (strcmp(line, "period") == 0) {
     try_plan.period = strtoull(value, NULL, 10);
   } else if (strcmp(line, "count") == 0) {
@@ -134,7 +144,7 @@ static int look_up(uintptr_t address) {
   return found;
 }
 
-int try_spot(uintptr_t address) {
+static int answer_of(uintptr_t address) {
   if (self.count == 0) return 0;
   const size_t at = (address ^ (address >> 8)) % KNOWN;
   /* Threads of one program may write it at once: then one of them looks again. */
@@ -146,6 +156,13 @@ int try_spot(uintptr_t address) {
     return answer;
   }
   return self.known[at].answer;
+}
+
+int try_spot(uintptr_t address) { return answer_of(address) & (TRY_SITE | TRY_OTHER); }
+
+uintptr_t try_line(uintptr_t address) {
+  const int group = answer_of(address) >> GROUP_SHIFT;
+  return group ? (uintptr_t)group : address;
 }
 
 /* ---- telling ---- */
@@ -204,6 +221,11 @@ static void put_channels(int file, const TryChannel* channels, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const TryChannel* one = &channels[i];
     if (!one->taken || !one->count || ++told > MOST_CHANNELS) continue;
+    if (one->source == TRY_COLLECTIVES) {
+      fprintf(stream, "collectives %u %llu %llu\n", one->comm, (unsigned long long)one->count,
+              (unsigned long long)one->sum);
+      continue;
+    }
     fprintf(stream, "channel %u %d %d %llu %llu\n", one->comm, one->source, one->tag,
             (unsigned long long)one->count, (unsigned long long)one->sum);
   }

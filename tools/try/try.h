@@ -38,6 +38,9 @@ extern TRY_API TryPlan try_plan;
 enum { TRY_SITE = 1, TRY_OTHER = 2 };
 /* Whether that return address is the call of the advice, and its other one. */
 TRY_API int try_spot(uintptr_t address);
+/* A number for all return addresses of sends that are one call to the user, of those that the plan
+   names; of others the address itself. */
+TRY_API uintptr_t try_line(uintptr_t address);
 
 /* ---- what came of it ---- */
 
@@ -87,9 +90,10 @@ typedef struct TryCounts {
 } TryCounts;
 extern TRY_API TryCounts try_counts; /* the program's thread; `tests` the testing one's */
 
-/* A row of messages of one communicator, source and tag. */
+/* A row of messages of one communicator, source and tag; or of collectives, by the source below. */
+enum { TRY_COLLECTIVES = -1000000 };
 typedef struct TryChannel {
-  uint32_t comm, taken; /* comm: numbered from 1 as this rank first received on them; 0 unknown */
+  uint32_t comm, taken; /* comm: numbered from 1 as this rank first used them; 0 unknown */
   int32_t source, tag;
   uint64_t count, sum, weight;
 } TryChannel;
@@ -109,6 +113,7 @@ typedef struct TryRange { /* of addresses; empty if begin == end */
 
 typedef struct TryEnvelope { /* of a send: its call, and to whom */
   uintptr_t site;
+  uintptr_t line; /* of that: try_line */
   uint64_t comm;
   int dest, tag;
 } TryEnvelope;

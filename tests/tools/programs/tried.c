@@ -8,6 +8,7 @@
      all       two messages, which share a page, and one MPI_Waitall
      halves    the same, and both are written, one after the other
      twice     the same, one after the other, and a macro makes both waits of one line
+     again     as twice, and both messages have one tag
      many      300 messages from one buffer and one MPI_Waitall
      send      MPI_Send
      ssend     MPI_Ssend
@@ -27,6 +28,7 @@
      handler   as writes, and the program has a handler of SIGSEGV, which it needs
      thread    as wait, in a program with a second thread
      random    as wait; other bytes in each run
+     gathers   as wait; broadcasts other sizes in each run
      prints    as wait; prints other words in each run
      times     as wait; prints how long it took
      stale     as wait; the buffer is written by a call that nobody watches (a raw system call) */
@@ -164,15 +166,15 @@ static void waits_for_two(char* buffer, int round, MPI_Request* answer) {
 }
 
 #define TWICE(x) x x
-#define BEGIN MPI_Isend(at, size, MPI_BYTE, 1, ++tag, MPI_COMM_WORLD, &request)
+#define BEGIN MPI_Isend(at, size, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request)
 #define WAIT MPI_Wait(&request, MPI_STATUS_IGNORE)
 
 static void waits_twice(char* buffer, int round, MPI_Request* answer) {
   MPI_Request request;
   const char* at = buffer;
-  int size = FIRST, tag = 0;
+  int size = FIRST, tag = 1;
   /* clang-format off */
-  TWICE(BEGIN; WAIT; at += size; size = SIZE - FIRST;) /* twice */
+  TWICE(BEGIN; WAIT; at += size; size = SIZE - FIRST; tag += is("twice");) /* twice */
   /* clang-format on */
   works(buffer, round);
   MPI_Waitall(1, answer, MPI_STATUSES_IGNORE);
@@ -218,7 +220,7 @@ static void one_sender(char* buffer, int round, long* answer) {
     waits_last(buffer, round, &request);
   } else if (is("all") || is("halves")) {
     waits_for_two(buffer, round, &request);
-  } else if (is("twice")) {
+  } else if (is("twice") || is("again")) {
     waits_twice(buffer, round, &request);
   } else if (is("many")) {
     waits_for_many(buffer, round, &request);
@@ -259,9 +261,10 @@ static long one_receiver(char* buffer, int round) {
     for (int i = 0; i < MANY; ++i)
       MPI_Recv(buffer + i * (SIZE - EACH) / (MANY - 1), EACH, MPI_BYTE, 0, i, MPI_COMM_WORLD,
                MPI_STATUS_IGNORE);
-  } else if (is("all") || is("halves") || is("twice")) {
+  } else if (is("all") || is("halves") || is("twice") || is("again")) {
     MPI_Recv(buffer, FIRST, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Recv(buffer + FIRST, SIZE - FIRST, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(buffer + FIRST, SIZE - FIRST, MPI_BYTE, 0, is("again") ? 1 : 2, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
   } else {
     MPI_Recv(buffer, SIZE, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
@@ -312,6 +315,11 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
   }
   const double seconds = MPI_Wtime() - begin;
+  if (is("gathers")) {
+    int size = (int)getpid() % 30000 + 1;
+    MPI_Bcast(&size, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(buffer, size, MPI_CHAR, 0, MPI_COMM_WORLD);
+  }
   if (rank == 1) printf("received %ld\n", sum);
   if (rank == 0) printf("answer %ld\n", *answer);
   if (is("prints") && rank == 0) {

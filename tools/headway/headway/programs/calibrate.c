@@ -22,6 +22,7 @@
 // time: another program's slice looks like anything. Where none counts the best one does; where
 // that is too bad, too, nothing is told.
 #include "common.h"
+#include "transport_words.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -352,15 +353,33 @@ static void all_done(void) {
   }
 }
 
-static void print_text(const char* name, const char* text) {
-  printf(",\"%s\":\"", name);
-  for (; *text && *text != '\n'; text++)
-    putchar(*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ? ' ' : *text);
+static void put_text(const char* text, size_t most) {
+  putchar('"');
+  for (size_t i = 0; i < most && text[i] && text[i] != '\n'; i++)
+    putchar(text[i] == '"' || text[i] == '\\' || (unsigned char)text[i] < ' ' ? ' ' : text[i]);
   putchar('"');
 }
 
+static void print_text(const char* name, const char* text) {
+  printf(",\"%s\":", name);
+  put_text(text, SIZE_MAX);
+}
+
+// Those of the environment by which the MPI chooses how messages move.
+static void print_words(void) {
+  int count = 0;
+  printf(",\"words\":[");
+  for (char** word = environ; *word && count < most_transport_words; word++) {
+    if (!is_transport_word(*word)) continue;
+    if (count++) putchar(',');
+    put_text(*word, transport_word_room - 1);
+  }
+  putchar(']');
+}
+
 // The library's first line; of MPICH, also the network modules that it was built with, the default
-// first, and which one this rank's environment names: as the header of a recording has them.
+// first, and which one this rank's environment names; and its words on how messages move: as the
+// header of a recording has them.
 static void tell_line(int ranks, const int* partners) {
   char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
   int length;
@@ -371,6 +390,7 @@ static void tell_line(int ranks, const int* partners) {
   print_text("mpi", mpi);
   print_text("modules", modules ? modules + strlen("ch4:") : "");
   print_text("module", module ? module : "");
+  print_words();
   printf("}\n");
   fflush(stdout);
 }

@@ -43,6 +43,7 @@ may come without a new version; an unknown kind is a string.
     refused         how often waits stayed where they stand, by why
     writer, beside  file:line that wrote first into a buffer whose send was put off, or beside one; "" if none did
     messages        that were received, with the same bytes in both runs
+    collectives     calls of them on all ranks, of the same kinds, roots and sizes in both runs
     text            sentences
 """
 

@@ -18,7 +18,7 @@ from headway.record import advise, asking, by_site, library, lines, reading, rep
 from headway.record.command import latest, run_app
 from headway.record.asking import Asked
 from headway.record.format import BadRecording
-from headway.record.trace import TraceError
+from headway.record.whole import NotWritten
 from headway.shown import BAD_LINE, BadLine, Shown
 
 COMMAND = "headway advise"
@@ -219,7 +219,7 @@ def page_of(told: report.Told, to: Path, shown: Shown) -> Path | None:
     """None where it cannot be written, which is no reason not to tell all the rest."""
     try:
         return report.write(told, to)
-    except TraceError as problem:
+    except NotWritten as problem:
         shown.complain(f"{problem}; --out DIR puts it elsewhere")
         return None
 

@@ -12,6 +12,7 @@ from headway.record import calibration, study_facts
 from headway.record.facts import Facts
 from headway.record.format import BadRecording
 from headway.record.model import Run
+from headway.record.whole import NotWritten
 from headway.shown import BadLine
 
 STUDY = Path("headway-study") / study_facts.FILE  # where `headway study` leaves it
@@ -57,7 +58,10 @@ def facts_for(run: Run, folder: Path, asked: Asked, say: Say) -> Facts:
             say(f"how this MPI moves messages was not asked: {problem}", "yellow")
     if STUDY.exists():
         try:
-            return study_facts.read(STUDY, calibration.mpi_of(run), module=calibration.module_of(run))
+            about = calibration.mpi_of(run), "", calibration.module_of(run), calibration.words_of(run)
+            return study_facts.read(STUDY, *about)
+        except study_facts.OtherWords as problem:
+            say(f"left out: {problem}", "yellow")
         except BadRecording:  # of other MPIs
             pass
     return Facts()
@@ -80,8 +84,8 @@ def ask(run: Run, folder: Path, launcher: list[str], asked: Asked, say: Say) -> 
     path = folder / calibration.FILE
     try:
         calibration.write(found, folder)
-    except OSError as problem:  # a recording that may only be read, a full disk: this once it is known anyway
-        say(f"{told}; the answers are used, but cannot be kept in {path}: {problem.strerror or problem}", "yellow")
+    except NotWritten as problem:  # a recording that may only be read, a full disk: this once it is known anyway
+        say(f"{told}; the answers are used, but cannot be kept in {path}: {problem.why}", "yellow")
         return found.facts("not kept")
     say(f"{told}; kept in {path}", "")
     return found.facts(str(path))

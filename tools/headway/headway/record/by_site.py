@@ -4,7 +4,9 @@ JSON, format "headway-waiting", version 1. Numbers of time are ns, whole; a shar
 A reader may rely on: keys below are there; others may come without a new version; an unknown class is a string.
 
   format, version   "headway-waiting", 1
-  run               folder, program, ranks (recorded), time, waiting (share of all ranks' time), notes (sentences)
+  run               folder, program, ranks (recorded), time, waiting (share of all ranks' time), notes (sentences),
+                    recording: what it took of the rank of which it took most: rank, share (of 1), calls, call (ns each),
+                    timed (ns beside), time (ns, of which it is a share); null where the recording does not say it
   classes           by name of a class of waiting: ns, all ranks
   transfer          on_one_host, between_hosts: latency, per_byte (ns), messages (it was learned from)
   hidden            least, most (shares of what the wire needed); null without messages
@@ -39,7 +41,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headway.record import classes, columns, model
+from headway.record import classes, columns, cost, model
 from headway.record.causes import Causes, pieces
 from headway.record.columns import take
 from headway.record.efficiency import Efficiency, efficiency
@@ -225,6 +227,7 @@ def as_json(found: Report) -> dict:
             "time": run.duration,
             "waiting": found.waited / found.whole if found.whole else None,
             "notes": [*run.notes, *waiting.notes],
+            "recording": cost.as_json(run),
         },
         "classes": _classes(waiting.waited),
         "transfer": {
@@ -319,14 +322,14 @@ def waiting_text(found: Report) -> str:
 
 
 def of_run(found: Report) -> list[str]:
-    """How much of the communication was hidden, if there was any, and the parallel efficiency."""
+    """How much of the communication was hidden, if there was any, the parallel efficiency, and what the recording took."""
     e, share = found.efficiency, found.hidden.share
     lines = [] if share is None else [f"communication hidden behind computation: {range_text(*share)} of what the wire needed"]
     lines.append(
         f"parallel efficiency {100 * e.parallel:.0f} % = load balance {100 * e.balance:.0f} % x serialisation "
         f"{100 * e.serialisation:.0f} % x transfer {100 * e.transfer:.0f} %"
     )
-    return lines
+    return lines + cost.words(found.waiting.line.run)
 
 
 def notes(found: Report) -> list[str]:

@@ -6,6 +6,8 @@ that count most in the run; it takes some seconds. What it printed is kept in th
   format, version   "headway-calibration", 1
   mpi               the first line of MPI_Get_library_version
   module            of MPICH, the network module; empty where nobody says
+  words             of the ranks' environment, those that choose how messages move (programs/transport_words.h); null where
+                    nobody says
   launcher          the line without its program
   rows              what the program printed; judged anew whenever it is read (`facts`)
 
@@ -28,7 +30,7 @@ import numpy as np
 
 from headway.measure import programs
 from headway.measure.processes import execute
-from headway.record import facts, study_facts
+from headway.record import facts, study_facts, whole
 from headway.record.facts import Facts
 from headway.record.format import BadRecording
 from headway.record.model import Run
@@ -42,6 +44,8 @@ SMALLEST, LARGEST = 512, 16 << 20  # bytes, of those
 OVERHEAD = 20_000  # bytes that a message counts for beside its own
 SECONDS = 2.0  # for each pair of ranks, about
 LIMIT = 60.0  # seconds after which it is given up
+MOST_WORDS = 64  # of an environment
+UNPRINTED = re.compile(r'["\\\x00-\x1f]')
 LAUNCHERS = ("mpiexec", "mpirun")
 A_LAUNCHER = re.compile(r"(mpiexec|mpirun|srun|prun|prterun|orterun|aprun|jsrun)([-_.].*)?")
 # What is named in a line to run what stands behind it.
@@ -55,9 +59,10 @@ class Calibration:
     rows: list[dict]
     launcher: list[str] = field(default_factory=list)
     module: str = ""
+    words: list[str] | None = None
 
     def as_json(self) -> dict:
-        about = {"mpi": self.mpi, "module": self.module, "launcher": self.launcher}
+        about = {"mpi": self.mpi, "module": self.module, "words": self.words, "launcher": self.launcher}
         return {"format": FORMAT, "version": VERSION} | about | {"rows": self.rows}
 
     def facts(self, source: str) -> Facts:
@@ -94,12 +99,34 @@ def other_module(one: str, run: Run) -> str:
     return f"of another network module, {one}; the run's is {own} (MPIR_CVAR_CH4_NETMOD={own})"
 
 
+def words_of(run: Run) -> list[str] | None:
+    return transport_words(run.ranks[0].header) if run.ranks else None
+
+
+def transport_words(told: dict) -> list[str] | None:
+    """Of its ranks' environment, those that choose how messages move; None where nobody says."""
+    said = told.get("words")
+    if not isinstance(said, list) or not all(isinstance(word, str) for word in said):
+        return None
+    return sorted({clean(plain(word)) for word in said[:MOST_WORDS]})
+
+
+def other_words(one: list[str] | None, run: Run) -> str:
+    """How it is told that they are not the run's; empty where they are, or where those of one of both are not known."""
+    own = words_of(run)
+    if one is None or own is None or one == own:
+        return ""
+    these, those = (" ".join(word for word in some if word not in rest) for some, rest in ((one, own), (own, one)))
+    return f"under other words of the environment ({these or 'none'}); the run had {those or 'none of these'}"
+
+
+def plain(text: str) -> str:
+    """Without what does not come through a line of JSON that a program of C prints."""
+    return " ".join(UNPRINTED.sub(" ", text).split())
+
+
 def same_mpi(one: str, other: str) -> bool:
     """What is printed for them differs only in what JSON cannot hold."""
-
-    def plain(text: str) -> str:
-        return " ".join(text.replace('"', " ").replace("\\", " ").split())
-
     return bool(plain(one)) and plain(one)[:150] == plain(other)[:150]
 
 
@@ -229,7 +256,9 @@ def ask(launcher: list[str], mpicc: Path, run: Run, folder: Path) -> Calibration
         raise BadRecording(f"that is another MPI: {mpi}; the run's is {mpi_of(run)}. --mpicc FILE names its compiler")
     if other := other_module(module(line), run):
         raise BadRecording(f"that is {other}")
-    return Calibration(mpi, rows, launcher, module(line))
+    if other := other_words(transport_words(line), run):
+        raise BadRecording(f"the ranks that answered were started {other}")
+    return Calibration(mpi, rows, launcher, module(line), transport_words(line))
 
 
 def workplace(folder: Path) -> tempfile.TemporaryDirectory:
@@ -248,16 +277,9 @@ def environment() -> dict[str, str]:
 
 # ---- files ---------------------------------------------------------------------------------------
 def write(calibration: Calibration, folder: Path) -> None:
-    """All of it, or, with an OSError, nothing."""
-    path = Path(folder, FILE)
-    part = path.with_name(f".{FILE}-{os.getpid()}")
-    try:
-        part.write_text(json.dumps(calibration.as_json(), indent=1) + "\n")
-        part.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise
+    """All of it, or, with NotWritten, nothing."""
+    text = json.dumps(calibration.as_json(), indent=1) + "\n"
+    whole.whole(Path(folder, FILE), lambda path: path.write_text(text))
 
 
 def read(path: Path) -> Calibration:
@@ -275,8 +297,8 @@ def read(path: Path) -> Calibration:
     if not isinstance(rows, list) or len(rows) > facts.MOST_ROWS or not all(isinstance(row, dict) for row in rows):
         raise BadRecording(f"{path} holds no rows")
     launcher = data.get("launcher")
-    words = [clean(word) for word in launcher] if isinstance(launcher, list) else []
-    return Calibration(clean(data.get("mpi", "")), rows, words, clean(data.get("module", "")))
+    line = [clean(word) for word in launcher] if isinstance(launcher, list) else []
+    return Calibration(clean(data.get("mpi", "")), rows, line, clean(data.get("module", "")), transport_words(data))
 
 
 def load(path: Path, run: Run) -> Facts:
@@ -290,10 +312,12 @@ def load(path: Path, run: Run) -> Facts:
             raise BadRecording(f"{path} holds neither {FILE} nor {study_facts.FILE}")
         path = inside[0]
     if path.suffix == ".sqlite":
-        return study_facts.read(path, mpi, name, module_of(run))
+        return study_facts.read(path, mpi, name, module_of(run), words_of(run))
     kept = read(path)
     if not same_mpi(kept.mpi, mpi):
         raise BadRecording(f"{path} is of another MPI: {kept.mpi}; the run's is {mpi}")
     if other := other_module(kept.module, run):
         raise BadRecording(f"{path} is {other}")
+    if other := other_words(kept.words, run):
+        raise BadRecording(f"{path} was made {other}")
     return kept.facts(str(path))

@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from headway.record import by_site, detail, library, lines, matrix, reading, trace, waiting
+from headway.record import by_site, detail, library, lines, matrix, reading, trace, waiting, whole
 from headway.record.format import BadRecording
 from headway.record.summary import summarise
 from headway.record.words import count_text
@@ -110,14 +110,14 @@ def trace_command(
 
 def write_csv(folder: Path, waits: waiting.Waiting, of_library: library.Library | None) -> list[Path]:
     """Each of them whole, or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
+    whole.folder(folder)
     found = matrix.matrix(waits)
     files = [
-        trace.whole(folder / "messages.csv", found.write_pairs),
-        trace.whole(folder / "communicators.csv", found.write_comms),
+        whole.whole(folder / "messages.csv", found.write_pairs),
+        whole.whole(folder / "communicators.csv", found.write_comms),
     ]
     if of_library:
-        files.append(trace.whole(folder / "library.csv", lambda path: library.write_csv(of_library, path)))
+        files.append(whole.whole(folder / "library.csv", lambda path: library.write_csv(of_library, path)))
     return files
 
 
@@ -142,7 +142,7 @@ def run_app(app: typer.Typer, name: str, words: list[str], launcher: list[str] |
     except BadRecording as problem:
         shown.complain(str(problem))
         return NOTHING_RECORDED
-    except (trace.TraceError, OSError) as problem:
+    except (whole.NotWritten, OSError) as problem:
         shown.complain(str(problem))
         return 1
     except SystemExit as end:

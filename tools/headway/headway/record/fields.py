@@ -8,6 +8,7 @@ from typing import Any
 
 VERSION = 1
 MOST_RANKS = 1 << 24  # of a world
+MOST_WORDS = 1 << 10
 MOST_FUNCTIONS = 1 << 15  # kinds of events from there on are no functions
 MOST_TICKS, MOST_NS = (1 << 63) - 1, 1 << 61
 MOST_INT, MOST_ID, MOST_U64 = (1 << 31) - 1, (1 << 32) - 1, (1 << 64) - 1
@@ -60,6 +61,9 @@ def check_header(header: Any) -> dict[str, Any]:
     arguments = header.get("arguments", [])
     if not isinstance(arguments, list) or not all(isinstance(word, str) for word in arguments):
         raise BadRecording("arguments is no list of texts")
+    words = header.get("words", [])
+    if not isinstance(words, list) or len(words) > MOST_WORDS or not all(isinstance(word, str) for word in words):
+        raise BadRecording("words is no list of texts")
     now = header.get("now", {})
     if not isinstance(now, dict):
         raise BadRecording("now is no object")

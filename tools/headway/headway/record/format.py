@@ -19,7 +19,7 @@ from typing import Any, Iterable
 
 import numpy as np
 
-from . import fields
+from . import cost, fields
 from .columns import rest, room
 from .fields import MOST_ID, MOST_INT, MOST_NS, MOST_RANKS, MOST_TICKS, MOST_U64, VERSION, BadRecording, check_header
 from .model import COMPLETION, CORE_TAKEN, EVENT, FAMILIES, GAP, LIBRARY, Comm, Rank, Site
@@ -88,6 +88,7 @@ class _Reader:
         self.members: dict[tuple, np.ndarray] = {}  # each list of members once
         self.total = 0  # of their lengths
         self.end: dict[str, Any] = {}
+        self.cost: cost.Cost | None = None
         self.threads: dict[int, str] = {}
 
     def block(self, at: int) -> int:
@@ -245,6 +246,7 @@ class _Reader:
         fields.integer(end, "lost", 0, MOST_TICKS, 0)
         fields.integer(end, "library_lost", 0, MOST_TICKS, 0)
         fields.text(end, "why")
+        self.cost = cost.read(end)
         self.end = end
 
     def finish(self, name: str, problem: str, spill: Path | None) -> Recording:
@@ -287,6 +289,7 @@ class _Reader:
             finalized=self.end.get("finalized") is True,
             problem=problem,
             threads=self.threads,
+            cost=self.cost,
         )
         return Recording(rank, clock, self.end)
 
@@ -342,10 +345,10 @@ class Writer:
         self.json(THREADS, [{"thread": thread, "name": name} for thread, name in names.items()])
 
     def end(
-        self, events: int, finalized: bool = True, lost: int = 0, why: str = "", library_lost: int = 0
+        self, events: int, finalized: bool = True, lost: int = 0, why: str = "", library_lost: int = 0, **more: Any
     ) -> None:
         told = {"finalized": finalized, "events": events, "lost": lost, "library_lost": library_lost, "why": why}
-        self.json(END, told)
+        self.json(END, told | more)
 
 
 def ranges(ranks: Iterable[int]) -> list[list[int]]:

@@ -14,6 +14,7 @@ from typing import Sequence
 import numpy as np
 
 from headway.record.columns import largest
+from headway.record.cost import Cost
 
 EVENT = np.dtype(
     [
@@ -94,6 +95,7 @@ class Rank:
     finalized: bool = False
     problem: str = ""  # what of the file could not be read
     threads: dict[int, str] = field(default_factory=dict)  # names of those that are not the program's
+    cost: Cost | None = None  # what recording took of it, where its file says that
 
     def family(self, kind: int) -> str:
         return self.families[kind] if kind < len(self.families) else ""

@@ -1,7 +1,9 @@
 "use strict";
 // The time line of a run. All data lie in the page: "meta" is JSON, "data-..." are arrays, deflated, in base64.
 // Names come from a recording and are hostile: they are only ever shown as text.
+// What is in view is found in page_view.js, which knows no document.
 (async () => {
+const {time, bytes, range} = View;
 const byId = id => document.getElementById(id);
 const problem = text => { byId("problem").textContent = text; byId("problem").hidden = false; };
 if (typeof DecompressionStream === "undefined") {
@@ -46,14 +48,6 @@ let search = "", matching = null, withArrows = true, marked = null, hovered = nu
 let shares = null, kept = null, arrows = null, box = null, scale = 1;
 
 const two = parts => parts.filter(p => p).join(", ");
-function time(ns) {
-  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) if (Math.abs(ns) >= size) return `${+(ns / size).toPrecision(5)} ${unit}`;
-  return `${Math.round(ns)} ns`;
-}
-function bytes(n) {
-  for (const [unit, size] of [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["KB", 1e3]]) if (n >= size) return `${+(n / size).toPrecision(3)} ${unit}`;
-  return `${n} B`;
-}
 const rgb = text => [1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16));
 const packedColour = ([r, gr, b]) => (255 << 24 | b << 16 | gr << 8 | r) >>> 0;  // canvases are little-endian everywhere
 const colours = classes.map(c => rgb(c[1]));
@@ -67,31 +61,15 @@ function level(lt, lr) {
   if (!lt && !lr) {
     found = {bins: meta.bins, rows, planes: shares};
   } else if (lt) {
-    const from = level(lt - 1, lr), bins = from.bins >> 1;
-    const planes = from.planes.map(([kind, plane]) => {
-      const made = new Uint8Array(bins * from.rows);
-      for (let i = 0; i < made.length; i++) made[i] = plane[2 * i] + plane[2 * i + 1] + 1 >> 1;
-      return [kind, made];
-    });
-    found = {bins, rows: from.rows, planes};
+    found = View.halfOfBins(level(lt - 1, lr));
   } else {
-    const from = level(lt, lr - 1), n = from.rows + 1 >> 1;
-    const planes = from.planes.map(([kind, plane]) => {
-      const made = new Uint8Array(from.bins * n);
-      for (let r = 0; r < n; r++) {
-        const a = 2 * r * from.bins, b = Math.min(2 * r + 1, from.rows - 1) * from.bins;
-        for (let i = 0; i < from.bins; i++) made[r * from.bins + i] = plane[a + i] + plane[b + i] + 1 >> 1;
-      }
-      return [kind, made];
-    });
-    found = {bins: from.bins, rows: n, planes};
+    found = View.halfOfRows(level(lt, lr - 1));
   }
   levels.set(key, found);
   return found;
 }
 const mostTimeLevels = (() => { let n = 0; for (let b = meta.bins; b > 1 && b % 2 === 0; b /= 2) n++; return n; })();
 const mostRowLevels = Math.ceil(Math.log2(Math.max(1, rows)));
-const levelFor = (perPixel, most) => Math.max(0, Math.min(most, Math.floor(Math.log2(Math.max(1, perPixel)))));
 function mixed(of) {
   if (of.mixed) return of.mixed;
   const n = of.bins * of.rows, sum = new Uint16Array(n), r = new Float32Array(n), gr = new Float32Array(n), b = new Float32Array(n);
@@ -112,44 +90,16 @@ function mixed(of) {
 }
 const forgetColours = () => { for (const l of levels.values()) l.mixed = null; };
 
-// A set of events (those that the page always holds, or all of a stretch of time) is sorted by row and begin; `reach` is
-// the largest end so far in a row, so that both ends of a view are found by halving.
 let strips = false;
 function index(set) {
-  const n = set.begin.length;
-  const rowStart = set.rowStart = new Int32Array(rows + 1);
-  for (let i = 0; i < n; i++) rowStart[set.row[i] + 1]++;
-  for (let r = 0; r < rows; r++) rowStart[r + 1] += rowStart[r];
-  const reach = set.reach = new Float64Array(n), lane = set.lane = new Uint8Array(n), lanes = set.lanes = new Uint8Array(rows).fill(1);
-  for (let r = 0; r < rows; r++) {
-    let most = -Infinity;
-    const threads = new Set();
-    for (let i = rowStart[r]; i < rowStart[r + 1]; i++) {
-      most = Math.max(most, set.begin[i] + set.time[i]);
-      reach[i] = most;
-      if (set.what[i] <= CROSSING) threads.add(set.thread[i]);
-      else if (set.what[i] in STRIP) strips = true;
-    }
-    const order = [...threads].sort((a, b) => a - b);
-    lanes[r] = Math.max(1, order.length);
-    if (order.length > 1) for (let i = rowStart[r]; i < rowStart[r + 1]; i++) lane[i] = Math.max(0, order.indexOf(set.thread[i]));
-  }
-  return set;
-}
-function halve(low, high, isAfter) {
-  while (low < high) { const mid = low + high >> 1; if (isAfter(mid)) high = mid; else low = mid + 1; }
-  return low;
-}
-function range(set, row, t0, t1) {
-  const a = set.rowStart[row], b = set.rowStart[row + 1];
-  return [halve(a, b, i => set.reach[i] >= t0), halve(a, b, i => set.begin[i] > t1)];
+  strips = strips || set.what.some(what => what in STRIP);
+  return View.index(set, rows);
 }
 
 // Stretches of which each call is held are unpacked when they are looked at closely enough.
-const inView = d => d.to > view.t0 && d.from < view.t1;
+const inView = d => View.isIn(view, d);
 function nearEnough() {
-  let count = 0;
-  for (const d of meta.detail) if (inView(d)) count += d.calls * (Math.min(d.to, view.t1) - Math.max(d.from, view.t0)) / (d.to - d.from) * view.seen / rows;
+  const count = View.callsIn(meta.detail, view, rows);
   return count <= EVENTS_AT_ONCE && count <= view.seen * box.w / (2 * scale) && rowHeight() >= 3 * scale;
 }
 async function load(d, number) {
@@ -186,22 +136,13 @@ const bandHeight = () => { const tall = rowHeight(); return tall >= 20 * scale ?
 const isShown = (set, i) => marks.has(set.what[i]) ? marks.get(set.what[i]).shown && bandHeight() > 0 : shown[set.class[i]];
 const y = row => box.y + (row - view.top) * rowHeight();
 const rowAt = py => Math.floor(view.top + (py - box.y) / rowHeight());
-function clamp() {
-  const least = Math.min(duration, 50);
-  let wide = Math.max(least, Math.min(duration, view.t1 - view.t0));
-  view.t0 = Math.max(0, Math.min(duration - wide, view.t0));
-  view.t1 = view.t0 + wide;
-  view.seen = Math.max(Math.min(rows, 1), Math.min(rows, view.seen)) || 1;
-  view.top = Math.max(0, Math.min(rows - view.seen, view.top));
-}
 
 function paintShares() {
   const w = Math.floor(box.w), h = Math.floor(box.h), tall = rowHeight();
   if (w < 1 || h < 1 || !shares) return;
-  const lt = levelFor(meta.bins * (view.t1 - view.t0) / duration / w, mostTimeLevels), lr = levelFor(1 / tall, mostRowLevels);
+  const lt = View.levelFor(meta.bins * (view.t1 - view.t0) / duration / w, mostTimeLevels), lr = View.levelFor(1 / tall, mostRowLevels);
   const of = level(lt, lr), image = g.createImageData(w, h), out = new Uint32Array(image.data.buffer);
-  const column = new Int32Array(w);
-  for (let i = 0; i < w; i++) column[i] = Math.min(of.bins - 1, Math.floor((view.t0 + (i + .5) * (view.t1 - view.t0) / w) / duration * of.bins));
+  const column = View.binsOf(view, duration, of.bins, w);
   const ground = packedColour(shown[COMPUTING] ? colours[COMPUTING] : [255, 255, 255]), white = 0xffffffff;
   if (tall >= 6 * scale) {
     out.fill(white);
@@ -256,19 +197,13 @@ function place(set, i) {
   }
   return [top, Math.max(high, 1)];
 }
-const rowsInView = () => [Math.max(0, Math.floor(view.top)), Math.min(rows - 1, Math.ceil(view.top + view.seen))];
+const rowsInView = () => View.rowsIn(view, rows);
 // What lies below all events, where all are drawn.
 function paintGround(left, wide) {
   const [first, last] = rowsInView(), tall = rowHeight();
   g.fillStyle = "#ffffff"; g.fillRect(left, box.y, wide, box.h);
   g.fillStyle = shown[COMPUTING] ? classes[COMPUTING][1] : "#ffffff";
   for (let row = first; row <= last; row++) g.fillRect(left, y(row), wide, tall - (tall >= 6 * scale ? Math.max(1, tall * .08) : 0));
-}
-function fewEnough(set) {
-  const [first, last] = rowsInView();
-  let count = 0;
-  for (let row = first; row <= last; row++) { const [a, b] = range(set, row, view.t0, view.t1); count += b - a; if (count > EVENTS_AT_ONCE) return false; }
-  return rowHeight() >= 3 * scale;
 }
 // `all`: each of them, on their ground; else those that can be seen on top of the shares.
 function paintEvents(set, all) {
@@ -305,20 +240,10 @@ function paintEvents(set, all) {
 
 function paintArrows() {
   if (!withArrows || !arrows) return;
-  const most = rowHeight() < 3 * scale ? ARROWS_IN_THIN_ROWS : ARROWS_AT_ONCE, high = box.y + box.h, wide = box.x + box.w;
+  const most = rowHeight() < 3 * scale ? ARROWS_IN_THIN_ROWS : ARROWS_AT_ONCE;
   const own = hovered && {row: hovered.set.row[hovered.i], begin: hovered.set.begin[hovered.i], time: hovered.set.time[hovered.i]};
-  const seen = [];
-  for (let i = 0; i < arrows.sent.length && seen.length < most; i++) {
-    if (arrows.came[i] < view.t0 || arrows.sent[i] > view.t1) continue;
-    const y0 = y(arrows.source[i] + .5), y1 = y(arrows.target[i] + .5);
-    if (y0 < box.y && y1 < box.y || y0 > high && y1 > high) continue;
-    const x0 = x(arrows.sent[i]), x1 = x(arrows.came[i]);
-    if (Math.abs(x1 - x0) + Math.abs(y1 - y0) < 4 * scale) continue;
-    seen.push([x0, y0, x1, y1, own !== null && (arrows.source[i] === own.row && arrows.sent[i] === own.begin
-      || arrows.target[i] === own.row && arrows.came[i] === own.begin + own.time)]);
-  }
-  // Many that begin and end in one place of the picture are a curtain, which tells nothing.
-  const drawn = seen.length <= STEEP ? seen : seen.filter(([x0, , x1, , mine]) => mine || Math.abs(x1 - x0) >= 3 * scale);
+  const seen = View.arrowsIn(arrows, view, {x, y, box, least: 4 * scale}, most, own);
+  const drawn = View.withoutCurtain(seen, STEEP, 3 * scale);
   const plain = new Path2D(), heads = new Path2D(), bold = new Path2D(), boldHeads = new Path2D();
   for (const [x0, y0, x1, y1, mine] of drawn) {
     const line = mine ? bold : plain, head = mine ? boldHeads : heads;
@@ -398,14 +323,14 @@ function draw() {
   if (canvas.width !== wide || canvas.height !== high) { canvas.width = wide; canvas.height = high; }
   const left = Math.round((48 + 7 * String(meta.size).length) * scale), top = Math.round(22 * scale);
   box = {x: left, y: top, w: Math.max(1, wide - left - Math.round(14 * scale)), h: Math.max(1, high - top - Math.round(14 * scale))};
-  clamp();
+  View.bound(view, duration, rows);
   g.setTransform(1, 0, 0, 1, 0, 0);
   g.fillStyle = "#fff"; g.fillRect(0, 0, wide, high);
   if (!rows) { g.fillStyle = "#1c2227"; g.font = `${13 * scale}px sans-serif`; g.fillText("no rank was recorded", box.x, box.y + 20 * scale); return; }
   g.save();
   g.beginPath(); g.rect(box.x, box.y, box.w, box.h); g.clip();
   opened = [];
-  drawnAs = kept && meta.allKept && fewEnough(kept) ? "events" : "shares";
+  drawnAs = kept && meta.allKept && rowHeight() >= 3 * scale && View.fewEnough(kept, view, rows, EVENTS_AT_ONCE) ? "events" : "shares";
   if (drawnAs === "events") { paintGround(box.x, box.w); paintEvents(kept, true); }
   else { paintShares(); if (kept) paintEvents(kept, false); paintDetail(); }
   g.restore();
@@ -418,18 +343,10 @@ function draw() {
   byId("window").textContent = `· ${time(view.t0)} to ${time(view.t1)} (${time(view.t1 - view.t0)})`;
 }
 
-function zoom(factor, at = (view.t0 + view.t1) / 2) {
-  view.t0 = at - (at - view.t0) * factor; view.t1 = at + (view.t1 - at) * factor; again();
-}
-function zoomRows(factor, at = view.top + view.seen / 2) {
-  const seen = Math.max(1, Math.min(rows, view.seen * factor));
-  view.top = at - (at - view.top) * seen / view.seen; view.seen = seen; again();
-}
+function zoom(factor, at = (view.t0 + view.t1) / 2) { View.zoom(view, factor, at); again(); }
+function zoomRows(factor, at = view.top + view.seen / 2) { View.zoomRows(view, factor, at, rows); again(); }
 function go(row, begin, length) {
-  const wide = Math.max(length * 2, 1000);
-  view.t0 = begin + length / 2 - wide / 2; view.t1 = view.t0 + wide;
-  if (view.seen > 40) view.seen = Math.min(rows, 24);
-  view.top = row + .5 - view.seen / 2; marked = [row, begin, length];
+  View.go(view, rows, row, begin, length); marked = [row, begin, length];
   again(); canvas.scrollIntoView({block: "nearest"}); canvas.focus({preventScroll: true});
 }
 
@@ -438,18 +355,7 @@ function hit(px, py) {
   if (!kept || px < box.x || px > box.x + box.w || py < box.y || py > box.y + box.h) return null;
   const row = rowAt(py), near = 2 * scale * (view.t1 - view.t0) / box.w, t = timeAt(px);
   if (row < 0 || row >= rows) return null;
-  let best = null, rank = -1;
-  for (const set of sets()) {
-    const [a, b] = range(set, row, t - near, t + near);
-    for (let i = a; i < b; i++) {
-      const begin = set.begin[i], end = begin + set.time[i];
-      if (end < t - near || begin > t + near || !isShown(set, i)) continue;
-      const [top, high] = place(set, i), inside = py >= top - 1 && py <= top + high + 1, exact = begin <= t && t <= end;
-      const worth = (inside ? 4 : 0) + (exact ? 2 : 0) + set.depth[i] / 256;
-      if (worth > rank) { best = {set, i}; rank = worth; }
-    }
-  }
-  return best;
+  return View.nearest(sets(), row, t, near, isShown, (set, i) => { const [top, high] = place(set, i); return py >= top - 1 && py <= top + high + 1; });
 }
 function tell(lines, at) {
   tip.replaceChildren(...lines.filter(l => l).map((l, i) => { const d = document.createElement(i ? "div" : "b"); d.textContent = l; return d; }));
@@ -474,7 +380,7 @@ function linesOfBin(px, py) {
   const row = rowAt(py), t = timeAt(px);
   if (!shares || row < 0 || row >= rows || t < 0 || t > duration) return [];
   if (drawnAs === "events" || opened.some(d => d.from <= t && t <= d.to)) return [`rank ${ranks[row]} at ${time(t)}`, "outside of MPI"];
-  const lt = levelFor(meta.bins * (view.t1 - view.t0) / duration / box.w, mostTimeLevels), of = level(lt, 0);
+  const lt = View.levelFor(meta.bins * (view.t1 - view.t0) / duration / box.w, mostTimeLevels), of = level(lt, 0);
   const bin = Math.min(of.bins - 1, Math.floor(t / duration * of.bins)), found = [];
   let rest = 255;
   for (const [kind, plane] of of.planes) { const v = plane[row * of.bins + bin]; if (v) { found.push([v, kind]); rest -= v; } }
@@ -591,10 +497,8 @@ let results = [], resultAt = -1;
 function find(text) {
   search = text.trim().toLowerCase(); results = []; resultAt = -1;
   if (!search) { matching = null; byId("found").textContent = ""; again(); return; }
-  matching = Uint8Array.from(texts, t => t.toLowerCase().includes(search) ? 1 : 0);
-  matching[0] = 0;
-  if (kept) for (let i = 0; i < kept.name.length; i++) if (matching[kept.name[i]] | matching[kept.site[i]]) results.push(i);
-  results.sort((a, b) => kept.time[b] - kept.time[a]);
+  matching = View.matchingTexts(texts, search);
+  results = kept ? View.longest(kept, matching) : [];
   byId("found").textContent = results.length ? `${results.length.toLocaleString("en")} calls; Enter: the next longest one` : meta.allKept ? "no call" : "none of the calls that this page holds";
   again();
 }

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headway.record.detail import Stretch
 
 HERE = Path(__file__).resolve().parent
+SCRIPTS = ("page_view.js", "page.js")  # one behind the other, as one
 LIMIT = 30_000_000  # bytes of a page
 DETAIL = 12_000_000  # of these, for single calls of a large run
 MOST_ROWS = 200  # of a table
@@ -392,7 +393,7 @@ def render(s: Summary, title: str = "trace", limit: int = LIMIT) -> str:
     style = (HERE / "page.css").read_text() + "".join(
         f".k{k} {{ background: {c.colour}; }}\n" for k, c in enumerate(classes.CLASSES)
     )
-    script = (HERE / "page.js").read_text()
+    script = "".join((HERE / name).read_text() for name in SCRIPTS)
     tables = "".join(
         (where_the_time_went(s), longest_waits(s), by_library(s.library), who_sends(s), by_site(s), by_rank(s))
     )

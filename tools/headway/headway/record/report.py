@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.record import advise, by_site, classes, edits, matrix, page, tried_words
+from headway.record import advise, by_site, classes, edits, matrix, page, tried_words, whole
 from headway.record.advise import Advice, Advices
 from headway.record.library import Library
 from headway.record.page import cell, more, paragraph, table
-from headway.record.trace import TraceError, title_of, whole
+from headway.record.trace import title_of
 from headway.record.transfer_time import WHERE
 from headway.record.trying import Tried
 from headway.record.words import bytes_text, clean, count_text, range_text, share_text, time_text
@@ -347,13 +347,9 @@ def render(told: Told) -> str:
 
 
 def write(told: Told, folder: Path) -> Path:
-    """TraceError, a sentence, where that cannot be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TraceError(f"{folder} cannot be made: {error.strerror or error}") from error
-    text = render(told)
-    return whole(folder / PAGE, lambda path: path.write_text(text, encoding="utf-8"))
+    """NotWritten, a sentence, where that cannot be."""
+    folder, text = whole.folder(folder), render(told)
+    return whole.whole(folder / PAGE, lambda path: path.write_text(text, encoding="utf-8"))
 
 
 def pointer(file: Path, recorded: Path, width: int) -> str:

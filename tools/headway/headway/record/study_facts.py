@@ -26,11 +26,17 @@ MODULES = ("ofi", "ucx")  # a study names an MPICH that has both by them
 KINDS = (("openmpi", "open mpi"), ("mpich", "mpich"), ("intel", "intel"), ("headway", "headway"))
 
 
-def read(path: Path, mpi: str, name: str = "", module: str = "") -> Facts:
+class OtherWords(BadRecording):
+    """The run had words in its environment of which a study knows nothing."""
+
+
+def read(path: Path, mpi: str, name: str = "", module: str = "", words: list[str] | None = None) -> Facts:
     """`mpi`: the first line of its version. `name`: which MPI of the study, where two are of that version. `module`: the
-    run's network module, where it is known."""
+    run's network module, where it is known; `words`: those of its environment on how messages move. A study takes its
+    environment's out: an MPI of it has such words only where it was given them, with a name of its own."""
     if not path.exists():
         raise BadRecording(f"{path} is not there")
+    by_name = bool(name)
     try:
         store = Store(path, True, only_read=True)
         try:
@@ -44,6 +50,9 @@ def read(path: Path, mpi: str, name: str = "", module: str = "") -> Facts:
             where = NEAR if place == SHM else FAR
             if of is not None and where not in seen:
                 seen[where] = of_place(of, place == SHM)
+        if words and not by_name:
+            how = f"--facts {path}:{name} takes it all the same"
+            raise OtherWords(f"{path} was measured without {' '.join(words)}, which the run had in its environment; {how}")
     except BadRecording:
         raise
     except (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,35 +10,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from headway.record import classes, otf2_export, page
+from headway.record import classes, otf2_export, page, whole
 from headway.record import perfetto as perfetto_trace
 from headway.record.model import Run
 from headway.record.summary import Summary, summarise
+from headway.record.whole import NotWritten
 from headway.record.words import bytes_text, clean, count_text, time_text
 
 PERFETTO, PAGE, OTF2 = "trace.pftrace", "trace.html", "otf2"
 WAITS = 5  # in the terminal
 NOTES = 10
 MOST_EVENTS = 20_000_000  # in Perfetto's file: more are not opened by a browser
-
-
-class TraceError(Exception):
-    """What could not be written, in a sentence for the user."""
-
-
-def whole(path: Path, make: Callable[[Path], object]) -> Path:
-    """Under its name only once it is whole; never over what was there by half."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        make(part)
-        part.replace(path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):  # a disk that cannot be written says so of what is not there, too
-            part.unlink()
-        if isinstance(error, OSError):
-            raise TraceError(f"{path} cannot be written: {error.strerror or error}") from error
-        raise
-    return path
 
 
 def title_of(run: Run) -> str:
@@ -62,11 +42,7 @@ def write_trace(
 ) -> list[Path]:
     """Files that were written. `classes`: for each of the run's ranks, the class of each event (see classes.py).
     `window`: the time (ns) of the run that Perfetto's file and the OTF2 archive hold."""
-    folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TraceError(f"{folder} cannot be made: {error.strerror or error}") from error
+    folder = whole.folder(Path(folder))
     count = sum(last - first for first, last in perfetto_trace.spans(run, window)) if perfetto else 0
     if count > MOST_EVENTS:
         text = (
@@ -74,20 +50,20 @@ def write_trace(
             "--from 10 --to 20 writes those of ten seconds."
         )
         if not html:
-            raise TraceError(text)
+            raise NotWritten(text)
         summary, perfetto = summary or summarise(run, classes), False
         summary.notes.append(text)
     files = []
     if html:
         found = summary or summarise(run, classes)
-        files.append(whole(folder / PAGE, lambda path: page.write(found, path, title_of(run))))
+        files.append(whole.whole(folder / PAGE, lambda path: page.write(found, path, title_of(run))))
     if perfetto:
-        files.append(whole(folder / PERFETTO, lambda path: perfetto_trace.write(run, path, classes, window=window)))
+        files.append(whole.whole(folder / PERFETTO, lambda path: perfetto_trace.write(run, path, classes, window=window)))
     if otf2:
         try:
             files.append(otf2_export.write(run, folder / OTF2, window))
         except otf2_export.Otf2Error as error:
-            raise TraceError(str(error)) from error
+            raise NotWritten(str(error)) from error
     return files
 
 

@@ -14,6 +14,12 @@ def messages(tried: Tried) -> int:
     return sum(count for rank in ranks for count, _sum in rank.channels.values())
 
 
+def collectives(tried: Tried) -> int:
+    """In which ranks were, each rank's counted."""
+    ranks = tried.proof.ranks if tried.proof else []
+    return sum(count for rank in ranks for count, _sum in rank.collectives.values())
+
+
 def words(tried: Tried) -> list[str]:
     if tried.why:
         return [f"--try {tried.number} failed: {tried.why}."]
@@ -69,8 +75,10 @@ def same_text(tried: Tried) -> str:
     without = [f"{compared.loose} of them without their numbers"] * bool(compared.loose)
     without += [f"{compared.partly} of them without their times"] * bool(compared.partly)
     loose = f" ({', '.join(without)})" if without else ""
+    called = collectives(tried)
+    together = f"{count_text(called)} calls of collectives, " if called else ""
     return (
-        f"The same with it as without: {count_text(messages(tried))} messages received, {tried.compared.lines} lines "
+        f"The same with it as without: {count_text(messages(tried))} messages received, {together}{tried.compared.lines} lines "
         f"printed{loose}, exit code {code}."
     )
 
@@ -94,6 +102,7 @@ def as_json(tried: Tried | None) -> dict | None:
         "writer": tried.writer,
         "beside": tried.beside,
         "messages": messages(tried),
+        "collectives": collectives(tried),
         "text": " ".join(words(tried)),
     }
     if not tried.why:

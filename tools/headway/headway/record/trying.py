@@ -1,9 +1,9 @@
 """`headway advise --try N`: carries out a piece of advice in further runs of the program, and measures what it gives.
 
 The program is not touched: a preloaded layer (tools/try) does it, from a plan. Unchanged and changed runs go in turns,
-both under that layer. The first pair proves: the program's output, its exit code and what each rank received must be
-the same; its times do not count, since what is received is looked at. The pairs behind it are timed: of each run the
-longest rank, from MPI_Init to MPI_Finalize. Output and exit code are compared there, too.
+both under that layer. The first pair proves: the program's output, its exit code, what each rank received and which
+collectives it called must be the same; its times do not count, since what is received is looked at. The pairs behind it
+are timed: of each run the longest rank, from MPI_Init to MPI_Finalize. Output and exit code are compared there, too.
 """
 
 from __future__ import annotations
@@ -100,6 +100,8 @@ class Rank:
     writers: dict[str, tuple[int, str]] = field(default_factory=dict)
     # Of communicator, source and tag: how many messages, and their sum.
     channels: dict[tuple[int, int, int], tuple[int, int]] = field(default_factory=dict)
+    # Of communicator: in how many collectives, and a number for their kinds, roots and sizes in their order.
+    collectives: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass
@@ -216,6 +218,15 @@ def spots(world: World, key: int) -> list[tuple[str, int]]:
     return sorted(found)
 
 
+def repeated(program: Program, change: edits.Change) -> list[list[tuple[str, int]]]:
+    """Of the sends that are waited for there: the places of each that the compiler made several of. Sent again from one of
+    these is sent again."""
+    start = edits.Places(program).start
+    begun = {start[op] for call, key in enumerate(program.key) if key == change.key for op in program.needs[call]}
+    lines_of_sends = sorted({program.key[call] for call in begun if call >= 0})
+    return [places for key in lines_of_sends if len(places := spots(program.world, key)) > 1]
+
+
 def plan_of(found: Advices, change: edits.Change) -> list[str]:
     """TryFailed if its calls stand at more places than the layer has room for."""
     places = [("site", *spot) for spot in spots(found.program.world, change.key)]
@@ -226,8 +237,20 @@ def plan_of(found: Advices, change: edits.Change) -> list[str]:
         more = [f"period {period}", f"count {change.count}"]
     if len(places) > MOST_SPOTS:
         raise TryFailed(f"the compiler put this call into {len(places)} places of the program, too many. {TELL_IT}")
+    if change.kind == edits.PUT_OFF:
+        groups = enumerate(repeated(found.program, change), 1)
+        places += [(f"send {number}", *spot) for number, group in groups for spot in group]
+    if len(places) > MOST_SPOTS:
+        raise TryFailed(f"the compiler put its sends into too many places of the program. {TELL_IT}")
     lines_of_places = [f"{word} {offset} {module}" for word, module, offset in places]
     return [f"mode {change.kind.replace(' ', '-')}", *lines_of_places, *more]
+
+
+def modules_of(plan: list[str]) -> list[str]:
+    """Files that the places of a plan are in."""
+    behind = {"site": 2, "other": 2, "send": 3}  # words before it
+    words = ((line, behind.get(line.partition(" ")[0], 0)) for line in plan)
+    return sorted({line.split(" ", count)[count] for line, count in words if count})
 
 
 # ---- one run -------------------------------------------------------------------------------------
@@ -248,6 +271,9 @@ def read_rank(text: str) -> Rank:
         elif word == "channel":
             comm, source, tag, count, total = map(int, value.split())
             found.channels[comm, source, tag] = count, total
+        elif word == "collectives":
+            comm, count, total = map(int, value.split())
+            found.collectives[comm] = count, total
         elif word != "whole":
             found.counts[word] += int(value)
     return found
@@ -309,14 +335,21 @@ def failure(rank: Rank) -> str:
 
 # ---- whether they are the same -------------------------------------------------------------------
 def other_bytes(one: Ran, other: Ran) -> str:
-    """Who received something else; empty if nobody did."""
+    """Who received something else, or called other collectives; empty if nobody did."""
     for a, b in zip(one.ranks, other.ranks):
         for channel in sorted(a.channels.keys() | b.channels.keys()):
             if a.channels.get(channel) != b.channels.get(channel):
                 comm, source, tag = channel
-                name = {0: "", 1: ", MPI_COMM_WORLD", 2: ", MPI_COMM_SELF"}.get(comm, f", communicator {comm}")
+                name = f", {comm_text(comm)}" if comm else ""
                 return f"rank {a.rank} received other bytes from rank {source} (tag {tag}{name})"
+        for comm in sorted(a.collectives.keys() | b.collectives.keys()):
+            if a.collectives.get(comm) != b.collectives.get(comm):
+                return f"rank {a.rank} called other collectives, or with other sizes, on {comm_text(comm)}"
     return ""
+
+
+def comm_text(comm: int) -> str:
+    return {0: "some communicator", 1: "MPI_COMM_WORLD", 2: "MPI_COMM_SELF"}.get(comm, f"communicator {comm}")
 
 
 def check(unchanged: list[Ran], changed: list[Ran]) -> outputs.Compared:
@@ -389,7 +422,7 @@ def carry_out(
             raise TryFailed(why)
         plan = plan_of(found, one.change)
         began = min((rank.header.get("started", 0) for rank in world.line.run.ranks), default=0)
-        for module in sorted({line.split(" ", 2)[2] for line in plan if line.startswith(("site ", "other "))}):
+        for module in modules_of(plan):
             if began and lines.is_newer(module, began):
                 raise TryFailed(f"{clean(module)} was built again since this was recorded; record it again")
         limit = TIMES * found.duration / 1e9 + MORE

@@ -1,0 +1,112 @@
+/* layer_cost: what recording a call takes on this machine, measured once, when MPI was initialized:
+   the three calls of a message (MPI_Irecv, MPI_Isend, MPI_Waitall of both) are recorded as their
+   entries do it, without a call of MPI, from the place that called MPI_Init. Not in it: what is
+   timed when it is done (blocks that are written, looks at the run delay). It is the cost of a loop
+   that does nothing else, whose data are in the caches. Part of layer.c. Thread: that which
+   initializes MPI, while no other one may be in MPI. Owner: the layer. Invariant: nothing of it
+   stays: no record, no operation, no count. */
+#ifndef HEADWAY_RECORD_LAYER_COST_H
+#define HEADWAY_RECORD_LAYER_COST_H
+
+#include "layer_told.h"
+
+enum {
+  COST_BATCHES = 9,
+  COST_MESSAGES = 60, /* of a batch */
+  COST_CALLS = 3,     /* of a message */
+  COST_EVENTS = 5,
+  COST_SPARE_BITS = 2
+};
+
+static bool record_message(const void* from, MPI_Request* requests, MPI_Status* statuses) {
+  RecordThread* me = record_enter(K_MPI_Irecv);
+  if (!me) return false;
+  me->off = 0; /* also where these calls are not wanted */
+  uint32_t site = record_site(me, me->from = from);
+  uint64_t begin = record_now(), end = record_now();
+  told_irecv(me, K_MPI_Irecv, site, begin, end, MPI_SUCCESS, 0, 1, bytes_of(8, MPI_BYTE),
+             MPI_COMM_SELF, &requests[0]);
+  record_leave(me);
+
+  me = record_enter(K_MPI_Isend);
+  if (!me) return false;
+  me->off = 0;
+  site = record_site(me, me->from = from);
+  begin = record_now();
+  end = record_now();
+  told_isend(me, K_MPI_Isend, site, begin, end, MPI_SUCCESS, 0, 1, bytes_of(8, MPI_BYTE),
+             MPI_COMM_SELF, &requests[1]);
+  record_leave(me);
+
+  me = record_enter(K_MPI_Waitall);
+  if (!me) return false;
+  me->off = 0;
+  site = record_site(me, me->from = from);
+  Keys keys;
+  copy_keys(me, &keys, 2, requests);
+  MPI_Status* const st = room_for(&keys, statuses);
+  begin = begin_blocking(me);
+  wait_for_requests(me, K_MPI_Waitall, site, 2);
+  end = record_now();
+  wait_is_over(me);
+  told_all(me, K_MPI_Waitall, site, begin, end, MPI_SUCCESS, 1, &keys, requests, st);
+  free_keys(&keys);
+  end_blocking(me, begin, end);
+  record_leave(me);
+  return true;
+}
+
+static int compare_ticks(const void* one, const void* other) {
+  const uint64_t a = *(const uint64_t*)one, b = *(const uint64_t*)other;
+  return a < b ? -1 : a > b;
+}
+
+/* The median of some batches, a call. 0: recording is off. `me` is in MPI_Init. */
+static double measure_call(RecordThread* me) {
+  static Channel spare[1 << COST_SPARE_BITS];
+  enum { NEEDED = COST_EVENTS * COST_MESSAGES + 64 };
+  if (me->vain.count || me->limit - me->next < NEEDED) return 0;
+  RecordEvent* const next = me->next;
+  const void* const from = me->from;
+  const uint64_t last_block = me->last_block;
+  const uint32_t id = last_id;
+  const uint8_t off = (uint8_t)me->off;
+  Channel* const counts = channels;
+  const unsigned bits = channel_bits, shift = channel_shift;
+  const size_t used = channel_used;
+  channels = spare;
+  channel_bits = COST_SPARE_BITS;
+  channel_shift = 64 - COST_SPARE_BITS;
+  channel_used = 0;
+
+  MPI_Request requests[2]; /* no MPI has these */
+  MPI_Status statuses[2];
+  memset(&requests[0], 0x5a, sizeof requests[0]);
+  memset(&requests[1], 0x5b, sizeof requests[1]);
+  memset(statuses, 0, sizeof statuses);
+  uint64_t took[COST_BATCHES];
+  bool recorded = true;
+  me->depth = 0;
+  for (int batch = 0; batch < COST_BATCHES; ++batch) {
+    me->next = next;
+    me->last_block = record_now(); /* so that no block is written: there is no file yet */
+    const uint64_t begin = record_now();
+    for (int i = 0; i < COST_MESSAGES; ++i)
+      recorded = recorded && record_message(from, requests, statuses);
+    took[batch] = record_now() - begin;
+  }
+  me->depth = 1;
+  me->off = off;
+  me->from = from;
+  me->next = next;
+  me->last_block = last_block;
+  last_id = id;
+  channels = counts;
+  channel_bits = bits;
+  channel_shift = shift;
+  channel_used = used;
+  qsort(took, COST_BATCHES, sizeof *took, compare_ticks);
+  return recorded ? (double)took[COST_BATCHES / 2] / (COST_MESSAGES * COST_CALLS) : 0;
+}
+
+#endif
