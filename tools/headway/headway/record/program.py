@@ -60,6 +60,7 @@ class World:
     cost: list[int]  # ns
     duration: int
     in_calls: list[int]  # ns, by place
+    at_sites: dict[tuple[int, int], int]  # of them, by place and key
     test: float  # ns that a test takes
     keys: list[tuple[int, int]]  # site and name of a key
 
@@ -144,6 +145,7 @@ def program(waiting: Waiting) -> Program:
     tests = np.flatnonzero((line.flags[calls] & model.IN_VAIN > 0) & ~line.often[calls])
     inside = np.where(line.often[calls], length, line.spent[calls]) - delayed
     world = _world(waiting, rows, parts, np.bincount(line.place[calls], inside, len(line.world)))
+    world.at_sites = _at_sites(line.place[calls], key, inside)
     world.rank_of = line.place[calls[edges[:-1]]].tolist() if len(calls) else []
     world.keys = keys
     names = [FAMILIES[f] for f in line.family[calls].tolist()]
@@ -151,6 +153,13 @@ def program(waiting: Waiting) -> Program:
     found.polls = frozenset(np.flatnonzero((line.flags[calls] & model.IN_VAIN > 0) & line.often[calls]).tolist())
     _spread_tests(found, tests.tolist(), calls)
     return found
+
+
+def _at_sites(place: np.ndarray, key: np.ndarray, ns: np.ndarray) -> dict[tuple[int, int], int]:
+    """Time in calls, by place and key."""
+    count = 1 + int(key.max(initial=0))
+    sums = np.bincount(place * count + key, ns)
+    return {divmod(at, count): round(float(sums[at])) for at in np.flatnonzero(sums).tolist()}
 
 
 def _by_call(count: int, call: np.ndarray, op: np.ndarray) -> list[tuple[int, ...]]:
@@ -222,7 +231,7 @@ def _world(waiting: Waiting, rows: Rows, parts: int, in_calls: np.ndarray) -> Wo
         (line.flags[m.posted] & model.ANY_SOURCE > 0).tolist() if len(m.posted) else [],
         need.tolist(), latency.tolist(), longer, unsure, any(waiting.transfer.measured), line.host.tolist(), parts,
         collective.tolist(), after.tolist(), cost.tolist(), run.duration, np.rint(in_calls).astype(np.int64).tolist(),
-        price, [],
+        {}, price, [],
     )  # fmt: skip
 
 

@@ -8,9 +8,12 @@ import heapq
 from dataclasses import dataclass, field
 
 from headway.record.program import ENVELOPE, EVERYBODY, NOBODY, RECEIVE, SEND, SIDES, Program
-from headway.record.transport import ALWAYS, BEGUN, MATCHING, PULL, PUSH, Model
+from headway.record.streams import FLOWS, Streams
+from headway.record.transport import ALWAYS, BEGUN, MATCHING, PULL, PUSH, STREAM, Model
 
-DONE, ARRIVE, ANSWER, MOVED, LEAVE, ENTER = range(6)
+# Of what happens at one time, the first comes first: a call that finds something to do lasts.
+DONE, ARRIVE, ANSWER, MOVED, _FLOWS, LEAVE, ENTER = range(7)
+assert _FLOWS == FLOWS
 BEGINS = frozenset(("isend", "irecv", "start", "icoll"))  # families of calls that only begin something
 
 
@@ -100,6 +103,7 @@ class Replay:
         self.active: list[dict[int, None]] = [{} for _ in range(world.ranks)]  # both sides there, and not moved
         self.lying: dict[tuple[int, int], int] = {}  # bytes copied and not received, by pair
         self.ports = [Port() for _ in range(1 + max(world.host, default=0))]
+        self.streams = Streams(self) if any(way.moves == STREAM for way in ways.values()) else None
         # Collectives.
         total = 1 + max(world.collective, default=-1)
         self.missing = [0] * total
@@ -137,6 +141,8 @@ class Replay:
                 self.finish(which, now)
             elif what == ARRIVE:
                 self.arrive(which, now)
+            elif what == FLOWS and self.streams is not None:
+                self.streams.happens(which, now)
             elif what == ANSWER:
                 self.hands[which] = 2
                 self.go(which, now)
@@ -228,6 +234,8 @@ class Replay:
             for message in self.unacked[rank]:
                 self.at(now + self.latency[message], DONE, SIDES * message + SEND)
             self.unacked[rank] = []
+        if self.streams is not None:
+            self.streams.enter(rank, now)
 
     def sides(self, call: int) -> set[int]:
         program = self.program
@@ -257,6 +265,13 @@ class Replay:
             self.begin_part(op - world.parts, now)
             return
         message, side = divmod(op, SIDES)
+        if self.streams is not None and self.way[message].moves == STREAM:
+            if side == SEND:
+                self.streams.send(message, now)
+            else:
+                self.posted[message] = 1
+                self.streams.post(message, now)
+            return
         if side == SEND:
             if self.is_copied(message):
                 self.eager[message] = 1
@@ -287,12 +302,16 @@ class Replay:
 
     def delay(self, message: int, now: int) -> int:
         """ns until the wires are free; they are taken then."""
+        return self.wait_for_wires(message, self.need[message] - self.latency[message], now)
+
+    def wait_for_wires(self, message: int, ns: int, now: int) -> int:
+        """The same, for a part of it that needs so long."""
         world = self.world
         if not (self.model.wires and world.between[message]):
             return 0
         out, into = self.ports[world.host[world.source[message]]], self.ports[world.host[world.target[message]]]
         begin = max(now, out.out, into.into)
-        out.out = into.into = begin + self.need[message] - self.latency[message]
+        out.out = into.into = begin + ns
         return begin - now
 
     def arrive(self, message: int, now: int) -> None:
