@@ -89,9 +89,9 @@ def put_off(draw):
     return Made("put off", 52, "calls", better("", 0), better, ("test", 53) if more else ())
 
 
-def in_turns(draw):
+def in_turns(draw, count=None):
     """As put_off, of two ranks by turns: who computes less waits in its sends for the other. Nothing from which to learn."""
-    rounds, size, count = draw.randrange(40, 60), draw.randrange(100_000, 1_000_000), draw.randrange(1, 4)
+    rounds, size, count = draw.randrange(40, 60), draw.randrange(100_000, 1_000_000), count or draw.randrange(1, 4)
     first, other, form = draw.randrange(1_000_000, 1_600_000), draw.randrange(200_000, 500_000), draw.choice(("wait", "send"))
 
     def body(better):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headway.record.facts import Facts
-from headway.record.program import Program
+from headway.record.program import COPY, FAST, Program
 from headway.record.replay import Outcome, replay as replayed
 from headway.record.transport import ALWAYS, ANY, BEGUN, MATCHING, PULL, STREAM, Model, Rule
 from headway.record.waiting import A_CALL, Waiting
@@ -109,21 +109,22 @@ def models(waiting: Waiting, known: Known = Known()) -> list[Model]:
     sizes = [low]
     if ((m.size > low) & (m.size <= high)).any():
         sizes.append(high)
+    sizes += [size for size in [held_up(waiting, low)] if size < low and size not in sizes]
     if known.eager is not None:
         sizes = [known.eager]
     before = outstanding(waiting)
     most = max(low, known.together, int((before + m.size)[copied].max(initial=-1)))
     limits = [-1]
-    if most >= 0 and (before + m.size > most)[m.size <= sizes[-1]].any():
+    if most >= 0 and (before + m.size > most)[m.size <= max(sizes)].any():
         limits.append(most)
     wires = [False, True] if m.between.any() else [False]
-    ahead = max(low, 0)
     # Between hosts nobody copies memory, unless that is what was measured.
     ways = [way for way in known.moves if way != STREAM]
     possible = [way for way in ways if way != PULL or not m.between.all()] or ways
     found: dict[Model, None] = {}
     pairs = set(zip(m.size.tolist(), m.between.tolist()))
     for size in sizes:
+        ahead = max(0, min(size, low))
         for limit in limits:
             for way in possible:
                 begins = way != PULL if known.begins is None else known.begins
@@ -132,6 +133,19 @@ def models(waiting: Waiting, known: Known = Known()) -> list[Model]:
     if STREAM in known.moves:
         found |= dict.fromkeys(streams(waiting, known, wires))
     return list(found)
+
+
+def held_up(waiting: Waiting, low: int) -> int:
+    """Bytes up to which no send was held up, at most `low`, if most of the longer ones were, by themselves, for longer than a
+    transfer and a copy take. That some were let go before their receive does not make them all copied."""
+    m, line = waiting.messages, waiting.line
+    left = np.maximum(m.left, 0)
+    need = waiting.transfer.time(m.size, m.between) + FAST + (COPY * m.size).astype(np.int64)
+    held = (m.left >= 0) & ~np.isin(m.left, m.came) & (m.size <= low)
+    held &= m.gone - np.maximum(line.begin[left], m.begun) > need
+    size = int(m.size[held].min(initial=low + 1)) - 1
+    longer = (m.size > size) & (m.size <= low)
+    return size if 2 * np.count_nonzero(held) > np.count_nonzero(longer) else low
 
 
 def streams(waiting: Waiting, known: Known, wires: list[bool]) -> list[Model]:
