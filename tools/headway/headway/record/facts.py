@@ -138,8 +138,8 @@ class Facts:
 
     @property
     def reads(self) -> float | None:
-        """What a receiver needs for what lies there, of what the whole transfer does: of the largest that were copied."""
-        every = [one for some in self.seen.values() for one in some if one.copied and one.size > LONG and one.reads]
+        """On one host, what a receiver needs for what lies there, of the whole transfer: of the largest that were copied."""
+        every = [one for one in self.seen.get(NEAR, ()) if one.copied and one.size > LONG and one.reads]
         largest = max(every, key=lambda one: one.size, default=None)
         return None if largest is None else min(1.0, largest.reads * largest.size / largest.least)
 

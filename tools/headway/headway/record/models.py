@@ -130,6 +130,8 @@ def models(waiting: Waiting, known: Known = Known()) -> list[Model]:
                 begins = way != PULL if known.begins is None else known.begins
                 some = [Model(way, size, limit, wire, ahead, rules=known.rules, begins=begins) for wire in wires]
                 found |= dict.fromkeys(simplest(model, pairs) for model in some)
+    if m.between.any() and any(rule.acked and rule.between for rule in known.rules):
+        found |= {replace(model, behind=True): None for model in found}
     if STREAM in known.moves:
         found |= dict.fromkeys(streams(waiting, known, wires))
     return list(found)

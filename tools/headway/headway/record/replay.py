@@ -91,6 +91,7 @@ class Replay:
         self.late: dict[int, int] = {}
         self.spared: set[int] = set()  # messages that cost so before, and do not now
         self.stolen = [0] * world.ranks  # ns by which its computation takes longer
+        self.carried: dict[tuple[int, int], int] = {}  # from one rank to another: until when messages are on the wire
         self.unacked: list[list[int]] = [[] for _ in range(world.ranks)]  # came there; its send does not know
         self.left = list(self.need)  # ns that it still has to move
         self.since = [-1] * count  # moving; it may be from later on
@@ -232,7 +233,7 @@ class Replay:
                     self.go(message, now)
         if self.unacked[rank]:
             for message in self.unacked[rank]:
-                self.at(now + self.latency[message], DONE, SIDES * message + SEND)
+                self.ack(message, now)
             self.unacked[rank] = []
         if self.streams is not None:
             self.streams.enter(rank, now)
@@ -277,7 +278,7 @@ class Replay:
                 self.eager[message] = 1
                 if not self.way[message].acked:
                     self.finish(op, now)
-                self.at(now + self.need[message] + self.delay(message, now), ARRIVE, message)
+                self.at(self.carry(message, now), ARRIVE, message)
             else:
                 self.at(now + self.latency[message], ARRIVE, message)  # its request, not its data
         else:
@@ -338,9 +339,24 @@ class Replay:
         if not self.way[message].acked:
             self.finish(SIDES * message + SEND, now)
         elif self.inside[self.world.target[message]]:
-            self.at(now + self.latency[message], DONE, SIDES * message + SEND)
+            self.ack(message, now)
         else:
             self.unacked[self.world.target[message]].append(message)
+
+    def ack(self, message: int, now: int) -> None:
+        """Its receiver says that the data are there."""
+        world = self.world
+        if self.model.behind and world.between[message]:
+            now = max(now, self.carried.get((world.target[message], world.source[message]), 0))
+        self.at(now + self.latency[message], DONE, SIDES * message + SEND)
+
+    def carry(self, message: int, now: int) -> int:
+        """When all of a message that goes by itself is there."""
+        world = self.world
+        there = now + self.need[message] + self.delay(message, now)
+        ends = world.source[message], world.target[message]
+        self.carried[ends] = max(there, self.carried.get(ends, 0))
+        return there
 
     def steal(self, message: int) -> None:
         """What came beside computation now, and did not before, takes time from it."""
@@ -355,7 +371,7 @@ class Replay:
         """The receive is posted, and the send's request has come."""
         world = self.world
         if self.way[message].moves == ALWAYS:
-            self.at(now + self.need[message] + self.delay(message, now), MOVED, message)
+            self.at(self.carry(message, now), MOVED, message)
             return
         self.left[message] = self.need[message] - self.latency[message]
         self.active[world.source[message]][message] = self.active[world.target[message]][message] = None

@@ -17,6 +17,8 @@ A model says when the data of a message move:
   piece          PULL, PUSH: a call that need not wait moves so many bytes at most, the next one goes on; one that waits
                  moves all
   acked          a send, copied or not, is complete only when its receiver is in a call after the data came
+  behind         between hosts what says so goes behind the messages that are under way from that receiver to that sender, as
+                 in a socket
   begins         calls that only begin something (MPI_Isend) move what is under way, too
   steals         data that come by themselves, while a rank computes, make it compute longer: something copies them on
                  its core. What came so in the unchanged run has made that computation longer already
@@ -83,6 +85,7 @@ class Model:
     room: int = 0  # bytes
     window: int = 0
     reads: float = 0.5
+    behind: bool = False
 
     def way(self, size: int, between: bool) -> Rule:
         """Of such messages; all of it is known. What is larger than `ahead` does not fit between two ranks."""
@@ -104,5 +107,6 @@ class Model:
         if self.together >= 0:
             first += f" (up to {bytes_text(self.together)} to one receiver)"
         wires = ", one at a time on each host's wire" if self.wires else ""
+        wires += ", and word of their arrival goes behind what is under way the other way" if self.behind else ""
         measured = "as measured of this MPI; of sizes that were not, " if self.rules else ""
         return f"{measured}{first}, others move {MOVES[self.moves]}{wires}"
