@@ -11,7 +11,8 @@ Communicators and requests have names of their program's choice; ranks are those
 card. Small messages are eager, others wait for their receive; with `progress` "calls" both sides have to be in MPI
 for that, with "matching" in a call that begins, completes or tests the message itself; with "pull" the receiver copies
 them in its next call that completes or tests anything, and that call lasts as long, a test for `piece` bytes; with
-"socket" all messages go through `room` bytes between two ranks (socket_made). No more than `together` bytes are copied
+"socket" all messages go through `room` bytes between two ranks (socket_made); with "acked" all go by themselves, one behind
+the other, and a send is done when word comes back that a call of the receiver has seen them, behind what goes that way. No more than `together` bytes are copied
 for one receiver. What was copied and comes before its receive costs the call that posts that `unexpected` ns a byte more. With `wires` each host's wire carries one message at a time in each direction. `simulate`
 writes one file a rank and returns the truth, in true ns.
 """
@@ -418,6 +419,9 @@ class World:
             self.sockets.send(message)
             return
         way = message.source, message.target
+        if self.progress == "acked":
+            self.send_acked(message, way)
+            return
         lying = self.lying.get(way, 0) + message.bytes
         message.eager = message.bytes <= EAGER and lying <= self.together
         if message.eager:
@@ -427,6 +431,19 @@ class World:
         self.at(there, lambda: self.arrive(message))
         if message.eager:
             message.send.done.when = self.now
+
+    def send_acked(self, message, way):
+        message.eager, self.lying[way] = True, self.lying.get(way, 0) + message.bytes
+        self.taken[way] = max(self.now, self.taken.get(way, 0)) + self.jittered(message.bytes * BYTE)
+
+        def seen():
+            self.at(max(self.now, self.taken.get(way[::-1], 0)) + LATENCY, lambda: self.fire(message.send.done))
+
+        def there():
+            self.arrive(message)
+            self.when_inside(self.processes[message.target], lambda _=None: seen(), message.send)
+
+        self.at(self.taken[way] + LATENCY, there)
 
     def carried(self, message):
         """ns on the wire, with those until it is free."""
@@ -452,7 +469,7 @@ class World:
         request.message, message.receive = message, request
         message.could = self.now
         if self.progress == "socket":
-            if not message.unread:
+            if late and not message.unread:
                 self.fire(request.done)
             return
         if message.eager:
