@@ -89,6 +89,35 @@ def put_off(draw):
     return Made("put off", 52, "calls", better("", 0), better, ("test", 53) if more else ())
 
 
+def in_turns(draw, count=None):
+    """As put_off, of two ranks by turns: who computes less waits in its sends for the other. Nothing from which to learn."""
+    rounds, size, count = draw.randrange(40, 60), draw.randrange(100_000, 1_000_000), count or draw.randrange(1, 4)
+    first, other, form = draw.randrange(1_000_000, 1_600_000), draw.randrange(200_000, 500_000), draw.choice(("wait", "send"))
+
+    def body(better):
+        def one(rank, n):
+            early = (rank + n) % 2
+            asked = [f"r{n}.{i}" for i in range(count)]
+            found = [("irecv@50", "world", 1 - rank, i, name) for i, name in enumerate(asked)]
+            found.append(("compute", other if early else first))
+            sends = []
+            for i in range(count):
+                if form == "send" and not better:
+                    found.append(("send@52", "world", 1 - rank, i, size))
+                    continue
+                sends.append(f"s{n}.{i}")
+                found.append(("isend@51", "world", 1 - rank, i, size, sends[-1]))
+                found += [("wait@52", sends.pop())] * (not better)
+            return [*found, ("compute", first if early else other), ("waitall@53", asked + sends)]
+
+        return one
+
+    def better(kind, _count):
+        return whole(2, "calls", rounds, body(bool(kind)), learned=False)
+
+    return Made("put off", 52, "calls", better("", 0), better)
+
+
 def test(draw):
     """Computation between the beginning of messages and their wait, in which nothing moves."""
     ranks, rounds, size = draw.randrange(3, 7), draw.randrange(12, 20), draw.randrange(800_000, 3_000_000)

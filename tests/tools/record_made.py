@@ -10,9 +10,10 @@ A program is a list of operations for each rank, a tuple each; `name@site` gives
 Communicators and requests have names of their program's choice; ranks are those of the communicator; ANY is a wild
 card. Small messages are eager, others wait for their receive; with `progress` "calls" both sides have to be in MPI
 for that, with "matching" in a call that begins, completes or tests the message itself; with "pull" the receiver copies
-them in its next call that completes or tests anything, and that call lasts as long, a test for `piece` bytes. No more than `together` bytes
-are copied for one receiver. What was copied and comes before its receive costs the call that posts that `unexpected` ns
-a byte more. With `wires` each host's wire carries one message at a time in each direction. `simulate`
+them in its next call that completes or tests anything, and that call lasts as long, a test for `piece` bytes; with
+"socket" all messages go through `room` bytes between two ranks (socket_made); with "acked" all go by themselves, one behind
+the other, and a send is done when word comes back that a call of the receiver has seen them, behind what goes that way. No more than `together` bytes are copied
+for one receiver. What was copied and comes before its receive costs the call that posts that `unexpected` ns a byte more. With `wires` each host's wire carries one message at a time in each direction. `simulate`
 writes one file a rank and returns the truth, in true ns.
 """
 
@@ -25,6 +26,7 @@ from random import Random
 
 import numpy as np
 
+import socket_made
 from headway.record import format as files
 from headway.record.model import ANY, COLLECTIVE, COMPLETION, EVENT, IN_VAIN, NONE, RECEIVE, SELF, SEND, WORLD
 
@@ -169,6 +171,7 @@ class Process:
 
     def enter(self, *requests, begins=False):
         self.inside, self.at_hand, begin = not (begins and self.world.progress == "pull"), requests, self.world.now
+        self.world.sockets.entered(self)
         pending, self.pending = self.pending, []
         for act, request in pending:
             self.world.when_inside(self, act, request)
@@ -237,6 +240,7 @@ class Process:
     def do_isend(self, comm, to, tag, size, name):
         request = self.requests[name] = self.begin_send(comm, to, tag, size)
         begin = yield from self.enter(request, begins=True)
+        yield from self.settle()
         more = (self.site, SEND, self.ids[comm], to, tag, request.number, size)
         request.event = self.record("isend", begin, self.world.now, *more)
         self.leave(request.event)
@@ -370,11 +374,12 @@ def blame_collective(begin, end, operation, number):
 
 
 class World:
-    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False, unexpected=0.0, piece=1 << 60):
+    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False, unexpected=0.0, piece=1 << 60, room=1 << 60):
         self.unexpected, self.piece = unexpected, piece
         self.random, self.clocks, self.progress, self.jitter = Random(seed), clocks, progress, jitter
         self.now, self.queue, self.count = 0, [], itertools.count()
         self.wires, self.taken = wires, {}  # until when, by host and direction
+        self.sockets = socket_made.Sockets(self, room, BYTE, LATENCY)
         self.together, self.lying = together, {}  # bytes that are copied for one receiver, by source and target
         self.truth, self.messages, self.collectives, self.arrived = Truth(), [], [], {}
         self.comm = Comm(tuple(range(len(programs))))
@@ -410,7 +415,13 @@ class World:
 
     def send(self, message):
         self.messages.append(message)
+        if self.progress == "socket":
+            self.sockets.send(message)
+            return
         way = message.source, message.target
+        if self.progress == "acked":
+            self.send_acked(message, way)
+            return
         lying = self.lying.get(way, 0) + message.bytes
         message.eager = message.bytes <= EAGER and lying <= self.together
         if message.eager:
@@ -420,6 +431,19 @@ class World:
         self.at(there, lambda: self.arrive(message))
         if message.eager:
             message.send.done.when = self.now
+
+    def send_acked(self, message, way):
+        message.eager, self.lying[way] = True, self.lying.get(way, 0) + message.bytes
+        self.taken[way] = max(self.now, self.taken.get(way, 0)) + self.jittered(message.bytes * BYTE)
+
+        def seen():
+            self.at(max(self.now, self.taken.get(way[::-1], 0)) + LATENCY, lambda: self.fire(message.send.done))
+
+        def there():
+            self.arrive(message)
+            self.when_inside(self.processes[message.target], lambda _=None: seen(), message.send)
+
+        self.at(self.taken[way] + LATENCY, there)
 
     def carried(self, message):
         """ns on the wire, with those until it is free."""
@@ -444,6 +468,10 @@ class World:
     def bind(self, request, message, late=False):
         request.message, message.receive = message, request
         message.could = self.now
+        if self.progress == "socket":
+            if late and not message.unread:
+                self.fire(request.done)
+            return
         if message.eager:
             self.lying[message.source, message.target] -= message.bytes
             if late and self.unexpected:

@@ -1,19 +1,20 @@
 """What to change in a program, and what that gives at least: for a terminal and as JSON.
 
-Each change of `edits` that `changes` finds is replayed under each model of the transport whose replay of the unchanged run fits it
-(within 3 %: `models`). Its gain is the time of the unchanged replay less that of the changed one; promised is the lower
-end over all these models, and only where each gain is 1 % of the run or more, and no less than what that model's
-replay of the unchanged run misses. Runs that compute a little longer here and shorter there (`shaken`) must gain 1 %,
-too, and the least of all is promised. The best change is carried out, then the others
-are judged again, so that gains of several may be added up. Where no model fits, nothing is promised, and it is told by
-how much the best one misses.
+Each change of `edits` that `changes` finds is replayed under each model of the transport whose replay of the unchanged run
+fits it (within 3 % of its time, and with that time in the same calls: `models`). Its gain is the time of the unchanged
+replay less that of the changed one; promised is the lower end over all these models, and only where each gain is 1 % of
+the run or more, and no less than what that model's replay of the unchanged run misses. Runs that compute a little longer
+here and shorter there (`shaken`) must gain 1 %, too, and the least of all is promised. The best change is carried out,
+then the others are judged again, so that gains of several may be added up. Where no model fits, nothing is promised, and
+it is told by how much the best one misses. What was dropped is kept, with the reason (`dropped`).
 
 JSON, format "headway-advice", version 1. Times are ns, whole; what is not known is null. Keys below are there; others
 may come without a new version; an unknown kind is a string.
 
   format, version   "headway-advice", 1
   run               folder, program, ranks, time
-  models            the closest first; each: text, fits, miss (share of the run's time; null: its replay hangs), time
+  models            the closest first; each: text, fits, miss (share of the run's time; null: its replay hangs), elsewhere
+                    (share of it that a rank has in other calls), time
   promises          true if some model fits
   why               a sentence where there is no promise; else ""
   advice            in the order in which they are to be carried out; each, given those before it:
@@ -26,6 +27,13 @@ may come without a new version; an unknown kind is a string.
     text            a sentence
   told              never promised; each: kind (collective, balance, pack, unpack), call, other, rank, more (share; of
                     pack and unpack ns a byte), most, text
+  dropped           changes that were looked at, and are no advice; each: kind, call, other, count, and
+    why             less (than 1 % of the run, under that model), missed (less than that model's replay misses), shaken (less
+                    than 1 % in a run that computes a little otherwise), hangs
+    gain            ns, under that model; null if it hangs
+    most            ns, under another one; null where that was not looked at
+    model           its text
+  unsure            where there is no advice, a sentence on what would give most if another model is right; else ""
   facts             what was measured of the MPI beside the run:
     source          a file, or the like; "" if nothing was
     near, far       on one host, between hosts; a list, by size; each: size, time (ns), copied (null: not asked), acked,
@@ -56,7 +64,8 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from headway.record import changes, classes, edits, packing
+from headway.record import changes, classes, dropped, edits, packing
+from headway.record.dropped import Dropped, Drops
 from headway.record.edits import Change
 from headway.record.facts import FAR, NEAR, Facts
 from headway.record.model import Run
@@ -100,6 +109,7 @@ class Advices:
     why: str = ""  # nothing is promised
     facts: Facts = field(default_factory=Facts)
     no_core: float = 0.0  # share of all ranks' time in calls that another program had their cores
+    dropped: list[Dropped] = field(default_factory=list)
     cut: bool = False  # not all changes were tried
     aside: str = ""  # what was measured and does not count here
     large: str = ""  # why the run could not be replayed
@@ -169,9 +179,9 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
     state = State(unchanged, {f.model: f.outcome for f in fits if f.outcome is not None})
     least, until = WORTH * found.duration, time.process_time() + SECONDS
     refused: set[Change] = set()
-    start = state
+    start, drops = state, Drops()
     while len(found.advice) < MOST:
-        best = best_of(state, fits, least, until, refused)
+        best = best_of(state, fits, least, until, refused, drops)
         found.cut |= time.process_time() > until
         if best is None:
             break
@@ -180,11 +190,15 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
             found.cut = True
             break
         if careful.least < least:
+            drops.add(careful.change, dropped.SHAKEN, careful.least, careful.model, careful.most)
             refused.add(careful.change)
             continue
         found.advice.append(careful)
         state = best[1]
         refused.clear()  # behind that one it may be worth more
+    found.dropped = drops.without(one.change for one in found.advice)
+    if not found.advice:
+        most_of(found.dropped, start, fits, time.process_time() + SECONDS / 4)
     found.advice = most_first(found.advice, start, fits, least)
     some = [c for c in possible(state, least) if c.kind == edits.COLLECTIVE]
     if (unequal := changes.balance(state.program)) is not None:
@@ -233,8 +247,8 @@ def by_facts(run: Run, facts: Facts) -> tuple[Waiting, Advices]:
         first = first or (waits, given)
     if first is None or given.why:
         return first or (waits, given)
-    missed = first[1].miss
-    closest = f"the closest model misses {100 * missed:.1f} % of its time" if missed < float("inf") else "under every model its replay hangs"
+    best = first[1].fits[0] if first[1].fits else None
+    closest = f"the closest model {best.text}" if best and best.outcome is not None else "under every model its replay hangs"
     what = "that long messages are copied" if some.seen else "all of it"
     given.aside = f"What was measured of this MPI does not explain this run: {closest}. So {what} is left out"
     given.facts = facts  # they are told, too
@@ -275,8 +289,17 @@ def gain_shaken(one: Advice, unchanged: Program, before: list[Change], model: Mo
     return was.duration - now.duration if now else 0
 
 
+def most_of(some: list[Dropped], start: State, fits: list[Fit], until: float) -> None:
+    """What they would give at most: they were dropped under the first model under which they give too little."""
+    for one in some:
+        if time.process_time() > until:
+            return
+        if one.most is None and (judged := judge(start, one.change, fits)) is not None:
+            one.most = judged[0].most
+
+
 def best_of(
-    state: State, fits: list[Fit], least: float, until: float, refused: set[Change]
+    state: State, fits: list[Fit], least: float, until: float, refused: set[Change], drops: Drops
 ) -> tuple[Advice, State] | None:
     some: list[tuple[Advice, State]] = []
     for change in possible(state, least):
@@ -284,7 +307,7 @@ def best_of(
             continue
         if time.process_time() > until:
             break
-        if change.kind in changes.PROMISED and (judged := judge(state, change, fits, least)) is not None:
+        if change.kind in changes.PROMISED and (judged := judge(state, change, fits, least, drops)) is not None:
             some.append(judged)
     most = max((counted(advice) for advice, _ in some), default=0.0)
     alike = [one for one in some if counted(one[0]) >= (1 - EVEN) * most]
@@ -295,18 +318,23 @@ def counted(one: Advice) -> float:
     return one.least * COUNTS.get(one.change.kind, 1.0)
 
 
-def judge(state: State, change: Change, fits: list[Fit], least: float | None = None) -> tuple[Advice, State] | None:
+def judge(
+    state: State, change: Change, fits: list[Fit], least: float | None = None, drops: Drops | None = None
+) -> tuple[Advice, State] | None:
     """None where it hangs, or gives less under some model than `least`, or than by how much that model's replay of the
     unchanged run misses its time. That model is asked first the next time, for most changes are worth nothing under
     the same one."""
     edited, duration = change.apply(state.program), state.program.world.duration
     outcomes, gains = {}, []
+    drops = drops if drops is not None else Drops()
     for at, one in enumerate(fits):
         outcome = replay(edited, one.model, one.outcome)
         if outcome is None or one.outcome is None:
+            drops.add(change, dropped.HANGS, None, one.model)
             return None
         gain = state.outcomes[one.model].duration - outcome.duration
         if least is not None and gain < max(least, abs(one.outcome.duration - duration)):
+            drops.add(change, dropped.LESS if gain < least else dropped.MISSED, gain, one.model)
             fits.insert(0, fits.pop(at))
             return None
         outcomes[one.model] = outcome
@@ -326,8 +354,8 @@ def no_promise(found: Advices) -> str:
     best = known[0]
     agrees = " that agrees with what was measured of this MPI" if found.facts.seen else ""
     return (
-        f"No advice: no model of the transport{agrees} explains this run. The closest misses by {100 * best.miss:.1f} % of "
-        f"its time, 3 % are allowed: {best.model.text}.{others(found)}"
+        f"No advice: no model of the transport{agrees} explains this run. The closest {best.text}: {best.model.text}."
+        f"{others(found)}"
     )
 
 
@@ -344,27 +372,13 @@ def others(found: Advices) -> str:
 # ---- words ---------------------------------------------------------------------------------------
 def sentence(found: Advices, one: Advice) -> str:
     world, change = found.program.world, one.change
-    call, other = world.name(change.key), world.name(change.other)
+    call = world.name(change.key)
     at, there = clean(world.site(change.key).text), clean(world.site(change.other).text)
-    begun = f"MPI_I{call.removeprefix('MPI_').lower()}"
-    least = f"at least {amount(found, one.least)}"
-    upper = f", up to {amount(found, one.most)}" if one.most >= 1.1 * one.least else ""
-    if change.kind == edits.PUT_OFF and is_wait(found, change.key):
-        return f"Take {call} out of {at}, into the {other} of {there}: {least}{upper}"
-    if change.kind == edits.PUT_OFF:
-        return f"Make {call} at {at} an {begun}, and wait for it in the {other} of {there}: {least}{upper}"
-    if change.kind == edits.PAIR:
-        both = f"{call} at {at} and {other} at {there}"
-        return f"Make {both} non-blocking, MPI_Irecv first, with one MPI_Waitall at {there}: {least}{upper}"
-    if change.kind == edits.EARLY:
-        post = call if is_irecv(found, change.key) else "an MPI_Irecv"
-        return f"Post {post} for {at} earlier, right behind the {other} of {there}: {least}{upper}"
-    if change.kind == edits.TEST:
-        return (
-            f"Call MPI_Testall {change.count} times, evenly, in the computation between {there} and {at}, for the "
-            f"requests under way there: {least}{upper}"
-        )
+    if change.kind in changes.PROMISED:
+        upper = f", up to {amount(found, one.most)}" if one.most >= 1.1 * one.least else ""
+        return f"{what_to_do(found, change)}: at least {amount(found, one.least)}{upper}"
     if change.kind == edits.COLLECTIVE:
+        begun = f"MPI_I{call.removeprefix('MPI_').lower()}"
         return (
             f"{call} at {at} as {begun}: up to {amount(found, one.most)}, if its result is not needed before the end "
             "of the computation behind it; not promised"
@@ -376,6 +390,42 @@ def sentence(found: Advices, one: Advice) -> str:
         f"Rank {change.rank} works {100 * change.more:.0f} % more than the mean{where}. No other call helps; equal "
         f"shares: up to {amount(found, one.most)}"
     )
+
+
+def what_to_do(found: Advices, change: Change) -> str:
+    """Of a change that can be promised."""
+    world = found.program.world
+    call, other = world.name(change.key), world.name(change.other)
+    at, there = clean(world.site(change.key).text), clean(world.site(change.other).text)
+    begun = f"MPI_I{call.removeprefix('MPI_').lower()}"
+    if change.kind == edits.PUT_OFF and is_wait(found, change.key):
+        return f"Take {call} out of {at}, into the {other} of {there}"
+    if change.kind == edits.PUT_OFF:
+        return f"Make {call} at {at} an {begun}, and wait for it in the {other} of {there}"
+    if change.kind == edits.PAIR:
+        both = f"{call} at {at} and {other} at {there}"
+        return f"Make {both} non-blocking, MPI_Irecv first, with one MPI_Waitall at {there}"
+    if change.kind == edits.EARLY:
+        post = call if is_irecv(found, change.key) else "an MPI_Irecv"
+        return f"Post {post} for {at} earlier, right behind the {other} of {there}"
+    return (
+        f"Call MPI_Testall {change.count} times, evenly, in the computation between {there} and {at}, for the "
+        "requests under way there"
+    )
+
+
+def unsure(found: Advices) -> str:
+    """Where nothing is promised: what would give most, if it were not for what else explains the run."""
+    one = dropped.unsure(found.dropped, found.duration) if not found.advice else None
+    if one is None or one.most is None or one.gain is None or one.model is None:
+        return ""
+    gain = amount(found, max(0, one.gain))
+    but = {
+        dropped.LESS: f"{gain} if {one.model.text}: this run does not tell",
+        dropped.MISSED: f"{gain} if {one.model.text}, by whose replay this run is missed by more",
+        dropped.SHAKEN: f"{gain} if the ranks compute a little otherwise",
+    }
+    return f"Not promised: {what_to_do(found, one.change)}: up to {amount(found, one.most)}, but {but[one.why]}."
 
 
 def packing_sentence(found: Advices, one: Advice) -> str:
@@ -421,6 +471,7 @@ def words(found: Advices) -> RenderableType:
     for number, one in enumerate(found.advice, 1):
         lines += [f"{number}. {sentence(found, one)}", f"   Look first: {edits.CHECK[one.change.kind]}."]
     lines += told(found)
+    lines += [unsure(found)] * bool(unsure(found))
     if found.cut:
         lines.append(f"The run is large: after {SECONDS:.0f} s of thinking not all changes were tried. Record a part of it.")
     else:
@@ -460,6 +511,7 @@ def as_json(found: Advices) -> dict:
                 "text": f.model.text,
                 "fits": f.fits,
                 "miss": None if f.outcome is None else f.miss,
+                "elsewhere": None if f.outcome is None else f.elsewhere,
                 "time": None if f.outcome is None else f.outcome.duration,
             }
             for f in found.fits
@@ -491,6 +543,20 @@ def as_json(found: Advices) -> dict:
             }
             for one in found.told
         ],
+        "dropped": [
+            {
+                "kind": one.change.kind,
+                "call": _call(found, one.change.key),
+                "other": _call(found, one.change.other),
+                "count": one.change.count,
+                "why": one.why,
+                "gain": one.gain,
+                "most": one.most,
+                "model": one.model.text if one.model else "",
+            }
+            for one in found.dropped
+        ],
+        "unsure": unsure(found),
         "facts": {"source": clean(found.facts.source)} | {place: _seen(found.facts, place) for place in (NEAR, FAR)},
         "aside": found.aside,
         "missing": found.missing,

@@ -16,6 +16,8 @@ a fact is not known, and the models of `transport` are tried for it as without a
            them there; ns a byte
   together that many bytes of such messages are copied while none is received; eight are asked at once
   saves    what a copied message costs its receive less if that was posted before it came; ns a byte
+  reads    of a copied message, what it takes its receiver to get it though it came long before; ns a byte. Where that is
+           much, long ones may lie in a socket: then how much of them fits there is another matter in each run
 
 Pure: rows in, facts out. Rows may come from a file that anybody wrote.
 """
@@ -30,7 +32,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from headway.record.transfer_time import Line, Measured
-from headway.record.transport import ALWAYS, ANY, BEGUN, MATCHING, MOVES, PULL, PUSH, Rule
+from headway.record.transport import ALWAYS, ANY, BEGUN, MATCHING, MOVES, PULL, PUSH, STREAM, Rule
 from headway.record.words import bytes_text, time_text
 
 NEAR, FAR = "near", "far"  # on one host, between hosts
@@ -80,6 +82,7 @@ class Seen:
     piece: int | None = None  # bytes
     whole: float = 0.0  # ns of one whose both sides are there, whose buffers lie still
     alone: bool = False  # its receiver brings it, though its sender is away
+    reads: float = 0.0
 
     @property
     def text(self) -> str:
@@ -124,7 +127,21 @@ class Facts:
     def moves(self) -> tuple[int, ...]:
         """Ways of messages that are not copied; none if no such message was asked about."""
         every = [one for some in self.seen.values() for one in some if one.copied is False]
-        return tuple(sorted({way for one in every for way in one.moves}))
+        found = {way for one in every for way in one.moves}
+        if found and any(map(may_stream, self.seen.values())):
+            found.add(STREAM)
+        return tuple(sorted(found))
+
+    @property
+    def streams(self) -> bool:
+        return not self.seen or any(map(may_stream, self.seen.values()))
+
+    @property
+    def reads(self) -> float | None:
+        """On one host, what a receiver needs for what lies there, of the whole transfer: of the largest that were copied."""
+        every = [one for one in self.seen.get(NEAR, ()) if one.copied and one.size > LONG and one.reads]
+        largest = max(every, key=lambda one: one.size, default=None)
+        return None if largest is None else min(1.0, largest.reads * largest.size / largest.least)
 
     @property
     def together(self) -> int:
@@ -238,9 +255,23 @@ def judge(size: int, samples: list[float], played: dict[str, Played]) -> Seen:
     saves = saved(size, played) if copied else 0.0
     pulled = moves == (PULL,) and busy and not copied and whole > SHORT
     piece = piece_of(size, played["receiver tests"].receiver, whole) if pulled else None
+    reads = played["both away"].receiver["wait"] / max(1, size) if copied else 0.0
     return Seen(
-        size, least, usual, copied, late, moves, busy, begins, ahead, steals, saves, together(size, played, copied), piece, whole, not is_sender_needed(played, whole)
+        size, least, usual, copied, late, moves, busy, begins, ahead, steals, saves, together(size, played, copied), piece,
+        whole, not is_sender_needed(played, whole), reads,
     )  # fmt: skip
+
+
+def may_stream(some: tuple[Seen, ...]) -> bool:
+    """Whether long messages of a place may go through a socket: they seem to be copied, and still take their receiver's
+    time, or they move while both are in calls."""
+
+    def may(one: Seen) -> bool:
+        if one.copied:
+            return not one.acked and one.reads * one.size > TENTH * one.least
+        return ANY in one.moves
+
+    return all(may(one) for one in some if one.size > LONG and one.copied is not None)
 
 
 def is_sender_needed(played: dict[str, Played], whole: float) -> bool:
@@ -346,6 +377,7 @@ def rules(place: str, some: tuple[Seen, ...]) -> list[Rule]:
     copied and the other is not, nobody knows of those between: the run tells, or both are tried."""
     found = []
     asked = [one for one in some if one.copied is not None]
+    stream = may_stream(some)
     for before, one, after in zip([None, *asked], asked, [*asked[1:], None]):
         low, high = math.floor(one.size / REACH), math.floor((one.size + 1) * REACH)
         if before is None and one.size <= 64:
@@ -356,15 +388,16 @@ def rules(place: str, some: tuple[Seen, ...]) -> list[Rule]:
             high = LONG  # whether longer ones are is not known
         if after is not None:
             high = min(high, one.size if after.copied != one.copied else middle(one.size, after.size))
-        found.append(rule(place, low, high, one, one.copied))
+        found.append(rule(place, low, high, one, one.copied, stream))
         if after is not None and after.copied != one.copied and after.size > one.size + 1:
-            found.append(rule(place, one.size + 1, after.size - 1, one if after.copied else after, None))
+            found.append(rule(place, one.size + 1, after.size - 1, one if after.copied else after, None, stream))
     return found
 
 
-def rule(place: str, low: int, high: int, one: Seen, copied: bool | None) -> Rule:
+def rule(place: str, low: int, high: int, one: Seen, copied: bool | None, stream: bool) -> Rule:
     moves = one.moves[0] if len(one.moves) == 1 else None
-    return Rule(place == FAR, low, high, copied, moves, one.busy, one.acked, one.ahead, one.steals, one.saves, one.piece)
+    how = copied, moves, one.busy, one.acked, one.ahead, one.steals, one.saves, one.piece, stream
+    return Rule(place == FAR, low, high, *how)
 
 
 def middle(one: int, other: int) -> int:

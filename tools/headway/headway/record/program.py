@@ -6,7 +6,7 @@ operation is a side of a message (3 * message + SEND, RECEIVE or ENVELOPE; the l
 `World.parts` on, a rank's part of a collective.
 
 What a call of the run took itself: all its time, if nothing is known that it waited for, or if what it waited for
-was there before; else as little as calls of its name take, at most 2 us. A collective's part takes what it took in the
+was there before; of a send that needed no receiver, if it took no longer than a copy of its bytes; else as little as calls of its name take, at most 2 us. A collective's part takes what it took in the
 run from the last entry on which it waited for. For how long a wait lasted only because another program had its core, its
 rank computes behind it: so that stays where it was when the wait is elsewhere. Tests in vain with long computation between them are calls of their own,
 often repeated ones are one call.
@@ -33,6 +33,7 @@ NOBODY, EVERYBODY = -1, -2  # for whose entry a part of a collective waits
 MOST_TESTS = 1 << 18  # that are calls of their own, of all rows
 SHORT_TEST = 1000.0  # ns, where no test was seen
 FAST = 20_000  # ns that a call may take whose data were there
+COPY = 1.0  # ns a byte that a send may take more that copies them: what lasts longer waits, if only for room
 
 
 @dataclass
@@ -60,6 +61,7 @@ class World:
     cost: list[int]  # ns
     duration: int
     in_calls: list[int]  # ns, by place
+    at_sites: dict[tuple[int, int], int]  # of them, by place and key
     test: float  # ns that a test takes
     keys: list[tuple[int, int]]  # site and name of a key
 
@@ -144,6 +146,7 @@ def program(waiting: Waiting) -> Program:
     tests = np.flatnonzero((line.flags[calls] & model.IN_VAIN > 0) & ~line.often[calls])
     inside = np.where(line.often[calls], length, line.spent[calls]) - delayed
     world = _world(waiting, rows, parts, np.bincount(line.place[calls], inside, len(line.world)))
+    world.at_sites = _at_sites(line.place[calls], key, inside)
     world.rank_of = line.place[calls[edges[:-1]]].tolist() if len(calls) else []
     world.keys = keys
     names = [FAMILIES[f] for f in line.family[calls].tolist()]
@@ -151,6 +154,13 @@ def program(waiting: Waiting) -> Program:
     found.polls = frozenset(np.flatnonzero((line.flags[calls] & model.IN_VAIN > 0) & line.often[calls]).tolist())
     _spread_tests(found, tests.tolist(), calls)
     return found
+
+
+def _at_sites(place: np.ndarray, key: np.ndarray, ns: np.ndarray) -> dict[tuple[int, int], int]:
+    """Time in calls, by place and key."""
+    count = 1 + int(key.max(initial=0))
+    sums = np.bincount(place * count + key, ns)
+    return {divmod(at, count): round(float(sums[at])) for at in np.flatnonzero(sums).tolist()}
 
 
 def _by_call(count: int, call: np.ndarray, op: np.ndarray) -> list[tuple[int, ...]]:
@@ -193,6 +203,8 @@ def _own(
         came = (m.both[row] + need <= begin) & (length[who[of_message]] <= FAST)
         free = (m.gone[row] < m.asked[row]) | (m.asked[row] <= m.begun[row])
         free &= m.size[row] <= waiting.transfer.buffered
+        # Where a socket takes such a message now and not then, those that it did not take waited.
+        free &= length[who[of_message]] <= FAST + np.minimum(need, COPY * m.size[row])
         there[of_message] = np.where(side == SEND, free, came)
     waited = np.zeros(len(calls), bool)
     waited[who[~there]] = True
@@ -222,7 +234,7 @@ def _world(waiting: Waiting, rows: Rows, parts: int, in_calls: np.ndarray) -> Wo
         (line.flags[m.posted] & model.ANY_SOURCE > 0).tolist() if len(m.posted) else [],
         need.tolist(), latency.tolist(), longer, unsure, any(waiting.transfer.measured), line.host.tolist(), parts,
         collective.tolist(), after.tolist(), cost.tolist(), run.duration, np.rint(in_calls).astype(np.int64).tolist(),
-        price, [],
+        {}, price, [],
     )  # fmt: skip
 
 

@@ -8,9 +8,12 @@ import heapq
 from dataclasses import dataclass, field
 
 from headway.record.program import ENVELOPE, EVERYBODY, NOBODY, RECEIVE, SEND, SIDES, Program
-from headway.record.transport import ALWAYS, BEGUN, MATCHING, PULL, PUSH, Model
+from headway.record.streams import FLOWS, Streams
+from headway.record.transport import ALWAYS, BEGUN, MATCHING, PULL, PUSH, STREAM, Model
 
-DONE, ARRIVE, ANSWER, MOVED, LEAVE, ENTER = range(6)
+# Of what happens at one time, the first comes first: a call that finds something to do lasts.
+DONE, ARRIVE, ANSWER, MOVED, _FLOWS, LEAVE, ENTER = range(7)
+assert _FLOWS == FLOWS
 BEGINS = frozenset(("isend", "irecv", "start", "icoll"))  # families of calls that only begin something
 
 
@@ -88,6 +91,7 @@ class Replay:
         self.late: dict[int, int] = {}
         self.spared: set[int] = set()  # messages that cost so before, and do not now
         self.stolen = [0] * world.ranks  # ns by which its computation takes longer
+        self.carried: dict[tuple[int, int], int] = {}  # from one rank to another: until when messages are on the wire
         self.unacked: list[list[int]] = [[] for _ in range(world.ranks)]  # came there; its send does not know
         self.left = list(self.need)  # ns that it still has to move
         self.since = [-1] * count  # moving; it may be from later on
@@ -100,6 +104,7 @@ class Replay:
         self.active: list[dict[int, None]] = [{} for _ in range(world.ranks)]  # both sides there, and not moved
         self.lying: dict[tuple[int, int], int] = {}  # bytes copied and not received, by pair
         self.ports = [Port() for _ in range(1 + max(world.host, default=0))]
+        self.streams = Streams(self) if any(way.moves == STREAM for way in ways.values()) else None
         # Collectives.
         total = 1 + max(world.collective, default=-1)
         self.missing = [0] * total
@@ -137,6 +142,8 @@ class Replay:
                 self.finish(which, now)
             elif what == ARRIVE:
                 self.arrive(which, now)
+            elif what == FLOWS and self.streams is not None:
+                self.streams.happens(which, now)
             elif what == ANSWER:
                 self.hands[which] = 2
                 self.go(which, now)
@@ -226,8 +233,10 @@ class Replay:
                     self.go(message, now)
         if self.unacked[rank]:
             for message in self.unacked[rank]:
-                self.at(now + self.latency[message], DONE, SIDES * message + SEND)
+                self.ack(message, now)
             self.unacked[rank] = []
+        if self.streams is not None:
+            self.streams.enter(rank, now)
 
     def sides(self, call: int) -> set[int]:
         program = self.program
@@ -257,12 +266,19 @@ class Replay:
             self.begin_part(op - world.parts, now)
             return
         message, side = divmod(op, SIDES)
+        if self.streams is not None and self.way[message].moves == STREAM:
+            if side == SEND:
+                self.streams.send(message, now)
+            else:
+                self.posted[message] = 1
+                self.streams.post(message, now)
+            return
         if side == SEND:
             if self.is_copied(message):
                 self.eager[message] = 1
                 if not self.way[message].acked:
                     self.finish(op, now)
-                self.at(now + self.need[message] + self.delay(message, now), ARRIVE, message)
+                self.at(self.carry(message, now), ARRIVE, message)
             else:
                 self.at(now + self.latency[message], ARRIVE, message)  # its request, not its data
         else:
@@ -287,12 +303,16 @@ class Replay:
 
     def delay(self, message: int, now: int) -> int:
         """ns until the wires are free; they are taken then."""
+        return self.wait_for_wires(message, self.need[message] - self.latency[message], now)
+
+    def wait_for_wires(self, message: int, ns: int, now: int) -> int:
+        """The same, for a part of it that needs so long."""
         world = self.world
         if not (self.model.wires and world.between[message]):
             return 0
         out, into = self.ports[world.host[world.source[message]]], self.ports[world.host[world.target[message]]]
         begin = max(now, out.out, into.into)
-        out.out = into.into = begin + self.need[message] - self.latency[message]
+        out.out = into.into = begin + ns
         return begin - now
 
     def arrive(self, message: int, now: int) -> None:
@@ -319,9 +339,24 @@ class Replay:
         if not self.way[message].acked:
             self.finish(SIDES * message + SEND, now)
         elif self.inside[self.world.target[message]]:
-            self.at(now + self.latency[message], DONE, SIDES * message + SEND)
+            self.ack(message, now)
         else:
             self.unacked[self.world.target[message]].append(message)
+
+    def ack(self, message: int, now: int) -> None:
+        """Its receiver says that the data are there."""
+        world = self.world
+        if self.model.behind and world.between[message]:
+            now = max(now, self.carried.get((world.target[message], world.source[message]), 0))
+        self.at(now + self.latency[message], DONE, SIDES * message + SEND)
+
+    def carry(self, message: int, now: int) -> int:
+        """When all of a message that goes by itself is there."""
+        world = self.world
+        there = now + self.need[message] + self.delay(message, now)
+        ends = world.source[message], world.target[message]
+        self.carried[ends] = max(there, self.carried.get(ends, 0))
+        return there
 
     def steal(self, message: int) -> None:
         """What came beside computation now, and did not before, takes time from it."""
@@ -336,7 +371,7 @@ class Replay:
         """The receive is posted, and the send's request has come."""
         world = self.world
         if self.way[message].moves == ALWAYS:
-            self.at(now + self.need[message] + self.delay(message, now), MOVED, message)
+            self.at(self.carry(message, now), MOVED, message)
             return
         self.left[message] = self.need[message] - self.latency[message]
         self.active[world.source[message]][message] = self.active[world.target[message]][message] = None

@@ -303,13 +303,15 @@ def transfers(found: by_site.Report) -> str:
 def models(given: Advices) -> str:
     rows = [
         f"<tr>{cell(one.model.text, words=True)}{cell('yes' if one.fits else 'no')}"
-        + (cell("it hangs") + cell("") if one.outcome is None else
-           cell(f"{100 * one.miss:.1f} %", one.miss) + cell(time_text(one.outcome.duration), one.outcome.duration))
+        + (cell("it hangs") + 2 * cell("") if one.outcome is None else
+           cell(f"{100 * one.miss:.1f} %", one.miss) + cell(f"{100 * one.elsewhere:.1f} %", one.elsewhere)
+           + cell(time_text(one.outcome.duration), one.outcome.duration))
         for one in given.fits[:MOST_MODELS]
     ]  # fmt: skip
     if not rows:
         return ""
-    heads = [("model of the transport", True), ("fits", False), ("its replay misses by", False), ("its time", False)]
+    names = "model of the transport", "fits", "its replay misses by", "in other calls", "its time"
+    heads = [(name, name == names[0]) for name in names]
     return "<p></p>" + table(heads, rows) + more(len(given.fits), len(rows), "models")
 
 

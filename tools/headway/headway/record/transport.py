@@ -11,16 +11,22 @@ A model says when the data of a message move:
     PULL         the receiver copies it, in the first call in which it sees it: that call lasts until all is there, and
                  the sender is not needed. Shared memory of most MPIs; a rank copies one message after the other
     PUSH         the sender does, in its calls
+    STREAM       through a buffer between two ranks, as a socket, without being asked for: in any call of the sender into
+                 it, in any call of the receiver out of it. So do short messages, and none is copied else (`streams`)
   busy           PULL, PUSH: the call lasts as long as the copy. Else that call only begins it
   piece          PULL, PUSH: a call that need not wait moves so many bytes at most, the next one goes on; one that waits
                  moves all
   acked          a send, copied or not, is complete only when its receiver is in a call after the data came
+  behind         between hosts what says so goes behind the messages that are under way from that receiver to that sender, as
+                 in a socket
   begins         calls that only begin something (MPI_Isend) move what is under way, too
   steals         data that come by themselves, while a rank computes, make it compute longer: something copies them on
                  its core. What came so in the unchanged run has made that computation longer already
   saves          a copied message that comes before its receive is posted is copied once more when that is posted, in that
                  call; posted before it came, it spares its call that
   wires          the hosts' wires carry one message at a time
+  room, window   STREAM: bytes that fit into the sender's half of the buffer, and into the receiver's
+  reads          STREAM: what it takes to get data out of it, of what a transfer needs
 MATCHING, ANY and BEGUN begin with a handshake. Under MATCHING and ANY what fits between two ranks (the largest send
 that was let go before its receive, or what was measured) may move while one side alone is there: so a test is worth
 something; on one host that side's call lasts as long.
@@ -34,7 +40,7 @@ from dataclasses import dataclass, replace
 
 from headway.record.words import bytes_text
 
-MATCHING, ANY, BEGUN, ALWAYS, PULL, PUSH = range(6)
+MATCHING, ANY, BEGUN, ALWAYS, PULL, PUSH, STREAM = range(7)
 MOVES = (
     "while both sides are in the matching calls",
     "while both sides are in any call",
@@ -42,6 +48,7 @@ MOVES = (
     "by themselves",
     "when their receiver is in a call",
     "when their sender is in a call",
+    "through a buffer between two ranks, in any call of the one into it and of the other out of it",
 )
 
 
@@ -60,6 +67,7 @@ class Rule:
     steals: tuple[float, float] = (0.0, 0.0)  # ns a byte, from the sender's and the receiver's computation
     saves: float = 0.0  # ns a byte
     piece: int | None = None
+    stream: bool = True  # they may go through a stream
 
 
 @dataclass(frozen=True)
@@ -74,21 +82,31 @@ class Model:
     latency: int = 0  # and ns before any data
     rules: tuple[Rule, ...] = ()  # the first one that fits a message counts
     begins: bool = True
+    room: int = 0  # bytes
+    window: int = 0
+    reads: float = 0.5
+    behind: bool = False
 
     def way(self, size: int, between: bool) -> Rule:
         """Of such messages; all of it is known. What is larger than `ahead` does not fit between two ranks."""
         fits = (rule for rule in self.rules if rule.between == between and rule.low <= size <= rule.high)
         rule = next(fits, None) or Rule(between, 0, size)
+        if self.moves == STREAM and rule.stream:
+            return Rule(between, rule.low, rule.high, False, STREAM, ahead=0)
         copied = size <= self.eager if rule.copied is None else rule.copied
-        moves = self.moves if rule.moves is None else rule.moves
+        moves = (ANY if self.moves == STREAM else self.moves) if rule.moves is None else rule.moves
         ahead = self.ahead if rule.ahead is None else rule.ahead
         return replace(rule, copied=copied, moves=moves, ahead=ahead)
 
     @property
     def text(self) -> str:
+        if self.moves == STREAM:
+            wires = ", the hosts' wires one message at a time" if self.wires else ""
+            return f"all go through a buffer of {bytes_text(self.room + self.window)} between two ranks, in any call of theirs{wires}"
         first = f"messages up to {bytes_text(self.eager)} are copied" if self.eager >= 0 else "none is copied"
         if self.together >= 0:
             first += f" (up to {bytes_text(self.together)} to one receiver)"
         wires = ", one at a time on each host's wire" if self.wires else ""
+        wires += ", and word of their arrival goes behind what is under way the other way" if self.behind else ""
         measured = "as measured of this MPI; of sizes that were not, " if self.rules else ""
         return f"{measured}{first}, others move {MOVES[self.moves]}{wires}"
