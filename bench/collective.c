@@ -2,8 +2,9 @@
 //   --call allreduce|reduce|bcast|allgather|alltoall|gather|scatter|barrier
 //   --sizes LIST (bytes: of the vector, or of the block of each rank or pair)
 //   --batches N  --batch-us T  --pin 1 (rank r to core r; else the system places the ranks)
-// Each batch ends with the calls themselves: every rank needs every other in each of them. Those
-// with a root change it from call to call, so that nobody runs ahead for long.
+// Each batch ends with the calls themselves, where every rank needs every other in each of them.
+// Those with a root change it from call to call, so that nobody runs ahead for long; with more than
+// two ranks a barrier ends them, or a rank that only sends in the last calls would be ahead.
 #include "common.h"
 
 struct Setup {
@@ -64,6 +65,7 @@ static void check(const struct Setup* s, size_t bytes) {
           fail("a gathering call gave a wrong block");
   } else if (strcmp(s->call, "scatter") == 0) {
     for (int r = 0; r < s->ranks; r++) memset(s->out + (size_t)r * bytes, 1 + r % 100, bytes);
+    memset(s->in, 0, bytes);
     calls(s, bytes, 1);
     for (size_t i = 0; i < bytes; i++)
       if (s->in[i] != 1 + s->rank % 100) fail("scatter gave a wrong block");
@@ -81,20 +83,47 @@ static void check(const struct Setup* s, size_t bytes) {
   }
 }
 
+static int ends_with_barrier(const struct Setup* s) {
+  return s->ranks > 2 && strncmp(s->call, "all", 3) != 0;
+}
+
+static int fitting(double us, double each) {
+  double n = us / (each > 0.1 ? each : 0.1);
+  return n < 2 ? 2 : n > 20000 ? 20000 : (int)n;
+}
+
+// How many calls fill a batch. Two may be over on rank 0 before the others have their part in them,
+// so, unless those took long, two rounds of roots until all are through tell. A barrier that ends
+// the batch is at most a tenth of it, unless a call takes as long.
+static int enough_of(const struct Setup* s, size_t bytes) {
+  double start = now_us();
+  calls(s, bytes, 2);
+  int n = fitting(s->batch_us > 10000 ? s->batch_us : 10000, (now_us() - start) / 2);
+  if (n > 2 * s->ranks) n = 2 * s->ranks;
+  MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  start = now_us();
+  calls(s, bytes, n);
+  MPI_Barrier(MPI_COMM_WORLD);
+  double middle = now_us(), us = s->batch_us;
+  MPI_Barrier(MPI_COMM_WORLD);
+  double barrier = now_us() - middle, all = middle - start;
+  double each = (all > 1.25 * barrier ? all - barrier : all / 5) / n;
+  if (ends_with_barrier(s) && us < 10 * barrier) us = 10 * barrier;
+  n = fitting(us, each);
+  MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return n;
+}
+
 static void measure(const struct Setup* s, size_t bytes) {
   check(s, bytes);
   calls(s, bytes, 1);
-  double start = now_us();
-  calls(s, bytes, 2);
-  double each = (now_us() - start) / 2;
-  int n = (int)(s->batch_us / (each > 0.1 ? each : 0.1));
-  n = n < 2 ? 2 : n > 20000 ? 20000 : n;
-  MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  int n = enough_of(s, bytes);
   double before = probe_line(s->rank);
   for (int b = 0; b < s->batches; b++) {
     calls(s, bytes, 1);
-    start = now_us();
+    double start = now_us();
     calls(s, bytes, n);
+    if (ends_with_barrier(s)) MPI_Barrier(MPI_COMM_WORLD);
     double sample = (now_us() - start) / n;
     double after = probe_line(s->rank);
     if (s->rank == 0) {

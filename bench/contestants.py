@@ -1,4 +1,4 @@
-"""Who is measured: Headway, MPICH and Open MPI, some with several configurations, and the limit: what two processes
+"""Who is measured: Headway, MPICH and Open MPI, some with several configurations, and the limit: what processes
 of this machine can do at most by two copies."""
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ import shared  # noqa: F401
 from headway.measure import contestants
 from headway.measure.contestants import Contestant, cache
 
-PROGRAMS = ("latency", "bandwidth", "overlap", "progress", "slowdown", "collective", "crowd", "start")
+PROGRAMS = ("latency", "bandwidth", "overlap", "progress", "slowdown", "collective", "crowd", "peers", "start")
 
 # Those that the limit's few calls are enough for.
-LIMITED = ("latency", "bandwidth")
+LIMITED = ("latency", "bandwidth", "peers", "collective")
 LIMIT = "limit"
+HEADERS_OF_LIMIT = Path(__file__).resolve().parent / "limit"
 
 
 class Limit(Contestant):
-    """No MPI: bench/limit/mpi.h stands in, and its process makes the second one by itself."""
+    """No MPI: bench/limit/mpi.h stands in, and its process makes the other ones by itself."""
 
     def local_command(self, ranks: int, program: Path, arguments: list[str]) -> list[str]:
-        return [str(program), *arguments]
+        return [str(program), *arguments, "--limit-ranks", str(ranks)]
 
 
 def limit() -> Contestant:
     compiler = Path(shutil.which("cc") or "cc")
-    header = Path(__file__).resolve().parent / "limit"
-    return Limit(LIMIT, "limit", LIMIT, compiler, compiler, compiler_options=("-I" + str(header),))
+    return Limit(LIMIT, "limit", LIMIT, compiler, compiler, compiler_options=(f"-I{HEADERS_OF_LIMIT}",))
 
 
 def programs_of(contestant: Contestant) -> tuple[str, ...]:

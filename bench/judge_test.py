@@ -180,7 +180,7 @@ class Parts(unittest.TestCase):
         jobs = plan.all_jobs(quick=True)
         self.assertEqual([j.name for j in plan.select(jobs, ["latency"])], ["latency"])
         self.assertTrue(all(j.transport == "tcp" for j in plan.select(jobs, ["tcp"])))
-        self.assertEqual(len(plan.select(jobs, ["tcp"])), 8)
+        self.assertEqual(len(plan.select(jobs, ["tcp"])), 15)
         self.assertEqual([j.name for j in plan.select(jobs, ["steps"])], ["steps-latency", "steps-window"])
         self.assertEqual([j.name for j in plan.select(jobs, ["onoff"])], ["onoff", "onoff-pending"])
         with self.assertRaises(ValueError):

@@ -28,6 +28,9 @@ class Job:
     wall_clock: str = ""  # if set, the time of the whole start is a sample of this measure
     round_limits: dict[str, int] = field(default_factory=dict)  # fewer rounds for slow ones
     extra_arguments: dict[str, list[str]] = field(default_factory=dict)  # for one contestant
+    hosts: int = 2  # of the simulated cluster, where the transport is tcp
+    per_host: int = 1  # ranks
+    two_nodes: bool = False  # one rank on each of two NUMA nodes
 
 
 def sizes(*values: int) -> list[str]:
@@ -219,17 +222,83 @@ def progress_switch_jobs(quick: bool) -> list[Job]:
     return jobs
 
 
+def crowded(quick: bool) -> dict:
+    """What jobs with more ranks than cores have in common: spinning peers take 20 ms a message there."""
+    return {
+        "round_limits": {"mpich": 1 if quick else 2},
+        "extra_arguments": {"mpich": ["--batches", "3", "--batch-us", "1"]},
+        "timeout": 180,
+    }
+
+
+SHAPES = {"peers": (2, 4, 8), "pairs": (4, 8)}  # others of one rank; ranks
+
+
+def peer_jobs(quick: bool) -> list[Job]:
+    """Windows of one rank with several others, and within several pairs, both ways at once."""
+    long = (64 * K, 1 * M) if quick else (1 * K, 16 * K, 64 * K, 256 * K, 1 * M)
+    short = (8, 1 * K) if quick else (1, 8, 64, 1 * K)
+    jobs = []
+    for shape, numbers in SHAPES.items():
+        for n in numbers:
+            star = shape == "peers"
+            who = f"one rank with {n} others" if star else f"{n} ranks in pairs"
+            placed = ["--shape", "star", "--pin", "1"] if star else ["--shape", "pairs"]
+            for kind, words, window, some, buffers in (
+                ("bidir", "bandwidth", 16, long, "hot" if quick else "hot,many"),
+                ("rate", "message rate", 32, short, "hot"),
+            ):
+                name = f"{kind}_{shape}_{n}"
+                jobs.append(
+                    Job(
+                        f"{shape}-{n}" if kind == "bidir" else f"{shape}-rate-{n}",
+                        "peers",
+                        ["--name", name, *placed, "--window", str(window), "--buffers", buffers, *sizes(*some)],
+                        2 if quick else 4,
+                        f"{words}, {who}",
+                        ranks=n + 1 if star else n,
+                        # Of pairs that share a core there is no limit: what fits between two turns decides.
+                        contestants=LIMITED if star else MAIN,
+                        **crowded(quick),
+                    )
+                )
+    return jobs
+
+
+def numa_jobs(quick: bool) -> list[Job]:
+    """What two ranks do, one on each of two NUMA nodes."""
+    long = (64 * K, 1 * M) if quick else (16 * K, 64 * K, 256 * K, 1 * M, 4 * M, 16 * M)
+    times = (1, 1 * K, 64 * K) if quick else (1, 8, 1 * K, 4 * K, 16 * K, 64 * K, 256 * K)
+    measured = (
+        ("latency", "latency", "latency", sizes(*times)),
+        ("window", "window", "bandwidth", ["--window", "16", "--buffers", "hot,many,dirty", *sizes(*long)]),
+        ("rate", "rate", "bandwidth", ["--name", "rate", "--window", "32", "--buffers", "hot", *sizes(1, 8, 64, 1 * K)]),
+    )
+    words = {"latency": "latency", "window": "bandwidth, window of 16", "rate": "message rate, window of 32"}
+    return [
+        Job(
+            f"numa-{name}",
+            program,
+            arguments,
+            2 if quick else 6,
+            f"{words[name]}, two NUMA nodes",
+            contestants=LIMITED,
+            rename={measure: f"numa_{name}"},
+            two_nodes=True,
+        )
+        for name, measure, program, arguments in measured
+    ]
+
+
 CALLS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter")
 
 
 def collective_jobs(quick: bool) -> list[Job]:
-    """Within a node, from small to large. Where ranks outnumber cores, spinning peers take 20 ms a call."""
+    """Within a node, from small to large."""
     jobs = []
+    some = (8, 4 * K, 256 * K) if quick else (8, 64, 512, 4 * K, 32 * K, 256 * K, 2 * M, 4 * M)
     for ranks in (2, 4, 8):
-        some = (8, 4 * K, 256 * K) if quick else (8, 64, 512, 4 * K, 32 * K, 256 * K, 2 * M)
-        few = {"mpich": 1 if quick else 2}
-        gently = {"mpich": ["--batches", "3", "--batch-us", "1"]}
-        crowded = {"round_limits": few, "extra_arguments": gently, "timeout": 180} if ranks > 2 else {}
+        given = {"contestants": LIMITED} if ranks == 2 else crowded(quick)
         pin = ["--pin", "1", "--batch-us", "3000"] if ranks == 2 else []
         for call in CALLS:
             jobs.append(
@@ -240,10 +309,31 @@ def collective_jobs(quick: bool) -> list[Job]:
                     2 if quick else 4,
                     f"{call}, {ranks} ranks",
                     ranks=ranks,
-                    **crowded,
+                    **given,
                 )
             )
     return jobs
+
+
+def cluster_jobs(quick: bool) -> list[Job]:
+    """Collectives of several nodes: four simulated hosts of two ranks."""
+    some = (8, 4 * K, 256 * K) if quick else (8, 64, 512, 4 * K, 32 * K, 256 * K, 1 * M)
+    return [
+        Job(
+            f"tcp-collective-{call}-4x2",
+            "collective",
+            ["--call", call, "--batch-us", "20000", "--batches", "3", *sizes(*some)],
+            2 if quick else 4,
+            f"{call}, 4 hosts of 2 ranks, 1 Gbit/s",
+            transport="tcp",
+            ranks=8,
+            hosts=4,
+            per_host=2,
+            rename={f"{call}_8": f"{call}_4x2"},
+            **crowded(quick),
+        )
+        for call in CALLS
+    ]
 
 
 def stranger_jobs(quick: bool) -> list[Job]:
@@ -336,16 +426,19 @@ def all_jobs(quick: bool) -> list[Job]:
         *overlap_jobs(quick),
         *slowdown_jobs(quick),
         *progress_switch_jobs(quick),
+        *peer_jobs(quick),
+        *numa_jobs(quick),
         *collective_jobs(quick),
         *stranger_jobs(quick),
         *loop_jobs(quick),
+        *cluster_jobs(quick),  # last of those over TCP: the other ones share two hosts
         *start_jobs(quick),
     ]
 
 
 def select(jobs: list[Job], only: list[str]) -> list[Job]:
-    """Names separated by commas; `tcp` stands for all tcp-*, `onoff`, `loop`, `steps` and `collective` for all of
-    their kind, and `crowd` for all exchanges beside strangers."""
+    """Names separated by commas; `tcp` stands for all tcp-*, `onoff`, `loop`, `steps`, `peers`, `pairs`, `numa`,
+    `collective` and `tcp-collective` for all of their kind, and `crowd` for all exchanges beside strangers."""
     wanted = [w for text in only for w in text.split(",") if w]
     if not wanted:
         return jobs
@@ -354,7 +447,7 @@ def select(jobs: list[Job], only: list[str]) -> list[Job]:
         return name == word or name.startswith(word + "-") or (word == "crowd" and word in name)
 
     chosen = [j for j in jobs if any(is_meant(j.name, w) for w in wanted)]
-    known = {j.name for j in jobs} | {"tcp", "loop", "crowd", "collective", "steps"}
+    known = {j.name for j in jobs} | {"tcp", "loop", "crowd", "collective", "steps", "peers", "pairs", "numa", "tcp-collective"}
     unknown = [w for w in wanted if w not in known]
     if unknown:
         raise ValueError(f"no such measure: {', '.join(unknown)}; there are {', '.join(sorted(known))}")

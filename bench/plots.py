@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa:
 
 from headway.measure.statistics import human_size  # noqa: E402
 from results import Key, Results  # noqa: E402
-from targets import Verdict, describe  # noqa: E402
+from targets import PEERS, Verdict, describe  # noqa: E402
 
 COLOURS = {
     "headway": "#1763c6",
@@ -293,6 +293,12 @@ def draw_all(
         for m, text in (("window16", "window of 16"), ("bidir16", "both ways, window of 16"))
         for words, keys in placements_panels(results, "shm", m)
     ]
+    peers = [
+        (f"{PEERS[m].removeprefix('bandwidth, both ways, ')}\n{words}", keys)
+        for m in PEERS
+        if m.startswith("bidir")
+        for words, keys in placements_panels(results, "shm", m)
+    ]
     main = [n for n in names if n in ("headway", "mpich", "openmpi", "limit")]
     made = [
         scoreboard(folder / "scoreboard.png", verdicts),
@@ -307,6 +313,10 @@ def draw_all(
         grid_plot(
             folder / "window16.png", results, main, labels, window16,
             "Bandwidth and its limit, shared memory", "MB/s", log=False,
+        ),
+        grid_plot(
+            folder / "peers.png", results, main, labels, peers,
+            "Windows of one rank with several others, and of several pairs: all of them together", "MB/s", log=True,
         ),
         steps_plot(folder / "steps.png", results, [n for n in main if n in ("headway", "limit")], labels),
         wire_plot(folder / "tcp.png", results, main, labels),

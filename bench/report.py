@@ -8,8 +8,10 @@ from pathlib import Path
 
 import shared  # noqa: F401
 from headway.measure.statistics import human_size
-from results import Key, Results
-from targets import BESIDE, BUFFERS, LOOPS, Verdict, describe
+from results import Key, Results, more_is_better
+from targets import BESIDE, BUFFERS, ENOUGH, LIMIT, LOOPS, PEERS, Verdict, describe
+
+BEYOND = 1.05  # times the limit; below that, noise
 
 # What the size is of.
 CALLS = {
@@ -21,6 +23,7 @@ CALLS = {
     "gather": ", bytes of each rank",
     "scatter": ", bytes to each rank",
 }
+UNITS = {"bidir": "window of 16, MB/s of all", "rate": "million messages a second of all"}
 TITLES = {
     "latency": "One-way latency, µs",
     "window": "Bandwidth, window of 64, MB/s",
@@ -49,6 +52,13 @@ TITLES = {
         for ranks, on in ((2, ""), (4, " on 2 cores"), (8, " on 2 cores"))
         for call, what in CALLS.items()
     },
+    **{
+        f"{call}_4x2": f"{call.capitalize()}{what}, 4 hosts of 2 ranks, µs a call" for call, what in CALLS.items()
+    },
+    **{name: f"{words[0].upper()}{words[1:]}, {UNITS[name.split('_')[0]]}" for name, words in PEERS.items()},
+    "numa_latency": "One-way latency, two NUMA nodes, µs",
+    "numa_window": "Bandwidth, window of 16, two NUMA nodes, MB/s",
+    "numa_rate": "Message rate, window of 32, two NUMA nodes, million messages a second",
     **{f"exchange_{kind}": f"Exchange beside {what}, median, µs" for kind, what in BESIDE.items()},
     **{
         f"exchange_mean_{kind}": f"The same beside {what}, mean with all turns of others, µs"
@@ -97,6 +107,40 @@ def full_tables(results: Results, order: list[str], labels: dict[str, str]) -> l
             size = human_size(key.size) if key.size else "-"
             lines.append(f"| {size} | {BUFFERS[key.buffers]} | {key.placement} | " + " | ".join(cells) + " |")
     return lines
+
+
+def beyond_limit(results: Results) -> list[tuple[Key, str, float]]:
+    """Who does better than the limit, by how much: one copy by the system may, where two are slow; or the measure errs."""
+    found = []
+    for key, by in results.table().items():
+        limit = by.get(LIMIT)
+        for name, stats in by.items():
+            if not limit or name == LIMIT or min(stats.median, limit.median) <= 0:
+                continue
+            share = stats.median / limit.median
+            gain = share if more_is_better(key.measure) else 1 / share
+            if gain > BEYOND and min(stats.count, limit.count) >= ENOUGH:
+                found.append((key, name, gain))
+    return found
+
+
+def beyond_limit_table(results: Results, labels: dict[str, str]) -> list[str]:
+    found = beyond_limit(results)
+    if not found:
+        return []
+    lines = ["", "### Better than the limit", "", "| measure | of what | who | times the limit |", "|---|---|---|---|"]
+    return lines + [
+        f"| {TITLES.get(key.measure, key.measure)} | {describe(key)} | {labels[name]} | {gain:.2f} |"
+        for key, name, gain in found
+    ]
+
+
+def left_out_table(results: Results) -> list[str]:
+    """What could not be measured here, and why."""
+    if not results.not_measured:
+        return []
+    lines = ["", "### Not measured", "", "| | why |", "|---|---|"]
+    return lines + [f"| {j['title']} | not measured: {j['why']} |" for j in results.not_measured]
 
 
 def arrived_table(results: Results, order: list[str], labels: dict[str, str]) -> list[str]:
@@ -176,6 +220,8 @@ def write_markdown(
     lines += full_tables(results, order, labels)
     lines += arrived_table(results, order, labels)
     lines += slowdown_table(results, order, labels)
+    lines += beyond_limit_table(results, labels)
+    lines += left_out_table(results)
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -190,6 +236,7 @@ def write_json(path: Path, results: Results, verdicts: list[Verdict], about: dic
         "verdicts": [asdict(v) | {"key": v.key._asdict()} for v in verdicts],
         "table": table,
         "failures": results.failures,
+        "not_measured": results.not_measured,
         "discarded": results.discarded(),
         "samples": [asdict(s) for s in results.samples],
     }

@@ -12,9 +12,11 @@ from headway.measure.statistics import Stats, make_stats
 
 # Shares (overlap, progress) and memory do not scale with the cost of a cache line: all of their
 # rounds stand together. Everything else is compared within one placement.
-POOLED = ("overlap_", "progress_", "private_memory_", "stretch_", "slowdown_", "start_")
-# Of these, what a change between near and far in the middle of a round cannot spoil.
-UNPLACED = ("private_memory_", "start_")
+POOLED = ("overlap_", "progress_", "private_memory_", "stretch_", "slowdown_", "start_", "numa_")
+# Of these, what a change between near and far in the middle of a round cannot spoil. Two NUMA nodes
+# are as far from each other as they are.
+UNPLACED = ("private_memory_", "start_", "numa_")
+MORE_IS_BETTER = ("window", "stream", "bidir", "rate", "overlap_", "progress_", "numa_window", "numa_rate")
 
 
 class Key(NamedTuple):
@@ -54,6 +56,7 @@ class Results:
     def __init__(self) -> None:
         self.samples: list[Sample] = []
         self.failures: list[dict] = []
+        self.not_measured: list[dict] = []  # whole jobs: job, title, transport, and why
         self._table: dict[Key, dict[str, Stats]] | None = None
 
     def add(self, sample: Sample) -> None:
@@ -105,4 +108,4 @@ class Results:
 
 
 def more_is_better(measure: str) -> bool:
-    return measure.startswith(("window", "stream", "bidir", "rate", "overlap_", "progress_"))
+    return measure.startswith(MORE_IS_BETTER)

@@ -14,15 +14,16 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Callable
 
 import typer
 from rich.table import Table
 
+import numa
 import plan
 import plots
 import report
-from contestants import Contestant, all_contestants, programs_of
+from contestants import HEADERS_OF_LIMIT, Contestant, all_contestants, programs_of
 from headway.measure.bar import Steps, console
 from headway.measure.hosts import Cluster, Hosts
 from headway.measure.machine import about_machine, version_of
@@ -39,24 +40,29 @@ STORE = "runs.sqlite"
 GIVE_UP_AFTER = 2  # failed starts of one contestant in one job
 
 
-TWO_HOSTS = Hosts(2, 1000)
-
-
 class Wire(Cluster):
-    """The two simulated hosts, up while TCP jobs run."""
+    """The simulated hosts, up while TCP jobs run: as many as the job at hand wants."""
 
-    def __init__(self, build: Path, report_file: Path) -> None:
+    def __init__(self, build: Path, report_file: Path, note: Callable[[str], None]) -> None:
         super().__init__(build / "bin" / "headway", "bench", report_file)
-        self.check: dict = {}  # what `headway cluster check` found: messages take the wire's time
+        self.note = note
+        self.checks: dict[str, dict] = {}  # what `headway cluster check` found: messages take the wire's time
+        self.problems: dict[Hosts, str] = {}  # why there are no such hosts
 
-    def up(self) -> str:
-        """Returns why there is no cluster, or an empty text."""
+    def ready(self, wanted: Hosts) -> str:
+        """Returns why there is no such cluster, or an empty text."""
+        if wanted == self.now or wanted in self.problems:
+            return self.problems.get(wanted, "")
         try:
-            self.use(TWO_HOSTS)
+            self.use(wanted)
         except Failure as failure:
+            self.problems[wanted] = str(failure)
+            self.note(f"TCP measures of {wanted.hosts} simulated hosts are left out, they do not come up: {failure}")
             return str(failure)
         good, output = self.is_true()
-        self.check = {"true": good, "output": output}
+        self.checks[f"{wanted.hosts} hosts"] = {"true": good, "output": output}
+        if not good:
+            self.note(f"the wire of {wanted.hosts} hosts is not true just now (cluster check), its figures are doubtful")
         return ""
 
     def losses(self) -> int:
@@ -65,8 +71,9 @@ class Wire(Cluster):
         resent = seen.get("retransmits", 0) - seen.get("needless_retransmits", 0)
         return seen.get("backlog_drops", 0) + seen.get("shaper_drops", 0) + max(0, resent)
 
-    def command(self, contestant: Contestant, ranks: int, program: Path, arguments: list[str]) -> list[str]:
-        return [*self.run_words(ranks, 1, "--mpi", contestant.library), str(program), *arguments]
+    def command(self, contestant: Contestant, job: plan.Job, program: Path, arguments: list[str]) -> list[str]:
+        words = self.run_words(job.ranks, job.per_host, "--mpi", contestant.library)
+        return [*words, str(program), *arguments]
 
     def end(self) -> None:
         problem = self.down()
@@ -77,7 +84,7 @@ class Wire(Cluster):
 def version_and_build(contestant: Contestant) -> str:
     """What was measured: a result of another version, or of another build of ours, is not kept."""
     text = version_of(contestant)
-    files = (SOURCES / "limit" / "mpi.h",) if contestant.library == "limit" else ()
+    files = sorted(HEADERS_OF_LIMIT.glob("*.h")) if contestant.library == "limit" else ()
     if contestant.library == "headway":
         files = sorted((contestant.launcher.parent.parent / "lib").glob("libmpi_abi.so.*"))
     for file in files:
@@ -92,7 +99,7 @@ class Runner:
         self.build, self.out, self.quick = build, out, quick
         self.results = Results()
         self.notes: list[str] = []
-        self.cluster = Wire(build, out / "cluster-run.json")
+        self.cluster = Wire(build, out / "cluster-run.json", self.note)
         self.page = out / "probe.page"
         self.usable: dict[str, Contestant] = {}
         self.seconds: dict[str, float] = {}  # of each job
@@ -153,6 +160,10 @@ class Runner:
     def settings_of(self, job: plan.Job, contestant: Contestant) -> str:
         """What must be the same for a result to be kept."""
         words = (job.program, *self.arguments_of(job, contestant), job.transport, str(job.ranks), job.wall_clock)
+        if job.transport == "tcp" and (job.hosts, job.per_host) != (2, 1):
+            words += (f"{job.hosts} hosts", f"{job.per_host} ranks each")
+        if job.two_nodes:
+            words += (f"cores {numa.two_cores()[0]}",)
         return " ".join((self.versions[contestant.name], str(contestant.environment), *words))
 
     def start(self, job: plan.Job, contestant: Contestant) -> tuple[Outcome, float]:
@@ -162,11 +173,14 @@ class Runner:
             arguments += ["--page", str(self.page)]
         program = self.programs(contestant) / job.program
         if job.transport == "tcp":
-            command = self.cluster.command(contestant, job.ranks, program, arguments)
+            command = self.cluster.command(contestant, job, program, arguments)
         else:
             command = contestant.local_command(job.ranks, program, arguments)
+        environment = contestant.full_environment()
+        if job.two_nodes:
+            environment["BENCH_CORES"] = numa.two_cores()[0]
         began = time.monotonic()
-        outcome = execute(command, contestant.full_environment(), job.timeout)
+        outcome = execute(command, environment, job.timeout)
         return outcome, time.monotonic() - began
 
     def measure(self, job: plan.Job, contestant: Contestant, turn: int) -> dict:
@@ -223,6 +237,24 @@ class Runner:
             )
         return ""
 
+    def obstacle(self, job: plan.Job) -> str:
+        """Why this job cannot be measured here, or an empty text."""
+        if job.two_nodes:
+            return numa.two_cores()[1]
+        return self.cluster.ready(Hosts(job.hosts, 1000)) if job.transport == "tcp" else ""
+
+    def run_or_leave_out(self, job: plan.Job, step) -> None:
+        """The store and the page say of what cannot be measured that it was not, and why."""
+        why, key = self.obstacle(job), f"{job.name}|not measured"
+        if why or key in self.store.lines:  # as it is now
+            self.store.add(key, {"failure": "", "rows": [], "not_measured": why})
+        if not why:
+            self.run_job(job, step)
+            return
+        told = {"job": job.name, "title": job.title, "transport": job.transport, "why": why}
+        self.results.not_measured.append(told)
+        step(job.title, job.rounds)
+
     def run_job(self, job: plan.Job, step) -> None:
         failed: dict[str, int] = {}
         present = [self.usable[n] for n in job.contestants if n in self.usable]
@@ -239,13 +271,6 @@ class Runner:
             step(job.title, 1)
 
     def run_all(self, jobs: list[plan.Job]) -> None:
-        if any(j.transport == "tcp" for j in jobs):
-            problem = self.cluster.up()
-            if problem:
-                self.note(f"TCP measures are left out, the simulated hosts do not come up: {problem}")
-                jobs = [j for j in jobs if j.transport != "tcp"]
-            elif not self.cluster.check["true"]:
-                self.note("the simulated wire is not true just now (cluster check), TCP figures are doubtful")
         steps = Steps(sum(j.rounds for j in jobs), wide=58)
         try:
             with steps.bar:
@@ -256,7 +281,7 @@ class Runner:
                         steps.say(text)
                         advance(done)
 
-                    self.run_job(job, step)
+                    self.run_or_leave_out(job, step)
         finally:
             if self.lost:
                 self.note(f"{self.lost} packets were lost or sent again in TCP runs")
@@ -282,8 +307,8 @@ def finish(runner: Runner, about: dict) -> list[Verdict]:
     labels = {n: c.label for n, c in everyone.items()}
     peers = [n for n, c in everyone.items() if c.peer]
     verdicts = judge_all(runner.results, peers, labels)
-    if runner.cluster.check:
-        about["wire_check"] = runner.cluster.check
+    if runner.cluster.checks:
+        about["wire_check"] = runner.cluster.checks
     if runner.store:
         about["load_after"] = os.getloadavg()[0]
         about["seconds"] = runner.seconds
@@ -303,6 +328,7 @@ def judge_again(runner: Runner, file: Path) -> None:
     for sample in document["samples"]:
         runner.results.add(Sample(**sample))
     runner.results.failures = document["failures"]
+    runner.results.not_measured = document.get("not_measured", [])
     runner.notes = document["notes"]
     runner.out.mkdir(parents=True, exist_ok=True)
     print_verdicts(finish(runner, document["about"]))

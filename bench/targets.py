@@ -15,6 +15,7 @@ from results import Key, Results, more_is_better
 
 K, M = 1024, 1024 * 1024
 OURS, LIMIT = "headway", "limit"
+AT_LIMIT = 1.1  # of the limit's time: nobody can be expected to be much quicker
 ENOUGH = 3  # samples in one placement, or there is no verdict for it
 WIRE_MB_S = 117.0  # what the peers reach at 1 Gbit/s
 
@@ -61,12 +62,31 @@ BUFFERS = {
     "cold": "one for each message, in no cache",
 }
 
-# Those that are judged.
+OF_BUFFERS = ("latency", "window", "stream", "bidir", "numa_latency", "numa_window")
+
+# One rank's windows with several others, and those of several pairs.
+PEERS = {
+    f"{kind}_{shape}_{n}": f"{what}, {who.format(n)}"
+    for shape, numbers, who in (
+        ("peers", (2, 4, 8), "one rank with {} others"),
+        ("pairs", (4, 8), "{} ranks on 2 cores in pairs"),
+    )
+    for n in numbers
+    for kind, what in (("bidir", "bandwidth, both ways"), ("rate", "message rate, window of 32, both ways"))
+}
+NUMA = {
+    "numa_latency": "one-way latency, two NUMA nodes",
+    "numa_window": "bandwidth, window of 16, two NUMA nodes",
+    "numa_rate": "message rate, window of 32, two NUMA nodes",
+}
+
+CALLS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter")
 COLLECTIVES = {
     f"{call}_{ranks}": f"{call}, {ranks} ranks{on}"
-    for ranks, on in ((2, ""), (8, " on 2 cores"))
-    for call in ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter")
+    for ranks, on in ((2, ""), (4, " on 2 cores"), (8, " on 2 cores"))
+    for call in CALLS
 }
+OF_HOSTS = {f"{call}_4x2": f"{call}, 4 hosts of 2 ranks" for call in CALLS}
 
 NAMES = {
     "latency": "one-way latency",
@@ -84,7 +104,10 @@ NAMES = {
     "slowdown_send": "computation + transfer, sender computes",
     "slowdown_recv": "computation + transfer, receiver computes",
     "slowdown_both": "computation + transfer, both compute",
+    **PEERS,
+    **NUMA,
     **COLLECTIVES,
+    **OF_HOSTS,
     **{f"exchange_{kind}": f"exchange beside {what}, median" for kind, what in BESIDE.items()},
     **{f"exchange_mean_{kind}": f"exchange beside {what}, mean" for kind, what in BESIDE.items()},
     **LOOPS,
@@ -122,6 +145,25 @@ class Judge:
             return "-", None
         return f"{self.labels[found[0]]} {show(found[1])}", found[1]
 
+    def ratio_or_limit(self, key: Key, factor: float) -> None:
+        """Of times: ours against the best peer; where that peer is at the limit, ours may be at it, too. A limit that a
+        peer leaves behind is none."""
+        ours, (peer_text, peer), limit = self.results.get(key, OURS), self.peer(key), self.results.get(key, LIMIT)
+        enough = ours and peer and limit and min(s.count for s in (ours, peer, limit)) >= ENOUGH
+        allowed = AT_LIMIT * limit.median if enough else 0
+        is_at_limit = enough and limit.median / AT_LIMIT <= peer.median <= allowed
+        if not is_at_limit or allowed <= factor * peer.median:
+            self.ratio(key, factor)
+            return
+        asked = f"≤ {factor:g} × best peer, or {AT_LIMIT:g} × limit"
+        against = f"{peer_text}, limit {show(limit)}"
+        met = ours.median <= allowed
+        self.add(key, asked, show(ours), against, f"{ours.median / peer.median:.2f}", met, allowed / ours.median)
+
+    def not_measured(self, job: dict) -> None:
+        key = Key(job["transport"], job["job"], 0, "hot", "any")
+        self.verdicts.append(Verdict(key, job["title"], "-", "not measured", job["why"], "-", "no data"))
+
     def ratio(self, key: Key, factor: float) -> None:
         """Ours against the best peer: at most `factor` of it, or at least where more is better."""
         ours, (peer_text, peer) = self.results.get(key, OURS), self.peer(key)
@@ -156,8 +198,8 @@ class Judge:
         def rates(who: str) -> dict[int, float]:
             found = {}
             for key, of_each in self.results.table().items():
-                one = of_each.get(who)
-                if (key.measure, key.placement, key.transport, key.buffers) == (measure, placement, "shm", "hot") and one and one.median and key.size and one.count >= ENOUGH:
+                one, is_meant = of_each.get(who), key._replace(size=0) == Key("shm", measure, 0, "hot", placement)
+                if is_meant and key.size and one and one.median and one.count >= ENOUGH:
                     found[key.size] = one.median if more_is_better(measure) else key.size / one.median
             return dict(sorted(found.items()))
 
@@ -271,9 +313,15 @@ def judge_all(results: Results, peers: list[str], labels: dict[str, str]) -> lis
         in_both(j, j.against_off, "shm", measure, 1 * K, "hot", 1.05, 1.05)
     in_both(j, j.ratio, "shm", "allreduce_8", 8, "hot", 0.9, 0.9)
     for call in COLLECTIVES:
-        for size in (8, 64, 512, 4 * K, 32 * K, 256 * K, 2 * M):
+        how = j.ratio_or_limit if call.endswith("_2") else j.ratio
+        for size in (8, 64, 512, 4 * K, 32 * K, 256 * K, 2 * M, 4 * M):
             if (call, size) != ("allreduce_8", 8):
-                in_both(j, j.ratio, "shm", call, size, "hot", 1.0, 1.0)
+                in_both(j, how, "shm", call, size, "hot", 1.0, 1.0)
+    for call in OF_HOSTS:
+        for size in (8, 64, 512, 4 * K, 32 * K, 256 * K, 1 * M):
+            in_both(j, j.ratio, "tcp", call, size, "hot", 1.0, 1.0)
+    judge_peers(j)
+    judge_numa(j)
     for kind in BESIDE:
         for transport in ("shm", "tcp"):
             for size in (8, 1 * K, 64 * K, 1 * M, 4 * M):
@@ -285,13 +333,37 @@ def judge_all(results: Results, peers: list[str], labels: dict[str, str]) -> lis
     j.absolute(
         Key("shm", "private_memory_64", 0, "hot", "any"), 12 * 1024, False, "< 12 MB", worst=True
     )
+    for job in results.not_measured:
+        j.not_measured(job)
     return j.verdicts
+
+
+def judge_peers(j: Judge) -> None:
+    """No figure was asked for, so none worse than the best peer is."""
+    for measure in PEERS:
+        is_rate = measure.startswith("rate")
+        for size in (1, 8, 64, 1 * K) if is_rate else (1 * K, 16 * K, 64 * K, 256 * K, 1 * M):
+            for buffers in ("hot",) if is_rate else ("hot", "many"):
+                in_both(j, j.ratio, "shm", measure, size, buffers, 1.0, 1.0)
+
+
+def judge_numa(j: Judge) -> None:
+    """As far cores are."""
+    for size, factor in ((1, 0.9), (1 * K, 1.15)):
+        j.ratio(Key("shm", "numa_latency", size, "hot", "any"), factor)
+    for size in (64 * K, 256 * K, 1 * M, 4 * M):
+        for buffers in ("hot", "many"):
+            key = Key("shm", "numa_window", size, buffers, "any")
+            j.of_limit(key, 0.6)
+            j.far_ahead(key, 1.5, 2.0)
+    for size in (1, 8, 64, 1 * K):
+        j.ratio(Key("shm", "numa_rate", size, "hot", "any"), 1.1)
 
 
 def describe(key: Key) -> str:
     """The key's size, buffers and placement in words."""
     parts = [human_size(key.size)] if key.size else []
-    if key.measure.startswith(("latency", "window", "stream", "bidir")) and key.transport == "shm":
+    if key.measure.startswith(OF_BUFFERS) and key.transport == "shm":
         parts.append(BUFFERS[key.buffers])
     if key.placement != "any":
         parts.append(f"cores {key.placement}")

@@ -37,7 +37,8 @@ def source_of(name: str, folders: Iterable[Path]) -> Path:
 
 def compile_program(contestant: Contestant, sources: list[Path], program: Path, flags: Iterable[str] = ()) -> str:
     """Compiles what is older than its sources, headers or compiler. Returns what went wrong, or ""."""
-    headers = [h for folder in {FOLDER, *(s.parent for s in sources)} for h in folder.glob("*.h")]
+    named = {Path(o.removeprefix("-I")) for o in contestant.compiler_options if o.startswith("-I")}
+    headers = [h for folder in {FOLDER, *(s.parent for s in sources), *named} for h in folder.glob("*.h")]
     inputs = [*sources, *headers, contestant.compiler.resolve()]
     if program.exists() and program.stat().st_mtime > max(i.stat().st_mtime for i in inputs):
         return ""

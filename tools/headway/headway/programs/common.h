@@ -74,27 +74,44 @@ static inline int arg_sizes(int argc, char** argv, const char* fallback, size_t*
 }
 
 // ---- pinning -------------------------------------------------------------------------------
-// The same for every contestant: rank r goes to core r. Before MPI_Init by the launcher's
-// variables, so that threads which the library starts there inherit it, as they would under a
-// launcher that binds; afterwards once more by the true rank.
+// BENCH_CORES, where it is set, lists the cores that stand for 0, 1 and so on: some of each NUMA
+// node. Those it does not list stand for themselves, as far as there are so many.
+static inline int core_called(int place) {
+  const char* text = getenv("BENCH_CORES");
+  for (int i = 0; text && *text; i++) {
+    char* end;
+    int core = (int)strtol(text, &end, 10);
+    if (end == text) fail("BENCH_CORES wants numbers separated by commas");
+    if (i == place) return core;
+    text = *end == ',' ? end + 1 : end;
+  }
+  return (int)(place % sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 static inline void pin_to_core(int core) {
-  long cores = sysconf(_SC_NPROCESSORS_ONLN);
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET((int)(core % cores), &set);
+  CPU_SET(core_called(core), &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0) perror("benchmark: sched_setaffinity");
 }
 
-static inline void pin_before_init(void) {
+// By the launcher's variables; -1 if it has none.
+static inline int rank_before_init(void) {
   static const char* const names[] = {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
                                       "HEADWAY_RANK"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     const char* text = getenv(names[i]);
-    if (text && *text) {
-      pin_to_core(atoi(text));
-      return;
-    }
+    if (text && *text) return atoi(text);
   }
+  return -1;
+}
+
+// The same for every contestant: rank r goes to core r. Before MPI_Init, so that threads which the
+// library starts there inherit it, as they would under a launcher that binds; afterwards once more
+// by the true rank.
+static inline void pin_before_init(void) {
+  int rank = rank_before_init();
+  if (rank >= 0) pin_to_core(rank);
 }
 
 // ---- the probe -----------------------------------------------------------------------------
