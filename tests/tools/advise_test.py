@@ -317,7 +317,7 @@ class Models(unittest.TestCase):
         found = advise.advise(waiting.classify(run))
         self.assertEqual(found.advice, [])
         self.assertLessEqual({one.change.kind for one in found.told}, {edits.BALANCE})
-        self.assertRegex(found.why, r"misses by \d+\.\d %|hangs")
+        self.assertRegex(found.why, r"misses by \d+\.\d % of its time|has \d+\.\d % of its time in other calls|hangs")
         self.assertFalse(advise.as_json(found)["promises"])
 
 
@@ -370,7 +370,7 @@ class NothingFits(unittest.TestCase):
             made, late = advise_made.drawn(advise_made.unequal, seed)
             run, _ = simulated(made.programs, made.progress, seed)
             found = judged(run, Facts())
-            self.assertRegex(found.why, "misses by|hangs")
+            self.assertRegex(found.why, "misses by|in other calls|hangs")
             told = [one for one in found.told if one.change.kind == edits.BALANCE]
             self.assertEqual([one.change.rank for one in told], [late], seed)
             self.assertIn(f"Rank {late} works", shown(found))
