@@ -55,7 +55,8 @@ class Sockets(unittest.TestCase):
                     # What is there to gain, if not by tests, which only some of these need.
                     gain = gain_of(made, made.kind, 10, seed, room=room)
                     every += gain > 0.05 * time
-                    wrong += [(seed, room, gain / time, given.why, [(f.distance, f.model) for f in given.fits[:3]])] * (gain > 0.05 * time)
+                    if gain > 0.05 * time:
+                        wrong.append((seed, room, gain / time, given.why, [(f.distance, f.model) for f in given.fits[:3]]))
                     continue
                 every += 1
                 named = first.change.kind, number(given, first.change.key)

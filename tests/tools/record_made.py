@@ -12,9 +12,10 @@ card. Small messages are eager, others wait for their receive; with `progress` "
 for that, with "matching" in a call that begins, completes or tests the message itself; with "pull" the receiver copies
 them in its next call that completes or tests anything, and that call lasts as long, a test for `piece` bytes; with
 "socket" all messages go through `room` bytes between two ranks (socket_made); with "acked" all go by themselves, one behind
-the other, and a send is done when word comes back that a call of the receiver has seen them, behind what goes that way. No more than `together` bytes are copied
-for one receiver. What was copied and comes before its receive costs the call that posts that `unexpected` ns a byte more. With `wires` each host's wire carries one message at a time in each direction. `simulate`
-writes one file a rank and returns the truth, in true ns.
+the other, and a send is done when word comes back that a call of the receiver has seen them, behind what goes that way.
+No more than `together` bytes are copied for one receiver. What was copied and comes before its receive costs the call
+that posts that `unexpected` ns a byte more. With `wires` each host's wire carries one message at a time in each direction.
+`simulate` writes one file a rank and returns the truth, in true ns.
 """
 
 import heapq

@@ -93,8 +93,14 @@ class Ways(unittest.TestCase):
 
     def test_fewer_ranks_compute_as_long_as_the_cases_do(self):
         """Else the larger meshes hide on two ranks what figure 14 and 15 are about."""
-        pace = lambda name, ranks: words(CASES[name], ranks)["--pace"]  # noqa: E731
-        words = lambda case, ranks: dict(zip((w := samr.task_of(case, samr.Way(ranks), "6", 0).words)[::2], w[1::2]))  # noqa: E731
+
+        def words(case, ranks):
+            found = samr.task_of(case, samr.Way(ranks), "6", 0).words
+            return dict(zip(found[::2], found[1::2]))
+
+        def pace(name, ranks):
+            return words(CASES[name], ranks)["--pace"]
+
         self.assertEqual(pace("horizon-64", 64), "375")
         self.assertEqual(pace("horizon-64", 2), "12000")
         self.assertEqual(pace("frea-16", 8), "3400")

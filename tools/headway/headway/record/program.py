@@ -6,9 +6,10 @@ operation is a side of a message (3 * message + SEND, RECEIVE or ENVELOPE; the l
 `World.parts` on, a rank's part of a collective.
 
 What a call of the run took itself: all its time, if nothing is known that it waited for, or if what it waited for
-was there before; of a send that needed no receiver, if it took no longer than a copy of its bytes; else as little as calls of its name take, at most 2 us. A collective's part takes what it took in the
-run from the last entry on which it waited for. For how long a wait lasted only because another program had its core, its
-rank computes behind it: so that stays where it was when the wait is elsewhere. Tests in vain with long computation between them are calls of their own,
+was there before; of a send that needed no receiver, if it took no longer than a copy of its bytes; else as little as
+calls of its name take, at most 2 us. A collective's part takes what it took in the run from the last entry on which it
+waited for. For how long a wait lasted only because another program had its core, its rank computes behind it: so that
+stays where it was when the wait is elsewhere. Tests in vain with long computation between them are calls of their own,
 often repeated ones are one call.
 
 A Program is never changed: changes work on a copy.

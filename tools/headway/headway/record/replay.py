@@ -12,8 +12,8 @@ from headway.record.streams import FLOWS, Streams
 from headway.record.transport import ALWAYS, BEGUN, MATCHING, PULL, PUSH, STREAM, Model
 
 # Of what happens at one time, the first comes first: a call that finds something to do lasts.
-DONE, ARRIVE, ANSWER, MOVED, _FLOWS, LEAVE, ENTER = range(7)
-assert _FLOWS == FLOWS
+DONE, ARRIVE, ANSWER, MOVED = range(FLOWS)
+LEAVE, ENTER = FLOWS + 1, FLOWS + 2
 BEGINS = frozenset(("isend", "irecv", "start", "icoll"))  # families of calls that only begin something
 
 

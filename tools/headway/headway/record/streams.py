@@ -19,8 +19,9 @@ from headway.record.program import ENVELOPE, RECEIVE, SEND, SIDES
 if TYPE_CHECKING:
     from headway.record.replay import Replay
 
-PUT, CARRIED, LANDED, TAKEN = range(4)
-FLOWS = 4  # what a replay's queue calls all of them
+KINDS = 4
+PUT, CARRIED, LANDED, TAKEN = range(KINDS)
+FLOWS = 4  # what a replay's queue calls all of them: behind its first four kinds
 PIECES, LEAST_PIECE = 8, 16_384  # of a message; bytes
 
 
@@ -73,7 +74,7 @@ class Streams:
             self.take(pair, now)
 
     def happens(self, which: int, now: int) -> None:
-        number, what = divmod(which, 4)
+        number, what = divmod(which, KINDS)
         pair = self.every[number]
         if what == PUT:
             pair.putting = False
@@ -129,7 +130,7 @@ class Streams:
         pair.there += part
         pair.carrying = True
         ns = self.ns(message, part)
-        self.replay.at(now + self.replay.wait_for_wires(message, ns, now) + ns, FLOWS, 4 * pair.number + CARRIED)
+        self.replay.at(now + self.replay.wait_for_wires(message, ns, now) + ns, FLOWS, KINDS * pair.number + CARRIED)
 
     def carried(self, pair: Pair, now: int) -> None:
         message, part = pair.leaving.popleft()
@@ -149,7 +150,7 @@ class Streams:
             if ready > now:
                 if pair.called != ready:
                     pair.called = ready
-                    self.replay.at(ready, FLOWS, 4 * pair.number + LANDED)
+                    self.replay.at(ready, FLOWS, KINDS * pair.number + LANDED)
                 return
             if pair.between:
                 self.is_out(pair, now)
@@ -175,7 +176,7 @@ class Streams:
         end = max(now, self.hand[rank]) + ns
         self.hand[rank] = end
         self.replay.held[rank] = max(self.replay.held[rank], end)
-        self.replay.at(end, FLOWS, 4 * pair.number + what)
+        self.replay.at(end, FLOWS, KINDS * pair.number + what)
 
     def piece(self, message: int) -> int:
         most = (self.room + self.window) // 2 if not self.replay.world.between[message] else min(self.room, self.window) // 2
