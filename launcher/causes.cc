@@ -15,13 +15,15 @@ constexpr uint64_t enough_looks = 3;
 
 Judgement::Judgement(const std::vector<Seen>& before, std::vector<Seen> after, double seconds)
     : ranks_(std::move(after)), seconds_(seconds) {
+  const Spot nothing;
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    const Spot nothing;
     const Spot& then = i < before.size() ? before[i].spot : nothing;
     gaits_.push_back(gait_of(then, spot(i)));
     asked_.push_back(spot(i).polls - then.polls);
   }
   find_dead();
+  places_.reserve(size());
+  for (size_t i = 0; i < size(); ++i) places_.push_back(describe(i));
 }
 
 bool Judgement::has(Gait gait) const {

@@ -68,7 +68,6 @@ class Judgement {
   void put_unmatched_first();
   std::vector<int> ranks_with(Gait gait) const;
   std::string whom(size_t i) const;
-  // Without the site.
   std::string describe(size_t i) const;
   const SeenComm* comm_of(size_t i, uint64_t context) const;
 
@@ -88,7 +87,8 @@ class Judgement {
   std::vector<Seen> ranks_;
   std::vector<uint64_t> asked_;  // polls in vain between the looks
   std::vector<Gait> gaits_;
-  std::vector<char> dead_;  // can never go on
+  std::vector<char> dead_;           // can never go on
+  std::vector<std::string> places_;  // in words, without the site
   bool in_flight_ = false;
   double seconds_;
 };

@@ -55,9 +55,8 @@ std::string Judgement::picture() const {
     const Spot& at = spot(i);
     if (at.kind == Spot::Kind::ended) continue;
     known |= at.kind == Spot::Kind::in_call || at.kind == Spot::Kind::computing;
-    std::string place = describe(i);
-    const std::string line = at.kind == Spot::Kind::in_call ? at.site.line : "";
-    if (!line.empty()) place += " at " + line;
+    std::string place = places_[i];
+    if (at.kind == Spot::Kind::in_call && !at.site.line.empty()) place += " at " + at.site.line;
     const auto [found, is_new] = known_places.try_emplace(place, groups.size());
     if (is_new) groups.push_back({std::move(place), {}});
     group_of[i] = found->second;
@@ -139,15 +138,17 @@ std::vector<WaitGroup> Judgement::graph() const {
   std::unordered_map<std::string, size_t> known;
   for (size_t i = 0; i < size(); ++i) {
     WaitGroup group;
-    group.place = describe(i);
+    group.place = places_[i];
     group.dead = dead_[i];
     if (spot(i).kind == Spot::Kind::in_call) group.site = spot(i).site;
     const Site& site = group.site;
-    const std::string key =
-        format("%d %s %s+%llx %s ", int(group.dead), whom(i).c_str(), site.module.c_str(),
-               static_cast<unsigned long long>(site.offset), site.line.c_str()) +
-        group.place;
-    const auto [same, is_new] = known.try_emplace(key, groups.size());
+    std::string key = whom(i);
+    for (const std::string& part : {std::string(group.dead ? "dead" : ""), site.module,
+                                    std::to_string(site.offset), site.line, group.place}) {
+      key += '\0';
+      key += part;
+    }
+    const auto [same, is_new] = known.try_emplace(std::move(key), groups.size());
     if (is_new) {
       find_awaited(i, group);
       groups.push_back(std::move(group));

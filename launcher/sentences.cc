@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string_view>
 
 #include "base/whereabouts.h"
 #include "say.h"
@@ -9,9 +10,10 @@
 namespace headway::launcher {
 namespace {
 
-bool is_one_of(const std::string& call, std::initializer_list<const char*> names) {
-  const std::string plain = plain_name(call);
-  return std::any_of(names.begin(), names.end(), [&](const char* name) { return plain == name; });
+bool is_one_of(const std::string& call, std::initializer_list<std::string_view> names) {
+  std::string_view plain = call;
+  if (plain.ends_with("_c")) plain.remove_suffix(2);
+  return std::find(names.begin(), names.end(), plain) != names.end();
 }
 
 // `world`: its rank in the job, or -1.
@@ -20,8 +22,11 @@ std::string with_peer(const std::string& call, const char* role, int peer, int t
   std::string who = peer < 0 ? "any" : std::to_string(peer);
   if (peer >= 0 && world >= 0 && world != peer) who += format(", rank %d of the job", world);
   const std::string which = tag < 0 ? "any" : std::to_string(tag);
-  return format("%s (%s %s, tag %s%s)", call.c_str(), role, who.c_str(), which.c_str(),
-                more.c_str());
+  // Asked of each of thousands of ranks.
+  std::string text;
+  text.reserve(call.size() + who.size() + which.size() + more.size() + 24);
+  text.append(call).append(" (").append(role).append(" ").append(who);
+  return text.append(", tag ").append(which).append(more).append(")");
 }
 
 }  // namespace
