@@ -56,7 +56,8 @@ class Written(Made):
         value = Value(1000.0, 990.0, 1010.0, 5)
         for form, gain in (("6", 0.0), ("6c", 0.2), ("12", 0.0), ("13", 0.0)):
             of.strategies[form] = Strategy(M, value, value, Value(gain, gain, gain, 5), Value(gain, gain, gain, 5))
-        gains = "20 % (20 to 20) with computation behind the sends; nothing with no computation behind the sends"
+        gains = "20 % (20 to 20) with computation behind the sends (collecting the waits for sends behind those for "
+        gains += "receives); nothing with no computation behind the sends"
         self.assertEqual(page.in_short(found)[0][3], gains)
         self.assertNotIn("Isend and Wait may stand", page.in_short(found)[0][2])
         of.strategies["6c"].gain = Value(0.01, -0.01, 0.02, 5)
@@ -131,6 +132,8 @@ class Written(Made):
         self.assertEqual(said(isend, collect, late), [isend.do, collect.do, late.do], "nothing was tried")
         self.assertEqual(said(isend, both), [both.do])
         self.assertEqual(said(never, both), [never.do, both.do], "a warning stays")
+        stays = Saying("", "Put the waits behind (figure 13); the rest stays there.", tried=True)
+        self.assertEqual(said(behind, stays), [stays.do], "of the same figures the one that says more")
         self.assertEqual(said(late, late, Saying("seen")), [late.do])
 
     def test_export(self):

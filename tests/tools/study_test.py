@@ -219,7 +219,8 @@ class Words(Made):
         )
         said = verdicts.of_strategies(of)
         self.assertIn("took 30 % (30 to 30) less time (75 % (75 to 75) less in calls)", said[0].seen)
-        self.assertEqual(said[0].do, "Put the waits for sends behind those for receives (figure 13).")
+        stays = "what you compute behind the sends stays there."
+        self.assertEqual(said[0].do, f"Put the waits for sends behind those for receives (figure 13); {stays}")
         self.assertIn("is in no other form quicker than with each Isend followed by its wait.", said[1].seen)
         self.assertNotIn("But", said[0].seen + said[1].seen)
 

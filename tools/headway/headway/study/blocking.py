@@ -267,16 +267,17 @@ FORMS = (
         "waits for sends behind those for receives",
         "6",
         "r X s Y wr ws",
-        "Put the waits for sends behind those for receives (figure 13).",
+        "Put the waits for sends behind those for receives (figure 13); what you compute behind the sends stays there.",
         "collecting the waits for sends behind those for receives",
     ),
     Form(
         "6ct",
-        "that, with MPI_Testall in the computation",
+        "that, with MPI_Testall for the receives in the computation",
         "6",
         "r X s T Y/2 T Y/2 wr ws",
-        "Put the waits for sends behind those for receives (figure 13), and call MPI_Testall while you compute (figure 7).",
-        "collecting the waits for sends, with MPI_Testall in the computation,",
+        "Put the waits for sends behind those for receives (figure 13), and call MPI_Testall for the receives right behind the "
+        "sends (figure 7) and in the middle of what you compute there.",
+        "collecting the waits for sends, with MPI_Testall for the receives in the computation,",
     ),
     Form("12", "figure 12: each Isend followed by its wait", "12", "r X p wr"),
     Form(

@@ -261,7 +261,7 @@ def of_calls(of: Of) -> list[Saying]:
                 "An MPI_Wait for a send",
                 "Collect the waits for sends behind those for receives (figure 13)"
                 + (
-                    ", or call MPI_Testall for the receives while you compute (figure 7)."
+                    ", or leave them there and call MPI_Testall for the receives while you compute (figure 7)."
                     if wait.released.get("test") or wait.released.get("other")
                     else "."
                 ),
@@ -321,7 +321,10 @@ def of_progress(of: Of) -> list[Saying]:
         if never and side == "recv":
             do, told = testing_advice(of)
         elif never:
-            do = "The data goes when the sender calls MPI: test the send while you compute, or send before a shorter computation."
+            do = (
+                "The data of a send goes only while the sender is in MPI: call MPI_Test for it in the middle of what you "
+                "compute behind it."
+            )
         said.append(Saying(f"{name} of {seen}.{told}", do))
     return said
 
@@ -466,7 +469,8 @@ def of_strategies(of: Of) -> list[Saying]:
             if found.calls_gain.median > 0:
                 seen += f" ({percent(found.calls_gain)} less in calls)"
             seen += f" than with each Isend followed by its wait.{lost}"
-            said.append(Saying(seen, forms[best].do, tried=True, gain=f"{percent(found.gain)} with {behind}"))
+            gain = f"{percent(found.gain)} with {behind} ({forms[best].says.rstrip(',')})"
+            said.append(Saying(seen, forms[best].do, tried=True, gain=gain))
         else:
             seen = f"{what}, is in no other form quicker than with each Isend followed by its wait.{lost}"
             said.append(Saying(seen, gain=f"nothing with {behind}"))
