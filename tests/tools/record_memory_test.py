@@ -91,7 +91,7 @@ class Pieces(Folder):
         self.assertEqual([len(rank.events) for rank in run.ranks], [10, EVENTS])
         self.assertEqual(len(run.collectives), EVENTS)
         self.assertIn("the clocks of 2 hosts were aligned", " ".join(run.notes))
-        self.assertLess(tracemalloc.get_traced_memory()[1], 100 * EVENTS)
+        self.assertLess(tracemalloc.get_traced_memory()[1], 60 * EVENTS)
         self.assertLess(files.most, 40e6)
         # What is looked at here and there is not held, either.
         with InFiles() as files:
