@@ -13,7 +13,7 @@ need_packages("numpy")
 import numpy as np  # noqa: E402
 
 import record_made as made  # noqa: E402
-from headway.record import alignment, bounds, clocks, columns, entries, joining, reading  # noqa: E402
+from headway.record import alignment, bounds, columns, entries, joining, reading  # noqa: E402
 from headway.record.format import BadRecording  # noqa: E402
 from headway.record.model import (  # noqa: E402
     ANY, COMPLETION, FAILED, GAP, IN_VAIN, KINDS, PARTITIONED, RECEIVE, SEND,
@@ -79,9 +79,9 @@ class Drawn(Folder):
         run = reading.read(self.folder)
         old, reading.LARGE = reading.LARGE, 0
         self.addCleanup(setattr, reading, "LARGE", old)
-        for room in (clocks, alignment, bounds, joining):
-            self.addCleanup(setattr, room, "PIECE", room.PIECE)
-            room.PIECE = 7
+        for module, name in ((columns, "CHUNK"), (joining, "PIECE")):
+            self.addCleanup(setattr, module, name, getattr(module, name))
+            setattr(module, name, 7)
         other = reading.read(self.folder)
         self.assertTrue((run.messages == other.messages).all())
         for one, two in zip(run.ranks, other.ranks):
@@ -200,9 +200,9 @@ class Clocks(Folder):
     def test_bounds_that_do_not_matter_are_left_out(self):
         truth = made.simulate(self.folder, talk(300), self.WRONG, seed=SEED)
         all_bounds = reading.read(self.folder)
-        for name, value in (("MOST", 16), ("PIECE", 50)):
-            self.addCleanup(setattr, bounds, name, getattr(bounds, name))
-            setattr(bounds, name, value)
+        for module, name, value in ((bounds, "MOST", 16), (columns, "CHUNK", 50)):
+            self.addCleanup(setattr, module, name, getattr(module, name))
+            setattr(module, name, value)
         some_bounds = reading.read(self.folder)
         self.assertLess(self.error(some_bounds, truth), 2000)
         self.assertEqual(early(some_bounds), [])

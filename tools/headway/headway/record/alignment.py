@@ -16,8 +16,8 @@ from typing import Callable
 import numpy as np
 
 from .bounds import FASTEST, Bounds, Pair, gather, places_of
-from .clocks import PIECE, Host
-from .columns import rest
+from .clocks import Host
+from .columns import add, pieces
 from .joining import edges
 from .model import Rank
 
@@ -155,10 +155,7 @@ def align(hosts: list[Host], ranks: list[Rank], bounds: Bounds) -> list[str]:
             continue
         for place in host.places:
             for column in (ranks[place].begin, ranks[place].end):
-                for at in range(0, len(column), PIECE):
-                    piece = column[at : at + PIECE]
-                    piece += np.rint(host.offset + host.drift * piece).astype(np.int64)
-                rest(column)
+                add(column, lambda times, host=host: np.rint(host.offset + host.drift * times).astype(np.int64))
     if not bounds.count:
         return notes
     worst = max(hosts[1:], key=lambda host: abs(host.offset))
@@ -176,15 +173,14 @@ def early(ranks: list[Rank], messages: np.ndarray, own: bool) -> tuple[np.ndarra
     """Of messages to the sender itself, or to others, that came before they were sent: the receiver's place, when it
     was there, by how much too early."""
     found = [(np.zeros(0, np.int64),) * 3]
-    for at in range(0, len(messages), PIECE):
-        some = messages[at : at + PIECE]
+    for piece in pieces(messages):
+        some = messages[piece]
         some = some[(some["source"] == some["target"]) == own]
         target = places_of(ranks, some["target"])
         came = gather([rank.end for rank in ranks], target, some["came"])
         late = gather([rank.begin for rank in ranks], places_of(ranks, some["source"]), some["sent"]) - came
         wrong = late > 0
         found.append((target[wrong], came[wrong], late[wrong]))
-        rest(messages)
     target, came, late = map(np.concatenate, zip(*found))
     return target, came, late
 
@@ -204,14 +200,14 @@ def mend(ranks: list[Rank], messages: np.ndarray) -> list[str]:
             when = came[first:last]
             # What is left of all moves up to an event: the largest of late - TAKEN_BACK * (time since then).
             most = np.maximum.accumulate(late[first:last] + TAKEN_BACK * (when - when[0]))
-            rank = ranks[target[first]]
-            for column in (rank.begin, rank.end):
-                for at in range(0, len(column), PIECE):
-                    piece = column[at : at + PIECE]
-                    move = np.searchsorted(when, piece, "right") - 1
-                    by = np.rint(most[move] - TAKEN_BACK * (piece - when[0])).astype(np.int64)
-                    piece += np.where(move >= 0, np.maximum(by, 0), 0)
-                rest(column)
+
+            def moved(times: np.ndarray, when: np.ndarray = when, most: np.ndarray = most) -> np.ndarray:
+                at = np.searchsorted(when, times, "right") - 1
+                by = np.rint(most[at] - TAKEN_BACK * (times - when[0])).astype(np.int64)
+                return np.where(at >= 0, np.maximum(by, 0), 0)
+
+            add(ranks[target[first]].begin, moved)
+            add(ranks[target[first]].end, moved)
         target, came, late = early(ranks, messages, False)
     notes = []
     if largest > ROUNDING:

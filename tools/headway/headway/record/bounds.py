@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .clocks import PIECE, Host
-from .columns import rest
+from .clocks import Host
+from .columns import pieces, rest
 from .joining import Collectives, edges
 from .matching import Matched
 from .model import FAILED, Rank
 
 FASTEST = 1e-3  # the largest drift between two clocks
-MOST = 1 << 18  # bounds of two hosts in memory
+MOST = 1 << 18  # bounds in memory, of all pairs together
 # What must be before what: all enter before any leaves; the root enters before any leaves; all enter before it leaves.
 RULES = {
     1: ("barrier", "allreduce", "allgather", "alltoall"),
@@ -46,6 +46,7 @@ class Bounds:
         self.kept: dict[tuple[int, int], tuple[list[np.ndarray], list[np.ndarray]]] = {}  # with y turned round above
         self.counts: dict[tuple[int, int], tuple[int, int]] = {}
         self.count = 0
+        self.held, self.most = 0, MOST  # of those that are kept
 
     def add(self, before: np.ndarray) -> None:
         """Rows of host, time, host, time: the first was there before the second."""
@@ -63,9 +64,16 @@ class Bounds:
             sides = self.kept.setdefault(pair, ([], []))
             sides[0].append(np.stack([low[:, 3], low[:, 1] - low[:, 3]], 1).astype(float))
             sides[1].append(np.stack([high[:, 1], high[:, 1] - high[:, 3]], 1).astype(float))
+        self.held += len(before)
+        if self.held > self.most:
+            self._thin()
+
+    def _thin(self) -> None:
+        for sides in self.kept.values():
             for side in sides:
-                if sum(map(len, side)) > MOST:
-                    side[:] = [hull(np.concatenate(side))]
+                side[:] = [hull(np.concatenate(side))]
+        self.held = sum(len(side[0]) for sides in self.kept.values() for side in sides)
+        self.most = max(MOST, 2 * self.held)  # of very many pairs even a handful each is more
 
     def pairs(self) -> list[Pair]:
         found = []
@@ -115,9 +123,8 @@ def all_bounds(ranks: list[Rank], hosts: list[Host], matched: Matched) -> Bounds
     bounds, host = Bounds(), np.empty(len(ranks), np.int64)
     for number, one in enumerate(hosts):
         host[one.places] = number
-    for at in range(0, len(matched.messages), PIECE):
-        bounds.add(before_by_messages(ranks, matched.messages[at : at + PIECE], host))
-        rest(matched.messages)
+    for some in pieces(matched.messages):
+        bounds.add(before_by_messages(ranks, matched.messages[some], host))
     between = np.array([comm.inter for comm in matched.comms], bool)
     for piece in matched.collectives.pieces():
         bounds.add(before_by_collectives(ranks, piece, between, host))

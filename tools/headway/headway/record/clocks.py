@@ -3,7 +3,7 @@
 Hosts of one boot id have one clock, told by all their ranks' clock blocks together: so the order of ticks is the
 order of times on a host. Between two readings time is a straight line. How the hosts' clocks become one: alignment.
 
-Columns are made in pieces of PIECE events and may lie in files: nothing else here grows with the events.
+Columns are made piece by piece and may lie in files: nothing else here grows with the events.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .columns import rest, room
+from .columns import pieces, room
 from .format import BadRecording, Recording
 
-PIECE = 1 << 18
 APART = 1_000_000  # ns by which clocks of one boot may differ before they are taken for two
 POINTS = 4096  # of a host's clock
 RATES = 0.01, 10_000.0  # ns a tick that a clock may have
@@ -106,10 +105,9 @@ def set_times(recordings: list[Recording], spill: Path | None = None) -> tuple[l
             rank = recording.rank
             for name in ("begin", "end"):
                 column, field = room(len(rank.events), np.int64, spill), rank.events[name]
-                for at in range(0, len(column), PIECE):
-                    column[at : at + PIECE] = in_ns(field[at : at + PIECE], x, y, base - host.real)
+                for some in pieces(column, field):
+                    column[some] = in_ns(field[some], x, y, base - host.real)
                 setattr(rank, name, column)
-                rest(column, rank.events)
             kept.append((recording, host))
     kept.sort(key=lambda pair: pair[0].rank.rank)
     for place, (_recording, host) in enumerate(kept):

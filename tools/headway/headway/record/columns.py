@@ -10,7 +10,7 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +72,26 @@ def rest(*arrays: np.ndarray) -> None:
             owner.madvise(mmap.MADV_DONTNEED)
 
 
+def pieces(*columns: np.ndarray) -> Iterator[slice]:
+    """Goes over columns of one length: which rows come next. They rest behind each piece."""
+    for first in range(0, len(columns[0]), CHUNK):
+        yield slice(first, first + CHUNK)
+        rest(*columns)
+
+
 def largest(column: np.ndarray) -> int:
     """0 of none."""
-    found = 0
-    for first in range(0, len(column), CHUNK):
-        found = max(found, int(column[first : first + CHUNK].max()))
-        rest(column)
-    return found
+    return max((int(column[some].max()) for some in pieces(column)), default=0)
+
+
+def least(column: np.ndarray) -> int | None:
+    return min((int(column[some].min()) for some in pieces(column)), default=None)
+
+
+def add(column: np.ndarray, more: Callable[[np.ndarray], np.ndarray | int]) -> None:
+    """To each value what is made of it."""
+    for some in pieces(column):
+        column[some] += more(column[some])
 
 
 def take(column: np.ndarray, index: np.ndarray) -> np.ndarray:
@@ -162,6 +175,15 @@ class Shelves:
             self.parts.append(rows)
         else:
             self.file.write(rows.tobytes())
+
+    def whole(self) -> np.ndarray:
+        """All rows in the order in which they came, once no more do: where they lie in a file, they stay there."""
+        if self.file is None:
+            return np.concatenate([np.zeros(0, self.dtype), *self.parts])
+        if not self.rows:
+            return np.zeros(0, self.dtype)
+        self.file.flush()
+        return np.asarray(np.memmap(self.file, self.dtype, "r", shape=(self.rows,)))
 
     def __getitem__(self, shelf: int) -> np.ndarray:
         found = [np.zeros(0, self.dtype)]

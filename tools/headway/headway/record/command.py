@@ -88,11 +88,11 @@ def trace_command(
     if found.events > MANY:
         shown.say(f"{count_text(found.events)} events: this takes some minutes")
     waits = waiting.classify(found)
+    # For the page alone it is made where that takes little time. First: what a page holds is large.
+    report = by_site.report(waits) if as_data or not quiet or (html and found.events <= MANY) else None
     of_events = waits.by_rank()
     summary = summarise(found, of_events)
     summary.detail = detail.stretches(found, of_events, summary, window) if html else []
-    # For the page alone it is made where that takes little time.
-    report = by_site.report(waits) if as_data or not quiet or (html and found.events <= MANY) else None
     summary.of_run = by_site.of_run(report) if report is not None else []
     to = out or folder
     files = trace.write_trace(found, to, of_events, perfetto, html, otf2, summary, window) if html or perfetto or otf2 else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.record.columns import rest
 from headway.record.model import COMPLETION, Rank
 
 LOOK = 64  # events on both sides of a cut that are looked at first
@@ -21,6 +22,8 @@ def cuts(rank: Rank, most: int) -> list[int]:
     found = [0]
     while count - found[-1] > most + most // 2:
         found.append(_cut(rank, found[-1], found[-1] + most))
+        # A look at a few events brings whole large pages of their file.
+        rest(rank.events, rank.begin, rank.end)
     return [*found, count]
 
 

@@ -27,7 +27,7 @@ from .model import COMPLETION, CORE_TAKEN, EVENT, FAMILIES, GAP, LIBRARY, Comm, 
 MAGIC = 0x31525748
 BLOCK = struct.Struct("<IHHQQQ")
 HEADER, CLOCK, EVENTS, SITES, COMMUNICATORS, END, THREADS = range(1, 8)
-SEEN = 32 << 20  # bytes of a file that are looked at before they leave memory again
+SEEN = 8 << 20  # bytes of a file that are looked at before they leave memory again
 MOST_JSON = 256 << 20  # bytes of one block
 MOST_MEMBERS = 1 << 25  # of all lists of members of a file
 DAY = 86_400 * 10**9  # ns that an event may lie beyond its file's clock

@@ -7,13 +7,14 @@ threads lie one behind the other, completions of what begins in the next part.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from . import columns
-from .columns import Shelves, rest, room
+from .columns import Shelves, rest, room, take
 from .joining import HALF, ROW, partitioned
 from .model import COLLECTIVE, COMPLETION, FAILED, FAMILIES, IN_VAIN, KINDS, PARTITIONED, RECEIVE, SEND, Rank
 
@@ -79,6 +80,33 @@ def kinds_of(rank: Rank) -> Kinds:
         both |= bool(((family == CODE["isend"]) & (events["flags"] & RECEIVE != 0)).any())
         rest(rank.events)
     return Kinds(len(threads), probes, both)
+
+
+def keys_of(parts: np.ndarray) -> Iterator[np.ndarray]:
+    """By what parts of collectives are ordered, the first key first."""
+    row = parts["row"]
+    yield from (row["epoch"], row["comm"], row["stream"], parts["time"], row["event"])
+
+
+def order_of(parts: np.ndarray) -> np.ndarray | None:
+    """None where they come in their order, as those of one thread on one communicator do: so these need no memory.
+    Else only keys that differ anywhere are copied."""
+    ordered, differ, last = True, np.zeros(5, bool), parts[:1]
+    for some in columns.pieces(parts):
+        behind, same = False, True
+        for number, key in enumerate(keys_of(np.concatenate([last, parts[some]]))):
+            behind |= same & (key[1:] < key[:-1])
+            equal = key[1:] == key[:-1]
+            same &= equal
+            differ[number] |= not equal.all()
+        ordered &= not np.any(behind)
+        last = parts[some][-1:].copy()
+    if ordered:
+        return None
+    columns_of = (np.ascontiguousarray(key) for key, told in zip(keys_of(parts), differ) if told)
+    found = np.lexsort(list(columns_of)[::-1])
+    rest(parts)
+    return found
 
 
 class Open:
@@ -256,11 +284,11 @@ class Finder:
 
     def collectives(self) -> np.ndarray:
         """All rows, by epoch and communicator, in the order of the calls."""
-        rows = self.rows[0]
-        row = rows["row"]
-        order = np.lexsort((row["event"], rows["time"], row["stream"], row["comm"], row["epoch"]))
-        found = room(len(rows), ROW, self.spill)
-        found[:] = row[order]
+        rows = self.rows.whole()
+        found, order = room(len(rows), ROW, self.spill), order_of(rows)
+        for some in columns.pieces(found):
+            found[some] = (rows[some] if order is None else take(rows, order[some]))["row"]
+            rest(rows)
         return found
 
     def places(self, comm: np.ndarray, peer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -167,11 +167,12 @@ class Collectives(Sequence):
             int(first["comm"]), int(first["order"]), name, root, rows["rank"], rows["event"], rows["end"]
         )
 
-    def pieces(self, most: int = PIECE) -> Iterator[Collectives]:
+    def pieces(self, most: int | None = None) -> Iterator[Collectives]:
         """The same in parts that fit into memory."""
         first = 0
         while first < len(self):
-            last = max(first + 1, int(np.searchsorted(self.starts, self.starts[first] + most, "right")) - 1)
+            behind = self.starts[first] + (most or PIECE)
+            last = max(first + 1, int(np.searchsorted(self.starts, behind, "right")) - 1)
             starts = self.starts[first : last + 1]
             rows = self.rows[starts[0] : starts[-1]]
             yield Collectives(rows, starts - starts[0], self.roots[first:last], self.names)

@@ -66,10 +66,9 @@ def match(ranks: list[Rank], spill: Path | None = None) -> Matched:
 def gaps_of(rank: Rank) -> np.ndarray:
     """When recording was off: ticks of the beginnings, in order."""
     found = [np.zeros(0, np.uint64)]
-    for at in range(0, len(rank.events), columns.CHUNK):
-        events = rank.events[at : at + columns.CHUNK]
+    for some in columns.pieces(rank.events):
+        events = rank.events[some]
         found.append(events["begin"][events["kind"] == GAP])
-        rest(rank.events)
     return np.sort(np.concatenate(found))
 
 
@@ -81,8 +80,7 @@ def bands(ranks: list[Rank]) -> np.ndarray:
     step = max(1, min(SAMPLE, columns.CHUNK // 8))
     sample = []
     for rank in ranks:
-        sample.append(np.array(rank.begin[::step]))
-        rest(rank.begin)
+        sample += [rank.begin[some][::step].copy() for some in columns.pieces(rank.begin)]
     times = np.sort(np.concatenate(sample))
     return times[np.arange(1, count + 1) * len(times) // (count + 1)]
 

@@ -3,9 +3,10 @@
 Memory. Of a large recording (LARGE) nothing that grows with the events stays in memory: an event's 48 bytes lie in its
 file (mapped; in a file without a name where a rank has several blocks), and so do its times (16 bytes), the halves of
 messages (52), the messages (56) and the parts of collectives (44). In memory is what is worked on: about columns.CHUNK
-events, or what happens at once on all ranks; halves of messages under way; 65,536 bounds of each pair of hosts. What
-is made of the run then (`timeline`, `waiting`, `summary`, and what rests on them) is made in such parts, too. What
-does grow: 16 bytes a collective, and of one rank at a time its collectives (52) and its records of missing cores (24).
+events, or what happens at once on all ranks; halves of messages under way; 262,144 bounds of clocks. What is
+made of the run then (`timeline`, `waiting`, `summary`, and what rests on them) is made in such parts, too. What
+does grow: 16 bytes a collective, and of one rank at a time its records of missing cores (24) and, where its collectives
+are on several communicators, these (50).
 """
 
 from __future__ import annotations
@@ -16,11 +17,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
 from . import alignment, clocks, columns, format, matching
 from .bounds import all_bounds
-from .columns import rest
 from .format import BadRecording, Recording
 from .model import Run
 from .words import bytes_text
@@ -55,19 +53,11 @@ def read(folder: str | Path) -> Run:
     if len(hosts) > 1:
         notes += shortened(alignment.align(hosts, ranks, all_bounds(ranks, hosts, matched)))
     notes += alignment.mend(ranks, matched.messages)
-    start = min((least(rank.begin) for rank in ranks if len(rank.begin)), default=0)
+    start = min((least for rank in ranks if (least := columns.least(rank.begin)) is not None), default=0)
     for rank in ranks:
         for column in (rank.begin, rank.end):
-            for at in range(0, len(column), columns.CHUNK):
-                column[at : at + columns.CHUNK] -= start
-            rest(column)
+            columns.add(column, lambda _times: -start)
     return Run(str(folder), ranks, matched.comms, matched.messages, matched.collectives, notes, spill)
-
-
-def least(column: np.ndarray) -> int:
-    found = min(int(column[at : at + columns.CHUNK].min()) for at in range(0, len(column), columns.CHUNK))
-    rest(column)
-    return found
 
 
 def scratch(folder: Path, files: list[Path]) -> Path | None:

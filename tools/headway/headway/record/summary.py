@@ -361,13 +361,11 @@ class _Collector:
             found[0] += np.bincount(key, minlength=wide * wide)
             found[1] += np.bincount(key, m["bytes"][good].astype(np.float64), minlength=wide * wide)
             columns.rest(run.messages)
-        for start in range(0, len(self.seen), columns.CHUNK):
-            some = slice(start, start + columns.CHUNK)
+        for some in columns.pieces(self.seen):
             known = np.flatnonzero((self.sent[some] >= 0) & (self.came[some] >= 0))
             m = self.seen[some][known]
             key = m["source"].astype(np.int64) // group * wide + m["target"] // group
             found[2] += np.bincount(key, self.waited[some][known], minlength=wide * wide) * self.step
-            columns.rest(run.messages)
         return found.reshape(3, wide, wide), group
 
     def done(self, run: Run) -> Summary:
