@@ -567,8 +567,8 @@ class Refused(Folder):
         self.refused(4, "recorded by an older headway, which tells nothing of ranks that run")
 
     def test_of_a_newer_one(self):
-        self.file(version=2)
-        self.refused(4, "rank-0.hwr: it has format 2; this headway reads format 1")
+        self.file(version=3)
+        self.refused(4, "rank-0.hwr: it has format 3; this headway reads formats 1 and 2")
 
     def test_elsewhere(self):
         self.file(boot="another", host="node7")

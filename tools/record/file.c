@@ -108,28 +108,49 @@ void record_put_clock(void) {
   record_put_block(RECORD_CLOCK, 0, &now, sizeof now, 0, 0);
 }
 
-void record_put_events(unsigned thread, const RecordEvent* events, size_t count) {
-  uint64_t first = events[0].begin, last = events[0].end, before = UINT64_MAX, calls = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const RecordEvent* one = &events[i];
-    if (one->begin < first) first = one->begin;
-    if (one->end > last) last = one->end;
-    /* Records of one call have one begin. */
-    if (one->kind < RECORD_COMPLETION && one->begin != before)
-      calls += one->flags & RECORD_IN_VAIN ? (uint32_t)one->tag : 1;
-    before = one->begin;
-  }
+/* The block, and behind it a clock. */
+static bool put_with_clock(const Block* block, const void* head, size_t head_length,
+                           const struct iovec* data) {
+  static const char zeros[8];
   RecordReading now = record_read_clocks();
-  const size_t length = count * sizeof *events;
-  Block block = {MAGIC, RECORD_EVENTS, (uint16_t)thread, length, first, last};
   Block clock = {MAGIC, RECORD_CLOCK, 0, sizeof now, 0, 0};
-  struct iovec parts[] = {
-      {&block, sizeof block}, {(void*)events, length}, {&clock, sizeof clock}, {&now, sizeof now}};
-  if (put(parts, 4)) {
+  struct iovec parts[] = {{(void*)block, sizeof *block},
+                          {(void*)head, head_length},
+                          data[0],
+                          data[1],
+                          {(void*)zeros, (8 - data[1].iov_len % 8) % 8},
+                          {&clock, sizeof clock},
+                          {&now, sizeof now}};
+  return put(parts, 7);
+}
+
+void record_put_events(unsigned thread, const RecordEvent* events, size_t count) {
+  uint64_t first = events[0].begin, last = events[0].end;
+  for (size_t i = 0; i < count; ++i) {
+    if (events[i].begin < first) first = events[i].begin;
+    if (events[i].end > last) last = events[i].end;
+  }
+  const size_t length = count * sizeof *events;
+  const Block block = {MAGIC, RECORD_EVENTS, (uint16_t)thread, length, first, last};
+  const struct iovec data[] = {{NULL, 0}, {(void*)events, length}};
+  if (put_with_clock(&block, NULL, 0, data)) {
     self.written += count;
-    self.calls += calls;
   } else {
     record_count_lost(count);
+  }
+}
+
+void record_put_rows(const RecordThread* of, const RecordBlockHead* head) {
+  const size_t shapes = head->shapes * sizeof *of->shapes, rows = head->events * sizeof *of->rows;
+  const size_t length = sizeof *head + shapes + (rows + 7) / 8 * 8;
+  const Block block = {MAGIC,  RECORD_PACKED_EVENTS, of->number,
+                       length, head->begin,          record_last_of(of, head)};
+  const struct iovec data[] = {{(void*)of->shapes, shapes}, {(void*)of->rows, rows}};
+  if (put_with_clock(&block, head, sizeof *head, data)) {
+    self.written += head->events;
+    self.calls += of->calls;
+  } else {
+    record_count_lost(head->events);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "recorder.h"
+#include "rows.h"
 #include "text.h"
 
 enum RecordBlockType {
@@ -18,7 +19,8 @@ enum RecordBlockType {
   RECORD_COMMS,
   RECORD_END,
   RECORD_THREADS,
-  RECORD_COUNTS
+  RECORD_COUNTS,
+  RECORD_PACKED_EVENTS
 };
 
 /* Nothing is written any more: it was ended, or this process is not recorded. */
@@ -46,6 +48,8 @@ RECORD_HIDDEN void record_put_list(enum RecordBlockType type, RecordText* list);
 /* Of one thread, at least one; a clock goes behind them. If there is no room they are lost, and the
  * user is told once. */
 RECORD_HIDDEN void record_put_events(unsigned thread, const RecordEvent* events, size_t count);
+/* The same of a thread's block of which this is the head, and the calls that it is of. */
+RECORD_HIDDEN void record_put_rows(const RecordThread* of, const RecordBlockHead* head);
 RECORD_HIDDEN void record_count_lost(uint64_t count); /* not written */
 /* The last blocks, and closes it. `speaks`: for all ranks. */
 RECORD_HIDDEN void record_finish_file(int finalized, bool speaks, RecordCost cost);

@@ -69,8 +69,8 @@ ONLY_TRIED = {
 }  # fmt: skip
 TOLD_AS = {"persistent": "other", "isendrecv": "isend"}  # what a reader of the file sees
 LAYER_SOURCES = (
-    "layer.c", "layer.h", "layer_cost.h", "layer_narrow.h", "layer_now.h", "layer_tables.h", "layer_told.h", "now.h",
-    "recorder.h",
+    "layer.c", "layer.h", "layer_cost.h", "layer_narrow.h", "layer_now.h", "layer_sizes.h", "layer_tables.h",
+    "layer_told.h", "now.h", "recorder.h",
 )  # fmt: skip
 DECLARED = re.compile(r"(.*?)(\w+)((?:\[\d*\])*)$")
 

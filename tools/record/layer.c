@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int clock_is_tsc;
+#define RECORD_CLOCK_IS_TSC clock_is_tsc
+
 #include "have.h"
 #include "layer.h"
 #include "recorder.h"
@@ -31,6 +34,7 @@ static const char* const names[] = {
 #include "layer_cost.h"
 #include "layer_narrow.h"
 #include "layer_now.h"
+#include "layer_sizes.h"
 #include "layer_tables.h"
 #include "layer_told.h"
 
@@ -56,6 +60,7 @@ static void begin_world(RecordThread* me) {
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
   static char version[MPI_MAX_LIBRARY_VERSION_STRING];
   PMPI_Get_library_version(version, &length);
+  learn_status();
   record_call_ticks = measure_call(me);
   record_begin_file(rank, size, version);
   tell_comm(MPI_COMM_WORLD, WORLD, 0, "MPI_Init", 0);
@@ -106,6 +111,7 @@ ENTRY int layer_MPI_Finalize(void) {
   const int rc = PMPI_Finalize();
   wait_is_over(me);
   me->off = !record_wanted[K_MPI_Finalize];
+  me->calls += !me->off;
   told_other(me, K_MPI_Finalize, site, begin, record_now(), rc, 0);
   record_end_file(1);
   record_leave(me);
@@ -275,4 +281,8 @@ PLAIN(MPI_Pready_list, (int length, const int* partitions, MPI_Request request),
 __attribute__((visibility("default")))
 const RecordLayer record_layer = {RECORD_LAYER_VERSION, RECORD_FUNCTIONS, layer_entries};
 
-__attribute__((constructor)) static void layer_start(void) { world_group = MPI_GROUP_NULL; }
+/* Long after librecorder's own. */
+__attribute__((constructor)) static void layer_start(void) {
+  clock_is_tsc = record_clock_is_tsc;
+  world_group = MPI_GROUP_NULL;
+}

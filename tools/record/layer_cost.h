@@ -66,7 +66,10 @@ static double measure_call(RecordThread* me) {
   static Channel spare[1 << COST_SPARE_BITS];
   enum { NEEDED = COST_EVENTS * COST_MESSAGES + 64 };
   if (me->vain.count || me->limit - me->next < NEEDED) return 0;
-  RecordEvent* const next = me->next;
+  RecordRow* const next = me->next;
+  const uint64_t before = me->before, last = me->last, first = me->first, calls = me->calls;
+  const uint32_t shapes = me->shape_count, numbers = me->requests;
+  const uint16_t shape = me->at;
   const void* const from = me->from;
   const uint64_t last_block = me->last_block;
   const uint32_t id = last_id;
@@ -74,6 +77,8 @@ static double measure_call(RecordThread* me) {
   Channel* const counts = channels;
   const unsigned bits = channel_bits, shift = channel_shift;
   const size_t used = channel_used;
+  const int at = bytes_at;
+  bytes_at = bytes_may_be_at; /* as it will be soon */
   channels = spare;
   channel_bits = COST_SPARE_BITS;
   channel_shift = 64 - COST_SPARE_BITS;
@@ -99,12 +104,20 @@ static double measure_call(RecordThread* me) {
   me->off = off;
   me->from = from;
   me->next = next;
+  me->before = before;
+  me->last = last;
+  me->first = first;
+  me->calls = calls;
+  me->shape_count = shapes;
+  me->requests = numbers;
+  me->at = shape;
   me->last_block = last_block;
   last_id = id;
   channels = counts;
   channel_bits = bits;
   channel_shift = shift;
   channel_used = used;
+  bytes_at = at;
   qsort(took, COST_BATCHES, sizeof *took, compare_ticks);
   return recorded ? (double)took[COST_BATCHES / 2] / (COST_MESSAGES * COST_CALLS) : 0;
 }

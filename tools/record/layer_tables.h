@@ -42,11 +42,18 @@ static uint32_t last_id, last_comm = SELF;
 static bool several; /* threads may be here at once */
 static char gate;
 
-static void lock(void) {
-  while (several && __atomic_test_and_set(&gate, __ATOMIC_ACQUIRE)) sched_yield();
+#define RARE __attribute__((noinline, cold))
+
+RARE static void wait_at_gate(void) {
+  do sched_yield();
+  while (__atomic_test_and_set(&gate, __ATOMIC_ACQUIRE));
 }
-static void unlock(void) {
-  if (several) __atomic_clear(&gate, __ATOMIC_RELEASE);
+ENTRY void lock(void) {
+  if (__builtin_expect(several, 0) && __atomic_test_and_set(&gate, __ATOMIC_ACQUIRE))
+    wait_at_gate();
+}
+ENTRY void unlock(void) {
+  if (__builtin_expect(several, 0)) __atomic_clear(&gate, __ATOMIC_RELEASE);
 }
 
 static void begin_several(void) {
@@ -64,7 +71,7 @@ static void free_lists(void** lists) {
   free(lists);
 }
 
-static size_t place(uint64_t key) {
+ENTRY size_t place(uint64_t key) {
   return (size_t)((key * 0x9e3779b97f4a7c15u) >> 20) & (slot_count - 1);
 }
 
@@ -76,7 +83,7 @@ static inline Slot* find_slot(uint64_t key) {
   return NULL;
 }
 
-static bool grow_slots(void) {
+RARE static bool grow_slots(void) {
   const size_t was = slot_count, now = was ? was * 2 : 1024;
   const uint64_t was_at = slots_at;
   Slot* old = slots;
@@ -99,7 +106,7 @@ static bool grow_slots(void) {
   return true;
 }
 
-static void remove_slot(Slot* slot) {
+__attribute__((noinline)) static void remove_slot(Slot* slot) {
   size_t hole = (size_t)(slot - slots);
   --slot_used;
   for (size_t at = (hole + 1) & (slot_count - 1); slots[at].first;
@@ -129,26 +136,30 @@ static inline void drop_first(Slot* slot) {
   }
 }
 
-/* 0: no memory; then that operation's end is not known. Index 0 is nobody. */
-static uint32_t new_operation(void) {
-  if (!operation_free) {
-    const uint32_t now = operation_room ? operation_room * 2 : 1024;
-    uint64_t at;
-    Operation* more = record_now_room(now * sizeof *more, &at);
-    if (!more) return 0;
-    if (operation_room) memcpy(more, operations, operation_room * sizeof *more);
-    record_now_page->operations_at = at;
-    record_now_page->operations = now;
-    record_now_give_back(operations, operation_room * sizeof *more, operations_at);
-    operations = more;
-    operations_at = at;
-    for (uint32_t i = operation_room ? operation_room : 1; i < now; ++i) {
-      operations[i].next = operation_free;
-      operation_free = i;
-    }
-    operation_room = now;
+/* More of them, if there is memory. Index 0 is nobody. */
+RARE static void grow_operations(void) {
+  const uint32_t now = operation_room ? operation_room * 2 : 1024;
+  uint64_t at;
+  Operation* more = record_now_room(now * sizeof *more, &at);
+  if (!more) return;
+  if (operation_room) memcpy(more, operations, operation_room * sizeof *more);
+  record_now_page->operations_at = at;
+  record_now_page->operations = now;
+  record_now_give_back(operations, operation_room * sizeof *more, operations_at);
+  operations = more;
+  operations_at = at;
+  for (uint32_t i = operation_room ? operation_room : 1; i < now; ++i) {
+    operations[i].next = operation_free;
+    operation_free = i;
   }
+  operation_room = now;
+}
+
+/* 0: no memory; then that operation's end is not known. */
+ENTRY uint32_t new_operation(void) {
+  if (__builtin_expect(!operation_free, 0)) grow_operations();
   const uint32_t found = operation_free;
+  if (__builtin_expect(!found, 0)) return 0;
   operation_free = operations[found].next;
   return found;
 }
@@ -163,13 +174,14 @@ static inline uint32_t next_id(void) {
 
 /* A new operation of that handle, the last of its row; null without memory. The lock is held until
  * the caller has filled it in. */
-static inline Operation* add_operation(uint64_t key) {
+ENTRY Operation* add_operation(uint64_t key) {
   const uint32_t at = new_operation();
-  if (!at || (slot_used * 2 >= slot_count && !grow_slots())) return NULL;
+  if (__builtin_expect(!at, 0)) return NULL;
+  if (__builtin_expect(slot_used * 2 >= slot_count, 0) && !grow_slots()) return NULL;
   size_t to = place(key);
   while (slots[to].first && slots[to].key != key) to = (to + 1) & (slot_count - 1);
   Slot* slot = &slots[to];
-  if (slot->first) {
+  if (__builtin_expect(slot->first != 0, 0)) {
     operations[slot->last].next = at;
     slot->last = at;
   } else {
@@ -180,7 +192,7 @@ static inline Operation* add_operation(uint64_t key) {
 }
 
 /* What it is to hold until its end, of an MPI that has no large counts. */
-static void** held_now(void) {
+ENTRY void** held_now(void) {
   if (__builtin_expect(!narrows, 1)) return NULL;
   void** lists = to_hold;
   to_hold = NULL;

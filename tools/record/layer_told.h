@@ -4,79 +4,29 @@
 #define HEADWAY_RECORD_LAYER_TOLD_H
 
 #include "layer_now.h"
+#include "layer_sizes.h"
 #include "layer_tables.h"
 
 /* ---- helpers ---- */
 
-/* Sizes of predefined types, which no program can free: each is asked for once. A word is a handle
-   and its size below it, or `derived`: always to be asked, since that handle may be of another type
-   tomorrow. Handles that are too long for that are asked each time. */
-enum { KNOWN_TYPES = 64, SIZE_BITS = 16, derived = (1 << SIZE_BITS) - 1 };
-static uint64_t known_types[KNOWN_TYPES];
+/* What stands for no rank and no tag is below 0 in all MPIs, as ranks and tags are not. */
+_Static_assert(MPI_PROC_NULL < 0 && MPI_ANY_SOURCE < 0 && MPI_ROOT < 0 && MPI_ANY_TAG < 0,
+               "ranks and tags are told by their sign");
 
-__attribute__((noinline)) static uint64_t asked_size_of(MPI_Datatype type, uint64_t* known,
-                                                        bool is_derived) {
-  int size = 0, integers, addresses, types, combiner = MPI_COMBINER_DUP;
-  if (type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS || size < 0) return 0;
-  const uint64_t key = KEY(type);
-  if (is_derived || key == 0 || key >> (64 - SIZE_BITS)) return (uint64_t)size;
-  PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-  const bool lasts = combiner == MPI_COMBINER_NAMED && size < derived;
-  __atomic_store_n(known, key << SIZE_BITS | (lasts ? (uint64_t)size : derived), __ATOMIC_RELAXED);
-  return (uint64_t)size;
-}
-
-ENTRY uint64_t size_of(MPI_Datatype type) {
-  const uint64_t key = KEY(type);
-  uint64_t* known = &known_types[(key ^ key >> 9) % KNOWN_TYPES];
-  /* Of that type nothing is left but the size. */
-  const uint64_t size = __atomic_load_n(known, __ATOMIC_RELAXED) ^ key << SIZE_BITS;
-  return __builtin_expect(size < derived, 1) ? size : asked_size_of(type, known, size == derived);
-}
-
-ENTRY uint64_t bytes_of(int64_t count, MPI_Datatype type) {
-  return count <= 0 ? 0 : (uint64_t)count * size_of(type);
-}
-
-#define sum_of(comm, counts, type)                           \
-  ({                                                         \
-    int64_t whole = 0;                                       \
-    const int64_t many = peers_of(comm);                     \
-    for (int64_t i = 0; i < many; ++i) whole += (counts)[i]; \
-    bytes_of(whole, type);                                   \
-  })
-#define sum_of_types(comm, counts, types)                                          \
-  ({                                                                               \
-    uint64_t whole = 0;                                                            \
-    const int64_t many = peers_of(comm);                                           \
-    for (int64_t i = 0; i < many; ++i) whole += bytes_of((counts)[i], (types)[i]); \
-    whole;                                                                         \
-  })
-
-static uint64_t bytes_that_came(const MPI_Status* status) {
-  int count = 0;
-  if (PMPI_Get_count(status, MPI_BYTE, &count) == MPI_SUCCESS && count != MPI_UNDEFINED)
-    return (uint64_t)count;
-#ifdef MPI_VERSION
-  MPI_Count wide = 0;
-  if (PMPI_Get_elements_x(status, MPI_BYTE, &wide) == MPI_SUCCESS && wide >= 0)
-    return (uint64_t)wide;
-#endif
-  return 0;
-}
-
-static int told_peer(int rank) {
+ENTRY int told_peer(int rank) {
+  if (__builtin_expect(rank >= 0, 1)) return rank;
   return rank == MPI_PROC_NULL    ? RECORD_NONE
          : rank == MPI_ANY_SOURCE ? RECORD_ANY
          : rank == MPI_ROOT       ? RECORD_NONE
                                   : rank;
 }
-static int told_tag(int tag) { return tag == MPI_ANY_TAG ? RECORD_ANY : tag; }
-static unsigned wild(int source, int tag) {
+ENTRY int told_tag(int tag) { return tag == MPI_ANY_TAG ? RECORD_ANY : tag; }
+ENTRY unsigned wild(int source, int tag) {
+  if (__builtin_expect((source | tag) >= 0, 1)) return 0;
   return (source == MPI_ANY_SOURCE ? RECORD_ANY_SOURCE : 0u) |
          (tag == MPI_ANY_TAG ? RECORD_ANY_TAG : 0u);
 }
-static unsigned failed(int rc) {
+ENTRY unsigned failed(int rc) {
   if (__builtin_expect(rc == MPI_SUCCESS, 1)) return 0;
   note_odd(); /* nobody knows what of it was done */
   return RECORD_FAILED;
@@ -107,14 +57,14 @@ ENTRY void told_send(CALL, int dest, int tag, uint64_t bytes, uint32_t comm) {
              bytes);
 }
 
-ENTRY uint32_t begun(int rc, unsigned kind, unsigned flags, uint32_t comm, int peer, int tag,
-                     uint32_t number, uint64_t bytes, const MPI_Request* request) {
-  if (rc != MPI_SUCCESS) return 0;
+/* Locked. */
+ENTRY uint32_t begun_locked(int rc, unsigned kind, unsigned flags, uint32_t comm, int peer, int tag,
+                            uint32_t number, uint64_t bytes, const MPI_Request* request) {
+  if (__builtin_expect(rc != MPI_SUCCESS, 0)) return 0;
   const uint32_t id = next_id();
-  if (*request == MPI_REQUEST_NULL) return id;
-  lock();
+  if (__builtin_expect(*request == MPI_REQUEST_NULL, 0)) return id;
   Operation* operation = add_operation(KEY(*request));
-  if (operation) {
+  if (__builtin_expect(operation != NULL, 1)) {
     /* Field by field: a structure would be put together elsewhere and copied. */
     operation->id = id;
     operation->next = 0;
@@ -131,6 +81,15 @@ ENTRY uint32_t begun(int rc, unsigned kind, unsigned flags, uint32_t comm, int p
     operation->held = held_now();
     operation->rare = operation->held != NULL;
   }
+  return id;
+}
+
+/* Of what is begun less often than messages. */
+__attribute__((noinline)) static uint32_t begun(int rc, unsigned kind, unsigned flags,
+                                                uint32_t comm, int peer, int tag, uint32_t number,
+                                                uint64_t bytes, const MPI_Request* request) {
+  lock();
+  const uint32_t id = begun_locked(rc, kind, flags, comm, peer, tag, number, bytes, request);
   unlock();
   return id;
 }
@@ -150,9 +109,11 @@ static void keep(uint64_t key, const Operation* told) {
 ENTRY void told_isend(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm,
                       MPI_Request* request) {
   const uint32_t where = id_of(comm);
-  const uint32_t number = rc == MPI_SUCCESS ? count_out(where, told_peer(dest), tag) : 0;
+  lock();
+  const uint32_t number = rc == MPI_SUCCESS ? count_out_locked(where, told_peer(dest), tag) : 0;
   const uint32_t id =
-      begun(rc, kind, RECORD_SEND, where, told_peer(dest), tag, number, bytes, request);
+      begun_locked(rc, kind, RECORD_SEND, where, told_peer(dest), tag, number, bytes, request);
+  unlock();
   record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, where, told_peer(dest), tag, id,
              bytes);
 }
@@ -170,8 +131,10 @@ ENTRY void told_irecv(CALL, int source, int tag, uint64_t bytes, MPI_Comm comm,
                       MPI_Request* request) {
   const unsigned flags = RECORD_RECEIVE | wild(source, tag);
   const uint32_t where = id_of(comm);
+  lock();
   const uint32_t id =
-      begun(rc, kind, flags, where, told_peer(source), told_tag(tag), 0, bytes, request);
+      begun_locked(rc, kind, flags, where, told_peer(source), told_tag(tag), 0, bytes, request);
+  unlock();
   record_put(me, kind, flags | failed(rc), site, begin, end, where, told_peer(source),
              told_tag(tag), id, bytes);
 }
@@ -328,11 +291,16 @@ ENTRY void copy_keys(RecordThread* me, Keys* to, int64_t count, const MPI_Reques
     to->count = 0;
     memset(to->few, 0, FEW * sizeof *to->few);
   }
-  to->there = 0;
-  for (int64_t i = 0; i < to->count; ++i) {
-    to->keys[i] = key_of_request(requests[i]);
-    to->there += to->keys[i] != 0;
+  /* Not in `to`: what is stored might be that, and would be read again each time. */
+  uint64_t* const keys = to->keys;
+  const int64_t many = to->count;
+  int64_t there = 0;
+  for (int64_t i = 0; i < many; ++i) {
+    const uint64_t key = key_of_request(requests[i]);
+    keys[i] = key;
+    there += key != 0;
   }
+  to->there = there;
   if (to->keys != to->few) memcpy(to->few, to->keys, FEW * sizeof *to->few);
 }
 
@@ -345,15 +313,16 @@ static MPI_Status* room_for(Keys* keys, MPI_Status* given) {
 }
 
 static void free_keys(Keys* keys) {
-  if (keys->keys != keys->few) free(keys->keys);
-  free(keys->statuses);
+  if (__builtin_expect(keys->keys != keys->few, 0)) free(keys->keys);
+  if (__builtin_expect(keys->statuses != NULL, 0)) free(keys->statuses);
 }
 
 static bool cancels; /* MPI_Cancel was called at least once */
 
 /* Of an operation with more to do than to tell it, and of a handle of which nothing is known. */
-static void put_rare(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end,
-                     int rc, uint64_t key, const MPI_Status* status) {
+__attribute__((noinline)) static void put_rare(RecordThread* me, unsigned kind, uint32_t site,
+                                               uint64_t begin, uint64_t end, int rc, uint64_t key,
+                                               const MPI_Status* status) {
   Operation found = {.peer = RECORD_NONE, .tag = RECORD_NONE};
   unsigned flags = failed(rc);
   uint64_t bytes = 0;
@@ -417,8 +386,8 @@ ENTRY void put_completed(RecordThread* me, unsigned kind, uint32_t site, uint64_
   record_put(me, kind, flags, site, begin, end, comm, peer, tag, id, bytes);
 }
 
-static void put_none(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end,
-                     int rc, int count) {
+ENTRY void put_none(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end,
+                    int rc, int count) {
   record_put(me, kind, failed(rc), site, begin, end, 0, RECORD_NONE, count, 0, 0);
 }
 
@@ -432,8 +401,8 @@ ENTRY void told_one(CALL, int flag, uint64_t key, const MPI_Status* status) {
   }
 }
 
-static void told_all_failed(CALL, const Keys* keys, const MPI_Request* requests,
-                            const MPI_Status* statuses) {
+RARE static void told_all_failed(CALL, const Keys* keys, const MPI_Request* requests,
+                                 const MPI_Status* statuses) {
   /* Some may be pending: what is still there and not persistent is not over. */
   int over = 0;
   for (int64_t i = 0; i < keys->count; ++i)
@@ -456,10 +425,12 @@ ENTRY void told_all(CALL, int flag, const Keys* keys, const MPI_Request* request
     told_vain(me, kind, site, begin, end);
     return;
   }
-  if (keys->there != 1) put_none(me, kind, site, begin, end, rc, (int)keys->there);
-  const unsigned each = keys->there == 1 ? kind : RECORD_COMPLETION;
-  for (int64_t i = 0; i < keys->count; ++i) {
-    if (keys->keys[i]) put_completed(me, each, site, begin, end, rc, keys->keys[i], &statuses[i]);
+  const int64_t there = keys->there, many = keys->count;
+  const uint64_t* const key = keys->keys;
+  if (there != 1) put_none(me, kind, site, begin, end, rc, (int)there);
+  const unsigned each = there == 1 ? kind : RECORD_COMPLETION;
+  for (int64_t i = 0; i < many; ++i) {
+    if (key[i]) put_completed(me, each, site, begin, end, MPI_SUCCESS, key[i], &statuses[i]);
   }
 }
 

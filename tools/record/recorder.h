@@ -33,7 +33,7 @@ enum {
 enum { RECORD_MOST_KINDS = 1 << 12, RECORD_MOST_PERSISTENT = 1 << 19 };
 enum { RECORD_COMPLETION = 0x8000, RECORD_CORE_TAKEN = 0x8001, RECORD_GAP = 0x8002 };
 enum { RECORD_NONE = -1, RECORD_ANY = -2 };
-enum { RECORD_VERSION = 1 };
+enum { RECORD_VERSION = 2 };
 
 typedef struct RecordEvent {
   uint16_t kind;
@@ -46,6 +46,25 @@ typedef struct RecordEvent {
   uint32_t request;
   uint64_t bytes;
 } RecordEvent;
+
+/* What events of a block have in common, and what each one has beside (rows.h). */
+typedef struct RecordShape {
+  uint16_t kind;
+  uint8_t thread, flags;
+  uint32_t site, comm;
+  int32_t peer, tag;
+  uint16_t since, took; /* above the 32 bits of its rows */
+  uint64_t bytes;
+} RecordShape;
+
+typedef struct RecordRow {
+  uint32_t since; /* ticks, since the begin of the event before; of the first one 0 */
+  uint32_t took;
+  uint16_t shape;
+  uint16_t request; /* 0: none, else its number less `requests` */
+} RecordRow;
+
+enum { RECORD_ROWS = 1360, RECORD_SHAPES = 512, RECORD_PLACES = 1024 }; /* of a block */
 
 /* Tests that found nothing, one behind the other from one site: one record for all of them. */
 typedef struct RecordVain {
@@ -63,27 +82,38 @@ typedef struct RecordKnownSite {
 } RecordKnownSite;
 
 typedef struct RecordThread {
-  /* What each call looks at comes first, together. */
-  RecordEvent *next, *limit; /* in its buffer */
-  int depth;        /* calls of MPI that it is in: those inside another one are not the program's */
-  int off;          /* the call that it is in is not recorded, only followed */
-  const void* from; /* where the program called, of the call that it is in */
-  RecordWait* now;  /* what others see of its wait */
+  /* What each call looks at comes first, up to `vain.count` in one cache line. */
+  RecordRow *next, *limit; /* in `rows` */
+  uint8_t depth; /* calls of MPI that it is in: those inside another one are not the program's */
+  uint8_t off;   /* the call that it is in is not recorded, only followed */
+  uint8_t number;
+  uint16_t at;         /* the last row's shape; RECORD_SHAPES: no row is there */
+  const void* from;    /* where the program called, of the call that it is in */
+  RecordWait* now;     /* what others see of its wait */
   uint64_t last_block; /* ticks at which a block was last written; 0: names wait for the next */
   uint64_t delay_read; /* ticks at which its run delay was last known */
-  uint8_t number;
   RecordVain vain;
-  RecordEvent scrap;     /* where its records go while they are off */
+  uint64_t before, last; /* begin and end of the last row's event */
+  uint32_t requests;     /* from where the numbers of rows are counted */
+  uint32_t shape_count;
+  uint64_t calls;        /* that are in the block */
+  uint64_t first;        /* begin of the first row's event */
   uint64_t delay_ns;     /* run delay when it was last read */
   uint64_t switches;     /* how often it had left its core by then */
   uint64_t timed;        /* ticks that its blocks and its looks at the run delay have taken */
   int schedstat;         /* file, -1: none */
   uint32_t fortran_site; /* of its last call from Fortran */
   RecordKnownSite sites[RECORD_SITE_CACHE], python_sites[RECORD_SITE_CACHE];
-  RecordEvent* buffer;
-  struct RecordThread* other; /* list of all */
-  RecordWait alone;           /* what `now` is where there is no place that others see */
+  RecordRow rows[RECORD_ROWS];
+  /* The last is no event's. Each in one cache line. */
+  RecordShape shapes[RECORD_SHAPES + 1] __attribute__((aligned(32)));
+  uint16_t behind[RECORD_SHAPES + 1]; /* the shape that came behind it last time */
+  uint16_t places[RECORD_PLACES];     /* by what a shape is: its index + 1; 0: empty */
+  struct RecordThread* other;         /* list of all */
+  RecordWait alone;                   /* what `now` is where there is no place that others see */
 } RecordThread;
+
+_Static_assert(offsetof(RecordThread, vain.count) < 64, "in one cache line");
 
 #define RECORD_API __attribute__((visibility("default")))
 /* On the way of each call: a compiler that thinks of size would call some of them. */
@@ -118,6 +148,10 @@ RECORD_API void* record_now_room(size_t bytes, uint64_t* at);
 RECORD_API void record_now_give_back(void* memory, size_t bytes, uint64_t at);
 
 RECORD_API RecordThread* record_first_call(void);
+/* record_enter, where it is no call like most. */
+RECORD_API RecordThread* record_enter_otherwise(unsigned kind);
+/* record_put, of an event that is not like those before it. */
+RECORD_API void record_put_otherwise(RecordThread* me, const RecordEvent* event);
 RECORD_API void record_write(RecordThread* me); /* its buffer, to the file */
 RECORD_API void record_write_vain(RecordThread* me);
 RECORD_API void record_switch(void);
@@ -146,11 +180,16 @@ static inline uint64_t record_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* A layer has a copy of its own, which is not looked for in another object each time. */
+#ifndef RECORD_CLOCK_IS_TSC
+#define RECORD_CLOCK_IS_TSC record_clock_is_tsc
+#endif
+
 RECORD_INLINE uint64_t record_now(void) {
 #if defined(__x86_64__)
-  if (__builtin_expect(record_clock_is_tsc, 1)) return __rdtsc();
+  if (__builtin_expect(RECORD_CLOCK_IS_TSC, 1)) return __rdtsc();
 #elif defined(__aarch64__)
-  if (__builtin_expect(record_clock_is_tsc, 1)) {
+  if (__builtin_expect(RECORD_CLOCK_IS_TSC, 1)) {
     uint64_t ticks;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
     return ticks;
@@ -160,19 +199,14 @@ RECORD_INLINE uint64_t record_now(void) {
 }
 
 /* Null: there is no recording, or this call is inside another one. Else record_leave must follow.
- */
+   What is wanted is live. */
 RECORD_INLINE RecordThread* record_enter(unsigned kind) {
-  if (__builtin_expect(!record_live, 0)) return NULL;
   RecordThread* me = record_me;
-  if (__builtin_expect(me == NULL, 0)) me = record_first_call();
-  if (me == NULL || me->depth != 0) return NULL;
-  uint8_t wanted = record_wanted[kind];
-  if (__builtin_expect(!wanted, 0) && record_now() >= record_next_switch) {
-    record_switch();
-    wanted = record_wanted[kind];
-  }
+  if (__builtin_expect(me == NULL || !record_wanted[kind] || me->depth != 0, 0))
+    return record_enter_otherwise(kind);
   me->depth = 1;
-  me->off = !wanted;
+  me->off = 0;
+  ++me->calls;
   return me;
 }
 
@@ -191,31 +225,48 @@ RECORD_INLINE uint32_t record_site(RecordThread* me, const void* address) {
   return record_site_at(me, (uintptr_t)address);
 }
 
-/* Room for one event; all fields must be written. */
-RECORD_INLINE RecordEvent* record_room(RecordThread* me) {
-  if (__builtin_expect(me->off, 0)) return &me->scrap;
-  if (__builtin_expect(me->vain.count != 0, 0)) record_write_vain(me);
-  if (__builtin_expect(me->next == me->limit, 0)) record_write(me);
-  return me->next++;
-}
-
-RECORD_INLINE RecordEvent* record_put(RecordThread* me, unsigned kind, unsigned flags,
-                                      uint32_t site, uint64_t begin, uint64_t end, uint32_t comm,
-                                      int peer, int tag, uint32_t request, uint64_t bytes) {
-  RecordEvent* event = record_room(me);
-  event->kind = (uint16_t)kind;
-  event->thread = me->number;
-  event->flags = (uint8_t)flags;
-  event->site = site;
-  event->begin = begin;
-  event->end = end;
-  event->comm = comm;
-  event->peer = peer;
-  event->tag = tag;
-  event->request = request;
-  event->bytes = bytes;
+/* An event. Its shape is looked for where the last time's was; `thread` is part of it. */
+RECORD_INLINE void record_put(RecordThread* me, unsigned kind, unsigned flags, uint32_t site,
+                              uint64_t begin, uint64_t end, uint32_t comm, int peer, int tag,
+                              uint32_t request, uint64_t bytes) {
+  const unsigned at = me->behind[me->at];
+  const RecordShape* const shape = &me->shapes[at];
+  /* As a shape's words lie in memory, on machines whose numbers begin with their low bytes. */
+  const uint64_t what = (uint64_t)site << 32 | (uint64_t)(uint8_t)flags << 24 |
+                        (uint64_t)me->number << 16 | (uint16_t)kind;
+  const uint64_t where = (uint64_t)(uint32_t)peer << 32 | comm, how = (uint32_t)tag;
+  uint64_t is[3];
+  __builtin_memcpy(is, shape, sizeof is);
+  const uint64_t since = begin - me->before, took = end - begin;
+  const uint32_t number = request ? request - me->requests : 0;
+  RecordRow* const row = me->next;
+  const uint64_t other = (is[0] ^ what) | (is[1] ^ where) | (is[2] ^ how) | (shape->bytes ^ bytes) |
+                         (since | took) >> 32 | number >> 16 | me->off | me->vain.count;
+  if (__builtin_expect(other != 0 || end < me->last || row == me->limit || (request && !number),
+                       0)) {
+    const RecordEvent event = {.kind = (uint16_t)kind,
+                               .thread = me->number,
+                               .flags = (uint8_t)flags,
+                               .site = site,
+                               .begin = begin,
+                               .end = end,
+                               .comm = comm,
+                               .peer = peer,
+                               .tag = tag,
+                               .request = request,
+                               .bytes = bytes};
+    record_put_otherwise(me, &event);
+  } else {
+    row->since = (uint32_t)since;
+    row->took = (uint32_t)took;
+    row->shape = (uint16_t)at;
+    row->request = (uint16_t)number;
+    me->next = row + 1;
+    me->before = begin;
+    me->last = end;
+    me->at = (uint16_t)at;
+  }
   if (__builtin_expect(end >= record_next_switch, 0)) record_switch();
-  return event;
 }
 
 #endif

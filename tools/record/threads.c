@@ -10,21 +10,12 @@
 #include "file.h"
 #include "library_events.h"
 #include "lock.h"
+#include "rows.h"
 #include "shared_now.h"
 #include "sites.h"
 #include "switches.h"
 
-enum {
-  EVENTS_OF_A_BLOCK = 1360, /* 64 KB with its header */
-  MOST_THREADS = 255
-};
-
-/* In pages of its own: our library may close those of the program's heap, and asks here, with its
-   engine held, which thread it is. */
-typedef struct Whole {
-  RecordThread thread;
-  RecordEvent events[EVENTS_OF_A_BLOCK];
-} Whole;
+enum { MOST_THREADS = 255 };
 
 RECORD_API __thread RecordThread* record_me __attribute__((tls_model("initial-exec")));
 
@@ -37,24 +28,31 @@ static struct {
 
 /* ---- buffers ---- */
 
-/* Locked. Before the file is there (MPI_Init has not returned) what does not fit is lost. */
-static void put_events(const RecordThread* me) {
-  const size_t count = (size_t)(me->next - me->buffer);
+/* Locked. */
+static void put_rows(const RecordThread* me) {
+  const RecordBlockHead head = record_head_of(me);
   record_put_names(); /* also of communicators whose calls are not recorded */
-  if (count == 0) return;
-  record_put_events(me->number, me->buffer, count);
+  if (head.events) record_put_rows(me, &head);
+}
+
+/* Locked. Before the file is there (MPI_Init has not returned) what does not fit is lost. */
+static void put_or_lose(RecordThread* me) {
+  const bool any = me->next != me->rows;
+  if (record_may_write()) {
+    put_rows(me);
+  } else if (!record_over) {
+    record_count_lost((uint64_t)(me->next - me->rows));
+  }
+  if (!any) return; /* a call that has begun counts in the block of its events */
+  me->calls = 0;
+  record_empty_rows(me);
 }
 
 void record_write(RecordThread* me) {
   const uint64_t begin = record_now();
   record_lock();
-  if (record_may_write()) {
-    put_events(me);
-    record_put_library();
-  } else if (!record_over) {
-    record_count_lost((uint64_t)(me->next - me->buffer));
-  }
-  me->next = me->buffer;
+  put_or_lose(me);
+  if (record_may_write()) record_put_library();
   me->last_block = record_now();
   me->timed += me->last_block - begin;
   record_unlock();
@@ -79,11 +77,25 @@ static RecordEvent event_of(const RecordThread* me, const RecordVain* vain) {
                        .bytes = vain->inside};
 }
 
+static void add(RecordThread* me, const RecordEvent* event) {
+  if (record_add_row(me, event)) return;
+  record_write(me);
+  if (record_add_row(me, event)) return;
+  record_lock(); /* its times are wrong */
+  record_count_lost(1);
+  record_unlock();
+}
+
 void record_write_vain(RecordThread* me) {
-  const RecordVain vain = me->vain;
+  const RecordEvent event = event_of(me, &me->vain);
   me->vain.count = 0;
-  if (me->next == me->limit) record_write(me);
-  *me->next++ = event_of(me, &vain);
+  add(me, &event);
+}
+
+void record_put_otherwise(RecordThread* me, const RecordEvent* event) {
+  if (me->off) return;
+  if (me->vain.count) record_write_vain(me);
+  add(me, event);
 }
 
 void record_flush(void) {
@@ -96,7 +108,7 @@ void record_flush(void) {
 void record_write_all(void) {
   /* Others may still be in a call, and put records: nothing of theirs is touched, only read. */
   for (RecordThread* thread = self.threads; thread; thread = thread->other) {
-    put_events(thread);
+    put_rows(thread);
     const RecordVain vain = thread->vain;
     if (vain.count) {
       const RecordEvent event = event_of(thread, &vain);
@@ -109,16 +121,15 @@ void record_write_all(void) {
 void record_put_gap(uint64_t begin, uint64_t end) {
   RecordThread* me = record_me;
   if (!me) return;
-  if (me->next == me->limit) {
-    if (record_may_write()) put_events(me);
-    me->next = me->buffer;
-  }
-  *me->next++ = (RecordEvent){.kind = RECORD_GAP,
-                              .thread = me->number,
-                              .begin = begin,
-                              .end = end,
-                              .peer = RECORD_NONE,
-                              .tag = RECORD_NONE};
+  const RecordEvent event = {.kind = RECORD_GAP,
+                             .thread = me->number,
+                             .begin = begin,
+                             .end = end,
+                             .peer = RECORD_NONE,
+                             .tag = RECORD_NONE};
+  if (record_add_row(me, &event)) return;
+  put_or_lose(me);
+  if (!record_add_row(me, &event)) record_count_lost(1);
 }
 
 /* ---- their life ---- */
@@ -136,7 +147,7 @@ static void thread_ends(void* thread) {
   if (*link) *link = me->other;
   record_unlock();
   record_me = NULL;
-  munmap(me, sizeof(Whole));
+  munmap(me, sizeof *me);
 }
 
 unsigned record_take_number(void) {
@@ -145,14 +156,29 @@ unsigned record_take_number(void) {
   return number;
 }
 
+RecordThread* record_enter_otherwise(unsigned kind) {
+  if (!record_live) return NULL;
+  RecordThread* me = record_me ? record_me : record_first_call();
+  if (me == NULL || me->depth != 0) return NULL;
+  uint8_t wanted = record_wanted[kind];
+  if (!wanted && record_now() >= record_next_switch) {
+    record_switch();
+    wanted = record_wanted[kind];
+  }
+  me->depth = 1;
+  me->off = !wanted;
+  me->calls += wanted;
+  return me;
+}
+
 RecordThread* record_first_call(void) {
   if (!record_enabled) return NULL;
-  Whole* whole =
-      mmap(NULL, sizeof *whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (whole == MAP_FAILED) return NULL;
-  RecordThread* me = &whole->thread;
-  me->buffer = me->next = whole->events;
-  me->limit = whole->events + EVENTS_OF_A_BLOCK;
+  /* In pages of its own: our library may close those of the program's heap, and asks here, with its
+     engine held, which thread it is. */
+  RecordThread* me =
+      mmap(NULL, sizeof *me, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (me == MAP_FAILED) return NULL;
+  record_empty_rows(me);
   me->last_block = record_now();
   record_open_delay(me);
   record_lock();

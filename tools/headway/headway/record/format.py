@@ -2,7 +2,7 @@
 
 Whoever reads takes the whole blocks before the first that is wrong, and says in a sentence what was wrong with that
 one. A file of which nothing can be used raises BadRecording. Events are views of the mapped file where it has one
-block of them and is small; else they are put together once (columns.room).
+block of them, not packed, and is small; else they are put together once (columns.room).
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from typing import Any, Iterable
 
 import numpy as np
 
-from . import cost, fields
+from . import cost, fields, packed
 from .columns import rest, room
 from .fields import MOST_ID, MOST_INT, MOST_NS, MOST_RANKS, MOST_TICKS, MOST_U64, VERSION, BadRecording, check_header
 from .model import COMPLETION, CORE_TAKEN, EVENT, FAMILIES, GAP, LIBRARY, Comm, Rank, Site
+from .packed import BLOCK, MAGIC, PACKED
 
-MAGIC = 0x31525748
-BLOCK = struct.Struct("<IHHQQQ")
 HEADER, CLOCK, EVENTS, SITES, COMMUNICATORS, END, THREADS = range(1, 8)
 SEEN = 8 << 20  # bytes of a file that are looked at before they leave memory again
 MOST_JSON = 256 << 20  # bytes of one block
@@ -80,7 +79,7 @@ class _Reader:
         self.functions: list[str] = []
         self.families: list[str] = []
         self.clock: list[tuple[int, int, int]] = []
-        self.events: list[np.ndarray] = []
+        self.events: list[np.ndarray | packed.Block] = []
         self.spans: list[tuple[int, int]] = []  # first and last ticks of each of them
         self.named: set[int] = set()  # sites that events name
         self.sites: dict[int, Site] = {}
@@ -107,6 +106,10 @@ class _Reader:
             raise BadRecording("its first block is no header" if self.header is None else "a second header")
         if kind == EVENTS:
             self.take_events(start, length, thread, first, last)
+        elif kind == PACKED:
+            block = packed.Block(self.data, start, length)
+            self.check_events(block.events(), thread, first, last)
+            self.events.append(block)
         elif kind == CLOCK:
             self.take_clock(start, length)
         elif kind in (HEADER, SITES, COMMUNICATORS, END, THREADS):
@@ -159,8 +162,12 @@ class _Reader:
         if length % EVENT.itemsize:
             raise BadRecording(f"a block of events has {length} bytes, no multiple of {EVENT.itemsize}")
         events = np.frombuffer(self.data, EVENT, length // EVENT.itemsize, start)
-        if not len(events):
-            return
+        if len(events):
+            self.check_events(events, thread, first, last)
+            self.events.append(events)
+
+    def check_events(self, events: np.ndarray, thread: int, first: int, last: int) -> None:
+        """Of one block, at least one; what they span and which sites they name is kept."""
         if not self.known[events["kind"]].all():
             raise BadRecording("an event of a kind that the header does not name")
         if (events["thread"] != thread).any():
@@ -170,7 +177,6 @@ class _Reader:
         low, high = int(events["begin"].min()), int(events["end"].max())
         if low < first or high > last or high > MOST_TICKS:
             raise BadRecording("an event lies outside of what its block says")
-        self.events.append(events)
         self.spans.append((low, high))
         self.named.update(np.unique(events["site"]).tolist())
 
@@ -258,18 +264,18 @@ class _Reader:
             problem = problem or f"{name} has events a day away from its clock: what stands before them counts"
             self.events = self.events[:kept]
         if len(self.events) == 1 and spill is None:
-            events = self.events[0]
+            events = as_array(self.events[0])
         else:
             events, at, rested = room(sum(map(len, self.events)), EVENT, spill), 0, 0
             for block in self.events:
-                events[at : at + len(block)] = block
+                events[at : at + len(block)] = as_array(block)
                 at += len(block)
                 if at - rested > SEEN // EVENT.itemsize:
-                    rest(events, block)
+                    rest(events)
+                    self.data.madvise(mmap.MADV_DONTNEED)
                     rested = at
         rest(events)
-        if self.events:
-            rest(self.events[0])
+        self.data.madvise(mmap.MADV_DONTNEED)
         unknown = self.named - self.sites.keys() - {0}
         if unknown:
             problem = problem or f"{name} does not tell where {len(unknown)} of its call sites are"
@@ -304,6 +310,10 @@ class _Reader:
         reach = int(DAY * rate)
         away = (i for i, (low, high) in enumerate(self.spans) if low < first - reach or high > last + reach)
         return next(away, len(self.spans))
+
+
+def as_array(block: np.ndarray | packed.Block) -> np.ndarray:
+    return block.events() if isinstance(block, packed.Block) else block
 
 
 class Writer:

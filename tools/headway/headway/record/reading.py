@@ -1,7 +1,7 @@
 """A folder that `headway record` wrote -> a Run: files read, put on one clock, matched.
 
 Memory. Of a large recording (LARGE) nothing that grows with the events stays in memory: an event's 48 bytes lie in its
-file (mapped; in a file without a name where a rank has several blocks), and so do its times (16 bytes), the halves of
+file (mapped; in a file without a name where a rank has several blocks, or its events are packed), and so do its times (16 bytes), the halves of
 messages (52), the messages (56) and the parts of collectives (44). In memory is what is worked on: about columns.CHUNK
 events, or what happens at once on all ranks; halves of messages under way; 262,144 bounds of clocks. What is
 made of the run then (`timeline`, `waiting`, `summary`, and what rests on them) is made in such parts, too. What
@@ -21,11 +21,13 @@ from . import alignment, clocks, columns, format, matching
 from .bounds import all_bounds
 from .format import BadRecording, Recording
 from .model import Run
+from .packed import unpacked_size
 from .words import bytes_text
 
-LARGE = 16 << 20  # bytes of files from which on columns lie in files
-TIMES = 7  # of the files' size, that these columns take
-BEARABLE = 512 << 20  # bytes of files that are read in memory rather than not at all
+# Of files as they are without packing:
+LARGE = 16 << 20  # bytes from which on columns lie in files
+TIMES = 7  # so much of them do these columns take
+BEARABLE = 512 << 20  # bytes that are read in memory rather than not at all
 MOST_NOTES = 10  # of one sort
 RANK_FILE = re.compile(r"rank-(\d+)\.hwr")
 
@@ -63,7 +65,7 @@ def read(folder: str | Path) -> Run:
 def scratch(folder: Path, files: list[Path]) -> Path | None:
     """Where columns go that are too large for memory. They must fit: who writes to a mapped file on a full disk is
     killed."""
-    size = sum(file.stat().st_size for file in files if file.is_file())
+    size = sum(unpacked_size(file) for file in files if file.is_file())
     if size < LARGE:
         return None
     places = [*([folder] if os.access(folder, os.W_OK) else []), Path(tempfile.gettempdir())]

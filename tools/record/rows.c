@@ -1,0 +1,105 @@
+/* rows: see rows.h. */
+#include "rows.h"
+
+#include <string.h>
+
+enum {
+  PLACE_BITS = 10,
+  PLACES = 1 << PLACE_BITS,
+  HALF = 1 << 15,      /* numbers of operations may be that far before the first one of a block */
+  NO_KIND = UINT16_MAX /* of a shape that no event has */
+};
+_Static_assert(PLACES == (int)RECORD_PLACES && PLACES >= 2 * (int)RECORD_SHAPES, "room for all");
+
+void record_empty_rows(RecordThread* me) {
+  me->next = me->rows;
+  me->limit = me->rows + RECORD_ROWS;
+  me->shape_count = 0;
+  memset(me->places, 0, sizeof me->places);
+  /* The next event has no shape that is expected. */
+  me->shapes[RECORD_SHAPES].kind = NO_KIND;
+  me->behind[RECORD_SHAPES] = RECORD_SHAPES;
+  me->at = RECORD_SHAPES;
+}
+
+static bool is_same(const RecordShape* a, const RecordShape* b) {
+  return memcmp(a, b, sizeof *a) == 0; /* it has no holes */
+}
+
+static size_t place_of(const RecordShape* shape) {
+  uint64_t words[4], all = 0;
+  memcpy(words, shape, sizeof words);
+  for (int i = 0; i < 4; ++i) all = (all ^ words[i]) * 0x9e3779b97f4a7c15u;
+  return (size_t)(all >> (64 - PLACE_BITS));
+}
+
+/* Its index, of a new one, too; RECORD_SHAPES: there are too many. */
+static unsigned find_shape(RecordThread* me, const RecordShape* shape) {
+  size_t at = place_of(shape);
+  for (; me->places[at]; at = (at + 1) % PLACES) {
+    const unsigned found = me->places[at] - 1u;
+    /* Behind those that count is what layer_cost.h has left. */
+    if (found < me->shape_count && is_same(&me->shapes[found], shape)) return found;
+  }
+  if (me->shape_count == RECORD_SHAPES) return RECORD_SHAPES;
+  const unsigned made = me->shape_count++;
+  me->shapes[made] = *shape;
+  me->behind[made] = (uint16_t)made;
+  me->places[at] = (uint16_t)(made + 1);
+  return made;
+}
+
+bool record_add_row(RecordThread* me, const RecordEvent* event) {
+  if (me->next == me->rows) {
+    me->first = me->before = event->begin;
+    me->last = event->end;
+    if (event->request) me->requests = event->request - HALF;
+  }
+  const uint64_t since = event->begin - me->before, took = event->end - event->begin;
+  /* Also of one that began before the one before it. */
+  if ((since | took) >> 48 || event->end < me->last || me->next == me->limit) return false;
+  const uint32_t request = event->request ? event->request - me->requests : 0;
+  if (event->request && request - 1 >= UINT16_MAX) return false;
+  const RecordShape shape = {.kind = event->kind,
+                             .thread = event->thread,
+                             .flags = event->flags,
+                             .site = event->site,
+                             .comm = event->comm,
+                             .peer = event->peer,
+                             .tag = event->tag,
+                             .since = (uint16_t)(since >> 32),
+                             .took = (uint16_t)(took >> 32),
+                             .bytes = event->bytes};
+  const unsigned found = find_shape(me, &shape);
+  if (found == RECORD_SHAPES) return false;
+  if (me->at != RECORD_SHAPES) me->behind[me->at] = (uint16_t)found;
+  *me->next = (RecordRow){(uint32_t)since, (uint32_t)took, (uint16_t)found, (uint16_t)request};
+  __atomic_store_n(&me->next, me->next + 1, __ATOMIC_RELEASE); /* pairs with record_head_of */
+  me->before = event->begin;
+  me->last = event->end;
+  me->at = (uint16_t)found;
+  return true;
+}
+
+RecordBlockHead record_head_of(const RecordThread* of) {
+  /* First the rows: all shapes of those that are seen are there. */
+  const RecordRow* const next = __atomic_load_n(&of->next, __ATOMIC_ACQUIRE);
+  return (RecordBlockHead){.events = (uint32_t)(next - of->rows),
+                           .shapes = __atomic_load_n(&of->shape_count, __ATOMIC_RELAXED),
+                           .begin = of->first,
+                           .requests = of->requests};
+}
+
+uint64_t record_last_of(const RecordThread* of, const RecordBlockHead* head) {
+  if (of == record_me) return of->last;
+  /* That one may have gone on since. */
+  uint64_t begin = head->begin, last = begin;
+  for (uint32_t i = 0; i < head->events; ++i) {
+    const RecordRow* row = &of->rows[i];
+    const RecordShape* shape = &of->shapes[row->shape];
+    begin += row->since + ((uint64_t)shape->since << 32);
+    const uint64_t end = begin + row->took + ((uint64_t)shape->took << 32);
+    if (end > last) last = end;
+  }
+  return last;
+}
