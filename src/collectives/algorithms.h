@@ -19,6 +19,7 @@ enum class Algorithm : uint8_t {
   pairwise,           // one partner in each round
   doubling,           // recursive doubling, nearest first
   halving,            // recursive halving, nearest first, then doubling where all want all
+  by_node,            // first within each node, then one message between two ranks of two nodes
   last
 };
 
@@ -26,11 +27,15 @@ enum class Algorithm : uint8_t {
 // knows the cores of its whole machine, and who shares memory with it.
 enum class Sharing : uint8_t {
   unknown,
-  apart,   // on several nodes, or with a core for each rank
-  crowded  // on one node that has more ranks than cores
+  apart,    // with a core for each rank, or on several nodes
+  crowded,  // on one node that has more ranks than cores
+  nodes     // on several nodes, side by side, with equally many ranks on each, two at least
 };
 // Looks at the ranks once, then remembers it in the communicator.
 Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm);
+// How many ranks each node has; where they do not lie so, as many as one supposes for algorithms
+// that are forced.
+int ranks_a_node_of(protocols::Engine& engine, objects::Comm* comm);
 
 // What the user forces: an algorithm for each kind, or automatic.
 struct Forced {

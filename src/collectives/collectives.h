@@ -99,6 +99,7 @@ struct Place {
   Algorithm choose(Kind kind, uint64_t bytes) const {
     return collectives::choose(forced, kind, team().size, bytes, sharing_of(engine, comm));
   }
+  int ranks_a_node() const { return ranks_a_node_of(engine, comm); }
 };
 
 Schedule* barrier(const Place& place);

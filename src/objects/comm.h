@@ -36,11 +36,13 @@ struct Comm {
   Grid* grid = nullptr;    // its Cartesian topology, if it has one
   std::atomic<uint32_t> hints{0};  // bits of the hints that the user set to true; see Hint
   Errhandler* errhandler = nullptr;
-  Attributes attributes;            // has a lock of its own
-  void* buffer = nullptr;           // buffer of buffered sends attached to it
-  uint32_t collective_count = 0;    // collectives started; gives each its tag. With the engine.
-  uint32_t persistent_count = 0;    // persistent collectives made; likewise
-  std::atomic<uint8_t> sharing{0};  // how its ranks share cores: collectives::Sharing
+  Attributes attributes;          // has a lock of its own
+  void* buffer = nullptr;         // buffer of buffered sends attached to it
+  uint32_t collective_count = 0;  // collectives started; gives each its tag. With the engine.
+  uint32_t persistent_count = 0;  // persistent collectives made; likewise
+  // How its ranks share cores and nodes: collectives::Sharing; and how many each node has, then.
+  std::atomic<uint8_t> sharing{0};
+  std::atomic<uint32_t> ranks_a_node{0};
   char name[max_object_name] = {};
 
   uint64_t collective_context() const { return context + 1; }

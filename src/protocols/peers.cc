@@ -1,6 +1,7 @@
 #include "protocols/peers.h"
 
 #include <cstddef>
+#include <cstring>
 #include <new>
 #include <type_traits>
 
@@ -69,6 +70,12 @@ void Peers::reach(Peer& peer) const {
   peer.number = peer.process;
   peer.transport = transport_;
   peer.caps = transport_->caps();
+}
+
+bool Peers::place(const base::Vec<uint64_t>& nodes) {
+  if (!nodes_.resize(nodes.size())) return false;
+  memcpy(nodes_.data(), nodes.data(), nodes.size() * sizeof nodes[0]);
+  return true;
 }
 
 bool Peers::grow() {

@@ -35,6 +35,12 @@ class Peers {
   // Of how many processes there are numbers.
   uint32_t processes() const { return uint32_t(table_.size()); }
 
+  // nodes[rank]: the node of each rank of the own job, 0 if it shares memory with nobody. False
+  // without memory. Jobs on one node need not tell.
+  [[nodiscard]] bool place(const base::Vec<uint64_t>& nodes);
+  // 0: not known, or with nobody.
+  uint64_t node_of(uint32_t process) const { return process < nodes_.size() ? nodes_[process] : 0; }
+
   // Makes it if need be. Null without memory: nothing has changed.
   Peer* get(uint32_t process) {
     Peer* peer = find(process);
@@ -78,7 +84,8 @@ class Peers {
   bool grow();
 
   base::Vec<Peer*> table_;  // by number
-  base::Vec<Job> jobs_;     // in the order of their numbers
+  base::Vec<uint64_t> nodes_;
+  base::Vec<Job> jobs_;  // in the order of their numbers
   Chunk* first_ = nullptr;
   Chunk* last_ = nullptr;                       // the one with room
   transports::Transport* transport_ = nullptr;  // reach_by()

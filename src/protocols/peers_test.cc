@@ -38,6 +38,22 @@ std::vector<uint32_t> shuffled(uint32_t count) {
   return order;
 }
 
+// Nodes are told of the own job alone: of others nothing is known.
+TEST(Peers, KnowTheNodesOfTheirOwnJob) {
+  Peers peers;
+  uint32_t first = 1;
+  ASSERT_EQ(peers.add_job(7, 3, first), Outcome::ok);
+  EXPECT_EQ(peers.node_of(2), 0u);
+  base::Vec<uint64_t> nodes;
+  for (const uint64_t node : {11u, 0u, 12u}) ASSERT_TRUE(nodes.push(node));
+  ASSERT_TRUE(peers.place(nodes));
+  ASSERT_EQ(peers.add_job(8, 2, first), Outcome::ok);
+  EXPECT_EQ(peers.node_of(0), 11u);
+  EXPECT_EQ(peers.node_of(1), 0u);
+  EXPECT_EQ(peers.node_of(2), 12u);
+  EXPECT_EQ(peers.node_of(first), 0u);
+}
+
 TEST(Peers, StayWhileTheTableGrows) {
   Peers peers;
   uint32_t first = 1;

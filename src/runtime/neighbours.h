@@ -46,6 +46,8 @@ class Neighbourhood {
   bool is_on_my_node(const Card& card) const { return card.node == own_.node && own_.node != 0; }
   uint32_t machine_ranks() const { return ranks_; }
   uint32_t machine_cores() const;
+  // Of all ranks, in their order, until some_node_shares() is asked.
+  const base::Vec<uint64_t>& nodes() const { return nodes_; }
   // Whether any node of the job has several ranks: the same answer in all of them.
   bool some_node_shares();
   // The first rank of this machine that shares memory with nobody; one that is not in the job if

@@ -271,6 +271,9 @@ Outcome Process::read_cards() {
   machine_ranks_ = neighbours.machine_ranks();
   machine_cores_ = neighbours.machine_cores();
   beside_ = uint32_t(node_ranks_->size());
+  if (remote_peers_ && !engine_->links().peers().place(neighbours.nodes())) {
+    return fail(Outcome::no_memory, "no memory at the start");
+  }
   some_node_shares_ = neighbours.some_node_shares();
   if (settings.shm && memory_is_closed() && neighbours.first_apart() == uint32_t(rank())) {
     tell_that_closed();
