@@ -217,6 +217,8 @@ class Read(Folder):
         programs = made.draw(SEED, 3, 6)
         made.simulate(self.folder, programs, seed=SEED, block=9)
         self.plain = reading.read(self.folder)
+        for rank in self.plain.ranks:
+            rank.events = rank.events.copy()  # of a rank with one block they lie in the file, which is written anew
         self.size = []
         for path in sorted(self.folder.iterdir()):
             plain, small = path.read_bytes(), 0

@@ -1,12 +1,12 @@
 """A folder that `headway record` wrote -> a Run: files read, put on one clock, matched.
 
 Memory. Of a large recording (LARGE) nothing that grows with the events stays in memory: an event's 48 bytes lie in its
-file (mapped; in a file without a name where a rank has several blocks, or its events are packed), and so do its times (16 bytes), the halves of
-messages (52), the messages (56) and the parts of collectives (44). In memory is what is worked on: about columns.CHUNK
-events, or what happens at once on all ranks; halves of messages under way; 262,144 bounds of clocks. What is
-made of the run then (`timeline`, `waiting`, `summary`, and what rests on them) is made in such parts, too. What
-does grow: 16 bytes a collective, and of one rank at a time its records of missing cores (24) and, where its collectives
-are on several communicators, these (50).
+file (mapped; in a file without a name where a rank has several blocks, or its events are packed), and so do its times
+(16 bytes), the halves of messages (52), the messages (56) and the parts of collectives (44). In memory is what is worked
+on: about columns.CHUNK events, or what happens at once on all ranks; halves of messages under way; 262,144 bounds of
+clocks. What is made of the run then (`timeline`, `waiting`, `summary`, and what rests on them) is made in such parts,
+too. What does grow: 16 bytes a collective, and of one rank at a time its records of missing cores (24) and, where its
+collectives are on several communicators, these (50).
 """
 
 from __future__ import annotations
