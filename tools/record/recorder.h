@@ -261,7 +261,7 @@ RECORD_INLINE void record_put(RecordThread* me, unsigned kind, unsigned flags, u
     row->took = (uint32_t)took;
     row->shape = (uint16_t)at;
     row->request = (uint16_t)number;
-    me->next = row + 1;
+    __atomic_store_n(&me->next, row + 1, __ATOMIC_RELEASE); /* as record_add_row does */
     me->before = begin;
     me->last = end;
     me->at = (uint16_t)at;
