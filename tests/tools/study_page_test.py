@@ -94,6 +94,31 @@ class Written(Made):
         self.assertEqual(meshes.in_short(found, "a", "1gbit"), told)
         self.assertEqual(meshes.in_short(found, "a", "shm"), "nothing in one mesh")
 
+    def test_an_advice_that_gained_nothing_where_it_was_tried_says_so(self):
+        found = findings.read(self.store())
+        found.places = ["shm"]
+        change = Saying("", "Put the waits for sends as late as you can.")
+        stays = Saying("", "Isend and Wait may stand next to each other, up to 1 MB.", at_once=True)
+        nothing, some = Saying("", gain="nothing with computation"), Saying("", "Do (figure 13).", tried=True, gain="9 %")
+        for vain, every in (
+            (True, (change, nothing)),
+            (True, (change, stays, nothing)),
+            (False, (change,)),  # nothing was tried
+            (False, (change, nothing, some)),
+            (False, (stays, nothing)),  # advises no change
+            (False, (nothing,)),
+        ):
+            self.assertEqual(page.was_in_vain([*every]), vain, every)
+        of = found.of["a", "shm"]
+        value, none = Value(1000.0, 990.0, 1010.0, 5), Value(0.0, -0.01, 0.01, 5)
+        of.strategies = {form: Strategy(M, value, value, none, none) for form in ("6", "6c", "12", "13")}
+        of.calls["ws"] = Blocking("ws", looked_to=M, kind_below="wire")
+        self.assertTrue(page.in_short(found)[0][2].endswith(page.IN_VAIN), page.in_short(found)[0][2])
+        gain = Value(0.2, 0.1, 0.3, 9)
+        forms = {"6": samr.Figures(none, none, none, none, none), "7": samr.Figures(gain, gain, gain, gain, gain)}
+        found.samr = [samr.Row("shm-below", "shared memory, 16x8x8: messages of 45 KB", "a", "2 ranks", forms)]
+        self.assertNotIn(page.IN_VAIN, page.in_short(found)[0][2], "a mesh gained by a form")
+
     def test_a_number_of_tests_that_gains_among_others_that_lose_is_chance(self):
         def told(*times):
             names = ("0", "1", "2", "4", "8")

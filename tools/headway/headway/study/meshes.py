@@ -113,20 +113,32 @@ def place_of(row: Row, places: list[str]) -> str:
     return family if family in places else ""
 
 
-def in_short(found: Findings, mpi: str, place: str) -> str:
-    """What the paper's forms gained, and cost, of a whole run, over all meshes of one MPI at one place."""
+def gains_of(found: Findings, mpi: str, place: str) -> list[tuple[Value, str, Row]] | None:
+    """What each of the paper's forms gained of a whole run, over all meshes of one MPI at one place; None: no mesh."""
     mine = [r for r in found.samr if r.mpi == mpi and r.forms and place_of(r, found.places) == place]
     if not mine:
+        return None
+    return [(f.execution_gain, form, row) for row in mine for form, f in row.forms.items() if BASE[form] != form]
+
+
+def has_gained(found: Findings, mpi: str, place: str) -> bool:
+    """Whether a form did in one of them."""
+    return any(is_sure(gain, 1) for gain, _, _ in gains_of(found, mpi, place) or [])
+
+
+def in_short(found: Findings, mpi: str, place: str) -> str:
+    """What the paper's forms gained, and cost, of a whole run."""
+    gains = gains_of(found, mpi, place)
+    if gains is None:
         return "not tried"
-    gains = [(f.execution_gain, form, row) for row in mine for form, f in row.forms.items() if BASE[form] != form]
     told = []
     for sign, word in ((1, "less"), (-1, "more")):
         sure = [(sign * g.median, form, row) for g, form, row in gains if is_sure(g, sign)]
         if sure:
             most, form, row = max(sure, key=lambda s: s[0])
             told.append(f"up to {100 * most:.0f} % {word} ({which(row)}: {SAYS[form].rstrip(',')})")
-    count = f"{len(mine)} meshes" if len(mine) > 1 else "one mesh"
-    return "; ".join(told) or f"nothing in {count}"
+    meshes = len({id(row) for _, _, row in gains})
+    return "; ".join(told) or (f"nothing in {meshes} meshes" if meshes > 1 else "nothing in one mesh")
 
 
 def is_sure(gain: Value, sign: int) -> bool:

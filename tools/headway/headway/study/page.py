@@ -205,11 +205,28 @@ def in_short(findings: Findings) -> list[list[str]]:
     for place, _, said in sections(findings):
         for name, every in said:
             do = without_repeats(every)
+            if do and was_in_vain(every) and not meshes.has_gained(findings, named[name], place):
+                do.append(IN_VAIN)
             nothing = "Not all was found: see below." if any(s.missing for s in every) else "Nothing that was found here."
             gains = "; ".join(s.gain for s in every if s.gain) or "not tried"
             mesh = meshes.in_short(findings, named[name], place)
             rows.append([name, findings.title(place), " ".join(do) or nothing, gains, mesh])
     return sorted(rows, key=lambda r: list(named).index(r[0]))
+
+
+IN_VAIN = (
+    "None of the forms that were tried here gained anything (on the right): see that a change does in your program "
+    "before you keep it."
+)
+
+
+def was_in_vain(said: list[Saying]) -> bool:
+    """A change is advised, and none that was tried paid. Waits that may stand where they are are no change."""
+    return (
+        any(s.do and not s.at_once for s in said)
+        and any(s.gain for s in said)
+        and not any(s.tried for s in said)
+    )
 
 
 def without_repeats(said: list[Saying]) -> list[str]:

@@ -1,0 +1,81 @@
+/* Alltoalls on two communicators of all ranks: in one those of a host stand side by side, in the
+ * other the hosts take turns. argv: bytes of a block, calls, ranks of a host. Rank 0 prints for each
+ * how many frames went over TCP in a call, of the rank with most, and how many blocks were wrong. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Counter {
+  MPI_T_pvar_session session;
+  MPI_T_pvar_handle handle;
+} Counter;
+
+static Counter counter(const char* name) {
+  Counter found;
+  int index, count;
+  if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS ||
+      MPI_T_pvar_session_create(&found.session) != MPI_SUCCESS ||
+      MPI_T_pvar_handle_alloc(found.session, index, NULL, &found.handle, &count) != MPI_SUCCESS) {
+    fprintf(stderr, "there is no counter %s\n", name);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  return found;
+}
+
+static unsigned long long value(Counter of) {
+  unsigned long long now = 0;
+  MPI_T_pvar_read(of.session, of.handle, &now);
+  return now;
+}
+
+static char byte_of(int from, int to, int call) { return (char)(from * 31 + to * 7 + call); }
+
+static void measure(const char* name, MPI_Comm comm, Counter frames, int bytes, int calls) {
+  int rank, size;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  char* out = malloc((size_t)bytes * (size_t)size);
+  char* in = malloc((size_t)bytes * (size_t)size);
+  long wrong = 0;
+  double mine = 0, most = 0;
+  /* The first call opens connections. */
+  for (int call = -1; call < calls; ++call) {
+    for (int to = 0; to < size; ++to)
+      memset(out + (size_t)bytes * (size_t)to, byte_of(rank, to, call), (size_t)bytes);
+    const unsigned long long before = value(frames);
+    MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm);
+    if (call >= 0) mine += (double)(value(frames) - before);
+    for (int from = 0; from < size; ++from) {
+      const char* block = in + (size_t)bytes * (size_t)from;
+      const char right = byte_of(from, rank, call);
+      wrong += block[0] != right || memcmp(block, block + 1, (size_t)bytes - 1) != 0;
+    }
+  }
+  MPI_Reduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, 0, comm);
+  MPI_Reduce(rank ? &wrong : MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, 0, comm);
+  if (rank == 0) printf("%s frames=%.2f wrong=%ld\n", name, most / calls, wrong);
+  free(out);
+  free(in);
+}
+
+int main(int argc, char** argv) {
+  int provided, rank;
+  MPI_Init(&argc, &argv);
+  MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (argc != 4) {
+    fprintf(stderr, "usage: nodes BYTES CALLS RANKS_OF_A_HOST\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  const int bytes = atoi(argv[1]), calls = atoi(argv[2]), each = atoi(argv[3]);
+  const Counter frames = counter("headway_tcp_frames_out");
+  MPI_Comm turns;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, rank % each, &turns); /* of one key the ranks' order counts */
+  measure("side", MPI_COMM_WORLD, frames, bytes, calls);
+  measure("turns", turns, frames, bytes, calls);
+  MPI_Comm_free(&turns);
+  MPI_T_finalize();
+  MPI_Finalize();
+  return 0;
+}
