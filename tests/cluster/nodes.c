@@ -1,6 +1,7 @@
 /* Alltoalls on two communicators of all ranks: in one those of a host stand side by side, in the
- * other the hosts take turns. argv: bytes of a block, calls, ranks of a host. Rank 0 prints for each
- * how many frames went over TCP in a call, of the rank with most, and how many blocks were wrong. */
+ * other the hosts take turns. argv: bytes of a block, calls, ranks of a host. Rank 0 prints for
+ * each how many frames went over TCP in a call, of the rank with most, and how many blocks were
+ * wrong. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
