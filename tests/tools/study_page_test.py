@@ -63,6 +63,9 @@ class Written(Made):
         of.strategies["6c"].gain = Value(0.01, -0.01, 0.02, 5)
         self.assertTrue(page.in_short(found)[0][3].startswith("nothing with computation behind"))
         self.assertIn("Isend and Wait may stand", page.in_short(found)[0][2])
+        of.strategies["6c"].gain = Value(-0.2, -0.3, -0.1, 5)
+        longer = "nothing with computation behind the sends, and 20 % (10 to 30) more by collecting the waits for sends"
+        self.assertTrue(page.in_short(found)[0][3].startswith(longer), page.in_short(found)[0][3])
 
     def test_in_short_knows_the_meshes_of_that_place(self):
         found = findings.read(self.store())

@@ -291,6 +291,7 @@ FORMS = (
 )
 STRATEGY_MESSAGES = 3
 IMBALANCE = 1.5  # rank 1 computes so much longer before it sends
+SHORTEST_COMPUTATION = 500.0  # us
 
 
 def form_script(form: Form, computing: float, before: float) -> str:
@@ -300,7 +301,7 @@ def form_script(form: Form, computing: float, before: float) -> str:
 
 def strategy_tasks(place: Place, size: int, turn: int) -> list[Task]:
     """Both ranks exchange three messages under imbalance, in each form; computation lasts as long as they."""
-    computing = max(500.0, STRATEGY_MESSAGES * 1e6 * wire_seconds(place, (size,)))
+    computing = max(SHORTEST_COMPUTATION, STRATEGY_MESSAGES * 1e6 * wire_seconds(place, (size,)))
     found = []
     for form in FORMS:
         task = kernel(

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from headway.study import memory, meshes, plots
-from headway.study.blocking import STRATEGY_MESSAGES
+from headway.study.blocking import SHORTEST_COMPUTATION, STRATEGY_MESSAGES
 from headway.study.findings import Findings, Of
 from headway.study.verdicts import (
     OVERLAP_HEAD,
@@ -61,7 +61,7 @@ LISTINGS = (
         "13",
         "the waits for sends are collected behind those for receives",
         "MPI_Irecv from each neighbour\ncompute\nfor each neighbour: MPI_Isend\nMPI_Waitall for the receives\n"
-        "MPI_Waitall for the sends",
+        "MPI_Waitall for the sends (until then their buffers must not be written)",
     ),
 )
 BEGIN = (
@@ -182,7 +182,9 @@ def how(findings: Findings) -> list[str]:
         "Figures by number are those of the paper Understanding the Behavior and Performance of Non-blocking "
         "Communications in MPI, and so are the strategies, whose gains in communication time were 27 % with MPICH 1.2.5 "
         "and 44 % with IBM's MPI, in an application. Here: two ranks, three messages each way, one rank computing half as "
-        "long again before it sends.",
+        f"long again before it sends. Each of both computations lasts {SHORTEST_COMPUTATION / 1000:g} ms, between "
+        "hosts as long as the wire needs for the three messages if that is more; a gain is a share of all of that, so "
+        "beside a shorter computation there is less time to gain, and beside a longer one the share is smaller.",
     ]
 
 
@@ -215,7 +217,7 @@ def in_short(findings: Findings) -> list[list[str]]:
 
 
 IN_VAIN = (
-    "None of the forms that were tried here gained anything (on the right): see that a change does in your program "
+    "No form of the exchange that was tried here gained anything (on the right): see that a change does in your program "
     "before you keep it."
 )
 

@@ -473,18 +473,25 @@ def of_strategies(of: Of) -> list[Saying]:
             said.append(Saying(seen, forms[best].do, tried=True, gain=gain))
         else:
             seen = f"{what}, is in no other form quicker than with each Isend followed by its wait.{lost}"
-            said.append(Saying(seen, gain=f"nothing with {behind}"))
+            longest = max(longer(of, others), key=lambda name: -of.strategies[name].gain.median, default="")
+            more = f", and {more_time(of, longest)} more by {forms[longest].says.rstrip(',')}" if longest else ""
+            said.append(Saying(seen, gain=f"nothing with {behind}{more}"))
     return said
 
 
-def losses(of: Of, forms: dict[str, Form], others: list[str]) -> str:
+def longer(of: Of, others: list[str]) -> list[str]:
     """Forms that took longer: whoever writes one of them, perhaps by another MPI's advice, is to know."""
-    found = []
-    for name in others:
-        gain = of.strategies[name].gain
-        if gain.median < -0.05 and (gain.count < 3 or gain.high < 0):
-            more = percent(Value(-gain.median, -gain.high, -gain.low, gain.count))
-            found.append(f"{forms[name].says} took {more} more")
+    gains = {name: of.strategies[name].gain for name in others}
+    return [n for n, gain in gains.items() if gain.median < -0.05 and (gain.count < 3 or gain.high < 0)]
+
+
+def more_time(of: Of, name: str) -> str:
+    gain = of.strategies[name].gain
+    return percent(Value(-gain.median, -gain.high, -gain.low, gain.count))
+
+
+def losses(of: Of, forms: dict[str, Form], others: list[str]) -> str:
+    found = [f"{forms[name].says} took {more_time(of, name)} more" for name in longer(of, others)]
     return f" But {', '.join(found)}." if found else ""
 
 
