@@ -39,20 +39,21 @@ static void measure(const char* name, MPI_Comm comm, Counter frames, int bytes, 
   char* out = malloc((size_t)bytes * (size_t)size);
   char* in = malloc((size_t)bytes * (size_t)size);
   long wrong = 0;
-  double mine = 0, most = 0;
+  unsigned long long before = 0;
   /* The first call opens connections. */
   for (int call = -1; call < calls; ++call) {
     for (int to = 0; to < size; ++to)
       memset(out + (size_t)bytes * (size_t)to, byte_of(rank, to, call), (size_t)bytes);
-    const unsigned long long before = value(frames);
+    if (call == 0) before = value(frames);
     MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm);
-    if (call >= 0) mine += (double)(value(frames) - before);
     for (int from = 0; from < size; ++from) {
       const char* block = in + (size_t)bytes * (size_t)from;
       const char right = byte_of(from, rank, call);
       wrong += block[0] != right || memcmp(block, block + 1, (size_t)bytes - 1) != 0;
     }
   }
+  const double mine = (double)(value(frames) - before);
+  double most = 0;
   MPI_Reduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, 0, comm);
   MPI_Reduce(rank ? &wrong : MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, 0, comm);
   if (rank == 0) printf("%s frames=%.2f wrong=%ld\n", name, most / calls, wrong);

@@ -24,6 +24,7 @@ class Nodes(ClusterTest):
             self.assertEqual(wrong, "0", name)
             frames[name] = float(count)
         # One to each other host; or one to each rank there.
+        self.assertGreaterEqual(frames["side"], HOSTS - 1, frames)
         self.assertLess(frames["side"], HOSTS - 1 + 0.5, frames)
         self.assertGreaterEqual(frames["turns"], (HOSTS - 1) * EACH, frames)
 

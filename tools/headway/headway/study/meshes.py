@@ -113,32 +113,34 @@ def place_of(row: Row, places: list[str]) -> str:
     return family if family in places else ""
 
 
-def gains_of(found: Findings, mpi: str, place: str) -> list[tuple[Value, str, Row]] | None:
-    """What each of the paper's forms gained of a whole run, over all meshes of one MPI at one place; None: no mesh."""
-    mine = [r for r in found.samr if r.mpi == mpi and r.forms and place_of(r, found.places) == place]
-    if not mine:
-        return None
-    return [(f.execution_gain, form, row) for row in mine for form, f in row.forms.items() if BASE[form] != form]
+def rows_of(found: Findings, mpi: str, place: str) -> list[Row]:
+    """All meshes of one MPI at one place."""
+    return [r for r in found.samr if r.mpi == mpi and r.forms and place_of(r, found.places) == place]
+
+
+def gains_of(rows: list[Row]) -> list[tuple[Value, str, Row]]:
+    """What each of the paper's forms gained of a whole run."""
+    return [(f.execution_gain, form, row) for row in rows for form, f in row.forms.items() if BASE[form] != form]
 
 
 def has_gained(found: Findings, mpi: str, place: str) -> bool:
     """Whether a form did in one of them."""
-    return any(is_sure(gain, 1) for gain, _, _ in gains_of(found, mpi, place) or [])
+    return any(is_sure(gain, 1) for gain, _, _ in gains_of(rows_of(found, mpi, place)))
 
 
 def in_short(found: Findings, mpi: str, place: str) -> str:
-    """What the paper's forms gained, and cost, of a whole run."""
-    gains = gains_of(found, mpi, place)
-    if gains is None:
+    """What the paper's forms gained, and cost, of a whole run, over all meshes of one MPI at one place."""
+    mine = rows_of(found, mpi, place)
+    if not mine:
         return "not tried"
     told = []
     for sign, word in ((1, "less"), (-1, "more")):
-        sure = [(sign * g.median, form, row) for g, form, row in gains if is_sure(g, sign)]
+        sure = [(sign * g.median, form, row) for g, form, row in gains_of(mine) if is_sure(g, sign)]
         if sure:
             most, form, row = max(sure, key=lambda s: s[0])
             told.append(f"up to {100 * most:.0f} % {word} ({which(row)}: {SAYS[form].rstrip(',')})")
-    meshes = len({id(row) for _, _, row in gains})
-    return "; ".join(told) or (f"nothing in {meshes} meshes" if meshes > 1 else "nothing in one mesh")
+    count = f"{len(mine)} meshes" if len(mine) > 1 else "one mesh"
+    return "; ".join(told) or f"nothing in {count}"
 
 
 def is_sure(gain: Value, sign: int) -> bool:
