@@ -54,8 +54,9 @@ struct Flow {
   // Spare's own, ns: when a thread that waits looked last, and spared its link (0: it did not); and
   // until when its link is not spared so.
   uint64_t spared_at = 0, dry_until = 0;
-  uint32_t landing = 0;  // Spare's: streams from it that are under way
-  uint32_t one_way = 0;  // Spare's: streams to it, one after the other, that met none from it
+  uint32_t landing = 0;   // Spare's: streams from it that are under way
+  uint16_t one_way = 0;   // Spare's: streams to it, one after the other, that met none from it
+  bool ends_row = false;  // Spare's: others waited behind the last stream to it that left
 };
 
 // Of what is copied between its memory and ours (OneCopy, Copies).

@@ -18,11 +18,12 @@ constexpr uint64_t least_alone = 192 << 10;  // bytes
 // So much is soon on the way of a message that is longer: with less, two streams that meet do not
 // keep a link of 100 Mbit/s busy both ways.
 constexpr uint64_t steady = 96 << 10;
+constexpr uint64_t end_of_row = 256 << 10;
 constexpr uint64_t away_ns = 1'000'000;  // somebody else had its core
 constexpr uint64_t dry_ns = 50'000'000;
 constexpr uint64_t longest_remind_us = 100'000;
 // After so many messages that met none of the other direction, none is expected to.
-constexpr uint32_t most_one_way = 8;
+constexpr uint16_t most_one_way = 8;
 constexpr uint64_t still_leaves = 32 << 10;  // bytes on the way: of a message, not of a few frames
 // Where links are spared whatever they are, so that tests have it: less than the system takes.
 constexpr uint64_t most_forced = 16 << 10;  // bytes
@@ -30,17 +31,23 @@ constexpr uint64_t most_forced = 16 << 10;  // bytes
 }  // namespace
 
 // At the beginning of a message, where the answer to the other one is due, the least. Later it
-// stands behind a quarter of what has gone.
+// stands behind a quarter of what has gone. Of a row of messages only the last one is spared, with
+// no less than the end of a long one has: acknowledgements, too, stand behind what comes, and with
+// the least at each beginning a window of messages each way left the links idle.
 uint64_t Spare::enough_for(Peer& peer, uint64_t moved) {
   if (wish_ == uint64_t(Wish::off) || !peer.can(transports::in_place)) return 0;
-  if (wish_ == uint64_t(Wish::automatic) && peer.flow.one_way >= most_one_way) return 0;
+  uint64_t of_row = 0;
+  if (wish_ == uint64_t(Wish::automatic)) {
+    if (peer.flow.one_way >= most_one_way || peer.backlog.streams.size() > 1) return 0;
+    if (peer.flow.ends_row) of_row = end_of_row;
+  }
   if (is_watched() && !ran_dry(peer)) {
     const uint64_t enough = busy_for(peer, watched_us);
-    return enough ? std::max({enough, std::min(moved / 2, steady), moved / 4}) : 0;
+    return enough ? std::max({enough, std::min(moved / 2, steady), moved / 4, of_row}) : 0;
   }
   if (!handoff_.has_thread()) return 0;
   const uint64_t enough = busy_for(peer, alone_us);
-  return enough ? std::max(enough, least_alone) : 0;
+  return enough ? std::max({enough, least_alone, of_row}) : 0;
 }
 
 // Two streams meet if one begins before the other is over: the link has some of it still, or one is
@@ -59,7 +66,8 @@ void Spare::note_landed(Peer& peer) {
 
 void Spare::note_left(Peer& peer) {
   Flow& flow = peer.flow;
-  flow.one_way = flow.landing ? 0 : std::min(flow.one_way + 1, most_one_way);
+  flow.one_way = flow.landing ? uint16_t(0) : std::min(uint16_t(flow.one_way + 1), most_one_way);
+  flow.ends_row = !peer.backlog.streams.empty();
 }
 
 uint64_t Spare::busy_for(const Peer& peer, uint64_t us) const {

@@ -3,7 +3,8 @@
 // 1 MB at once, and with all of that before the answer the two directions took turns. (1 MB at
 // 1 Gbit/s, mean of exchanges: 17 ms without this, 11 to 12 with; the wire needs 8.9.) Where
 // nothing comes while messages leave there is nothing to gain, and whoever looks needs a core for
-// it: so a link that carried long messages in one direction only lately is not spared. Thread:
+// it: so a link that carried long messages in one direction only lately is not spared. Nor is it
+// while another message waits to stream behind this one: that has been asked for already. Thread:
 // holder of the engine. Owner: Streams. Invariant: of what was spared somebody goes on: a thread
 // that waits and looks, or the message thread by a reminder. Where there is neither, nothing is
 // spared.

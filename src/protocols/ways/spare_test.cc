@@ -86,6 +86,34 @@ TEST_F(Spare, WhatIsKeptBackIsCountedOnceAPause) {
   engine_.end_wait();
 }
 
+// A window of messages: the second was asked for, so nothing is spared for its sake. At the end the
+// answer to the next window is due.
+TEST_F(Spare, OfARowOnlyTheLastIsSpared) {
+  constexpr uint64_t at_its_end = 256 << 10;
+  Request* const first = send_;
+  std::vector<char> other(bytes, 'p');
+  send_ = start(RequestKind::send, other);
+  engine_.handoff().driver = progress::Driver::waiting;
+  is_cleared(first);
+  EXPECT_LT(link_.data, watched + short_bytes) << "until the second is asked for";
+  is_cleared();
+  EXPECT_EQ(link_.data, bytes) << "all of the first, and nothing behind so much";
+  EXPECT_TRUE(first->done.load());
+  link_.on_the_way = 0;
+  look(progress::Driver::waiting);
+  EXPECT_GE(link_.data, bytes + at_its_end);
+  EXPECT_LT(link_.data, bytes + at_its_end + frame_bytes);
+  engine_.end_wait();
+  EXPECT_EQ(link_.data, 2 * bytes);
+  link_.data -= bytes;
+  engine_.give_request(first);
+  // Whatever comes behind a row is one message again.
+  start_next();
+  is_cleared();
+  EXPECT_LT(link_.data, watched + short_bytes);
+  engine_.end_wait();
+}
+
 // Of so many messages in one direction the next one is not spared.
 class SpareOneWay : public Spare {
  protected:

@@ -92,10 +92,11 @@ class OneSlowLink : public testing::Test {
     send_ = start(RequestKind::send, out_);
   }
   // The other rank asks for the message; and it has one, too.
-  void is_cleared() {
+  void is_cleared() { is_cleared(send_); }
+  void is_cleared(const Request* send) {
     FrameHeader header;
     header.kind = uint8_t(Kind::clear_send);
-    header.word = id_of(send_);
+    header.word = id_of(send);
     ClearSend clear{};
     clear.length = bytes;
     clear.way = Way::stream;
