@@ -90,9 +90,29 @@ class RingEnd {
   uint32_t next_ = 0;  // frames sent, or consumed
 };
 
-// How the bodies of frames are written: through the cache, or past it. automatic: by the
-// processor's string instruction where it has a good one, else by how far apart the two cores are.
+// How the bodies of frames are written: through the cache, or past it. automatic: by what a copy
+// through the cache costs between these two cores (CachedCost).
 enum class Stores : uint8_t { automatic, cached, streamed };
+
+// What it costs to write lines that the consumer has read, through the cache: that is tried now and
+// then, since the machine moves its processors within seconds. Thread: the producer's. Owner:
+// Producer.
+class CachedCost {
+ public:
+  // Whether the next copy is to be timed. Where that is slow, it is asked seldom.
+  bool is_due() { return copies_++ % (is_slow_ ? seldom : often) == 0; }
+  // A copy of so many bytes took so long. `strings`: by the processor's string instruction.
+  void note(uint64_t ticks, uint32_t bytes, bool strings);
+  // Stores past the cache are quicker.
+  bool is_slow() const { return is_slow_; }
+
+ private:
+  static constexpr uint32_t often = 32, seldom = 128;
+
+  uint32_t copies_ = 0;
+  uint32_t line_ = 0;  // 1/16 of a tick, smoothed
+  bool is_slow_ = false;
+};
 
 class Producer : public RingEnd {
  public:
@@ -104,6 +124,8 @@ class Producer : public RingEnd {
   const Shape& shape() const { return shape_; }
   // For tests: not what suits this machine.
   void force(Stores stores) { stores_ = stores; }
+  // Long bodies go past the cache: what one core writes the other gets slowly.
+  bool is_slow() const { return cost_.is_slow(); }
 
   // Sends a frame whose body (header.length bytes) fits a cell. `reserve` cells stay free.
   [[gnu::always_inline]] Push push_inline(const FrameHeader& header, const void* body,
@@ -174,16 +196,12 @@ class Producer : public RingEnd {
   bool refresh_cells(uint32_t reserve);
   uint32_t place(uint32_t length);
   void copy_body(char* to, const Feed& feed);
-  void copy_by_distance(char* to, const Feed& feed);
 
   uint32_t cells_limit_ = 0;  // next_ may not reach it
   uint32_t position_ = 0;     // payload bytes used, over all laps
   uint32_t bytes_limit_ = 0;
   Stores stores_ = Stores::automatic;
-  // Whether the consumer's core is far, guessed from what a cached copy costs now and then.
-  uint32_t copies_ = 0;
-  uint64_t line_cost_ = 0;  // 1/16 of a tick a line, smoothed
-  bool far_ = false;
+  CachedCost cost_;
   uint32_t heard_ = 0;  // from the consumer, when the last message left
 };
 

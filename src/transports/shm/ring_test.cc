@@ -177,6 +177,55 @@ void run_threads(Shape shape, uint64_t seed, uint32_t frames) {
   EXPECT_GT(fulls, 0u) << "the ring was never full";
 }
 
+constexpr uint32_t timed_bytes = 16 << 10;
+void note(CachedCost& cost, uint64_t ticks_a_line, bool strings, int times = 1) {
+  for (int i = 0; i < times; ++i)
+    cost.note(ticks_a_line * (timed_bytes / 64), timed_bytes, strings);
+}
+
+// Ticks of 0.4 ns a line, as they were measured.
+TEST(CachedCost, WhereLinesComeSlowlyBodiesGoPastTheCache) {
+  for (const uint64_t quick : {3, 8, 13}) {  // Zen 3 near, far, and from a source just written
+    CachedCost cost;
+    note(cost, quick, true, 5);
+    EXPECT_FALSE(cost.is_slow()) << quick;
+  }
+  for (const uint64_t slow : {20, 75}) {  // Zen 4
+    CachedCost cost;
+    note(cost, slow, true);
+    EXPECT_TRUE(cost.is_slow()) << slow;
+    note(cost, 3, true, 20);
+    EXPECT_FALSE(cost.is_slow()) << "the cores came near";
+  }
+  CachedCost stores;
+  note(stores, 3, false, 5);
+  EXPECT_FALSE(stores.is_slow());
+  note(stores, 9, false, 20);
+  EXPECT_TRUE(stores.is_slow());
+}
+
+TEST(CachedCost, AnInterruptedCopyTellsNothing) {
+  CachedCost cost;
+  note(cost, 3, true);
+  note(cost, 5000, true, 20);
+  EXPECT_FALSE(cost.is_slow());
+}
+
+TEST(CachedCost, IsAskedNowAndThenAndSeldomWhereItIsSlow) {
+  CachedCost cost;
+  const auto due_of = [&cost](int copies) {
+    int due = 0;
+    for (int i = 0; i < copies; ++i) due += cost.is_due();
+    return due;
+  };
+  EXPECT_TRUE(cost.is_due()) << "the first";
+  const int quick = due_of(1024);
+  note(cost, 40, true);
+  const int slow = due_of(1024);
+  EXPECT_EQ(quick, 32);
+  EXPECT_EQ(slow, 8);
+}
+
 TEST(Ring, TwoThreadsAllShapes) {
   run_threads({64, 128 << 10}, 4, 40000);
   run_threads({64, 64 << 10}, 1, 40000);
