@@ -88,9 +88,14 @@ bool find_shared(Pieces& pieces, int& read, int& written) {
   }
   base::Text<200> why;
   why << shared_buffers;
-  if (in.has_blocks()) why << ": the block for rank " << read;
+  const auto tell = [&why](const char* before, const Side& side, int block) {
+    why << before;
+    if (side.neighbours()) why << "neighbour " << block << ", ";
+    why << "rank " << (side.neighbours() ? side.neighbours()[block] : block);
+  };
+  if (in.has_blocks()) tell(": the block for ", in, read);
   if (out.has_blocks())
-    why << (in.has_blocks() ? " and" : ":") << " the block from rank " << written;
+    tell(in.has_blocks() ? " and the block from " : ": the block from ", out, written);
   return raise(told, MPI_ERR_BUFFER, why.c_str(),
                remedy
                    ? remedy

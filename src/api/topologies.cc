@@ -1,6 +1,6 @@
-// Cartesian topologies: MPI 5.0, section 8.5. Ranks keep their order (reorder is a permission), so
-// a grid's ranks are the first ones of the old communicator. Graphs are not there yet.
-#include "api/detail/comms.h"
+// Cartesian topologies: MPI 5.0, section 8.5. A grid's ranks are the first ones of the old
+// communicator, in their order or, with reorder, so that neighbours share nodes.
+#include "api/detail/topologies.h"
 #include "api/detail/results.h"
 #include "base/vec.h"
 
@@ -12,14 +12,14 @@ namespace {
 using objects::Grid;
 
 // Finds the communicator, and its grid; raises MPI_ERR_TOPOLOGY.
-int take_grid(Story& story, MPI_Comm comm, Grid*& grid) {
+int take_grid(Story& story, MPI_Comm comm, const Grid*& grid) {
   if (const int code = take_comm(story, comm)) return code;
-  grid = story.comm->grid;
+  const objects::Topology* topology = story.comm->topology;
+  grid = topology ? topology->grid() : nullptr;
   if (grid) return MPI_SUCCESS;
-  return raise(
-      story, MPI_ERR_TOPOLOGY, "the communicator has no Cartesian topology",
-      "pass one that MPI_Cart_create or MPI_Cart_sub made, or a duplicate of it",
-      "the communicator that was given to MPI_Cart_create was passed instead of the new one");
+  return raise_no_topology(
+      story, "Cartesian",
+      "pass one that MPI_Cart_create or MPI_Cart_sub made, or a duplicate of it");
 }
 
 // The number of places of a grid that is asked for; raises MPI_ERR_DIMS.
@@ -40,10 +40,10 @@ int take_lengths(const Story& story, int dimensions, const int* lengths, int& vo
                "MPI_Dims_create chooses lengths that fit, from the communicator's size");
 }
 
-// Makes the communicator of the ranks with the same color, or of none (color < 0), with that grid.
-int make_cart(const Story& story, int color, int key, int dimensions, const int* lengths,
+// Makes the communicator of the ranks with the same color, with that grid.
+int make_part(const Story& story, int color, int key, int dimensions, const int* lengths,
               const int* periods, MPI_Comm* handle) {
-  Grid* grid = color < 0 ? nullptr : Grid::make(dimensions, lengths, periods);
+  Grid* grid = Grid::make(dimensions, lengths, periods);
   const Inside inside(story.call, unset, unset, story.comm);
   objects::Comm* made = nullptr;
   const Outcome outcome = communicators::split(makers(), story.comm, color, key, made);
@@ -51,19 +51,25 @@ int make_cart(const Story& story, int color, int key, int dimensions, const int*
     if (grid) grid->release();
     return raise(story, outcome);
   }
-  if (made && !grid) {
+  made->topology = objects::Topology::make(grid, made->own.self);
+  if (!made->topology) {
     drop(made);
     return raise(story, Outcome::no_memory);
   }
-  if (made) made->grid = grid;
-  *handle = made ? handle_of<MPI_Comm>(made->handle) : MPI_COMM_NULL;
+  *handle = handle_of<MPI_Comm>(made->handle);
   return MPI_SUCCESS;
 }
 
 int topo_test(const char* call, MPI_Comm comm, int* status) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  *status = story.comm->grid ? MPI_CART : MPI_UNDEFINED;
+  *status = MPI_UNDEFINED;
+  if (!story.comm->topology) return MPI_SUCCESS;
+  switch (story.comm->topology->kind()) {
+    case objects::Topology::Kind::grid: *status = MPI_CART; break;
+    case objects::Topology::Kind::graph: *status = MPI_GRAPH; break;
+    case objects::Topology::Kind::edges: *status = MPI_DIST_GRAPH; break;
+  }
   return MPI_SUCCESS;
 }
 
@@ -83,28 +89,33 @@ int dims_create(const char* call, int nnodes, int ndims, int dims[]) {
 }
 
 int cart_create(const char* call, MPI_Comm comm_old, int ndims, const int dims[],
-                const int periods[], int /*reorder*/, MPI_Comm* comm_cart) {
+                const int periods[], int reorder, MPI_Comm* comm_cart) {
   Story story{.call = call};
-  if (const int code = take_comm(story, comm_old)) return code;
+  if (const int code = take_intra(story, comm_old)) return code;
   int volume;
   if (const int code = take_lengths(story, ndims, dims, volume)) return code;
-  const int rank = story.comm->own.self;
-  return make_cart(story, rank < volume ? 0 : -1, rank, ndims, dims, periods, comm_cart);
+  return make_with(story, Grid::make(ndims, dims, periods), reorder != 0, comm_cart);
 }
 
-int cart_map(const char* call, MPI_Comm comm, int ndims, const int dims[], const int* /*periods*/,
+int cart_map(const char* call, MPI_Comm comm, int ndims, const int dims[], const int periods[],
              int* newrank) {
   Story story{.call = call};
-  if (const int code = take_comm(story, comm)) return code;
+  if (const int code = take_intra(story, comm)) return code;
   int volume;
   if (const int code = take_lengths(story, ndims, dims, volume)) return code;
-  *newrank = story.comm->own.self < volume ? story.comm->own.self : MPI_UNDEFINED;
+  Grid* grid = Grid::make(ndims, dims, periods);
+  if (!grid) return raise(story, Outcome::no_memory);
+  int place = -1;
+  const Outcome found = communicators::find_place(makers(), story.comm, *grid, place);
+  grid->release();
+  if (found != Outcome::ok) return raise(story, found);
+  *newrank = place < 0 ? MPI_UNDEFINED : place;
   return MPI_SUCCESS;
 }
 
 int cart_sub(const char* call, MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) {
   Story story{.call = call};
-  Grid* grid;
+  const Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
   const int dimensions = grid->dimensions();
   if (dimensions > 0) {
@@ -124,12 +135,12 @@ int cart_sub(const char* call, MPI_Comm comm, const int remain_dims[], MPI_Comm*
     lengths[remaining] = grid->length(i);
     periods[remaining++] = grid->periodic(i);
   }
-  return make_cart(story, color, key, remaining, lengths, periods, newcomm);
+  return make_part(story, color, key, remaining, lengths, periods, newcomm);
 }
 
 int cartdim_get(const char* call, MPI_Comm comm, int* ndims) {
   Story story{.call = call};
-  Grid* grid;
+  const Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
   *ndims = grid->dimensions();
   return MPI_SUCCESS;
@@ -144,7 +155,7 @@ int check_room(const Story& story, const Grid& grid, int maxdims) {
 int cart_get(const char* call, MPI_Comm comm, int maxdims, int dims[], int periods[],
              int coords[]) {
   Story story{.call = call};
-  Grid* grid;
+  const Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
   if (const int code = check_room(story, *grid, maxdims)) return code;
   if (grid->dimensions() == 0) return MPI_SUCCESS;
@@ -158,7 +169,7 @@ int cart_get(const char* call, MPI_Comm comm, int maxdims, int dims[], int perio
 
 int cart_coords(const char* call, MPI_Comm comm, int rank, int maxdims, int coords[]) {
   Story story{.call = call};
-  Grid* grid;
+  const Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
   if (rank < 0 || rank >= story.comm->own.size) {
     return raise(story, MPI_ERR_RANK, "there is no such rank in the communicator");
@@ -171,7 +182,7 @@ int cart_coords(const char* call, MPI_Comm comm, int rank, int maxdims, int coor
 
 int cart_rank(const char* call, MPI_Comm comm, const int coords[], int* rank) {
   Story story{.call = call};
-  Grid* grid;
+  const Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
   if (grid->dimensions() > 0) {
     if (const int code = check_given(story, "coords", coords)) return code;
@@ -188,7 +199,7 @@ int cart_rank(const char* call, MPI_Comm comm, const int coords[], int* rank) {
 int cart_shift(const char* call, MPI_Comm comm, int direction, int disp, int* rank_source,
                int* rank_dest) {
   Story story{.call = call};
-  Grid* grid;
+  const Grid* grid;
   if (const int code = take_grid(story, comm, grid)) return code;
   if (direction < 0 || direction >= grid->dimensions()) {
     return raise(story, MPI_ERR_DIMS, "there is no such dimension",

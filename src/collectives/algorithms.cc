@@ -106,12 +106,29 @@ constexpr const char* algorithm_names[] = {
     "pairwise",  "doubling", "halving",  "by_node"};
 static_assert(sizeof algorithm_names / sizeof *algorithm_names == size_t(Algorithm::last));
 
-constexpr const char* kind_names[] = {
-    "none",       "barrier",   "bcast",          "gather",
-    "gatherv",    "scatter",   "scatterv",       "allgather",
-    "allgatherv", "alltoall",  "alltoallv",      "alltoallw",
-    "reduce",     "allreduce", "reduce_scatter", "reduce_scatter_block",
-    "scan",       "exscan"};
+constexpr const char* kind_names[] = {"none",
+                                      "barrier",
+                                      "bcast",
+                                      "gather",
+                                      "gatherv",
+                                      "scatter",
+                                      "scatterv",
+                                      "allgather",
+                                      "allgatherv",
+                                      "alltoall",
+                                      "alltoallv",
+                                      "alltoallw",
+                                      "reduce",
+                                      "allreduce",
+                                      "reduce_scatter",
+                                      "reduce_scatter_block",
+                                      "scan",
+                                      "exscan",
+                                      "neighbor_allgather",
+                                      "neighbor_allgatherv",
+                                      "neighbor_alltoall",
+                                      "neighbor_alltoallv",
+                                      "neighbor_alltoallw"};
 static_assert(sizeof kind_names / sizeof *kind_names == size_t(Kind::last));
 
 template <size_t N>
@@ -195,6 +212,10 @@ Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm) {
 int ranks_a_node_of(protocols::Engine& engine, objects::Comm* comm) {
   if (sharing_of(engine, comm) != Sharing::nodes) return supposed_ranks_a_node(comm->own.size);
   return int(comm->ranks_a_node.load(std::memory_order_relaxed));
+}
+
+uint64_t node_of(protocols::Engine& engine, uint32_t process) {
+  return engine.links().peers().node_of(process);
 }
 
 Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes, Sharing sharing) {

@@ -36,6 +36,8 @@ Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm);
 // How many ranks each node has; where they do not lie so, as many as one supposes for algorithms
 // that are forced.
 int ranks_a_node_of(protocols::Engine& engine, objects::Comm* comm);
+// By which the node of a process is known; 0: it is not, or shares memory with nobody.
+uint64_t node_of(protocols::Engine& engine, uint32_t process);
 
 // What the user forces: an algorithm for each kind, or automatic.
 struct Forced {

@@ -130,6 +130,11 @@ Schedule* reduce_scatter_block(const Place& place, const Data& in, void* out, ui
 Schedule* scan(const Place& place, const Data& in, const Data& out, const Reduction& reduction);
 Schedule* exscan(const Place& place, const Data& in, const Data& out, const Reduction& reduction);
 
+// With the communicator's topology (neighbours.cc), which fits both ways: a block for each edge, in
+// the order of Topology::targets and sources. Blocks of nobody are not touched.
+Schedule* neighbor_allgather(const Place& place, const Data& in, const Blocks& out, Kind kind);
+Schedule* neighbor_alltoall(const Place& place, const Blocks& in, const Blocks& out, Kind kind);
+
 // For the library's own use, by the table alone.
 inline constexpr Forced nothing_forced{};
 inline Schedule* bcast(protocols::Engine& engine, objects::Comm* comm, const Data& data, int root) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "collectives/fold.h"
+#include "collectives/neighbours.h"
 #include "collectives/tree.h"
 #include "waiting/holding.h"
 
@@ -109,6 +110,23 @@ class Talk {
     finish_all(leaving);
   }
 
+  // out(edge) along each edge to another rank, and theirs to in(block).
+  template <class Out, class In>
+  void exchange_with_neighbours(Out&& out, In&& in, uint64_t bytes) {
+    const objects::Topology& topology = *comm_->topology;
+    Request* leaving[most_direct];
+    Request* coming[most_direct];
+    int sends = 0, receives = 0, expected = 0;
+    each_send(topology, team_.self,
+              [&](int edge, int rank) { leaving[sends++] = start_send(rank, out(edge), bytes); });
+    each_receive(topology, team_.self, [&](int, int) { ++expected; });
+    each_receive(topology, team_.self, [&](int block, int rank) {
+      coming[receives++] = start_receive(rank, in(block), bytes, expected == 1);
+    });
+    for (int i = 0; i < receives; ++i) finish(coming[i]);
+    for (int i = 0; i < sends; ++i) finish(leaving[i]);
+  }
+
   Outcome outcome = Outcome::ok;
 
  private:
@@ -183,10 +201,20 @@ char* small_buffer(const Data& data) {
   return data.memory().flat();
 }
 
+bool is_short_run(const Data& block) {
+  return block.bytes() > 0 && block.bytes() <= most_bytes && block.memory().is_flat();
+}
+
 // True if blocks like this one are runs of few bytes that go straight to whom they are for.
 bool is_lean(const Place& place, Kind kind, const Data& block) {
-  return place.team().size <= most_direct && block.bytes() > 0 && block.bytes() <= most_bytes &&
-         block.memory().is_flat() && place.choose(kind, block.bytes()) == Algorithm::direct;
+  return place.team().size <= most_direct && is_short_run(block) &&
+         place.choose(kind, block.bytes()) == Algorithm::direct;
+}
+
+// The same for a block to and from each of few neighbours.
+bool is_lean(const objects::Topology& topology, const Data& sent, const Data& received) {
+  return topology.sources().count <= most_direct && topology.targets().count <= most_direct &&
+         is_short_run(sent) && is_short_run(received) && sent.bytes() == received.bytes();
 }
 
 void copy_own(const char* from, char* to, uint64_t bytes) {
@@ -422,6 +450,39 @@ bool alltoall_now(const Place& place, waiting::Waiter& waiter, const Blocks& in,
   Talk talk(place, waiter, Kind::alltoall, in.range(0, size).memory(), out.range(0, size).memory());
   talk.exchange_with_all([&](int to) { return in[to].memory().flat(); },
                          [&](int from) { return out[from].memory().flat(); }, bytes);
+  outcome = talk.outcome;
+  return true;
+}
+
+bool neighbor_allgather_now(const Place& place, waiting::Waiter& waiter, const Data& in,
+                            const Blocks& out, Outcome& outcome) {
+  const objects::Topology& topology = *place.comm->topology;
+  const int edges = topology.targets().count, blocks = topology.sources().count;
+  if (edges == 0 || blocks == 0 || !is_lean(topology, in, out[0])) return false;
+  const uint64_t bytes = in.bytes();
+  char* own = in.memory().flat();
+  each_own(topology, place.team().self,
+           [&](int, int block) { copy_own(own, out[block].memory().flat(), bytes); });
+  Talk talk(place, waiter, Kind::neighbor_allgather, in.memory(), out.range(0, blocks).memory());
+  talk.exchange_with_neighbours([&](int) { return own; },
+                                [&](int block) { return out[block].memory().flat(); }, bytes);
+  outcome = talk.outcome;
+  return true;
+}
+
+bool neighbor_alltoall_now(const Place& place, waiting::Waiter& waiter, const Blocks& in,
+                           const Blocks& out, Outcome& outcome) {
+  const objects::Topology& topology = *place.comm->topology;
+  const int edges = topology.targets().count, blocks = topology.sources().count;
+  if (edges == 0 || blocks == 0 || !is_lean(topology, in[0], out[0])) return false;
+  const uint64_t bytes = out[0].bytes();
+  each_own(topology, place.team().self, [&](int edge, int block) {
+    copy_own(in[edge].memory().flat(), out[block].memory().flat(), bytes);
+  });
+  Talk talk(place, waiter, Kind::neighbor_alltoall, in.range(0, edges).memory(),
+            out.range(0, blocks).memory());
+  talk.exchange_with_neighbours([&](int edge) { return in[edge].memory().flat(); },
+                                [&](int block) { return out[block].memory().flat(); }, bytes);
   outcome = talk.outcome;
   return true;
 }

@@ -19,6 +19,10 @@ bool allgather_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
                    Outcome& outcome);
 bool alltoall_now(const Place& place, waiting::Waiter& waiter, const Blocks& in, const Blocks& out,
                   Outcome& outcome);
+bool neighbor_allgather_now(const Place& place, waiting::Waiter& waiter, const Data& in,
+                            const Blocks& out, Outcome& outcome);
+bool neighbor_alltoall_now(const Place& place, waiting::Waiter& waiter, const Blocks& in,
+                           const Blocks& out, Outcome& outcome);
 // `out` (gather), `in` (scatter): at the root alone.
 bool gather_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Blocks& out,
                 int root, Outcome& outcome);

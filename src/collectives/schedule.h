@@ -49,6 +49,11 @@ enum class Kind : uint8_t {
   reduce_scatter_block,
   scan,
   exscan,
+  neighbor_allgather,
+  neighbor_allgatherv,
+  neighbor_alltoall,
+  neighbor_alltoallv,
+  neighbor_alltoallw,
   last
 };
 

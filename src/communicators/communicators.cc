@@ -2,6 +2,7 @@
 
 #include "base/vec.h"
 #include "collectives/collectives.h"
+#include "communicators/detail/making.h"
 #include "objects/context.h"
 #include "p2p/p2p.h"
 #include "waiting/holding.h"
@@ -28,9 +29,9 @@ Outcome adopt(const Makers& makers, const objects::Comm& parent, uint64_t contex
 Outcome adopt_copy(const Makers& makers, const objects::Comm& parent, uint64_t context,
                    objects::Comm*& made) {
   const Outcome outcome = adopt(makers, parent, context, parent.group, made);
-  if (outcome != Outcome::ok || !parent.grid) return outcome;
-  made->grid = parent.grid;
-  made->grid->retain();
+  if (outcome != Outcome::ok || !parent.topology) return outcome;
+  made->topology = parent.topology;
+  made->topology->retain();
   return outcome;
 }
 
@@ -217,6 +218,33 @@ Outcome create_from_group(const Makers& makers, objects::Group* group, const cha
 bool makes_from_group(uint64_t context) {
   constexpr uint64_t both = creation_context | from_group_context;
   return (context & both) == both;
+}
+
+// --- for the other files of this room ---
+
+collectives::Place place_of(const Makers& makers, objects::Comm* comm) {
+  return {makers.waiter.engine, comm, collectives::nothing_forced};
+}
+
+Outcome adopt_group(const Makers& makers, const objects::Comm& parent, uint64_t context,
+                    objects::Group* group, objects::Comm*& made) {
+  return adopt(makers, parent, context, group, made);
+}
+
+Outcome run_whole(const Makers& makers, collectives::Schedule* schedule) {
+  protocols::Request* request = schedule ? schedule->start(makers.waiter) : nullptr;
+  if (!request) return Outcome::no_memory;
+  protocols::Engine& engine = makers.waiter.engine;
+  const waiting::Holding holding(engine);
+  makers.waiter.request(request);
+  const Outcome outcome = request->outcome;
+  engine.give_request(request);
+  return outcome;
+}
+
+Outcome share_numbers(const Makers& makers, objects::Comm* comm, base::Vec<int64_t>& numbers,
+                      size_t width, const int64_t* own) {
+  return share(makers, comm, numbers, width, own);
 }
 
 }  // namespace headway::communicators

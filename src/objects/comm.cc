@@ -44,7 +44,7 @@ void release(Comm* comm) {
   HEADWAY_CHECK(before != 0);
   if (before != 1) return;
   comm->attributes.drop();
-  if (comm->grid) comm->grid->release();
+  if (comm->topology) comm->topology->release();
   if (comm->peers != comm->group) comm->peers->release();
   comm->group->release();
   release(comm->errhandler);

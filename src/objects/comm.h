@@ -8,9 +8,9 @@
 
 #include "objects/attributes.h"
 #include "objects/errhandler.h"
-#include "objects/grid.h"
 #include "objects/group.h"
 #include "objects/team.h"
+#include "objects/topology.h"
 
 namespace headway::objects {
 
@@ -30,10 +30,10 @@ struct Comm {
   bool lasts = false;  // as long as the library: operations on it need not keep it
   uintptr_t handle = 0;
   uint64_t context = 0;
-  Group* group = nullptr;  // the ranks of this side
-  Group* peers = nullptr;  // those that messages go to and come from; the same group if intra
-  Team own, others;        // what algorithms see of them
-  Grid* grid = nullptr;    // its Cartesian topology, if it has one
+  Group* group = nullptr;        // the ranks of this side
+  Group* peers = nullptr;        // those that messages go to and come from; the same group if intra
+  Team own, others;              // what algorithms see of them
+  Topology* topology = nullptr;  // if it has one
   std::atomic<uint32_t> hints{0};  // bits of the hints that the user set to true; see Hint
   Errhandler* errhandler = nullptr;
   Attributes attributes;          // has a lock of its own

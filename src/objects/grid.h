@@ -1,6 +1,6 @@
 // Grid: the Cartesian topology of a communicator: MPI 5.0, section 8.5. Ranks are in row-major
-// order. Thread: any; immutable, the reference count is atomic. Owner: reference counted: each
-// communicator that has it. Invariant: every length is 1 or more, and their product fits an int.
+// order. Thread: any; immutable, the reference count is atomic. Owner: reference counted: the
+// topology that has it. Invariant: every length is 1 or more, and their product fits an int.
 #pragma once
 #include <atomic>
 #include <cstdint>

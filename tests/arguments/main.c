@@ -18,6 +18,8 @@ struct Row {
 
 static struct {
   MPI_Comm comm, cart;
+  // graph: a node with an edge to itself. edges: the same as a distributed graph.
+  MPI_Comm graph, edges;
   // derived: of two parts, with integers and addresses. low, backward: one int at the start, but
   // the lower bound or the extent is the smallest number. wide: an extent of 2^40. edge: an int
   // where numbers end.
@@ -78,6 +80,11 @@ static void prepare(void) {
   MPI_Cart_create(MPI_COMM_SELF, 1, &one, &zero, 0, &f.cart);
   MPI_Comm_set_errhandler(f.comm, handler);
   MPI_Comm_set_errhandler(f.cart, handler);
+  MPI_Graph_create(MPI_COMM_SELF, 1, &one, &zero, 0, &f.graph);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_SELF, 1, &zero, &one, 1, &zero, &one, MPI_INFO_NULL, 0,
+                                 &f.edges);
+  MPI_Comm_set_errhandler(f.graph, handler);
+  MPI_Comm_set_errhandler(f.edges, handler);
   f.datatype = MPI_INT;
   MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &f.derived);
   MPI_Type_commit(&f.derived);

@@ -31,6 +31,7 @@ VALUES = {
 ITEMS = {
     "displs": "0", "sdispls": "0", "rdispls": "0", "position": "0", "periods": "0", "coords": "0",
     "ranks": "0", "ranks1": "0", "array_of_starts": "0", "array_of_displacements": "0",
+    "edges": "0", "sources": "0", "destinations": "0",
     "buflen": "64", "pset_len": "64", "array_of_distribs": "MPI_DISTRIBUTE_BLOCK",
     "array_of_dargs": "MPI_DISTRIBUTE_DFLT_DARG",
 }
@@ -86,6 +87,10 @@ def handle_for(function: str, kind: str) -> str:
     """The field of the fixtures that is right for that call."""
     if kind == "MPI_Comm" and re.search(r"Cart(dim)?_(?!create|map)", function):
         return "cart"
+    if kind == "MPI_Comm" and re.search(r"_Graph(dims)?_(?!create|map)", function):
+        return "graph"
+    if kind == "MPI_Comm" and re.search(r"Dist_graph_neighbors|eighbor_all", function):
+        return "edges"
     if kind == "MPI_Datatype" and re.search(r"get_contents|Type_free$|Type_commit$", function):
         return "derived"
     if function == "MPI_Op_free":
@@ -159,7 +164,8 @@ class Writer:
             return  # bytes that the address space has
         wanted = "error" if places or lengths else "any"
         self.add(name, "all MIN", f"FILL({name}, {low});{wide}", wanted)
-        if not (lengths and kind == "int"):
+        # An item of these says how many another list has, and no list has so many.
+        if not (lengths and kind == "int") and name not in ("indx", "degrees"):
             self.add(name, "all MAX", f"FILL({name}, {high});{wide}", wanted)
 
     def datatype(self, parameter: Parameter) -> None:

@@ -87,18 +87,23 @@ inline int take_own(Story& story, const void* buffer, int64_t count, MPI_Datatyp
   return is_in_place(buffer) ? MPI_SUCCESS : take_buffer(story, buffer, count, datatype, data);
 }
 
-// Blocks of one length for every rank.
+// So many blocks of one length.
 inline int take_blocks(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype,
-                       collectives::Blocks& blocks) {
+                       int number, collectives::Blocks& blocks) {
   if (const int code = refuse_in_place(story, buffer)) return code;
   if (const int code = take_data(story, buffer, count, datatype)) return code;
   uint64_t all = 0;
-  if (__builtin_mul_overflow(uint64_t(count), uint64_t(story.comm->others.size), &all) ||
-      all > story.type->most()) [[unlikely]] {
+  if (__builtin_mul_overflow(uint64_t(count), uint64_t(number), &all) || all > story.type->most())
+      [[unlikely]] {
     if (story.type->size() > 0) return raise_too_much(story);
   }
   blocks = collectives::Blocks::even(const_cast<void*>(buffer), uint64_t(count), story.type);
   return MPI_SUCCESS;
+}
+// One for every rank.
+inline int take_blocks(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype,
+                       collectives::Blocks& blocks) {
+  return take_blocks(story, buffer, count, datatype, story.comm->others.size, blocks);
 }
 
 // Raises MPI_ERR_ARG for a block that no memory can hold.

@@ -8,20 +8,31 @@
 
 namespace headway::api {
 
-// What a collective reads or writes at this rank: one piece of data, or a block for every rank.
+// What a collective reads or writes at this rank: one piece of data, or a block for every rank or
+// neighbour.
 class Side {
  public:
   explicit Side(const collectives::Data& data) : data_(data) {}
   Side(const collectives::Blocks& blocks, int ranks) : blocks_(&blocks), count_(ranks) {}
+  // Blocks that are nobody's are not touched.
+  Side(const collectives::Blocks& blocks, objects::Neighbours neighbours)
+      : blocks_(&blocks), count_(neighbours.count), neighbours_(neighbours.ranks) {}
 
   int count() const { return count_; }
   bool has_blocks() const { return blocks_ != nullptr; }
-  collectives::Data operator[](int at) const { return blocks_ ? (*blocks_)[at] : data_; }
+  // The ranks of the blocks, if they are neighbours'; else null.
+  const int* neighbours() const { return neighbours_; }
+  collectives::Data operator[](int at) const {
+    if (!blocks_) return data_;
+    const bool is_nobodys = neighbours_ && neighbours_[at] == objects::no_neighbour;
+    return is_nobodys ? collectives::Data() : (*blocks_)[at];
+  }
 
  private:
   collectives::Data data_;
   const collectives::Blocks* blocks_ = nullptr;
   int count_ = 1;
+  const int* neighbours_ = nullptr;
 };
 
 // Raises MPI_ERR_BUFFER if both have a byte in common. Empty blocks and MPI_IN_PLACE have none.
