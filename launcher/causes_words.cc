@@ -100,8 +100,9 @@ void Judgement::find_awaited(size_t i, WaitGroup& group) const {
     group.waits_for = {at.awaited};
   } else if (receives(at) && comm) {
     group.any = true;
-    for (const int member : comm->members) {
-      if (member != ranks_[i].rank) group.waits_for.push_back(member);
+    const std::vector<int>& all = comm->members.list();  // of two sides only the other one
+    for (size_t k = comm->own; k < all.size(); ++k) {
+      if (all[k] != ranks_[i].rank) group.waits_for.push_back(all[k]);
     }
   } else if (is_collective(at) && comm) {
     for (const int member : comm->members) {
@@ -111,6 +112,11 @@ void Judgement::find_awaited(size_t i, WaitGroup& group) const {
         group.waits_for.push_back(member);
     }
   }
+}
+
+// A number for the side that its ranks receive from.
+static int side_of(const SeenComm& comm) {
+  return comm.own < comm.members.size() && comm.own ? comm.members.list()[comm.own] : -1;
 }
 
 // Whom rank i waits for, so short that it can be asked of each of thousands: those with one answer
@@ -128,7 +134,7 @@ std::string Judgement::whom(size_t i) const {
   if (is_point_to_point(at) && at.awaited >= 0) return std::to_string(at.awaited);
   const SeenComm* comm = comm_of(i, at.context);
   if (!comm) return "";
-  if (receives(at)) return format("any of %zu", comm->members.size());
+  if (receives(at)) return format("any of %zu, %d", comm->members.size(), side_of(*comm));
   if (!is_collective(at)) return "";
   return format("%llu:%u", static_cast<unsigned long long>(at.context), comm->collectives);
 }
@@ -297,7 +303,7 @@ std::string Judgement::collective_pair(size_t i, size_t j) const {
                   "let all ranks of a communicator call the same collectives in the same order; "
                   "none may stand in a branch that only some ranks take");
   }
-  if (one.tag != other.tag) {
+  if (one.tag != other.tag && comm.own == 0) {
     return advise(format("rank %d calls %s with root %d, and rank %d with root %d", int(i),
                          one.call.c_str(), one.tag, int(j), other.tag),
                   "pass the same root on all ranks of the communicator");
@@ -309,10 +315,13 @@ std::string Judgement::collective_pair(size_t i, size_t j) const {
 std::string Judgement::laggard(size_t i, size_t j, const SeenComm& here, uint32_t there) const {
   const Spot &at = spot(i), &other = spot(j);
   const std::string missing = format(
-      "%s (number %u on %s), which rank %d has not come to: it has called %u collective%s "
+      "%s (number %u on %s), which rank %d%s has not come to: it has called %u collective%s "
       "there, and",
-      at.call.c_str(), here.collectives, name_of(here).c_str(), int(j), there,
-      there == 1 ? "" : "s");
+      at.call.c_str(), here.collectives, name_of(here).c_str(), int(j),
+      here.own == 0            ? ""
+      : here.is_beyond(int(j)) ? ", on the other side,"
+                               : ", on the same side,",
+      there, there == 1 ? "" : "s");
   if (finalizes(other)) {
     return advise(format("rank %d is in %s rank %d is done and will take part in no communication "
                          "any more",

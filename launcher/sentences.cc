@@ -1,6 +1,7 @@
 #include "sentences.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <initializer_list>
 #include <string_view>
 
@@ -14,6 +15,15 @@ bool is_one_of(const std::string& call, std::initializer_list<std::string_view> 
   std::string_view plain = call;
   if (plain.ends_with("_c")) plain.remove_suffix(2);
   return std::find(names.begin(), names.end(), plain) != names.end();
+}
+
+// What the ranks of the root's side pass on an inter-communicator, in the standard ABI.
+constexpr int root_itself = -4, beside_root = -3;
+
+std::string root_name(int root) {
+  return root == root_itself   ? "MPI_ROOT"
+         : root == beside_root ? "MPI_PROC_NULL"
+                               : std::to_string(root);
 }
 
 // `world`: its rank in the job, or -1.
@@ -81,8 +91,9 @@ std::string list_of(const std::vector<std::string>& parts) {
 std::string name_of(const Spot& spot) {
   const std::string on = spot.on.empty() ? "" : ", on " + spot.on;
   if (spot.peer == base::nobody) {
-    if (spot.tag != base::nobody)
-      return format("%s (root %d%s)", spot.call.c_str(), spot.tag, on.c_str());
+    if (spot.tag != base::nobody) {
+      return format("%s (root %s%s)", spot.call.c_str(), root_name(spot.tag).c_str(), on.c_str());
+    }
     return on.empty() ? spot.call : format("%s (%s)", spot.call.c_str(), on.c_str() + 2);
   }
   return with_peer(spot.call,
@@ -101,8 +112,14 @@ std::string name_of_poll(const Spot& spot) {
 std::string name_of(const SeenComm& comm) {
   if (!comm.name.empty()) return comm.name;
   std::vector<int> members = comm.members.list();
-  std::sort(members.begin(), members.end());
-  return "the communicator of " + rank_list(members) + " of MPI_COMM_WORLD";
+  const auto beyond = members.begin() + std::ptrdiff_t(comm.own);
+  std::sort(members.begin(), beyond);
+  std::sort(beyond, members.end());
+  if (comm.own == 0) {
+    return "the communicator of " + rank_list(members) + " of MPI_COMM_WORLD";
+  }
+  return "the inter-communicator of " + rank_list({members.begin(), beyond}) + " with " +
+         rank_list({beyond, members.end()}) + " of MPI_COMM_WORLD";
 }
 
 }  // namespace headway::launcher

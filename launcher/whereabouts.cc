@@ -83,16 +83,29 @@ bool read_steady(const Memory& memory, uint64_t address, base::WhereaboutsCopy& 
   return false;
 }
 
+// Appends the ranks of a group.
+bool read_ranks(const Memory& memory, const base::Landmarks& marks, uint64_t group,
+                std::vector<int>& ranks) {
+  const int size = memory.value<int>(group + marks.size);
+  if (group == 0 || size <= 0 || size > most_members) return false;
+  const size_t before = ranks.size();
+  ranks.resize(before + static_cast<size_t>(size));
+  const uint64_t members = memory.value<uint64_t>(group + marks.members);
+  return memory.read(members, ranks.data() + before, static_cast<size_t>(size) * sizeof(int));
+}
+
 bool read_comm(const Memory& memory, const base::Landmarks& marks, uint64_t address,
                SeenComm& comm) {
   comm.context = memory.value<uint64_t>(address + marks.context);
   comm.collectives = memory.value<uint32_t>(address + marks.collectives);
   const uint64_t group = memory.value<uint64_t>(address + marks.group);
-  const int size = memory.value<int>(group + marks.size);
-  if (comm.context == 0 || group == 0 || size <= 0 || size > most_members) return false;
-  std::vector<int> ranks(static_cast<size_t>(size));
-  const uint64_t members = memory.value<uint64_t>(group + marks.members);
-  if (!memory.read(members, ranks.data(), ranks.size() * sizeof(int))) return false;
+  std::vector<int> ranks;
+  if (comm.context == 0 || !read_ranks(memory, marks, group, ranks)) return false;
+  const uint64_t peers = marks.peers ? memory.value<uint64_t>(address + marks.peers) : group;
+  if (peers != group) {
+    comm.own = ranks.size();
+    if (!read_ranks(memory, marks, peers, ranks)) return false;
+  }
   comm.members = std::move(ranks);
   comm.name = memory.text(address + marks.name);
   for (const char c : comm.name) {

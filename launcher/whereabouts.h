@@ -37,6 +37,13 @@ struct SeenComm {
   uint32_t collectives = 0;  // that this rank has begun on it
   std::string name;
   Members members;
+  // Of an inter-communicator, which has both sides in `members`: so many are of the rank's own.
+  size_t own = 0;
+  bool is_beyond(int rank) const {
+    size_t place = 0;
+    while (place < members.size() && members.list()[place] != rank) ++place;
+    return own != 0 && place >= own && place < members.size();
+  }
 };
 
 // Where in the program a call stands (sites.h).

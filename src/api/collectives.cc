@@ -23,8 +23,11 @@ int bcast(const char* call, void* buffer, int64_t count, MPI_Datatype datatype, 
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_root(story, root)) return code;
+  const Part part = part_of(story);
   collectives::Data data;
-  if (const int code = take_buffer(story, buffer, count, datatype, data)) return code;
+  if (part.is_root || part.is_member) {
+    if (const int code = take_buffer(story, buffer, count, datatype, data)) return code;
+  }
   int ended = MPI_SUCCESS;
   if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
         return collectives::bcast_now(place, waiter, data, root, outcome);
@@ -39,20 +42,24 @@ int reduce(const char* call, const void* sendbuf, void* recvbuf, int64_t count,
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_root(story, root)) return code;
-  const bool is_root = story.comm->own.self == root;
+  const Part part = part_of(story);
   collectives::Data in, out;
-  if (const int code = take_buffer(story, is_root && is_in_place(sendbuf) ? recvbuf : sendbuf,
-                                   count, datatype, in)) {
-    return code;
+  if (part.is_member) {
+    const bool in_place = part.is_root && is_in_place(sendbuf);
+    if (const int code = take_buffer(story, in_place ? recvbuf : sendbuf, count, datatype, in)) {
+      return code;
+    }
   }
-  if (const int code = is_root ? take_buffer(story, recvbuf, count, datatype, out) : MPI_SUCCESS) {
-    return code;
-  }
-  if (is_root && !is_in_place(sendbuf)) {
-    if (const int code = refuse_shared(story, in, out)) return code;
+  if (part.is_root) {
+    if (const int code = take_buffer(story, recvbuf, count, datatype, out)) return code;
+    if (!is_in_place(sendbuf)) {
+      if (const int code = refuse_shared(story, in, out)) return code;
+    }
   }
   collectives::Reduction reduction;
-  if (const int code = take_op(story, op, datatype, reduction)) return code;
+  if (part.is_root || part.is_member) {
+    if (const int code = take_op(story, op, datatype, reduction)) return code;
+  }
   int ended = MPI_SUCCESS;
   if (done_now(story, way, ended, [&](const auto& place, auto& waiter, Outcome& outcome) {
         return collectives::reduce_now(place, waiter, in, out, reduction, root, outcome);
@@ -68,7 +75,7 @@ int allreduce(const char* call, const void* sendbuf, void* recvbuf, int64_t coun
   if (const int code = take_comm(story, comm)) return code;
   collectives::Data in, out;
   if (const int code =
-          take_buffer(story, is_in_place(sendbuf) ? recvbuf : sendbuf, count, datatype, in)) {
+          take_buffer(story, stays(story, sendbuf) ? recvbuf : sendbuf, count, datatype, in)) {
     return code;
   }
   if (const int code = take_buffer(story, recvbuf, count, datatype, out)) return code;

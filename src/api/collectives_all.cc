@@ -48,7 +48,7 @@ int alltoall(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datat
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   collectives::Blocks in, out;
-  if (!is_in_place(sendbuf)) {
+  if (!stays(story, sendbuf)) {
     if (const int code = take_blocks(story, sendbuf, sendcount, sendtype, in)) return code;
   }
   if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
@@ -72,7 +72,7 @@ int alltoallv(const char* call, const void* sendbuf, const Count* sendcounts, co
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
   collectives::Blocks in, out;
-  if (!is_in_place(sendbuf)) {
+  if (!stays(story, sendbuf)) {
     if (const int code =
             take_uneven(story, "sendcounts, sdispls", sendbuf, sendcounts, sdispls, sendtype, in)) {
       return code;
@@ -120,7 +120,7 @@ int alltoallw(const char* call, const void* sendbuf, const Count* sendcounts, co
   if (const int code = take_comm(story, comm)) return code;
   Types send_types, receive_types;
   collectives::Blocks in, out;
-  if (!is_in_place(sendbuf)) {
+  if (!stays(story, sendbuf)) {
     if (const int code = take_typed(story, "sendcounts, sdispls, sendtypes", sendbuf, sendcounts,
                                     sdispls, sendtypes, send_types, in)) {
       return code;

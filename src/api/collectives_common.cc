@@ -53,6 +53,16 @@ int check_way(const Story& story, const Way& way) {
 
 }  // namespace
 
+int raise_root(const Story& story) {
+  base::Text<100> why;
+  why << "the root " << story.root << " is not a rank of the "
+      << (story.comm->is_inter() ? "remote group" : "communicator");
+  if (!story.comm->is_inter()) return raise(story, MPI_ERR_ROOT, why.c_str());
+  return raise(story, MPI_ERR_ROOT, why.c_str(),
+               "on an inter-communicator the root passes MPI_ROOT, the ranks beside "
+               "it MPI_PROC_NULL, and those of the other group the root's rank");
+}
+
 int raise_place(const Story& story, int rank, int64_t place) {
   base::Text<160> why;
   why << "the displacement " << place << " of rank " << rank << "'s block leads beyond any memory";

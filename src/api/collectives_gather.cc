@@ -10,31 +10,32 @@ constexpr char leave_the_roots_block[] =
     "pass MPI_IN_PLACE as the root's receive buffer if its block is to stay where it is, or use a "
     "second buffer";
 
-// Finds the communicator and checks the root.
-int take_place(Story& story, MPI_Comm comm, int root, bool& is_root) {
+// Finds the communicator, checks the root, and says what this rank does.
+int take_place(Story& story, MPI_Comm comm, int root, Part& part) {
   if (const int code = take_comm(story, comm)) return code;
   if (const int code = check_root(story, root)) return code;
-  is_root = story.comm->own.self == root;
+  part = part_of(story);
   return MPI_SUCCESS;
 }
 
 // What one rank gives or gets; only the root may leave it where it is.
-int take_one(Story& story, bool is_root, const void* buffer, int64_t count, MPI_Datatype datatype,
-             collectives::Data& data) {
-  return is_root ? take_own(story, buffer, count, datatype, data)
-                 : take_buffer(story, buffer, count, datatype, data);
+int take_one(Story& story, const Part& part, const void* buffer, int64_t count,
+             MPI_Datatype datatype, collectives::Data& data) {
+  if (!part.is_member) return MPI_SUCCESS;
+  return part.is_root ? take_own(story, buffer, count, datatype, data)
+                      : take_buffer(story, buffer, count, datatype, data);
 }
 
 int gather(const char* call, const void* sendbuf, int64_t sendcount, MPI_Datatype sendtype,
            void* recvbuf, int64_t recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm,
            const Way& way) {
   Story story{.call = call};
-  bool is_root;
-  if (const int code = take_place(story, comm, root, is_root)) return code;
+  Part part;
+  if (const int code = take_place(story, comm, root, part)) return code;
   collectives::Data in;
   collectives::Blocks out;
-  if (const int code = take_one(story, is_root, sendbuf, sendcount, sendtype, in)) return code;
-  if (is_root) {
+  if (const int code = take_one(story, part, sendbuf, sendcount, sendtype, in)) return code;
+  if (part.is_root) {
     if (const int code = take_blocks(story, recvbuf, recvcount, recvtype, out)) return code;
     if (const int code = refuse_shared(story, in, out.range(0, story.comm->others.size)))
       return code;
@@ -53,12 +54,12 @@ int gatherv(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dataty
             void* recvbuf, const Count* recvcounts, const Place* displs, MPI_Datatype recvtype,
             int root, MPI_Comm comm, const Way& way) {
   Story story{.call = call};
-  bool is_root;
-  if (const int code = take_place(story, comm, root, is_root)) return code;
+  Part part;
+  if (const int code = take_place(story, comm, root, part)) return code;
   collectives::Data in;
   collectives::Blocks out;
-  if (const int code = take_one(story, is_root, sendbuf, sendcount, sendtype, in)) return code;
-  if (is_root) {
+  if (const int code = take_one(story, part, sendbuf, sendcount, sendtype, in)) return code;
+  if (part.is_root) {
     if (const int code =
             take_uneven(story, "recvcounts, displs", recvbuf, recvcounts, displs, recvtype, out)) {
       return code;
@@ -73,15 +74,15 @@ int scatter(const char* call, const void* sendbuf, int64_t sendcount, MPI_Dataty
             void* recvbuf, int64_t recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm,
             const Way& way) {
   Story story{.call = call};
-  bool is_root;
-  if (const int code = take_place(story, comm, root, is_root)) return code;
+  Part part;
+  if (const int code = take_place(story, comm, root, part)) return code;
   collectives::Blocks in;
   collectives::Data out;
-  if (is_root) {
+  if (part.is_root) {
     if (const int code = take_blocks(story, sendbuf, sendcount, sendtype, in)) return code;
   }
-  if (const int code = take_one(story, is_root, recvbuf, recvcount, recvtype, out)) return code;
-  if (is_root) {
+  if (const int code = take_one(story, part, recvbuf, recvcount, recvtype, out)) return code;
+  if (part.is_root) {
     if (const int code = refuse_shared(story, in.range(0, story.comm->others.size), out,
                                        leave_the_roots_block)) {
       return code;
@@ -101,18 +102,18 @@ int scatterv(const char* call, const void* sendbuf, const Count* sendcounts, con
              MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
              int root, MPI_Comm comm, const Way& way) {
   Story story{.call = call};
-  bool is_root;
-  if (const int code = take_place(story, comm, root, is_root)) return code;
+  Part part;
+  if (const int code = take_place(story, comm, root, part)) return code;
   collectives::Blocks in;
   collectives::Data out;
-  if (is_root) {
+  if (part.is_root) {
     if (const int code =
             take_uneven(story, "sendcounts, displs", sendbuf, sendcounts, displs, sendtype, in)) {
       return code;
     }
   }
-  if (const int code = take_one(story, is_root, recvbuf, recvcount, recvtype, out)) return code;
-  if (is_root) {
+  if (const int code = take_one(story, part, recvbuf, recvcount, recvtype, out)) return code;
+  if (part.is_root) {
     if (const int code = refuse_shared(story, Side(in, story.comm->others.size), Side(out),
                                        leave_the_roots_block)) {
       return code;

@@ -11,7 +11,7 @@ int take_contribution(Story& story, const void* sendbuf, void* recvbuf, int64_t 
                       MPI_Datatype datatype, MPI_Op op, collectives::Data& in,
                       collectives::Reduction& reduction) {
   if (const int code =
-          take_buffer(story, is_in_place(sendbuf) ? recvbuf : sendbuf, count, datatype, in)) {
+          take_buffer(story, stays(story, sendbuf) ? recvbuf : sendbuf, count, datatype, in)) {
     return code;
   }
   return take_op(story, op, datatype, reduction);
@@ -85,6 +85,10 @@ int scan(const char* call, const void* sendbuf, void* recvbuf, int64_t count, MP
          MPI_Op op, MPI_Comm comm, const Way& way) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
+  if (story.comm->is_inter()) {
+    return raise(story, MPI_ERR_COMM, "there are no scans on an inter-communicator",
+                 "scan on the communicator that it was made of, or merge it: MPI_Intercomm_merge");
+  }
   collectives::Data in;
   collectives::Reduction reduction;
   if (const int code =

@@ -1,6 +1,7 @@
 // Communicators, looking at them: MPI 5.0, sections 7.4.1 and 7.8.
 #include <cstring>
 
+#include "api/detail/groups.h"
 #include "api/detail/info.h"
 #include "api/detail/results.h"
 
@@ -32,11 +33,17 @@ int comm_compare(const char* call, MPI_Comm comm1, MPI_Comm comm2, int* result) 
     *result = MPI_IDENT;
     return MPI_SUCCESS;
   }
-  objects::Likeness likeness;
-  if (const Outcome compared = objects::compare(*story.comm->group, *second->group, likeness);
-      compared != Outcome::ok) {
-    return raise(story, compared);
+  if (story.comm->is_inter() != second->is_inter()) {
+    *result = MPI_UNEQUAL;
+    return MPI_SUCCESS;
   }
+  objects::Likeness likeness, remote = objects::Likeness::identical;
+  Outcome compared = objects::compare(*story.comm->group, *second->group, likeness);
+  if (compared == Outcome::ok && second->is_inter()) {
+    compared = objects::compare(*story.comm->peers, *second->peers, remote);
+  }
+  if (compared != Outcome::ok) return raise(story, compared);
+  if (remote > likeness) likeness = remote;
   *result = likeness == objects::Likeness::identical ? MPI_CONGRUENT
             : likeness == objects::Likeness::similar ? MPI_SIMILAR
                                                      : MPI_UNEQUAL;
@@ -69,20 +76,28 @@ int comm_get_name(const char* call, MPI_Comm comm, char* comm_name, int* resultl
 int comm_test_inter(const char* call, MPI_Comm comm, int* flag) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
-  *flag = 0;
+  *flag = story.comm->is_inter();
   return MPI_SUCCESS;
 }
 
-int comm_remote_size(const char* call, MPI_Comm comm, int*) {
+int comm_remote_size(const char* call, MPI_Comm comm, int* size) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
+  if (story.comm->is_inter()) {
+    *size = story.comm->others.size;
+    return MPI_SUCCESS;
+  }
   return raise(story, MPI_ERR_COMM, "an intra-communicator has no remote group",
                "MPI_Comm_size tells the size");
 }
 
-int comm_remote_group(const char* call, MPI_Comm comm, MPI_Group*) {
+int comm_remote_group(const char* call, MPI_Comm comm, MPI_Group* group) {
   Story story{.call = call};
   if (const int code = take_comm(story, comm)) return code;
+  if (story.comm->is_inter()) {
+    story.comm->peers->retain();
+    return hand_out_group(story, story.comm->peers, group);
+  }
   return raise(story, MPI_ERR_COMM, "an intra-communicator has no remote group",
                "MPI_Comm_group gives the group");
 }

@@ -82,7 +82,9 @@ int take_members(const Story& story, MPI_Group handle, objects::Group*& group) {
   }
   for (int i = 0; i < group->size; ++i) {
     if (index.has(group->members[i])) continue;
-    return raise(story, MPI_ERR_GROUP, "the group has a member that is not in the communicator");
+    return raise(story, MPI_ERR_GROUP,
+                 story.comm->is_inter() ? "the group has a member that is not in this side's group"
+                                        : "the group has a member that is not in the communicator");
   }
   return MPI_SUCCESS;
 }
@@ -118,6 +120,7 @@ static void forget(const objects::Comm& comm) {
   protocols::Engine& engine = process().engine();
   const waiting::Holding holding(engine);
   engine.forget(comm.context);
+  if (comm.is_inter()) engine.forget(comm.own_side_context() - 1);
 }
 
 void drop(objects::Comm* comm) {
@@ -194,7 +197,7 @@ int comm_create(const char* call, MPI_Comm comm, MPI_Group group, MPI_Comm* newc
 int comm_create_group(const char* call, MPI_Comm comm, MPI_Group group, int tag,
                       MPI_Comm* newcomm) {
   Story story{.call = call};
-  if (const int code = take_comm(story, comm)) return code;
+  if (const int code = take_intra(story, comm)) return code;
   objects::Group* members;
   if (const int code = take_members(story, group, members)) return code;
   if (tag < 0) return raise(story, MPI_ERR_TAG, "the tag is negative");

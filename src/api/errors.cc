@@ -150,6 +150,7 @@ void tell(Line& line, const Story& story, int code, const char* why, const char*
       item("a communicator without a name, of ");
     }
     line << story.comm->own.size << (story.comm->own.size == 1 ? " rank" : " ranks");
+    if (story.comm->is_inter()) line << " and " << story.comm->others.size << " beyond";
   }
   if (between[0] == ',') line << ")";
   line << ". " << error_name(error_class(code)) << ".";
@@ -310,6 +311,11 @@ int raise_no_comm(const Story& story, MPI_Comm handle) {
       story, MPI_ERR_COMM, "the communicator is not valid: it was freed, or never made", nullptr,
       "MPI_Comm_free was called on it, perhaps through a copy of its handle in another part "
       "of the program, or its variable was never set");
+}
+
+int raise_inter(const Story& story) {
+  return raise(story, MPI_ERR_COMM, "this call is not for inter-communicators",
+               "call it on a communicator of one group; MPI_Intercomm_merge makes one of both");
 }
 
 void cannot_start(const char* call) {

@@ -71,6 +71,45 @@ int refuse_ended(const Story& story, const objects::Group& group) {
                "make the group from a session that is open");
 }
 
+}  // namespace
+
+namespace headway::api {
+
+int take_from_group(FromGroup& from, MPI_Group group, const char* stringtag, MPI_Info info,
+                    MPI_Errhandler errhandler, MPI_Comm* newcomm) {
+  Story& story = from.story;
+  if (!is_running()) return not_running(story.call);
+  if (const int code =
+          take_errhandler(story, errhandler, objects::ErrhandlerTarget::comm, story.handler)) {
+    return code;
+  }
+  *newcomm = MPI_COMM_NULL;
+  if (const int code = take_group(story, group, from.group)) return code;
+  if (strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) >= MPI_MAX_STRINGTAG_LEN) {
+    return raise(story, MPI_ERR_ARG, "the string tag is too long",
+                 "it has at most MPI_MAX_STRINGTAG_LEN - 1 = 255 characters");
+  }
+  if (info != MPI_INFO_NULL) {
+    if (const int code = take_info(story, info, from.hints)) return code;
+  }
+  if (from.group->size == 0) return MPI_SUCCESS;
+  if (const int code = refuse_ended(story, *from.group)) return code;
+  if (from.group->self >= 0) return MPI_SUCCESS;
+  return raise(story, MPI_ERR_GROUP, "this process is not in the group",
+               "the members of the group call this, and nobody else");
+}
+
+int hand_out_from_group(const FromGroup& from, objects::Comm& made, MPI_Comm* newcomm) {
+  replace_errhandler(made.errhandler, from.story.handler);
+  if (from.hints) use_hints(made, *from.hints);
+  *newcomm = handle_of<MPI_Comm>(made.handle);
+  return MPI_SUCCESS;
+}
+
+}  // namespace headway::api
+
+namespace {
+
 int session_init(const char* call, MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
   Story story{.call = call};
   registry().prepare();
@@ -237,39 +276,16 @@ int group_from_session_pset(const char* call, MPI_Session session, const char* p
 
 int comm_create_from_group(const char* call, MPI_Group group, const char* stringtag, MPI_Info info,
                            MPI_Errhandler errhandler, MPI_Comm* newcomm) {
-  Story story{.call = call};
-  if (!is_running()) return not_running(story.call);
-  if (const int code =
-          take_errhandler(story, errhandler, objects::ErrhandlerTarget::comm, story.handler)) {
+  FromGroup from{.story = {.call = call}};
+  if (const int code = take_from_group(from, group, stringtag, info, errhandler, newcomm)) {
     return code;
   }
-  *newcomm = MPI_COMM_NULL;
-  objects::Group* members;
-  if (const int code = take_group(story, group, members)) return code;
-  if (strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) >= MPI_MAX_STRINGTAG_LEN) {
-    return raise(story, MPI_ERR_ARG, "the string tag is too long",
-                 "it has at most MPI_MAX_STRINGTAG_LEN - 1 = 255 characters");
-  }
-  objects::Info* hints = nullptr;
-  if (info != MPI_INFO_NULL) {
-    if (const int code = take_info(story, info, hints)) return code;
-  }
-  if (members->size == 0) return MPI_SUCCESS;
-  if (const int code = refuse_ended(story, *members)) return code;
-  if (members->self < 0) {
-    return raise(story, MPI_ERR_GROUP, "this process is not in the group",
-                 "the members of the group call this, and nobody else");
-  }
-  const Inside inside(story.call);
+  if (from.group->size == 0) return MPI_SUCCESS;
+  const Inside inside(call);
   objects::Comm* made = nullptr;
-  const Outcome outcome = communicators::create_from_group(
-      {process().waiter(), registry(), [] { return process().new_context(); }}, members, stringtag,
-      made);
-  if (outcome != Outcome::ok) return raise(story, outcome);
-  replace_errhandler(made->errhandler, story.handler);
-  if (hints) use_hints(*made, *hints);
-  *newcomm = handle_of<MPI_Comm>(made->handle);
-  return MPI_SUCCESS;
+  const Outcome outcome = communicators::create_from_group(makers(), from.group, stringtag, made);
+  if (outcome != Outcome::ok) return raise(from.story, outcome);
+  return hand_out_from_group(from, *made, newcomm);
 }
 
 }  // namespace

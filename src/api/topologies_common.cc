@@ -30,13 +30,6 @@ constexpr Difference differences[] = {
 
 }  // namespace
 
-int take_intra(Story& story, MPI_Comm handle) {
-  if (const int code = take_comm(story, handle)) return code;
-  if (story.comm->peers == story.comm->group) return MPI_SUCCESS;
-  return raise(story, MPI_ERR_COMM, "an inter-communicator cannot have a topology",
-               "merge its groups with MPI_Intercomm_merge first");
-}
-
 int raise_no_topology(const Story& story, const char* missing, const char* remedy) {
   base::Text<120> why;
   why << "the communicator has no " << missing << " topology";

@@ -28,8 +28,9 @@ struct Landmarks {
   uint64_t comm_slabs = 0;  // the table of the others: addresses of `comm_slab_size` slots each
   uint64_t comm_slots = 0;  // address of the 32-bit number of slots that there are
   uint32_t comm_slab_size = 0, slot_size = 0, slot_handle = 0, slot_object = 0;
-  // In a communicator: 64-bit context, pointer to the group, 32-bit count of collectives, name.
-  uint32_t context = 0, group = 0, collectives = 0, name = 0;
+  // In a communicator: 64-bit context, pointer to the group, 32-bit count of collectives, name, and
+  // pointer to the group of whom it talks with: of an inter-communicator another one. 0: none.
+  uint32_t context = 0, group = 0, collectives = 0, name = 0, peers = 0;
   // In a group: 32-bit size, pointer to the 32-bit ranks in the job.
   uint32_t size = 0, members = 0;
   uint64_t unmatched =
@@ -106,6 +107,6 @@ inline void count(std::atomic<uint64_t>& counter) {
 // What a rank puts for its launcher under the key "headway-where-RANK": this, and the address of
 // its Whereabouts in hexadecimal.
 inline constexpr char whereabouts_key[] = "headway-where-";
-inline constexpr char whereabouts_layout[] = "3:";
+inline constexpr char whereabouts_layout[] = "4:";
 
 }  // namespace headway::base

@@ -175,6 +175,15 @@ bool force(const char* part, size_t length, Forced& forced) {
   return true;
 }
 
+bool is_here(protocols::Engine& engine, Team team) {
+  for (int rank = 0; rank < team.size; ++rank) {
+    // Those of this host are made at the start.
+    const protocols::Peer* peer = engine.find_peer(team.process(rank));
+    if (!peer || !peer->on_this_host()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void parse(const char* text, Forced& forced, void (*bad)(const char* part, uint64_t length)) {
@@ -192,12 +201,8 @@ Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm) {
     return known;
   Sharing sharing = engine.is_crowded() ? Sharing::crowded : Sharing::apart;
   const Team team = comm->own;
-  bool one_node = true;
-  for (int rank = 0; rank < team.size; ++rank) {
-    // Those of this host are made at the start.
-    const protocols::Peer* peer = engine.find_peer(team.process(rank));
-    if (!peer || !peer->on_this_host()) one_node = false;
-  }
+  const bool one_node =
+      is_here(engine, team) && (!comm->is_inter() || is_here(engine, comm->others));
   if (!one_node) {
     const protocols::Peers& peers = engine.links().peers();
     const int each =

@@ -1,5 +1,5 @@
 // Allgather, with blocks of one length or of many.
-#include "collectives/collectives.h"
+#include "collectives/inter.h"
 
 namespace headway::collectives {
 namespace {
@@ -69,10 +69,12 @@ Schedule* build(const Place& place, Kind kind, uint64_t bytes, const Data& in, c
 }  // namespace
 
 Schedule* allgather(const Place& place, const Data& in, const Blocks& out) {
+  if (place.is_inter()) return inter::allgather(place, in, out);
   return build(place, Kind::allgather, out[0].bytes(), in, out);
 }
 
 Schedule* allgatherv(const Place& place, const Data& in, const Blocks& out) {
+  if (place.is_inter()) return inter::allgatherv(place, in, out);
   return build(place, Kind::allgatherv, 0, in, out);
 }
 

@@ -1,5 +1,5 @@
 // Alltoall, with blocks of one length, of many, or of many types.
-#include "collectives/collectives.h"
+#include "collectives/inter.h"
 #include "collectives/nodes.h"
 
 namespace headway::collectives {
@@ -153,6 +153,7 @@ void build(Schedule& schedule, const Place& place, const Blocks& in, const Block
 }  // namespace
 
 Schedule* alltoall(const Place& place, const Blocks& in, const Blocks& out) {
+  if (place.is_inter()) return inter::alltoall(place, in, out, Kind::alltoall);
   Schedule* schedule = Schedule::make(place.engine, place.comm, Kind::alltoall);
   if (!schedule) return nullptr;
   build(*schedule, place, in, out, place.choose(Kind::alltoall, out[0].bytes()));
@@ -160,6 +161,7 @@ Schedule* alltoall(const Place& place, const Blocks& in, const Blocks& out) {
 }
 
 Schedule* alltoallv(const Place& place, const Blocks& in, const Blocks& out, Kind kind) {
+  if (place.is_inter()) return inter::alltoall(place, in, out, kind);
   Schedule* schedule = Schedule::make(place.engine, place.comm, kind);
   if (!schedule) return nullptr;
   build(*schedule, place, in, out, place.choose(kind, 0));

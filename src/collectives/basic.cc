@@ -1,10 +1,25 @@
 // Barrier and broadcast.
-#include "collectives/collectives.h"
+#include "collectives/inter.h"
+#include "collectives/phases.h"
 #include "collectives/tree.h"
 
 namespace headway::collectives {
 
+StepId disseminate(Schedule& schedule, Team team) {
+  // In each round hear from, and tell, ranks at twice the distance.
+  StepId before = no_step;
+  for (int distance = 1; distance < team.size; distance *= 2) {
+    const int to = (team.self + distance) % team.size;
+    const int from = (team.self + team.size - distance) % team.size;
+    schedule.send(team, to, {}, before);
+    before = schedule.receive(team, from, {}, before);
+    if (distance > team.size / 2) break;
+  }
+  return before;
+}
+
 Schedule* barrier(const Place& place) {
+  if (place.is_inter()) return inter::barrier(place);
   const Team team = place.team();
   Schedule* schedule = Schedule::make(place.engine, place.comm, Kind::barrier);
   if (!schedule) return nullptr;
@@ -15,15 +30,7 @@ Schedule* barrier(const Place& place) {
     }
     return schedule;
   }
-  // Dissemination: in each round hear from, and tell, ranks at twice the distance.
-  StepId before = no_step;
-  for (int distance = 1; distance < team.size; distance *= 2) {
-    const int to = (team.self + distance) % team.size;
-    const int from = (team.self + team.size - distance) % team.size;
-    schedule->send(team, to, {}, before);
-    before = schedule->receive(team, from, {}, before);
-    if (distance > team.size / 2) break;
-  }
+  disseminate(*schedule, team);
   return schedule;
 }
 
@@ -90,6 +97,7 @@ void bcast_scatter_allgather(Schedule& schedule, Team team, const UserMemory& me
 }  // namespace
 
 Schedule* bcast(const Place& place, const Data& data, int root) {
+  if (place.is_inter()) return inter::bcast(place, data, root);
   Schedule* schedule = Schedule::make(place.engine, place.comm, Kind::bcast);
   if (!schedule) return nullptr;
   schedule->keep(data.type);

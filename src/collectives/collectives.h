@@ -96,12 +96,15 @@ struct Place {
   const Forced& forced;
 
   Team team() const { return comm->own; }
+  Team others() const { return comm->others; }  // of an inter-communicator, else the same
+  bool is_inter() const { return comm->is_inter(); }
   Algorithm choose(Kind kind, uint64_t bytes) const {
     return collectives::choose(forced, kind, team().size, bytes, sharing_of(engine, comm));
   }
   int ranks_a_node() const { return ranks_a_node_of(engine, comm); }
 };
 
+// On an inter-communicator (inter.h) a root is what MPI says there, and nothing is in place.
 Schedule* barrier(const Place& place);
 Schedule* bcast(const Place& place, const Data& data, int root);
 

@@ -1,4 +1,5 @@
 // Reduce and allreduce along the fixed tree.
+#include "collectives/inter.h"
 #include "collectives/reduction.h"
 
 namespace headway::collectives {
@@ -65,14 +66,16 @@ StepId join_pair(Schedule& schedule, Team team, const Data& part, const Data& he
   return combined;
 }
 
-void reduce_binomial(Schedule& schedule, Team team, const Data& in, const Data& out, int root) {
+}  // namespace
+
+StepId reduce_binomial(Schedule& schedule, Team team, const Data& in, const Data& out, int root) {
   const Fold fold(team.size);
   const int rank = team.self;
   const bool is_root = rank == root;
   // The partial result: at the root in its buffer, elsewhere in scratch memory.
   const Data part = is_root ? out : element_scratch(schedule, in);
   const Data heard = element_scratch(schedule, in);
-  if (schedule.failed()) return;
+  if (schedule.failed()) return no_step;
   StepId ready = no_step;
   if (part.buffer != in.buffer) ready = schedule.copy(in.memory(), part.memory());
 
@@ -80,22 +83,23 @@ void reduce_binomial(Schedule& schedule, Team team, const Data& in, const Data& 
   const int root_first = fold.is_second_of_pair(root) ? root - 1 : root;
   if (fold.is_second_of_pair(rank)) {
     const StepId sent = schedule.send(team, rank - 1, part.memory(), ready);
-    if (is_root) schedule.receive(team, rank - 1, part.memory(), sent);
-    return;
+    return is_root ? schedule.receive(team, rank - 1, part.memory(), sent) : sent;
   }
   if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, team, part, heard, ready);
   const int self = fold.position(rank), goal = fold.position(root_first);
   for (int distance = 1; distance < fold.power; distance *= 2) {
     const int other = fold.rank(self ^ distance);
     if ((self ^ goal) & distance) {
-      schedule.send(team, other, part.memory(), ready);
-      return;
+      return schedule.send(team, other, part.memory(), ready);
     }
     const StepId arrived = schedule.receive(team, other, heard.memory(), ready);
     ready = schedule.reduce(heard.buffer, part.buffer, part.count, other > rank, arrived);
   }
   if (root != root_first) schedule.send(team, root, part.memory(), ready);
+  return ready;
 }
+
+namespace {
 
 // Everyone in `gets` (the root, or all) receives all vectors and folds them itself.
 void fold_direct(Schedule& schedule, Team team, const Data& in, const Data& out, int root) {
@@ -120,26 +124,34 @@ void fold_direct(Schedule& schedule, Team team, const Data& in, const Data& out,
   schedule.depends(schedule.copy(result.memory(), out.memory(), folded), sent);
 }
 
-// Halving, nearest first: each step halves the range that a position folds on; then doubling puts
-// the pieces together again, farthest first. Every element sees the fixed tree.
-void allreduce_halving(Schedule& schedule, Team team, const Data& part, StepId ready) {
-  const Fold fold(team.size);
-  const int rank = team.self;
-  if (fold.is_second_of_pair(rank)) {
-    const StepId sent = schedule.send(team, rank - 1, part.memory(), ready);
-    schedule.receive(team, rank - 1, part.memory(), sent);
-    return;
+}  // namespace
+
+Range halved(const Fold& fold, int position, uint64_t count) {
+  Range range{0, count};
+  for (int distance = 1; distance < fold.power; distance *= 2) {
+    const uint64_t middle = range.low + (range.high - range.low) / 2;
+    (position & distance ? range.low : range.high) = middle;
   }
+  return range;
+}
+
+namespace {
+
+// One step of halving.
+struct Level {
+  uint64_t low, high;  // what was folded on before it
+  StepId sent;         // the half that was given away
+};
+
+// Each step halves the range that a position folds on, until it is what halved() says. Every
+// element sees the fixed tree.
+StepId halve(Schedule& schedule, Team team, const Data& part, StepId ready, Level (&levels)[32]) {
+  const Fold fold(team.size);
   const Data heard = element_scratch(schedule, part);
-  if (schedule.failed()) return;
-  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, team, part, heard, ready);
-  struct Level {
-    uint64_t low, high;  // what was folded on before this level
-    StepId sent;         // the half that was given away
-  };
-  Level levels[32];
+  if (schedule.failed()) return no_step;
+  if (fold.is_first_of_pair(team.self)) ready = join_pair(schedule, team, part, heard, ready);
   int level = 0;
-  const int self = fold.position(rank);
+  const int self = fold.position(team.self);
   uint64_t low = 0, high = part.count;
   for (int distance = 1; distance < fold.power; distance *= 2, ++level) {
     const int other = fold.rank(self ^ distance);
@@ -151,8 +163,27 @@ void allreduce_halving(Schedule& schedule, Team team, const Data& part, StepId r
     (keeps_upper ? low : high) = middle;
     const Data mine = part.part(low, high - low), theirs = heard.part(low, high - low);
     const StepId arrived = schedule.receive(team, other, theirs.memory(), ready);
-    ready = schedule.reduce(theirs.buffer, mine.buffer, mine.count, other > rank, arrived);
+    ready = schedule.reduce(theirs.buffer, mine.buffer, mine.count, other > team.self, arrived);
   }
+  return ready;
+}
+
+// Halving; then doubling puts the pieces together again, farthest first.
+void allreduce_halving(Schedule& schedule, Team team, const Data& part, StepId ready) {
+  const Fold fold(team.size);
+  const int rank = team.self;
+  if (fold.is_second_of_pair(rank)) {
+    const StepId sent = schedule.send(team, rank - 1, part.memory(), ready);
+    schedule.receive(team, rank - 1, part.memory(), sent);
+    return;
+  }
+  Level levels[32] = {};
+  ready = halve(schedule, team, part, ready, levels);
+  if (schedule.failed()) return;
+  const int self = fold.position(rank);
+  auto [low, high] = halved(fold, self, part.count);
+  int level = 0;
+  while (1 << level < fold.power) ++level;
   for (int distance = fold.power / 2; distance > 0; distance /= 2) {
     const Level& wide = levels[--level];
     const int other = fold.rank(self ^ distance);
@@ -202,6 +233,14 @@ bool may_reorder(const Reduction& reduction) {
 
 }  // namespace
 
+StepId reduce_halving(Schedule& schedule, Team team, const Data& part, StepId ready) {
+  if (Fold(team.size).is_second_of_pair(team.self)) {
+    return schedule.send(team, team.self - 1, part.memory(), ready);
+  }
+  Level levels[32] = {};
+  return halve(schedule, team, part, ready, levels);
+}
+
 StepId allreduce_doubling(Schedule& schedule, Team team, const Data& part, StepId ready) {
   const Fold fold(team.size);
   const int rank = team.self;
@@ -231,6 +270,7 @@ StepId allreduce_doubling(Schedule& schedule, Team team, const Data& part, StepI
 
 Schedule* reduce(const Place& place, const Data& in, const Data& out, const Reduction& reduction,
                  int root) {
+  if (place.is_inter()) return inter::reduce(place, in, out, reduction, root);
   Schedule* schedule = make_reduction(place, Kind::reduce, in, reduction);
   if (!schedule) return nullptr;
   if (place.choose(Kind::reduce, in.bytes()) == Algorithm::direct) {
@@ -243,6 +283,7 @@ Schedule* reduce(const Place& place, const Data& in, const Data& out, const Redu
 
 Schedule* allreduce(const Place& place, const Data& in, const Data& out,
                     const Reduction& reduction) {
+  if (place.is_inter()) return inter::allreduce(place, in, out, reduction);
   Schedule* schedule = make_reduction(place, Kind::allreduce, in, reduction);
   if (!schedule) return nullptr;
   const Algorithm algorithm = place.choose(Kind::allreduce, in.bytes());

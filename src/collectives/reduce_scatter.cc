@@ -1,4 +1,5 @@
 // Reduce_scatter along the fixed tree.
+#include "collectives/inter.h"
 #include "collectives/reduction.h"
 
 namespace headway::collectives {
@@ -123,6 +124,7 @@ void halving(Schedule& schedule, const Split& split) {
 
 Schedule* build(const Place& place, Kind kind, const Data& in, void* out, const Starts& starts,
                 const Reduction& reduction) {
+  if (place.is_inter()) return inter::reduce_scatter(place, kind, in, out, starts, reduction);
   Schedule* schedule = make_reduction(place, kind, in, reduction);
   if (!schedule) return nullptr;
   const Split split{place.team(), in, out, starts};

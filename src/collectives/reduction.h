@@ -27,6 +27,20 @@ bool receive_operands(Schedule& schedule, Team team, const Data& own, StepId own
 // The ranks' vectors in `part` become their fold, on every rank. Returns the last step.
 StepId allreduce_doubling(Schedule& schedule, Team team, const Data& part, StepId ready);
 
+// The ranks' vectors folded into `out` at the root; elsewhere `out` means nothing. Returns the last
+// step, at the root that of the result.
+StepId reduce_binomial(Schedule& schedule, Team team, const Data& in, const Data& out, int root);
+
+// Elements low .. high - 1 of a vector.
+struct Range {
+  uint64_t low, high;
+};
+// Those that a position (Fold) has folded after halving.
+Range halved(const Fold& fold, int position, uint64_t count);
+// Halving: the ranks' vectors in `part` are folded, and each that acts for a position ends with its
+// range of them. Returns the last step.
+StepId reduce_halving(Schedule& schedule, Team team, const Data& part, StepId ready);
+
 // A schedule that knows its reduction and keeps its operation and type.
 Schedule* make_reduction(const Place& place, Kind kind, const Data& in, const Reduction& reduction);
 

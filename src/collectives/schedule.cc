@@ -48,9 +48,14 @@ StepId Schedule::add(const Step& step, StepId after) {
   return id;
 }
 
+bool Schedule::is_own_side(Team team) const {
+  return comm_->is_inter() && team.members == comm_->own.members;
+}
+
 StepId Schedule::send(Team team, int rank, const UserMemory& memory, StepId after) {
   Step step;
   step.kind = Step::Kind::send;
+  step.own_side = is_own_side(team);
   step.process = team.process(rank);
   step.source = comm_->own.self;
   step.from = memory;
@@ -60,6 +65,7 @@ StepId Schedule::send(Team team, int rank, const UserMemory& memory, StepId afte
 StepId Schedule::receive(Team team, int rank, const UserMemory& memory, StepId after) {
   Step step;
   step.kind = Step::Kind::receive;
+  step.own_side = is_own_side(team);
   step.process = team.process(rank);
   step.source = rank;
   step.to = memory;
@@ -286,10 +292,12 @@ void Schedule::launch_message(Step& step) {
   request->notify = message_done;
   request->owner = &step;
   request->memory = sends ? step.from : step.to;
+  const int ranks = comm_->own.size > comm_->others.size ? comm_->own.size : comm_->others.size;
   request->traffic =
-      matching::Traffic::of(uint8_t(kind_), request->memory.bytes(), uint32_t(comm_->own.size));
+      matching::Traffic::of(uint8_t(kind_), request->memory.bytes(), uint32_t(ranks));
   request->peer = peer;
-  request->key = {comm_->collective_context(), step.source, tag_};
+  const uint64_t context = step.own_side ? comm_->own_side_context() : comm_->collective_context();
+  request->key = {context, step.source, tag_};
   step.request = request;  // before it may be over
   if (sends) {
     engine_->start_send(request);

@@ -77,9 +77,10 @@ void apply(const Reduction& reduction, void* in, void* inout, uint64_t count);
 struct Step {
   enum class Kind : uint8_t { send, receive, copy, reduce, nothing };
   Kind kind = Kind::nothing;
-  bool swapped = false;  // reduce: inout OP in, the result still in inout
-  uint32_t needs = 0;    // steps before it
-  uint32_t waits = 0;    // those of them that are not done
+  bool swapped = false;   // reduce: inout OP in, the result still in inout
+  bool own_side = false;  // send, receive: within one side of an inter-communicator
+  uint32_t needs = 0;     // steps before it
+  uint32_t waits = 0;     // those of them that are not done
   uint32_t first_dependent = ~0u;
   uint32_t process = 0;  // send, receive: the other one's number
   int source = 0;        // send, receive: the sender, as its receiver names it
@@ -98,7 +99,8 @@ class Schedule {
   void destroy();
 
   // Building. Each returns the new step's number. `after`: a step that it waits for, or no_step.
-  // `rank` is of `team`, which is asked here and not kept.
+  // `rank` is of `team`, which is asked here and not kept: that of the communicator, or one side of
+  // an inter-communicator.
   StepId send(Team team, int rank, const UserMemory& memory, StepId after = no_step);
   StepId receive(Team team, int rank, const UserMemory& memory, StepId after = no_step);
   StepId copy(const UserMemory& from, const UserMemory& to, StepId after = no_step);
@@ -134,6 +136,8 @@ class Schedule {
   static void reach(const Request& request, protocols::Reach& reach);
 
  private:
+  friend class TestSchedule;  // plays it without an engine
+
   // Tags of persistent collectives have this bit, those of others count up below it. Messages of
   // the runs of one persistent collective keep their order, so that all its runs can have one tag.
   static constexpr uint32_t persistent_tag = 1u << 30;
@@ -148,6 +152,7 @@ class Schedule {
   };
 
   StepId add(const Step& step, StepId after);
+  bool is_own_side(Team team) const;
   Request* make_request();
   template <class Visit>
   bool each_extent(Visit&& visit) const;

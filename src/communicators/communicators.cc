@@ -1,23 +1,23 @@
 #include "communicators/communicators.h"
 
 #include "base/vec.h"
-#include "collectives/collectives.h"
-#include "communicators/detail/making.h"
+#include "collectives/inter.h"
+#include "communicators/detail/steps.h"
+#include "communicators/inter.h"
 #include "objects/context.h"
-#include "p2p/p2p.h"
 #include "waiting/holding.h"
 
 namespace headway::communicators {
-namespace {
 
 using collectives::Data;
 using objects::creation_context;    // create_group's messages, in the parent's context
 using objects::from_group_context;  // with it: create_from_group's
 
 Outcome adopt(const Makers& makers, const objects::Comm& parent, uint64_t context,
-              objects::Group* group, objects::Comm*& made) {
+              objects::Group* group, objects::Comm*& made, objects::Group* remote, bool leads) {
   made = objects::make_comm(context, group, parent.errhandler);
   if (!made) return Outcome::no_memory;
+  if (remote) objects::bridge(*made, remote, leads);
   made->handle = makers.registry.comms.add(made);
   if (made->handle) return Outcome::ok;
   objects::release(made);
@@ -25,43 +25,30 @@ Outcome adopt(const Makers& makers, const objects::Comm& parent, uint64_t contex
   return Outcome::no_resource;
 }
 
+namespace {
+
 // A duplicate has the same topology.
 Outcome adopt_copy(const Makers& makers, const objects::Comm& parent, uint64_t context,
                    objects::Comm*& made) {
-  const Outcome outcome = adopt(makers, parent, context, parent.group, made);
+  objects::Group* remote = parent.is_inter() ? parent.peers : nullptr;
+  const Outcome outcome = adopt(makers, parent, context, parent.group, made, remote, parent.leads);
   if (outcome != Outcome::ok || !parent.topology) return outcome;
   made->topology = parent.topology;
   made->topology->retain();
   return outcome;
 }
 
-const datatypes::Type* int64_type() {
-  return &datatypes::predefined(datatypes::BasicType::int64_t);
-}
-
 collectives::Schedule* tell_context(const Makers& makers, objects::Comm* comm, uint64_t& context) {
-  if (comm->own.self == 0) context = makers.new_context();
-  return collectives::bcast(makers.waiter.engine, comm, Data{&context, 1, int64_type()}, 0);
+  const Data data{&context, 1, int64_type()};
+  const bool chooses = !comm->is_inter() || comm->leads;
+  if (chooses && comm->own.self == 0) context = makers.new_context();
+  const collectives::Place place = place_of(makers, comm);
+  return comm->is_inter() ? collectives::inter::tell(place, data, true)
+                          : collectives::bcast(place, data, 0);
 }
 
-// Every rank fills in its own `width` numbers; afterwards all have those of all.
-Outcome share(const Makers& makers, objects::Comm* comm, base::Vec<int64_t>& numbers, size_t width,
-              const int64_t* own) {
-  if (!numbers.resize(width * size_t(comm->own.size))) return Outcome::no_memory;
-  for (size_t i = 0; i < width; ++i) numbers[size_t(comm->own.self) * width + i] = own[i];
-  const auto blocks = collectives::Blocks::even(numbers.data(), width, int64_type());
-  collectives::Schedule* schedule =
-      collectives::allgather({makers.waiter.engine, comm, collectives::nothing_forced}, {}, blocks);
-  return schedule ? schedule->run(makers.waiter) : Outcome::no_memory;
-}
+}  // namespace
 
-struct Place {
-  int key;
-  int rank;
-};
-
-// Stable by key, then by old rank; the ranks come in order, so insertion keeps equal keys.
-// False without memory: nothing is sorted, which the other ranks would not know.
 bool sort_places(base::Vec<Place>& places) {
   // Merge sort from the bottom: a thousand ranks with random keys must not cost a million moves.
   base::Vec<Place> other;
@@ -87,17 +74,14 @@ bool sort_places(base::Vec<Place>& places) {
   return true;
 }
 
-// The group's first rank chooses a context and tells it to the others, in messages of `comm` that
-// `apart` keeps from all else. 0: no memory.
-uint64_t agree(const Makers& makers, objects::Comm* comm, const objects::Group& group, int tag,
-               uint64_t apart) {
+bool tell(const Makers& makers, objects::Comm* comm, const objects::Group& group, int root, int tag,
+          uint64_t apart, const protocols::UserMemory& memory) {
   protocols::Engine& engine = makers.waiter.engine;
-  uint64_t context = group.self == 0 ? makers.new_context() : 0;
-  const protocols::UserMemory memory(&context, sizeof context);
   bool complete = true;
   // One message with the engine held; waits for it.
-  const auto exchange = [&](bool sends, int group_rank) {
-    const p2p::Address address{comm, comm->group->find(group.members[group_rank]), tag};
+  const auto exchange = [&](bool sends, int number) {
+    const int rank = (number + root) % group.size;
+    const p2p::Address address{comm, comm->group->find(group.members[rank]), tag};
     protocols::Request* request = sends
                                       ? p2p::make_send(engine, memory, address, p2p::Mode::standard)
                                       : p2p::make_receive(engine, memory, address);
@@ -115,26 +99,87 @@ uint64_t agree(const Makers& makers, objects::Comm* comm, const objects::Group& 
     engine.give_request(request);
   };
   const waiting::Holding holding(engine);
-  // A binomial tree from the group's first rank.
+  makers.waiter.open(memory);
+  // A binomial tree over the ranks counted from the root.
+  const int self = (group.self - root + group.size) % group.size;
   int distance = 1;
   for (; distance < group.size; distance *= 2) {
-    if (!(group.self & distance)) continue;
-    exchange(false, group.self - distance);
+    if (!(self & distance)) continue;
+    exchange(false, self - distance);
     break;
   }
   for (distance /= 2; distance > 0; distance /= 2) {
-    if (group.self + distance < group.size) exchange(true, group.self + distance);
+    if (self + distance < group.size) exchange(true, self + distance);
   }
-  return complete ? context : 0;
+  return complete;
 }
 
-// Which messages belong to the creation of which communicator: by its members and its tag.
+Outcome swap(const Makers& makers, const Line& line, const protocols::UserMemory& out,
+             const protocols::UserMemory& in) {
+  protocols::Engine& engine = makers.waiter.engine;
+  const waiting::Holding holding(engine);
+  makers.waiter.open(out, in);
+  protocols::Request* coming = p2p::make_receive(engine, in, line.other);
+  protocols::Request* leaving = p2p::make_send(engine, out, line.other, p2p::Mode::standard);
+  Outcome outcome = Outcome::no_memory;
+  if (coming && leaving) {
+    outcome = Outcome::ok;
+    coming->key.context ^= line.apart;
+    leaving->key.context ^= line.apart;
+    engine.start_receive(coming);
+    engine.start_send(leaving);
+    for (protocols::Request* one : {coming, leaving}) {
+      makers.waiter.request(one);
+      if (one->outcome != Outcome::ok) outcome = one->outcome;
+    }
+  }
+  for (protocols::Request* one : {coming, leaving}) {
+    if (one) engine.give_request(one);
+  }
+  return outcome;
+}
+
+collectives::Place place_of(const Makers& makers, objects::Comm* comm) {
+  return {makers.waiter.engine, comm, collectives::nothing_forced};
+}
+
+Outcome run_whole(const Makers& makers, collectives::Schedule* schedule) {
+  protocols::Request* request = schedule ? schedule->start(makers.waiter) : nullptr;
+  if (!request) return Outcome::no_memory;
+  protocols::Engine& engine = makers.waiter.engine;
+  const waiting::Holding holding(engine);
+  makers.waiter.request(request);
+  const Outcome outcome = request->outcome;
+  engine.give_request(request);
+  return outcome;
+}
+
+Outcome share_numbers(const Makers& makers, objects::Comm* comm, base::Vec<int64_t>& numbers,
+                      size_t width, const int64_t* own) {
+  if (!numbers.resize(width * size_t(comm->own.size))) return Outcome::no_memory;
+  for (size_t i = 0; i < width; ++i) numbers[size_t(comm->own.self) * width + i] = own[i];
+  const auto blocks = collectives::Blocks::even(numbers.data(), width, int64_type());
+  collectives::Schedule* schedule =
+      collectives::allgather({makers.waiter.engine, comm, collectives::nothing_forced}, {}, blocks);
+  return schedule ? schedule->run(makers.waiter) : Outcome::no_memory;
+}
+
 uint64_t mark_of(const objects::Group& group, const char* tag) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   const auto add = [&hash](uint64_t part) { hash = (hash ^ part) * 0x100000001b3; };
   for (const char* at = tag; *at; ++at) add(uint8_t(*at));
   for (int i = 0; i < group.size; ++i) add(uint64_t(group.members[i]) + 256);
   return hash >> 3;
+}
+
+namespace {
+
+// The group's first rank chooses a context and tells it to the others. 0: no memory.
+uint64_t agree(const Makers& makers, objects::Comm* comm, const objects::Group& group, int tag,
+               uint64_t apart) {
+  uint64_t context = group.self == 0 ? makers.new_context() : 0;
+  const protocols::UserMemory memory(&context, sizeof context);
+  return tell(makers, comm, group, 0, tag, apart, memory) ? context : 0;
 }
 
 }  // namespace
@@ -161,10 +206,11 @@ protocols::Request* start_dup(const Makers& makers, objects::Comm* comm, objects
 }
 
 Outcome split(const Makers& makers, objects::Comm* comm, int color, int key, objects::Comm*& made) {
+  if (comm->is_inter()) return split_sides(makers, comm, color, key, made);
   made = nullptr;
   const int64_t own[] = {color, key, int64_t(makers.new_context())};
   base::Vec<int64_t> all;
-  if (const Outcome shared = share(makers, comm, all, 3, own); shared != Outcome::ok) {
+  if (const Outcome shared = share_numbers(makers, comm, all, 3, own); shared != Outcome::ok) {
     return shared;
   }
   if (color < 0) return Outcome::ok;
@@ -187,10 +233,11 @@ Outcome split(const Makers& makers, objects::Comm* comm, int color, int key, obj
 
 Outcome create(const Makers& makers, objects::Comm* comm, objects::Group* group,
                objects::Comm*& made) {
+  if (comm->is_inter()) return create_of_sides(makers, comm, group, made);
   made = nullptr;
   const int64_t own = int64_t(makers.new_context());
   base::Vec<int64_t> all;
-  if (const Outcome shared = share(makers, comm, all, 1, &own); shared != Outcome::ok) {
+  if (const Outcome shared = share_numbers(makers, comm, all, 1, &own); shared != Outcome::ok) {
     return shared;
   }
   if (group->self < 0) return Outcome::ok;
@@ -218,33 +265,6 @@ Outcome create_from_group(const Makers& makers, objects::Group* group, const cha
 bool makes_from_group(uint64_t context) {
   constexpr uint64_t both = creation_context | from_group_context;
   return (context & both) == both;
-}
-
-// --- for the other files of this room ---
-
-collectives::Place place_of(const Makers& makers, objects::Comm* comm) {
-  return {makers.waiter.engine, comm, collectives::nothing_forced};
-}
-
-Outcome adopt_group(const Makers& makers, const objects::Comm& parent, uint64_t context,
-                    objects::Group* group, objects::Comm*& made) {
-  return adopt(makers, parent, context, group, made);
-}
-
-Outcome run_whole(const Makers& makers, collectives::Schedule* schedule) {
-  protocols::Request* request = schedule ? schedule->start(makers.waiter) : nullptr;
-  if (!request) return Outcome::no_memory;
-  protocols::Engine& engine = makers.waiter.engine;
-  const waiting::Holding holding(engine);
-  makers.waiter.request(request);
-  const Outcome outcome = request->outcome;
-  engine.give_request(request);
-  return outcome;
-}
-
-Outcome share_numbers(const Makers& makers, objects::Comm* comm, base::Vec<int64_t>& numbers,
-                      size_t width, const int64_t* own) {
-  return share(makers, comm, numbers, width, own);
 }
 
 }  // namespace headway::communicators

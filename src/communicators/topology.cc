@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "communicators/detail/edges.h"
-#include "communicators/detail/making.h"
+#include "communicators/detail/steps.h"
 #include "communicators/detail/words.h"
 #include "objects/placement.h"
 
@@ -89,7 +89,7 @@ Outcome gather(const Makers& makers, Comm* comm, uint64_t context, int places,
                const base::Vec<int>& ranks, Comm*& made) {
   made = nullptr;
   if (ranks.empty() && places == comm->own.size) {
-    return adopt_group(makers, *comm, context, comm->group, made);
+    return adopt(makers, *comm, context, comm->group, made);
   }
   objects::Group* group = objects::Group::make(places);
   if (!group) return Outcome::no_memory;
@@ -99,7 +99,7 @@ Outcome gather(const Makers& makers, Comm* comm, uint64_t context, int places,
   group->find_self(comm->own.process(comm->own.self));
   group->belong(comm->group->session);
   const Outcome outcome =
-      group->self < 0 ? Outcome::ok : adopt_group(makers, *comm, context, group, made);
+      group->self < 0 ? Outcome::ok : adopt(makers, *comm, context, group, made);
   group->release();
   return outcome;
 }

@@ -39,6 +39,14 @@ Comm* make_comm(uint64_t context, Group* group, Errhandler* errhandler) {
   return comm;
 }
 
+void bridge(Comm& comm, Group* remote, bool leads) {
+  HEADWAY_CHECK(!comm.is_inter() && remote->size > 0 && remote->self == undefined_rank);
+  remote->retain();
+  comm.peers = remote;
+  comm.others = Team(*remote);
+  comm.leads = leads;
+}
+
 void release(Comm* comm) {
   const uint32_t before = comm->references.fetch_sub(1, std::memory_order_acq_rel);
   HEADWAY_CHECK(before != 0);

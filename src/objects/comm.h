@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "objects/attributes.h"
+#include "objects/context.h"
 #include "objects/errhandler.h"
 #include "objects/group.h"
 #include "objects/team.h"
@@ -30,10 +31,11 @@ struct Comm {
   bool lasts = false;  // as long as the library: operations on it need not keep it
   uintptr_t handle = 0;
   uint64_t context = 0;
-  Group* group = nullptr;        // the ranks of this side
-  Group* peers = nullptr;        // those that messages go to and come from; the same group if intra
-  Team own, others;              // what algorithms see of them
-  Topology* topology = nullptr;  // if it has one
+  Group* group = nullptr;  // the ranks of this side
+  Group* peers = nullptr;  // those that messages go to and come from; the same group if intra
+  Team own, others;        // what algorithms see of them
+  bool leads = false;      // inter: its side comes first where the user does not say which does
+  Topology* topology = nullptr;    // if it has one
   std::atomic<uint32_t> hints{0};  // bits of the hints that the user set to true; see Hint
   Errhandler* errhandler = nullptr;
   Attributes attributes;          // has a lock of its own
@@ -45,7 +47,11 @@ struct Comm {
   std::atomic<uint32_t> ranks_a_node{0};
   char name[max_object_name] = {};
 
+  bool is_inter() const { return peers != group; }
   uint64_t collective_context() const { return context + 1; }
+  // Inter: what ranks of one side tell each other within a collective. The other side has ranks of
+  // the same numbers.
+  uint64_t own_side_context() const { return collective_context() | objects::own_side_context; }
   void retain() { references.fetch_add(1, std::memory_order_relaxed); }
 };
 
@@ -53,6 +59,8 @@ struct Comm {
 void release(Comm* comm);
 // Keeps `group` and `errhandler` (takes references). Null without memory.
 Comm* make_comm(uint64_t context, Group* group, Errhandler* errhandler);
+// Makes a new one, which nobody uses yet, an inter-communicator. Keeps `remote`.
+void bridge(Comm& comm, Group* remote, bool leads);
 // Takes over the hints that `info` has; others, and unknown keys, stay what they are.
 void take_hints(Comm& comm, const Info& info);
 // All hints with their values. False without memory.

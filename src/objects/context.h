@@ -8,7 +8,9 @@
 //   47 to 60  its job, by a hash: two jobs with the same one cannot be joined
 //   61        made by a rank that has had a session: its messages may come to one that is between
 //             two sessions and does not know it yet
-//   62, 63    what is sent while one is made (communicators.cc)
+//   62        what ranks of one side of an inter-communicator tell each other within a collective;
+//             with the next one: made of groups alone
+//   63        what is sent while one is made (communicators.cc, inter.cc)
 #pragma once
 #include <cstdint>
 
@@ -20,6 +22,7 @@ inline constexpr uint32_t context_number_bits = 46, context_job_bits = 14;
 inline constexpr uint32_t context_job_shift = 1 + context_number_bits;
 inline constexpr uint64_t late_context = uint64_t(1) << (context_job_shift + context_job_bits);
 inline constexpr uint64_t from_group_context = late_context << 1;
+inline constexpr uint64_t own_side_context = from_group_context;
 inline constexpr uint64_t creation_context = late_context << 2;
 static_assert(creation_context == uint64_t(1) << 63);
 
@@ -40,6 +43,12 @@ constexpr uint64_t make_context(uint32_t job, uint64_t number) {
 // Of what a communicator has.
 constexpr bool is_context(uint64_t context) {
   return (context & (creation_context | from_group_context | 1)) == 0;
+}
+
+// The communicator's, of that of one of its messages. What is sent while one is made has none.
+constexpr uint64_t comm_context(uint64_t of_message) {
+  const uint64_t apart = of_message & creation_context ? 1 : own_side_context | 1;
+  return of_message & ~apart;
 }
 
 // The job with that name (bootstrap::Job::job_id).

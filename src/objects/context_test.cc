@@ -57,6 +57,28 @@ TEST(Context, PartsDoNotMeet) {
   EXPECT_TRUE(is_context_number(context_number(700'000'000, 99'999, 100'000)));
 }
 
+// Of an inter-communicator: what is sent point to point, what its collectives send to the other
+// side, and what to their own; beside what is sent while others are made on it.
+TEST(Context, ThreeOfAnInterCommunicatorFromOneNumber) {
+  std::set<uint64_t> seen;
+  for (const uint64_t late : {uint64_t(0), late_context}) {
+    for (const uint64_t number : {first_number, first_number + 1}) {
+      const uint64_t context = late | make_context(7, number);
+      const uint64_t bridge = context + 1, own_side = bridge | own_side_context;
+      for (const uint64_t one : {context, bridge, own_side}) {
+        EXPECT_TRUE(seen.insert(one).second);
+        EXPECT_EQ(comm_context(one), context);
+        EXPECT_EQ(is_context(one), one == context);
+      }
+      for (const uint64_t apart :
+           {creation_context, creation_context | 1, creation_context | from_group_context}) {
+        EXPECT_TRUE(seen.insert(context ^ apart).second);
+        EXPECT_NE(comm_context(context ^ apart), context);
+      }
+    }
+  }
+}
+
 TEST(Context, JobsAreSpread) {
   std::set<uint32_t> numbers;
   for (int i = 0; i < 1000; ++i) numbers.insert(job_number(("job." + std::to_string(i)).c_str()));

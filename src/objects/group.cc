@@ -74,4 +74,14 @@ Outcome compare(const Group& a, const Group& b, Likeness& likeness) {
   return Outcome::ok;
 }
 
+Outcome find_shared(const Group& a, const Group& b, int& rank) {
+  rank = undefined_rank;
+  GroupIndex in_a;
+  if (const Outcome built = in_a.build(a); built != Outcome::ok) return built;
+  for (int i = 0; i < b.size && rank == undefined_rank; ++i) {
+    if (in_a.has(b.members[i])) rank = i;
+  }
+  return Outcome::ok;
+}
+
 }  // namespace headway::objects

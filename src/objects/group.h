@@ -51,5 +51,7 @@ class GroupIndex {
 };
 
 Outcome compare(const Group& a, const Group& b, Likeness& likeness);
+// The first rank of `b` whose process is in `a`, too, or undefined_rank.
+Outcome find_shared(const Group& a, const Group& b, int& rank);
 
 }  // namespace headway::objects

@@ -254,6 +254,26 @@ Group* group_of(std::initializer_list<uint32_t> members, uint32_t own) {
   return group;
 }
 
+TEST(Group, SharedProcessesAreFound) {
+  Group* const a = group_of({7, 3, 5}, 3);
+  Group* const b = group_of({4, 9, 5, 7}, 3);
+  Group* const c = group_of({4, 1000}, 3);
+  Group* const none = group_of({}, 3);
+  ASSERT_TRUE(a && b && c && none);
+  int rank = 0;
+  EXPECT_EQ(find_shared(*a, *b, rank), Outcome::ok);
+  EXPECT_EQ(rank, 2);
+  EXPECT_EQ(find_shared(*b, *a, rank), Outcome::ok);
+  EXPECT_EQ(rank, 0);
+  for (const Group* other : {c, none}) {
+    EXPECT_EQ(find_shared(*a, *other, rank), Outcome::ok);
+    EXPECT_EQ(rank, undefined_rank);
+    EXPECT_EQ(find_shared(*other, *a, rank), Outcome::ok);
+    EXPECT_EQ(rank, undefined_rank);
+  }
+  for (Group* one : {a, b, c, none}) one->release();
+}
+
 // The one thing that algorithms know of a communicator: who is where, and which of them is here.
 TEST(Team, IsWhatACommunicatorsGroupsSay) {
   const size_t before = base::heap_in_use();
@@ -271,9 +291,14 @@ TEST(Team, IsWhatACommunicatorsGroupsSay) {
     EXPECT_EQ(team.process(0), 7u);
     EXPECT_EQ(team.process(2), 5u);
   }
+  EXPECT_FALSE(comm->is_inter());
   // A communicator of two groups keeps both, and is in one of them only.
-  comm->peers = remote;
-  comm->others = Team(*remote);
+  bridge(*comm, remote, true);
+  remote->release();
+  EXPECT_TRUE(comm->is_inter());
+  EXPECT_TRUE(comm->leads);
+  EXPECT_EQ(comm->group, group);
+  EXPECT_EQ(comm_context(comm->own_side_context()), comm->context);
   EXPECT_EQ(comm->own.process(comm->own.self), 3u);
   EXPECT_EQ(comm->others.size, 2);
   EXPECT_EQ(comm->others.self, undefined_rank);

@@ -52,6 +52,7 @@ void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
   using objects::Comm;
   marks.context = offsetof(Comm, context);
   marks.group = offsetof(Comm, group);
+  marks.peers = offsetof(Comm, peers);
   marks.collectives = offsetof(Comm, collective_count);
   marks.name = offsetof(Comm, name);
   marks.size = offsetof(objects::Group, size);

@@ -23,6 +23,7 @@ using Line = base::Text<900>;
 void tell_comm(Line& line, const objects::Comm* comm) {
   line << ", communicator " << (*comm->name ? comm->name : "without a name") << " of "
        << comm->own.size << (comm->own.size == 1 ? " rank" : " ranks");
+  if (comm->is_inter()) line << " and " << comm->others.size << " beyond";
 }
 
 void tell_peer(Line& line, bool receives, int peer) {
@@ -83,8 +84,9 @@ void Leftovers::tell_requests() {
 // Perhaps it belongs to a session that this rank has not opened yet, or to MPI_COMM_WORLD.
 bool Leftovers::may_be_early(uint64_t context) const {
   if (communicators::makes_from_group(context)) return true;
-  if (world_may_come_ && (context & ~uint64_t(1)) == registry_.everyone->context) return true;
-  return context & objects::late_context && !registry_.find_comm_of(context & ~uint64_t(1));
+  const uint64_t of_comm = objects::comm_context(context);
+  if (world_may_come_ && of_comm == registry_.everyone->context) return true;
+  return context & objects::late_context && !registry_.find_comm_of(of_comm);
 }
 
 // Point-to-point messages, and with `all` those of collectives too, which may still be on their way
@@ -119,7 +121,7 @@ void Leftovers::tell_late() {
 void Leftovers::tell_messages() {
   if (told_ || !find_messages(true)) return;
   told_ = true;
-  const objects::Comm* comm = registry_.find_comm_of(oldest_->key.context & ~uint64_t(1));
+  const objects::Comm* comm = registry_.find_comm_of(objects::comm_context(oldest_->key.context));
   const bool of_program = oldest_->key.context % 2 == 0;
   Line line;
   line << "headway: rank " << engine_.rank() << " on " << host_ << ": " << call_

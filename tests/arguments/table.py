@@ -25,7 +25,7 @@ VALUES = {
     "MPI_TYPECLASS_INTEGER", "logical_size": "4", "insize": "64", "outsize": "64", "valuelen": "63",
     "max_integers": "16", "max_addresses": "16", "max_datatypes": "16", "max_large_counts": "16",
     "extent": "8", "stride": "16", "lb": "0", "argc": "0", "cat_index": "0", "cvar_index": "0",
-    "pvar_index": "0", "event_index": "0", "indx": "0",
+    "pvar_index": "0", "event_index": "0", "indx": "0", "local_leader": "0", "remote_leader": "0",
 }
 # The same for what a list or a variable holds before the call.
 ITEMS = {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "base/whereabouts.h"
 
 namespace headway::launcher {
@@ -70,6 +72,25 @@ TEST(Causes, CirclesComeFirst) {
                     "with tag 3, and rank 1 receives from it with tag 4"));
   // They hang, and we do not know why: a message on its way is not seen.
   EXPECT_FALSE(holds(verdict_of({in(0, "MPI_Send", 1, 3), in(1, "MPI_Recv", 0, 3)}), "cause"));
+}
+
+// Roots are passed in another way on each side, and who is missing is on one of them.
+TEST(Causes, SidesOfInterCommunicatorsAreTold) {
+  const auto on = [](Seen seen, std::vector<int> members, size_t own, uint32_t collectives) {
+    seen.spot.context = 5;
+    seen.spot.comms = {{5, collectives, "", std::move(members), own}};
+    return seen;
+  };
+  const Seen root = on(in(0, "MPI_Bcast", base::nobody, -4), {0, 1, 2, 3}, 2, 4);
+  const Seen beside = on(in(1, "MPI_Bcast", base::nobody, -3), {0, 1, 2, 3}, 2, 4);
+  const Seen there = on(in(2, "MPI_Bcast", base::nobody, 0), {2, 3, 0, 1}, 2, 4);
+  const Seen also = on(in(3, "MPI_Bcast", base::nobody, 0), {2, 3, 0, 1}, 2, 4);
+  EXPECT_FALSE(holds(verdict_of({root, beside, there, also}), "with root"));
+  EXPECT_TRUE(holds(standing({root, beside, there, also}).picture(), "MPI_Bcast (root MPI_ROOT)"));
+  const Seen late = on(in(3, "MPI_Recv", 0, 7), {2, 3, 0, 1}, 2, 3);
+  const std::string text = verdict_of({root, beside, there, late});
+  EXPECT_TRUE(holds(text, "the inter-communicator of ranks 0 and 1 with ranks 2 and 3"));
+  EXPECT_TRUE(holds(text, "rank 3, on the other side, has not come to"));
 }
 
 TEST(Causes, CollectivesAreToldByTheirNumbers) {

@@ -62,8 +62,8 @@ TEST(Whereabouts, AreReadOutOfAProcess) {
 TEST(Whereabouts, NothingIsTakenOnTrust) {
   base::Whereabouts where;
   EXPECT_EQ(look_at(getpid(), "").kind, Kind::unknown);
-  EXPECT_EQ(look_at(getpid(), "3:").kind, Kind::unknown);
-  EXPECT_EQ(look_at(getpid(), "3:0x10").kind, Kind::unknown);
+  EXPECT_EQ(look_at(getpid(), base::whereabouts_layout).kind, Kind::unknown);
+  EXPECT_EQ(look_at(getpid(), "4:0x10").kind, Kind::unknown);
   EXPECT_EQ(look_at(getpid(), "1:" + told_of(where).substr(2)).kind, Kind::unknown);
   EXPECT_EQ(look_at(getpid(), told_of(where) + "x").kind, Kind::unknown);
   for (const char* call :
@@ -86,12 +86,13 @@ struct FakeComm {
   const FakeGroup* group;
   uint32_t collectives;
   char name[32];
+  const FakeGroup* peers;
 };
 
 TEST(Whereabouts, SignsAndCommunicatorsAreFound) {
   const int members[] = {2, 0};
   const FakeGroup group = {2, members};
-  FakeComm comm = {77, &group, 9, "mine"};
+  FakeComm comm = {77, &group, 9, "mine", &group};
   const FakeComm* everyone = &comm;
   const uint64_t messages = 12345, out = 6, in = 7;
   base::Landmarks marks;
@@ -103,6 +104,7 @@ TEST(Whereabouts, SignsAndCommunicatorsAreFound) {
   marks.group = offsetof(FakeComm, group);
   marks.collectives = offsetof(FakeComm, collectives);
   marks.name = offsetof(FakeComm, name);
+  marks.peers = offsetof(FakeComm, peers);
   marks.size = offsetof(FakeGroup, size);
   marks.members = offsetof(FakeGroup, members);
   base::Whereabouts where;
@@ -119,6 +121,19 @@ TEST(Whereabouts, SignsAndCommunicatorsAreFound) {
   EXPECT_EQ(spot.comms[0].name, "mine");
   EXPECT_EQ(spot.comms[0].collectives, 9u);
   EXPECT_EQ(spot.comms[0].members.list(), (std::vector<int>{2, 0}));
+  EXPECT_EQ(spot.comms[0].own, 0u);
+  // Of two sides: the own one first.
+  const int remote_members[] = {3, 1, 4};
+  const FakeGroup remote = {3, remote_members};
+  comm.peers = &remote;
+  spot = look_at(getpid(), told_of(where));
+  ASSERT_EQ(spot.comms.size(), 1u);
+  EXPECT_EQ(spot.comms[0].members.list(), (std::vector<int>{2, 0, 3, 1, 4}));
+  EXPECT_EQ(spot.comms[0].own, 2u);
+  EXPECT_TRUE(spot.comms[0].is_beyond(1));
+  EXPECT_FALSE(spot.comms[0].is_beyond(2));
+  EXPECT_FALSE(spot.comms[0].is_beyond(7));
+  comm.peers = &group;
   // Which ranks a collective waits for depends on its own one.
   ASSERT_EQ(look_at(getpid(), told_of(where), false).comms.size(), 1u);
   where.peer.store(0);

@@ -143,6 +143,19 @@ static void skipped(int receives) {
   }
 }
 
+// The last rank is on the other side of all others, who are in a collective with it.
+static void beyond(void) {
+  MPI_Comm side, bridge;
+  int last = rank == size - 1;
+  MPI_Comm_split(MPI_COMM_WORLD, last, rank, &side);
+  MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, last ? 0 : size - 1, 9, &bridge);
+  if (last) {
+    MPI_Recv(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Barrier(bridge);
+  }
+}
+
 // The sender's last session ends, and its process, or that goes on without MPI.
 static void sender_gone(int stays) {
   MPI_Session session;
@@ -193,6 +206,7 @@ static void run(const char* name) {
   if (!strcmp(name, "roots")) roots();
   if (!strcmp(name, "skipped")) skipped(0);
   if (!strcmp(name, "skipped_receive")) skipped(1);
+  if (!strcmp(name, "beyond")) beyond();
   if (!strcmp(name, "computes")) computes();
   if (!strcmp(name, "sleeps")) sleeps();
 }

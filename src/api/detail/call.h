@@ -129,4 +129,12 @@ inline int take_comm(Story& story, MPI_Comm handle) {
   return MPI_SUCCESS;
 }
 
+[[gnu::cold, gnu::noinline]] int raise_inter(const Story& story);
+
+// The same for a call that there is not on inter-communicators.
+inline int take_intra(Story& story, MPI_Comm handle) {
+  if (const int code = take_comm(story, handle)) return code;
+  return story.comm->is_inter() ? raise_inter(story) : MPI_SUCCESS;
+}
+
 }  // namespace headway::api

@@ -40,7 +40,7 @@ int conclude(const Story& story, Outcome outcome);
 // A blocking call that `now(place, waiter, outcome)` may do without a schedule. False: it did not.
 template <class Now>
 bool done_now(const Story& story, const Way& way, int& code, Now&& now) {
-  if (way.end != Way::End::wait) return false;
+  if (way.end != Way::End::wait || story.comm->is_inter()) return false;
   Outcome outcome = Outcome::ok;
   {
     const Inside inside(story.call, unset, story.root_or_unset(), story.comm);
@@ -50,17 +50,35 @@ bool done_now(const Story& story, const Way& way, int& code, Now&& now) {
   return true;
 }
 
+// Raises MPI_ERR_ROOT.
+[[gnu::cold, gnu::noinline]] int raise_root(const Story& story);
+
 inline int check_root(Story& story, int root) {
   story.has_root = true;
   story.root = root;
   if (root >= 0 && root < story.comm->others.size) [[likely]]
     return MPI_SUCCESS;
-  base::Text<60> why;
-  why << "the root " << root << " is not a rank of the communicator";
-  return raise(story, MPI_ERR_ROOT, why.c_str());
+  if (story.comm->is_inter() && (root == MPI_ROOT || root == MPI_PROC_NULL)) return MPI_SUCCESS;
+  return raise_root(story);
+}
+
+// What a rank has to do with a collective that has a root.
+struct Part {
+  bool is_root;    // has the root's buffers
+  bool is_member;  // has those of one that gives to the root, or gets from it
+};
+// After check_root.
+inline Part part_of(const Story& story) {
+  if (!story.comm->is_inter()) [[likely]]
+    return {story.comm->own.self == story.root, true};
+  return {story.root == MPI_ROOT, story.root >= 0};
 }
 
 inline bool is_in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
+// Between the sides of an inter-communicator nothing is.
+inline bool stays(const Story& story, const void* buffer) {
+  return is_in_place(buffer) && !story.comm->is_inter();
+}
 
 // Refuses MPI_IN_PLACE where it means nothing.
 inline int refuse_in_place(const Story& story, const void* buffer) {
@@ -84,7 +102,7 @@ inline collectives::Data data_of(const Story& story, const void* buffer) {
 // The same for a send buffer that may be MPI_IN_PLACE, which leaves `data` without a type.
 inline int take_own(Story& story, const void* buffer, int64_t count, MPI_Datatype datatype,
                     collectives::Data& data) {
-  return is_in_place(buffer) ? MPI_SUCCESS : take_buffer(story, buffer, count, datatype, data);
+  return stays(story, buffer) ? MPI_SUCCESS : take_buffer(story, buffer, count, datatype, data);
 }
 
 // So many blocks of one length.

@@ -34,11 +34,16 @@ inline int take_data(Story& story, const void* buffer, int64_t count, MPI_Dataty
   return MPI_SUCCESS;
 }
 
+inline const char* no_such_rank(const Story& story) {
+  return story.comm->is_inter() ? "there is no such rank in the remote group"
+                                : "there is no such rank in the communicator";
+}
+
 inline int check_destination(Story& story, int rank, int tag) {
   story.peer = rank;
   story.tag = tag;
   if ((rank < 0 && rank != MPI_PROC_NULL) || rank >= story.comm->others.size) [[unlikely]] {
-    return raise(story, MPI_ERR_RANK, "there is no such rank in the communicator",
+    return raise(story, MPI_ERR_RANK, no_such_rank(story),
                  "ranks go from 0 to one less than the size; sends to MPI_PROC_NULL do nothing");
   }
   if (tag < 0) [[unlikely]] {
@@ -53,7 +58,7 @@ inline int check_source(Story& story, int rank, int tag) {
   story.receives = true;
   if ((rank < 0 && rank != MPI_PROC_NULL && rank != MPI_ANY_SOURCE) ||
       rank >= story.comm->others.size) [[unlikely]] {
-    return raise(story, MPI_ERR_RANK, "there is no such rank in the communicator",
+    return raise(story, MPI_ERR_RANK, no_such_rank(story),
                  "ranks go from 0 to one less than the size; MPI_ANY_SOURCE takes all");
   }
   if (tag < 0 && tag != MPI_ANY_TAG) [[unlikely]] {

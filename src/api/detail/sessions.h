@@ -8,4 +8,16 @@ namespace headway::api {
 // Finds the session of a handle, as story.session; raises MPI_ERR_SESSION.
 int take_session(Story& story, MPI_Session handle);
 
+// What a call that makes a communicator out of groups alone is given.
+struct FromGroup {
+  Story story;
+  objects::Group* group = nullptr;  // that this process is in, unless it is empty
+  objects::Info* hints = nullptr;   // if any
+};
+// Finds these, and sets the result to the null handle; raises what is wrong.
+int take_from_group(FromGroup& from, MPI_Group group, const char* stringtag, MPI_Info info,
+                    MPI_Errhandler errhandler, MPI_Comm* newcomm);
+// `made` gets the call's error handler and hints.
+int hand_out_from_group(const FromGroup& from, objects::Comm& made, MPI_Comm* newcomm);
+
 }  // namespace headway::api

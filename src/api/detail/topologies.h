@@ -9,9 +9,6 @@
 
 namespace headway::api {
 
-// Finds a communicator that may be given a topology; raises MPI_ERR_COMM.
-int take_intra(Story& story, MPI_Comm handle);
-
 // Raises for a communicator that has not that kind of topology, whose name `missing` is.
 [[gnu::cold, gnu::noinline]] int raise_no_topology(const Story& story, const char* missing,
                                                    const char* remedy);

@@ -1,6 +1,6 @@
 #include "communicators/detail/words.h"
 
-#include "communicators/detail/making.h"
+#include "communicators/detail/steps.h"
 
 namespace headway::communicators {
 
