@@ -392,6 +392,20 @@ def state_dump(bench):
             raise Wrong(f"rank {rank} waits in a receive and wrote {counters}")
 
 
+@case("SIGUSR1: on an inter-communicator a waiting rank tells the sides")
+def state_dump_of_sides(bench):
+    live = Live(bench, 3, ["hang", "-", "beyond"], {})
+    time.sleep(1)
+    for pid in job._processes(live.mark):
+        if job._name(pid) == "die":
+            os.kill(pid, signal.SIGUSR1)
+    time.sleep(1)
+    live.finish(0)
+    for rank, (own, size, others) in enumerate(((0, 2, 1), (0, 1, 2), (1, 2, 1))):
+        bench.says(rf"rank {rank} on .*in MPI_Recv \(peer 0, tag 99\) as rank {own} of {size} on its side, "
+                   rf"with {others} on the other")
+
+
 def in_namespace(script: str) -> list[str]:
     probe = subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL)
     if probe.returncode != 0:

@@ -26,6 +26,16 @@ int take_neighbours(Story& story, MPI_Comm comm, const Topology*& topology) {
   }
   if (topology->fits_both_ways()) [[likely]]
     return MPI_SUCCESS;
+  if (topology->kind() == Topology::Kind::edges) {
+    return raise(
+        story, MPI_ERR_TOPOLOGY,
+        "an edge was named by one of its ends alone, or more often there than at the other "
+        "end, when the graph was made",
+        "let each rank that another one names as its source name that one as a "
+        "destination, equally often",
+        "sources and destinations in each other's place, or a neighbourhood that only one "
+        "side sees");
+  }
   return raise(story, MPI_ERR_TOPOLOGY,
                "the graph is not symmetric: a node names another one more often than that one "
                "names it",

@@ -14,11 +14,6 @@ constexpr Difference differences[] = {
      "the ranks describe different topologies",
      "pass the same lengths and periods, or index and edges, and the same reorder on all ranks",
      "a value that each rank computes or reads by itself"},
-    {communicators::Accord::edges_differ, MPI_ERR_TOPOLOGY,
-     "an edge is named by one of its ends alone, or more often there than at the other end",
-     "let each rank that another one names as its source name that one as a destination, equally "
-     "often",
-     "sources and destinations in each other's place, or a neighbourhood that only one side sees"},
     {communicators::Accord::weights_differ, MPI_ERR_ARG,
      "some ranks give weights, and others MPI_UNWEIGHTED",
      "pass MPI_UNWEIGHTED on all ranks or on none, and MPI_WEIGHTS_EMPTY where there is no edge",

@@ -38,7 +38,17 @@ UserMemory memory_of(const objects::Group& group) {
   return {group.members, uint64_t(group.size) * sizeof *group.members};
 }
 
-// Numbers of processes mean the same to both: there is one job.
+// Both leaders hear the same: `ok` if both have that.
+Outcome agree_on(const Makers& makers, const Line& line, Outcome own) {
+  uint64_t mine = uint64_t(own), theirs = 0;
+  const Outcome swapped =
+      swap(makers, line, UserMemory(&mine, sizeof mine), UserMemory(&theirs, sizeof theirs));
+  if (swapped != Outcome::ok) return swapped;
+  return own != Outcome::ok ? own : Outcome(theirs);
+}
+
+// Numbers of processes mean the same to both: there is one job. A leader without memory for the
+// other group takes part to the end, so that the other one need not wait for it.
 Outcome meet(const Makers& makers, const Line& line, const objects::Group& group,
              const objects::Group* expected, Verdict& verdict, objects::Group*& remote) {
   Hello mine{makers.new_context(), uint64_t(group.size), mark_of(group, ""),
@@ -50,13 +60,12 @@ Outcome meet(const Makers& makers, const Line& line, const objects::Group& group
     return swapped;
   }
   remote = objects::Group::make(int(theirs.size));
-  if (!remote) return Outcome::no_memory;
-  if (const Outcome swapped = swap(makers, line, memory_of(group), memory_of(*remote));
-      swapped != Outcome::ok) {
-    return swapped;
-  }
   int shared = objects::undefined_rank;
-  if (const Outcome found = find_shared(group, *remote, shared); found != Outcome::ok) return found;
+  Outcome own =
+      swap(makers, line, memory_of(group), remote ? memory_of(*remote) : UserMemory(nullptr, 0));
+  if (!remote) own = Outcome::no_memory;  // what came was longer than the nothing that it went to
+  if (own == Outcome::ok) own = find_shared(group, *remote, shared);
+  if (const Outcome both = agree_on(makers, line, own); both != Outcome::ok) return both;
   const auto is_as_expected = [](const Hello& one, const Hello& other) {
     return one.expected == 0 || one.expected == other.group;
   };
@@ -73,6 +82,22 @@ Outcome meet(const Makers& makers, const Line& line, const objects::Group& group
 
 // --- their groups ---
 
+// The leader tells the members of the remote group. A rank without memory for them passes on what
+// comes, since others of its group may hear it from this one alone.
+template <class TellGroup>
+Outcome tell_members(objects::Group* remote, uint32_t size, TellGroup&& tell_group) {
+  constexpr uint32_t most = 1024;  // at once
+  uint32_t passed[most];
+  Outcome outcome = remote ? Outcome::ok : Outcome::no_memory;
+  for (uint32_t at = 0; at < size; at += most) {
+    const uint32_t count = size - at < most ? size - at : most;
+    const Outcome told =
+        tell_group(remote ? remote->members + at : passed, uint64_t(count) * sizeof *passed);
+    if (outcome == Outcome::ok) outcome = told;
+  }
+  return outcome;
+}
+
 // A leader comes with its verdict and the remote group, which this takes over; the others get both.
 // tell_group(data, bytes): from the leader to all of its group.
 template <class TellGroup>
@@ -84,11 +109,7 @@ Outcome conclude(const Makers& makers, const objects::Comm& parent, objects::Gro
   meeting = verdict.meeting;
   if (outcome == Outcome::ok && meeting == Meeting::made) {
     if (!remote) remote = objects::Group::make(int(verdict.size));
-    if (remote) {
-      outcome = tell_group(remote->members, uint64_t(remote->size) * sizeof *remote->members);
-    } else {
-      outcome = Outcome::no_memory;
-    }
+    outcome = tell_members(remote, verdict.size, tell_group);
     if (outcome == Outcome::ok) {
       remote->belong(group->session);
       outcome = adopt(makers, parent, verdict.context, group, made, remote, verdict.leads);

@@ -114,37 +114,35 @@ Outcome give(const Makers& makers, Topology* topology, Comm*& made) {
   return Outcome::no_memory;
 }
 
-// What rank 0 has chosen, and whether all had the same fingerprints.
+// What rank 0 has chosen, and whether all had the same fingerprints. Not `ok` if a rank was not.
 struct Agreement {
   uint64_t context = 0;
   bool same_shape = false;
   bool same_ranks = false;
 };
 
-Outcome agree(const Makers& makers, Comm* comm, uint64_t shape, uint64_t ranks,
+Outcome agree(const Makers& makers, Comm* comm, Outcome own, uint64_t shape, uint64_t ranks,
               Agreement& agreement) {
   const uint64_t context = comm->own.self == 0 ? makers.new_context() : 0;
-  uint64_t words[] = {shape, ~shape, ranks, ~ranks, context};
-  const Outcome outcome = combine_words(makers, comm, Combine::largest, words, 5);
+  uint64_t words[] = {shape, ~shape, ranks, ~ranks, context, uint64_t(own)};
+  const Outcome outcome = combine_words(makers, comm, Combine::largest, words, 6);
   agreement = {words[4], words[0] == ~words[1], words[2] == ~words[3]};
-  return outcome;
+  return outcome == Outcome::ok ? Outcome(words[5]) : outcome;
 }
 
-// All ranks gave the whole of it.
+// All ranks gave the whole of it; who has none has no memory.
 template <class Shape>
-Outcome make_alike(const Makers& makers, Comm* comm, const Shape& shape, bool reorder,
+Outcome make_alike(const Makers& makers, Comm* comm, const Shape* shape, bool reorder,
                    Accord& accord, Comm*& made) {
   base::Vec<int> ranks;
-  if (reorder) {
-    const Outcome found = find_ranks(makers, comm, shape, ranks);
-    if (found != Outcome::ok) return found;
-  }
   Fingerprint of_shape, of_ranks;
+  Outcome own = shape ? Outcome::ok : Outcome::no_memory;
+  if (shape && reorder) own = find_ranks(makers, comm, *shape, ranks);
   of_shape.add(reorder);
-  add_shape(of_shape, shape);
+  if (shape) add_shape(of_shape, *shape);
   for (const int rank : ranks) of_ranks.add(rank);
   Agreement agreement;
-  const Outcome agreed = agree(makers, comm, of_shape.value(), of_ranks.value(), agreement);
+  const Outcome agreed = agree(makers, comm, own, of_shape.value(), of_ranks.value(), agreement);
   if (agreed != Outcome::ok) return agreed;
   if (!agreement.same_shape) {
     accord = Accord::shapes_differ;
@@ -152,7 +150,7 @@ Outcome make_alike(const Makers& makers, Comm* comm, const Shape& shape, bool re
   }
   // Ranks of several jobs do not know of the same nodes.
   if (!agreement.same_ranks) ranks.clear();
-  return gather(makers, comm, agreement.context, places_of(shape), ranks, made);
+  return gather(makers, comm, agreement.context, places_of(*shape), ranks, made);
 }
 
 template <class Shape>
@@ -160,27 +158,28 @@ Outcome create_alike(const Makers& makers, Comm* comm, Shape* shape, bool reorde
                      Comm*& made) {
   made = nullptr;
   accord = Accord::alike;
-  if (!shape) return Outcome::no_memory;
-  const Outcome outcome = make_alike(makers, comm, *shape, reorder, accord, made);
+  const Outcome outcome = make_alike(makers, comm, shape, reorder, accord, made);
   if (made) return give(makers, Topology::make(shape, made->own.self), made);
-  shape->release();
+  if (shape) shape->release();
   return outcome;
 }
 
-// Do all ranks see the same nodes?
-Outcome compare_nodes(const Makers& makers, Comm* comm, const NodeMembers& nodes, bool& same) {
+// Do all ranks see the same nodes? Not `ok` if a rank was not.
+Outcome compare_nodes(const Makers& makers, Comm* comm, Outcome own, const NodeMembers& nodes,
+                      bool& same) {
   Fingerprint view;
-  for (int rank = 0; rank < nodes.ranks(); ++rank) view.add(nodes.node_of(rank));
-  uint64_t words[] = {view.value(), ~view.value()};
-  const Outcome outcome = combine_words(makers, comm, Combine::largest, words, 2);
+  for (int rank = 0; own == Outcome::ok && rank < nodes.ranks(); ++rank) {
+    view.add(nodes.node_of(rank));
+  }
+  uint64_t words[] = {view.value(), ~view.value(), uint64_t(own)};
+  const Outcome outcome = combine_words(makers, comm, Combine::largest, words, 3);
   same = words[0] == ~words[1];
-  return outcome;
+  return outcome == Outcome::ok ? Outcome(words[2]) : outcome;
 }
 
 // All edges are known to all ranks: each place gets a rank, and this one the edges of its place.
-Outcome place_edges(const Makers& makers, Comm* comm, const NodeMembers& nodes, Edges& edges,
-                    base::Vec<int>& ranks) {
-  AllEdges all;
+Outcome place_edges(const Makers& makers, Comm* comm, const NodeMembers& nodes, AllEdges& all,
+                    Edges& edges, base::Vec<int>& ranks) {
   const Outcome gathered = all.gather(makers, comm, edges, most_gathered);
   if (gathered != Outcome::ok) return gathered;
   base::Vec<objects::Link> links;
@@ -194,22 +193,27 @@ Outcome place_edges(const Makers& makers, Comm* comm, const NodeMembers& nodes, 
   return Outcome::ok;
 }
 
-Outcome reorder_edges(const Makers& makers, Comm* comm, Edges& edges, base::Vec<int>& ranks) {
+// `own`: how this rank has come so far.
+Outcome reorder_edges(const Makers& makers, Comm* comm, Outcome own, Edges& edges,
+                      base::Vec<int>& ranks) {
   NodeMembers nodes;
-  if (!find_nodes(makers, comm, comm->own.size, nodes)) return Outcome::no_memory;
+  AllEdges all;
+  if (!find_nodes(makers, comm, comm->own.size, nodes) || !all.reserve(comm->own.size)) {
+    own = Outcome::no_memory;
+  }
   bool same = false;
-  const Outcome compared = compare_nodes(makers, comm, nodes, same);
+  const Outcome compared = compare_nodes(makers, comm, own, nodes, same);
   if (compared != Outcome::ok || !same || !nodes.leave_a_choice()) return compared;
-  return place_edges(makers, comm, nodes, edges, ranks);
+  return agree_on(makers, comm, place_edges(makers, comm, nodes, all, edges, ranks));
 }
 
-Outcome finish(const Makers& makers, Comm* comm, uint64_t context, Edges& edges, bool reorder,
-               Comm*& made) {
+// The last messages, of ranks that have come so far, or have no memory.
+Outcome finish(const Makers& makers, Comm* comm, uint64_t context, Outcome own, Edges& edges,
+               bool reorder, Comm*& made) {
   base::Vec<int> ranks;
-  if (reorder) {
-    const Outcome placed = reorder_edges(makers, comm, edges, ranks);
-    if (placed != Outcome::ok) return placed;
-  }
+  const Outcome all =
+      reorder ? reorder_edges(makers, comm, own, edges, ranks) : agree_on(makers, comm, own);
+  if (all != Outcome::ok) return all;
   const Outcome outcome = gather(makers, comm, context, comm->own.size, ranks, made);
   return made ? give(makers, Topology::make(std::move(edges)), made) : outcome;
 }
@@ -249,10 +253,12 @@ Outcome create(const Makers& makers, Comm* comm, Edges&& edges, bool reorder, Ac
   const Outcome outcome = combine_words(makers, comm, Combine::sum, words, 6);
   if (outcome != Outcome::ok) return outcome;
   const Votes all{words[1], words[2], words[3], words[4]};
-  accord = words[0] ? Accord::edges_differ : all.accord(comm->own.size);
+  accord = all.accord(comm->own.size);
   if (accord != Accord::alike) return Outcome::ok;
-  if (!set_weighted(edges, all.are_weighted())) return Outcome::no_memory;
-  return finish(makers, comm, words[5], edges, reorder, made);
+  edges.match = words[0] == 0;
+  const Outcome weighted =
+      set_weighted(edges, all.are_weighted()) ? Outcome::ok : Outcome::no_memory;
+  return finish(makers, comm, words[5], weighted, edges, reorder, made);
 }
 
 Outcome create(const Makers& makers, Comm* comm, const NamedEdges& named, bool reorder,
@@ -260,9 +266,11 @@ Outcome create(const Makers& makers, Comm* comm, const NamedEdges& named, bool r
   made = nullptr;
   Edges edges;
   uint64_t context = 0;
-  const Outcome outcome = hand_out_edges(makers, comm, named, reorder, {accord, context, edges});
+  Outcome own = Outcome::ok;
+  const Outcome outcome =
+      hand_out_edges(makers, comm, named, reorder, {accord, context, edges, own});
   if (outcome != Outcome::ok || accord != Accord::alike) return outcome;
-  return finish(makers, comm, context, edges, reorder, made);
+  return finish(makers, comm, context, own, edges, reorder, made);
 }
 
 }  // namespace headway::communicators

@@ -22,6 +22,7 @@ struct Edges {
   base::Vec<int> sources, targets;
   base::Vec<int> source_weights, target_weights;  // as long as those, or empty: not weighted
   bool weighted = false;
+  bool match = true;  // on all ranks: both ends have named each edge, equally often
 
   bool empty() const { return sources.empty() && targets.empty(); }
 };
@@ -62,9 +63,9 @@ class Topology {
   // ranks blocks are received in the order in which they are sent. What goes one way in a dimension
   // of a grid comes from the other way, also where both lead to the same rank.
   int received(int turn) const { return kind_ == Kind::grid ? turn ^ 1 : turn; }
-  // Whether each rank sends along as many edges as the other receives from it. Only a graph that
-  // says otherwise of itself does not.
-  bool fits_both_ways() const { return !graph_ || graph_->is_symmetric(); }
+  // Whether each rank sends along as many edges as the other receives from it. All ranks know
+  // alike.
+  bool fits_both_ways() const { return graph_ ? graph_->is_symmetric() : edges_.match; }
 
  private:
   Topology(Kind kind, Edges&& edges);

@@ -427,6 +427,14 @@ void Process::after_fork_in_child() {
   instance.world.store(State::after, std::memory_order_release);
 }
 
+// Of an inter-communicator the sides, as a peer's rank is one of the other side. Signal context:
+// the call that the signal has met keeps `comm`.
+static void tell_sides(base::Text<512>& line, const objects::Comm& comm) {
+  if (!comm.is_inter()) return;
+  line << " as rank " << comm.own.self << " of " << comm.own.size << " on its side, with "
+       << comm.others.size << " on the other";
+}
+
 // On SIGUSR1: one line on stderr that says where this rank stands, and the file of its counters if
 // there is to be one. Signal context: only reads what it tells.
 void Process::dump_state(int) {
@@ -438,6 +446,8 @@ void Process::dump_state(int) {
   const int tag = instance.whereabouts.tag.load(std::memory_order_relaxed);
   // A call on many requests, or a collective, has no single peer.
   if (call && peer != INT32_MIN) line << " (peer " << peer << ", tag " << tag << ")";
+  const void* comm = instance.whereabouts.comm.load(std::memory_order_relaxed);
+  if (call && comm) tell_sides(line, *static_cast<const objects::Comm*>(comm));
   if (instance.engine_) {
     line << "; " << instance.engine_->posted().size() << " receives posted, "
          << instance.engine_->unexpected().count() << " messages unexpected, "

@@ -28,6 +28,15 @@ void say_dying() {
 
 bool victim() { return rank == (size > 1 ? 1 : 0); }
 
+// In vain, for the other one of two sides: even ranks, and odd ones.
+void wait_beyond() {
+  MPI_Comm side, both;
+  char byte;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &side);
+  MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, 1 - rank % 2, 1, &both);
+  MPI_Recv(&byte, 1, MPI_BYTE, 0, 99, both, MPI_STATUS_IGNORE);
+}
+
 // What everybody does until somebody dies. Never ends by itself within the test's time.
 void work(const std::string& kind, double until) {
   std::vector<char> out(200000), in(200000);
@@ -43,6 +52,8 @@ void work(const std::string& kind, double until) {
       MPI_Bcast(out.data(), bytes, MPI_BYTE, i % size, MPI_COMM_WORLD);
     } else if (kind == "wait") {
       MPI_Recv(in.data(), 1, MPI_BYTE, from, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (kind == "beyond") {
+      wait_beyond();
     } else if (kind == "compute") {
       for (int k = 0; k < 1000000; ++k) {
         asm volatile("");  // or the compiler drops the loop
@@ -262,7 +273,7 @@ int main(int argc, char** argv) {
     }
     usleep(200000);
     end_badly(how, what);
-    if (how == "hang") work("wait", now() + 600);
+    if (how == "hang") work(kind == "beyond" ? kind : "wait", now() + 600);
   } else {
     work(kind, now() + 60);
   }

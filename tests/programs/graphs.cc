@@ -1,6 +1,8 @@
 // Topologies by graphs: those that all ranks know and those of which each knows its own edges, in
 // both forms, random with loops and repeated edges, beside a model; weights in all their ways;
 // duplicates and info; what is refused, and what ranks that disagree are told.
+#include <sys/resource.h>
+
 #include "neighbours.h"
 
 namespace {
@@ -343,13 +345,28 @@ void disagreeing() {
     return MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, in, sources, weights, out, targets,
                                           weights, MPI_INFO_NULL, reorder, &made);
   };
+  // Such a graph can be made and asked, but its edges carry nothing, on any rank.
+  const auto unmatched = [&](int in, const int* sources, int out, const int* targets) {
+    for (int reorder : {0, 1}) {
+      MPI(adjacent(in, sources, out, targets, MPI_UNWEIGHTED, reorder));
+      int number_in = -1, number_out = -1, weighted = -1, sent = 0, heard[2] = {};
+      MPI(MPI_Dist_graph_neighbors_count(made, &number_in, &number_out, &weighted));
+      if (!reorder) CHECK(number_in == in && number_out == out && weighted == 0);
+      MPI_Comm copy = MPI_COMM_NULL;
+      MPI(MPI_Comm_dup(made, &copy));
+      for (MPI_Comm comm : {made, copy}) {
+        EXPECT_CLASS(MPI_ERR_TOPOLOGY,
+                     MPI_Neighbor_allgather(&sent, 1, MPI_INT, heard, 1, MPI_INT, comm));
+      }
+      free_comm(copy);
+      free_comm(made);
+    }
+  };
   const int zeros[] = {0, 0}, lasts[] = {last, last};
-  EXPECT_CLASS(MPI_ERR_TOPOLOGY, adjacent(0, zeros, rank == last, zeros, MPI_UNWEIGHTED, 0));
-  EXPECT_CLASS(MPI_ERR_TOPOLOGY, adjacent(rank == 0, lasts, 0, zeros, MPI_UNWEIGHTED, 0));
-  EXPECT_CLASS(MPI_ERR_TOPOLOGY,
-               adjacent(rank == 0 ? 2 : 0, lasts, rank == last ? 1 : 0, zeros, MPI_UNWEIGHTED, 0));
-  EXPECT_CLASS(MPI_ERR_TOPOLOGY,
-               adjacent(rank == 0, zeros, rank == last, zeros, MPI_UNWEIGHTED, 0));
+  unmatched(0, zeros, rank == last, zeros);
+  unmatched(rank == 0, lasts, 0, zeros);
+  unmatched(rank == 0 ? 2 : 0, lasts, rank == last ? 1 : 0, zeros);
+  unmatched(rank == 0, zeros, rank == last, zeros);
   const int* some = rank == 0 ? &one : MPI_UNWEIGHTED;
   const int itself = rank;
   EXPECT_CLASS(MPI_ERR_ARG, adjacent(1, &itself, 1, &itself, some, 0));
@@ -365,6 +382,45 @@ void disagreeing() {
   free_comm(made);
 }
 
+// While it lives this process gets no more memory from the system.
+class Scarcity {
+ public:
+  explicit Scarcity(bool here) {
+    CHECK_EQ(getrlimit(RLIMIT_AS, &before_), 0);
+    const rlimit none = {1 << 20, before_.rlim_max};
+    if (here) CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
+  }
+  ~Scarcity() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+// One rank has no memory for the graph: all hear of it, and none waits for it.
+void scarce() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need memory themselves
+  constexpr int edges = 6 << 20;  // more than the library keeps of what it had before
+  const int size = check::size;
+  const std::vector<int> index(size, edges), targets(edges, 0);
+  MPI_Comm made = MPI_COMM_NULL;
+  for (int poor = 0; poor < size; ++poor) {
+    // Rank 0 names the edges, and the poor one is at their other end.
+    const std::vector<int> ends(check::rank == 0 ? edges / 2 : 0, poor);
+    const int zero = 0, degree = static_cast<int>(ends.size());
+    for (int reorder : {0, 1}) {
+      const Scarcity scarcity(check::rank == poor);
+      EXPECT_CLASS(MPI_ERR_NO_MEM, MPI_Graph_create(MPI_COMM_WORLD, size, index.data(),
+                                                    targets.data(), reorder, &made));
+      EXPECT_CLASS(MPI_ERR_NO_MEM,
+                   MPI_Dist_graph_create(MPI_COMM_WORLD, check::rank == 0, &zero, &degree,
+                                         neighbours::list_of(ends), MPI_UNWEIGHTED, MPI_INFO_NULL,
+                                         reorder, &made));
+      CHECK_EQ(made, MPI_COMM_NULL);
+    }
+  }
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -377,5 +433,6 @@ int main(int argc, char** argv) {
                       {"refused_whole", refused_whole},
                       {"refused_adjacent", refused_adjacent},
                       {"refused_general", refused_general},
-                      {"disagreeing", disagreeing, 2}});
+                      {"disagreeing", disagreeing, 2},
+                      {"scarce", scarce, 2}});
 }

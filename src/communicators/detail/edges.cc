@@ -1,6 +1,7 @@
 #include "communicators/detail/edges.h"
 
 #include "communicators/detail/steps.h"
+#include "communicators/detail/words.h"
 
 namespace headway::communicators {
 namespace {
@@ -57,16 +58,23 @@ struct Exchange {
   base::Vec<int64_t> told, heard;          // told_words for each rank
   base::Vec<int64_t> counts, places;       // of what goes, in numbers
   base::Vec<int64_t> coming, come_places;  // of what comes
+  base::Vec<int64_t> next;                 // where the next number goes, in `out`
   base::Vec<int> out, in;
 };
+
+// What is as long as there are ranks. False without memory.
+bool make_room(size_t ranks, Exchange& exchange) {
+  return exchange.told.resize(told_words * ranks) && exchange.heard.resize(told_words * ranks) &&
+         exchange.counts.resize(ranks) && exchange.coming.resize(ranks) &&
+         exchange.places.reserve(ranks) && exchange.come_places.reserve(ranks) &&
+         exchange.next.reserve(ranks);
+}
 
 Outcome tell_counts(const Makers& makers, Comm* comm, const NamedEdges& named, bool reorder,
                     Exchange& exchange) {
   const size_t ranks = size_t(comm->own.size);
-  if (!exchange.told.resize(told_words * ranks) || !exchange.heard.resize(told_words * ranks) ||
-      !exchange.counts.resize(ranks) || !exchange.coming.resize(ranks)) {
-    return Outcome::no_memory;
-  }
+  const Outcome own = make_room(ranks, exchange) ? Outcome::ok : Outcome::no_memory;
+  if (const Outcome all = agree_on(makers, comm, own); all != Outcome::ok) return all;
   bool any = false;
   each_edge(named, [&](int source, int target, int) {
     any = true;
@@ -107,21 +115,20 @@ Outcome send_edges(const Makers& makers, Comm* comm, const NamedEdges& named, Ex
     exchange.coming[rank] = exchange.heard[told_words * rank];
   }
   int64_t leaving = 0, coming = 0;
-  base::Vec<int64_t> next;
-  if (!add_up(exchange.counts, exchange.places, leaving) ||
-      !add_up(exchange.coming, exchange.come_places, coming) ||
-      !exchange.out.resize(size_t(leaving)) || !exchange.in.resize(size_t(coming)) ||
-      !next.resize(ranks)) {
-    return Outcome::no_memory;
-  }
-  for (size_t rank = 0; rank < ranks; ++rank) next[rank] = exchange.places[rank];
+  const bool room = add_up(exchange.counts, exchange.places, leaving) &&
+                    add_up(exchange.coming, exchange.come_places, coming) &&
+                    exchange.out.resize(size_t(leaving)) && exchange.in.resize(size_t(coming));
+  const Outcome own = room ? Outcome::ok : Outcome::no_memory;
+  if (const Outcome all = agree_on(makers, comm, own); all != Outcome::ok) return all;
+  for (const int64_t place : exchange.places) (void)exchange.next.push(place);
   each_edge(named, [&](int source, int target, int weight) {
     each_end(source, target, [&](int end) {
-      int* numbers = &exchange.out[size_t(next[size_t(end)])];
+      int64_t& next = exchange.next[size_t(end)];
+      int* numbers = &exchange.out[size_t(next)];
       numbers[0] = source;
       numbers[1] = target;
       numbers[2] = weight;
-      next[size_t(end)] += edge_numbers;
+      next += edge_numbers;
     });
   });
   const Blocks out = blocks_of(exchange.out, exchange.counts, exchange.places);
@@ -132,6 +139,22 @@ Outcome send_edges(const Makers& makers, Comm* comm, const NamedEdges& named, Ex
 
 bool add_edge(int other, int weight, base::Vec<int>& ranks, base::Vec<int>& weights, bool keep) {
   return ranks.push(other) && (!keep || weights.push(weight));
+}
+
+// This rank's, of those that have come. False without memory.
+bool take_edges(const base::Vec<int>& come, int self, Edges& edges) {
+  for (size_t at = 0; at < come.size(); at += size_t(edge_numbers)) {
+    const int source = come[at], target = come[at + 1], weight = come[at + 2];
+    if (source == self &&
+        !add_edge(target, weight, edges.targets, edges.target_weights, edges.weighted)) {
+      return false;
+    }
+    if (target == self &&
+        !add_edge(source, weight, edges.sources, edges.source_weights, edges.weighted)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -159,25 +182,18 @@ Outcome hand_out_edges(const Makers& makers, Comm* comm, const NamedEdges& named
   if (to.accord != Accord::alike) return Outcome::ok;
   const Outcome sent = send_edges(makers, comm, named, exchange);
   if (sent != Outcome::ok) return sent;
-  Edges& edges = to.edges;
-  edges.weighted = votes.are_weighted();
-  for (size_t at = 0; at < exchange.in.size(); at += size_t(edge_numbers)) {
-    const int source = exchange.in[at], target = exchange.in[at + 1], weight = exchange.in[at + 2];
-    if (source == comm->own.self &&
-        !add_edge(target, weight, edges.targets, edges.target_weights, edges.weighted)) {
-      return Outcome::no_memory;
-    }
-    if (target == comm->own.self &&
-        !add_edge(source, weight, edges.sources, edges.source_weights, edges.weighted)) {
-      return Outcome::no_memory;
-    }
-  }
+  to.edges.weighted = votes.are_weighted();
+  if (!take_edges(exchange.in, comm->own.self, to.edges)) to.own = Outcome::no_memory;
   return Outcome::ok;
+}
+
+bool AllEdges::reserve(int ranks) {
+  const size_t room = size_t(ranks);
+  return degrees_.reserve(2 * room) && counts_.reserve(room) && places_.reserve(room);
 }
 
 // Where each rank's pairs lie. False without memory.
 bool AllEdges::lay_out(int ranks, int64_t most) {
-  if (!counts_.reserve(size_t(ranks))) return false;
   int64_t end = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     (void)counts_.push(2 * (sources_of(rank) + targets_of(rank)));
@@ -194,7 +210,8 @@ Outcome AllEdges::gather(const Makers& makers, Comm* comm, const Edges& own, int
   const int64_t degrees[] = {int64_t(own.sources.size()), int64_t(own.targets.size())};
   const Outcome shared = share_numbers(makers, comm, degrees_, 2, degrees);
   if (shared != Outcome::ok) return shared;
-  if (!lay_out(comm->own.size, most)) return Outcome::no_memory;
+  const Outcome laid = lay_out(comm->own.size, most) ? Outcome::ok : Outcome::no_memory;
+  if (const Outcome all = agree_on(makers, comm, laid); all != Outcome::ok) return all;
   if (counts_.empty()) return Outcome::ok;
   size_t at = size_t(places_[size_t(comm->own.self)]);
   const auto put = [&](const base::Vec<int>& ranks, const base::Vec<int>& weights) {

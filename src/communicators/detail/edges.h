@@ -35,15 +35,19 @@ struct HandedOut {
   Accord& accord;
   uint64_t& context;  // that rank 0 has chosen
   objects::Edges& edges;
+  Outcome& own;  // of this rank alone, who has still to tell the others
 };
-// Sends each edge to its ends.
+// Sends each edge to its ends. What it returns is the same on all ranks.
 Outcome hand_out_edges(const Makers& makers, objects::Comm* comm, const NamedEdges& named,
                        bool reorder, const HandedOut& to);
 
 // The edges of all ranks.
 class AllEdges {
  public:
-  // More than `most` stay where they are: then nothing is here, on all ranks.
+  // Before gather(), and without a message. False without memory.
+  [[nodiscard]] bool reserve(int ranks);
+  // More than `most` stay where they are: then nothing is here, on all ranks. What it returns is
+  // the same on all of them.
   Outcome gather(const Makers& makers, objects::Comm* comm, const objects::Edges& own,
                  int64_t most);
   [[nodiscard]] bool list_links(base::Vec<objects::Link>& links) const;

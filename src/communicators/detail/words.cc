@@ -17,4 +17,11 @@ Outcome combine_words(const Makers& makers, objects::Comm* comm, Combine how, ui
   return run_whole(makers, collectives::allreduce(place_of(makers, comm), data, data, reduction));
 }
 
+Outcome agree_on(const Makers& makers, objects::Comm* comm, Outcome own) {
+  static_assert(Outcome::ok == Outcome(0));
+  uint64_t word = uint64_t(own);
+  const Outcome combined = combine_words(makers, comm, Combine::largest, &word, 1);
+  return combined == Outcome::ok ? Outcome(word) : combined;
+}
+
 }  // namespace headway::communicators

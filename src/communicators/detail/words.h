@@ -14,6 +14,10 @@ enum class Combine : uint8_t { sum, largest };
 Outcome combine_words(const Makers& makers, objects::Comm* comm, Combine how, uint64_t* words,
                       uint64_t count);
 
+// All ranks get the same: `ok` if all have that, else the greatest of what they have. Stands where
+// a rank without memory must not leave before the others have heard of it.
+Outcome agree_on(const Makers& makers, objects::Comm* comm, Outcome own);
+
 // Scatters a number over all bits (splitmix64).
 inline uint64_t scattered(uint64_t number) {
   number += 0x9e3779b97f4a7c15;
