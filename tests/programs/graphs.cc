@@ -392,7 +392,7 @@ class Scarcity {
     FILE* file = fopen("/proc/self/statm", "r");
     CHECK(file != nullptr && fscanf(file, "%llu", &pages) == 1);
     fclose(file);
-    const rlimit little = {pages * 4096 + (8 << 20), before_.rlim_max};
+    const rlimit little = {pages * 4096 + (6 << 20), before_.rlim_max};
     if (here) CHECK_EQ(setrlimit(RLIMIT_AS, &little), 0);
   }
   ~Scarcity() { setrlimit(RLIMIT_AS, &before_); }
@@ -404,12 +404,12 @@ class Scarcity {
 // One rank has no memory for the graph: all hear of it, and none waits for it.
 void scarce() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need memory themselves
-  constexpr int edges = 5 << 20;  // more than the library keeps of what it had before
+  constexpr int edges = 1 << 20;  // a graph looks at itself with 16 bytes for each
   const int size = check::size;
   const std::vector<int> index(size, edges), targets(edges, 0);
   MPI_Comm made = MPI_COMM_NULL;
+  const int poor = size - 1;  // and never another one, which would have what it was given back
   for (int reorder : {0, 1}) {
-    const int poor = reorder ? 0 : size - 1;
     // Rank 0 names the edges, and the poor one is at their other end.
     const std::vector<int> ends(check::rank == 0 ? edges / 2 : 0, poor);
     const int zero = 0, degree = static_cast<int>(ends.size());
