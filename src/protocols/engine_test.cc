@@ -21,6 +21,10 @@ Total run(const Plan& plan, int seeds) {
     EXPECT_EQ(world.story(), "");
     const EngineCounters sum = world.sum();
     EXPECT_EQ(sum.garbage, 0u);
+    if (!testing::Test::HasFailure()) {
+      EXPECT_EQ(sum.messages_received, world.tally.receives) << "each message is counted once";
+      EXPECT_EQ(sum.bytes_received, world.tally.bytes);
+    }
     total.engines.pulls += sum.pulls;
     total.engines.pushes += sum.pushes;
     total.engines.streams += sum.streams;

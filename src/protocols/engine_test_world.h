@@ -63,7 +63,7 @@ struct Receive {
 struct Tally {
   uint64_t messages = 0, receives = 0, truncated = 0, cancelled_sends = 0, cancelled_receives = 0,
            probes = 0, matched_probes = 0, received_now = 0, received_now_beside = 0,
-           received_arrived = 0, left = 0;
+           received_arrived = 0, left = 0, bytes = 0;
 };
 
 struct Plan {
@@ -143,6 +143,8 @@ class World {
       sum.claims += engine->counters().claims;
       sum.helped += engine->counters().helped;
       sum.garbage += engine->counters().garbage;
+      sum.messages_received += engine->counters().messages_received;
+      sum.bytes_received += engine->counters().bytes_received;
     }
     return sum;
   }
@@ -408,6 +410,7 @@ inline void World::check_receive(Receive& receive) {
   ASSERT_EQ(request.status_bytes(), bytes);
   ASSERT_EQ(request.outcome, message.bytes > room ? Outcome::truncated : Outcome::ok);
   tally.truncated += message.bytes > room;
+  tally.bytes += bytes;
   std::vector<char> expected(receive.buffer.size(), char(0x5a));
   for (uint64_t i = 0; i < bytes; ++i) {
     *place(expected, i, receive.typed) = char(byte_of(message.number, i));

@@ -423,7 +423,7 @@ void Messages::answer_request(Request* receive, Peer& peer, const RequestSend& a
       engine().fetches_.land_store(receive, store);
       return;
     }
-    if (store) engine().fetches_.drop_store(store);
+    note_received(0);
     complete(receive, Outcome::ok);
     return;
   }
