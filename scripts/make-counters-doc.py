@@ -46,7 +46,7 @@ By MPI_T a tool sees the [options](options.md), too: each is a control variable 
 its environment variable, with the value that the library took. A choice or a switch is an `int`
 with an enumeration of its names, a text has `char`, all else is `unsigned long long`. None can be
 written: options are read once, at the start. The sections below are the categories of MPI_T, as
-`headway_matching`. There are no events.
+`headway_matching`. What happens, one by one and with its time, is told by [events](events.md).
 
 A *number* counts events, a *sum* adds up what they brought, a *time* is in nanoseconds: they never
 fall. A *level* is what is there at this moment, and a *most* the largest that it has been. The

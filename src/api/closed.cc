@@ -1,4 +1,4 @@
-// Calls that wait for closed pages before they take the engine.
+// Calls that wait for closed pages before they take the engine, and tools that hear of events then.
 #include "api/detail/message.h"
 #include "waiting/holding.h"
 
@@ -15,7 +15,8 @@ void await(Open&& open) {
 
 }  // namespace
 
-void await_matched() {
+void before_call() {
+  if (base::any_events()) deliver_events();
   const protocols::Engine& engine = process().engine();
   const auto are_matched = [&] {
     return engine.release().unseen().count() == 0 && !engine.release().any_mixed();

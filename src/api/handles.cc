@@ -106,11 +106,12 @@ class Numbers {
   int free_ = -1;
 };
 
+// With the lock of their table: nothing may be called here that waits or calls the program.
 bool request_lives(uintptr_t handle) {
-  return is_running() && find_request(handle_of<MPI_Request>(handle)) != nullptr;
+  return process().is_running() && find_request(handle_of<MPI_Request>(handle)) != nullptr;
 }
 bool message_lives(uintptr_t handle) {
-  return is_running() &&
+  return process().is_running() &&
          p2p::find_message(process().waiter(), uint32_t(handle), uint32_t(handle >> 32));
 }
 

@@ -1,10 +1,18 @@
 // The tools interface: its life, and enumerations: MPI 5.0, sections 15.3.4 and 15.3.5. Options
-// that are a choice or a switch have an enumeration of their own.
+// that are a choice or a switch have an enumeration of their own, and so have the functions of MPI,
+// which events name.
 #include "api/detail/tools.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "settings/abi_functions.h"
 
 namespace headway::api::tools {
 namespace {
 
+// Numbers of enumerations: those of the options, and behind them that of the functions.
+constexpr uintptr_t calls_enum = settings::option_count;
 constexpr uintptr_t enum_base = uintptr_t(objects::HandleKind::tool_enum)
                                 << (objects::handle_index_bits + objects::handle_generation_bits);
 
@@ -53,6 +61,17 @@ MPI_T_enum enum_of(size_t option) {
   return handle_of<MPI_T_enum>(enum_base | option);
 }
 
+MPI_T_enum enum_of_calls() { return handle_of<MPI_T_enum>(enum_base | calls_enum); }
+
+int number_of_call(const char* name) {
+  if (!name) return -1;
+  const auto* const end = std::end(abi::functions);
+  const auto* const found =
+      std::lower_bound(std::begin(abi::functions), end, std::string_view(name),
+                       [](const abi::Function& one, std::string_view of) { return one.name < of; });
+  return found != end && found->name == name ? int(found - std::begin(abi::functions)) : -1;
+}
+
 }  // namespace headway::api::tools
 
 using namespace headway;
@@ -60,12 +79,14 @@ using namespace headway::api;
 
 namespace {
 
-// The option whose enumeration that is.
+// The option whose enumeration that is; null: it is that of the functions.
 int take_enum(MPI_T_enum handle, const settings::OptionInfo*& row) {
   if (const int code = tools::check_open()) return code;
-  const uintptr_t option = value_of(handle) - tools::enum_base;
-  if (option >= settings::option_count) return MPI_T_ERR_INVALID_HANDLE;
-  row = &settings::option_table[option];
+  const uintptr_t number = value_of(handle) - tools::enum_base;
+  row = nullptr;
+  if (number == tools::calls_enum) return MPI_SUCCESS;
+  if (number >= settings::option_count) return MPI_T_ERR_INVALID_HANDLE;
+  row = &settings::option_table[number];
   return tools::choices_of(*row) ? MPI_SUCCESS : MPI_T_ERR_INVALID_HANDLE;
 }
 
@@ -93,6 +114,11 @@ int finalize(const char*) { return tools::code_of(tools::handles().close()); }
 int enum_get_info(const char*, MPI_T_enum enumtype, int* num, char* name, int* name_len) {
   const settings::OptionInfo* row;
   if (const int code = take_enum(enumtype, row)) return code;
+  if (!row) {
+    tools::give(num, int(std::size(abi::functions)));
+    tools::give_text(name, name_len, tools::public_name("calls").c_str());
+    return MPI_SUCCESS;
+  }
   int count = 0;
   for (tools::Name item; find_choice(tools::choices_of(*row), count, item); item.clear()) ++count;
   tools::give(num, count);
@@ -105,7 +131,12 @@ int enum_get_item(const char*, MPI_T_enum enumtype, int indx, int* value, char* 
   const settings::OptionInfo* row;
   if (const int code = take_enum(enumtype, row)) return code;
   tools::Name item;
-  if (indx < 0 || !find_choice(tools::choices_of(*row), indx, item)) return MPI_T_ERR_INVALID_INDEX;
+  if (!row) {
+    if (indx < 0 || size_t(indx) >= std::size(abi::functions)) return MPI_T_ERR_INVALID_INDEX;
+    item.append(abi::functions[indx].name.data(), abi::functions[indx].name.size());
+  } else if (indx < 0 || !find_choice(tools::choices_of(*row), indx, item)) {
+    return MPI_T_ERR_INVALID_INDEX;
+  }
   tools::give(value, indx);
   tools::give_text(name, name_len, item.c_str());
   return MPI_SUCCESS;

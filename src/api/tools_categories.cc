@@ -1,5 +1,5 @@
-// Categories: which options and counters belong together: MPI 5.0, section 15.3.9. They are fixed,
-// and none is within another.
+// Categories: which options, counters and events belong together: MPI 5.0, section 15.3.9. They are
+// fixed, and none is within another.
 #include "api/detail/tools.h"
 
 using namespace headway;
@@ -65,7 +65,7 @@ int category_get_index(const char*, const char* name, int* cat_index) {
 int category_get_num_events(const char*, int cat_index, int* num_events) {
   if (const int code = tools::check_index(cat_index, category_count)) return code;
   if (const int code = tools::check_places(num_events)) return code;
-  *num_events = 0;
+  *num_events = count_rows(settings::event_table, Category(cat_index));
   return MPI_SUCCESS;
 }
 

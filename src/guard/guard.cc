@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "settings/events.h"
 
 namespace headway::guard {
 namespace {
@@ -342,6 +343,7 @@ void Guard::heard(Event event, Range range, char* to) {
     const auto [region, page] = find_page(address);
     if (event == Event::touched) {
       ++counters.touched;
+      settings::tell<settings::EventKind::page_touched>(address, region ? region->closing : 0);
       // Not closed, and yet somebody waits: it was dropped. Nothing else would ever open it.
       if (!region || !is_shut(region->pages[page])) {
         mechanism_->clear(address);

@@ -29,7 +29,9 @@ enum class HandleKind : uint32_t {
   tool_session = 16,
   tool_option,
   tool_counter,
-  tool_enum
+  tool_enum,
+  tool_event,    // who listens to one
+  tool_instance  // an event, as long as a callback for it runs
 };
 
 inline constexpr uint32_t handle_index_bits = 18;

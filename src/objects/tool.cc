@@ -10,6 +10,7 @@ namespace headway::objects {
 void ToolHandles::open() {
   const base::SpinGuard held(lock_);
   HEADWAY_CHECK(is_open() || (sessions_.empty() && options_.empty()));
+  events_.open();
   users_.store(users_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
@@ -19,6 +20,7 @@ ToolOutcome ToolHandles::close() {
   if (users == 0) return ToolOutcome::closed;
   users_.store(users - 1, std::memory_order_release);  // pairs with is_open
   if (users > 1) return ToolOutcome::ok;
+  events_.close();
   while (!sessions_.empty()) remove(sessions_.first());
   while (!options_.empty()) remove(option_handles_, options_, options_.first());
   HEADWAY_CHECK(session_handles_.count() + option_handles_.count() + counter_handles_.count() == 0);

@@ -1,7 +1,8 @@
-// ToolHandles: what tools have taken by MPI_T: sessions, and handles of variables. Thread: any; one
-// spin lock guards all, so that a handle which another thread frees meanwhile is seen or not, and
-// never followed. Owner: the registry. Invariant: there are handles only between the first
-// MPI_T_init_thread and the last MPI_T_finalize, and of a session only until it is freed.
+// ToolHandles: what tools have taken by MPI_T: sessions, handles of variables, and, apart from
+// those, who listens to events. Thread: any; one spin lock guards all, so that a handle which
+// another thread frees meanwhile is seen or not, and never followed. Owner: the registry.
+// Invariant: there are handles only between the first MPI_T_init_thread and the last
+// MPI_T_finalize, and of a session only until it is freed.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,17 +10,9 @@
 #include "base/list.h"
 #include "base/spin_lock.h"
 #include "objects/handle.h"
+#include "objects/tool_events.h"
 
 namespace headway::objects {
-
-enum class [[nodiscard]] ToolOutcome : uint8_t {
-  ok,
-  closed,  // nobody has called MPI_T_init_thread
-  no_memory,
-  full,  // as many handles as there can be
-  bad_session,
-  bad_handle
-};
 
 class ToolHandles {
  public:
@@ -39,6 +32,8 @@ class ToolHandles {
   ToolOutcome add_counter(uintptr_t session, size_t counter, uintptr_t& handle);
   ToolOutcome find_counter(uintptr_t session, uintptr_t handle, size_t& counter);
   ToolOutcome remove_counter(uintptr_t session, uintptr_t handle);
+  // Open as long as this.
+  ToolEvents& events() { return events_; }
 
  private:
   struct Variable {
@@ -69,6 +64,7 @@ class ToolHandles {
   HandleTable session_handles_{HandleKind::tool_session};
   HandleTable option_handles_{HandleKind::tool_option};
   HandleTable counter_handles_{HandleKind::tool_counter};
+  ToolEvents events_;
 };
 
 }  // namespace headway::objects

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "progress/handoff.h"
+#include "settings/events.h"
 
 namespace headway::progress {
 namespace {
@@ -27,6 +28,7 @@ void* Handoff::thread_main(void* self) {
 void Handoff::run_thread() {
   message_thread_.store(__builtin_thread_pointer(), std::memory_order_relaxed);
   thread_id_.store(gettid(), std::memory_order_relaxed);
+  base::note_message_thread();
   work_->thread_begins();
   while (!stop_.load(std::memory_order_acquire)) {
     epoll_event event;
@@ -43,6 +45,7 @@ void Handoff::run_thread() {
       // reach.
     }
     ++counters.thread_wakes;
+    settings::tell<settings::EventKind::thread_woken>(event.data.u64 == source_faults);
     work_as_thread();
   }
 }

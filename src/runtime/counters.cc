@@ -6,6 +6,7 @@
 
 #include "base/descriptors.h"
 #include "base/text.h"
+#include "base/tool_events.h"
 #include "protocols/engine.h"
 #include "runtime/process.h"
 
@@ -208,6 +209,8 @@ constexpr Reader readers[] = {
     {"tracked_lost", tracked_counter<&guard::Versions::Counters::lost>},
     {"tracked_refused", tracked_counter<&guard::Versions::Counters::refused>},
     {"collectives", engine_counter<&EngineCounters::collectives>},
+    {"tool_events", [](const Engine&) { return base::events_put(); }},
+    {"tool_events_dropped", [](const Engine&) { return base::events_dropped(); }},
 };
 
 constexpr size_t json_row = 64;  // room for quotes, a name and a number

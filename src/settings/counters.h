@@ -263,6 +263,11 @@ inline constexpr CounterInfo counter_table[] = {
     // collectives
     {"collectives", Category::collectives, CounterKind::events, Audience::user,
      "collective operations that this rank began, those inside the library with them"},
+    // reporting
+    {"tool_events", Category::reporting, CounterKind::events, Audience::tuner,
+     "events that were kept for tools which listen by MPI_T"},
+    {"tool_events_dropped", Category::reporting, CounterKind::events, Audience::tuner,
+     "events that found no room, since the program was long without a call of MPI"},
 };
 inline constexpr size_t counter_count = sizeof(counter_table) / sizeof(counter_table[0]);
 

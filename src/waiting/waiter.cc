@@ -99,11 +99,8 @@ bool Waiter::idle(Wait& wait, protocols::Peer* hint) {
   progress::Handoff& handoff = engine.handoff();
   handoff.stay();
   note_vain(wait, hint);
-  if (!handoff.user_calls.empty()) [[unlikely]] {
-    stop_polling(wait);
-    engine.end_wait();  // they may take long
-    return handoff.run_user_calls();
-  }
+  if (!handoff.user_calls.empty() || base::events_wait_in_wait()) [[unlikely]]
+    return run_user_functions(wait, handoff);
   if (!wait.polling) {
     if (handoff.is_polled()) return handoff.park(*wait.sleep_ms, *wait.awaited);
     handoff.set_poller(true);
@@ -121,6 +118,22 @@ bool Waiter::idle(Wait& wait, protocols::Peer* hint) {
   // Last of all: whoever comes in now may complete what is awaited, and that is to be seen before
   // this thread sleeps. Who polls in turns has let all of them in.
   if (!in_turns) handoff.breathe();
+  return true;
+}
+
+// Reductions of schedules, and callbacks of tools for events. Those stand first in the list: the
+// first call is taken out before the engine is given up, so nobody else sees what is on this stack.
+bool Waiter::run_user_functions(Wait& wait, progress::Handoff& handoff) {
+  stop_polling(wait);
+  engine.end_wait();  // they may take long
+  progress::UserCall delivery;
+  delivery.run = [](progress::UserCall*) {
+    auto* const deliver = base::deliver_in_wait.load(std::memory_order_relaxed);
+    if (deliver) deliver();  // else another thread has changed who listens
+  };
+  delivery.finished = [](progress::UserCall*) {};
+  if (base::events_wait_in_wait()) handoff.user_calls.push_front(&delivery);
+  (void)handoff.run_user_calls();
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/whereabouts.h"
 #include "protocols/engine.h"
+#include "settings/events.h"
 #include "waiting/linger.h"
 
 namespace headway::waiting {
@@ -41,6 +42,8 @@ class Waiter {
     wait.sleep_ms = &longest_sleep_ms;
     wait.awaited = &awaited;
     begin(wait);
+    if (settings::is_told(settings::EventKind::wait_began)) [[unlikely]]
+      tell<settings::EventKind::wait_began>(hint);
     for (bool over = false; !over;) {
       // The first looks are the hot ones: nothing but the ring, no clock.
       if (wait.polling && engine.advance_for(hint)) {
@@ -55,6 +58,8 @@ class Waiter {
       if (over && !woken) [[unlikely]]
         ++handoff.counters.late_wakes;
     }
+    if (settings::is_told(settings::EventKind::wait_ended)) [[unlikely]]
+      tell<settings::EventKind::wait_ended>(hint);
     end(wait);
     HEADWAY_CHECK(engine.handoff().is_mine());
   }
@@ -75,7 +80,7 @@ class Waiter {
   // the engine must never wait for one. It stays open until the engine is given up, and then as
   // long as an operation is known to touch it (Core::reach). After enter_briefly() it may stay().
   template <class... Memory>
-  void open(const Memory&... memory) {
+  [[gnu::always_inline]] void open(const Memory&... memory) {
     if (!engine.release().any_closed()) [[likely]]
       return;
     const protocols::UserMemory::Extent extents[] = {memory.extent()...};
@@ -137,8 +142,13 @@ class Waiter {
     engine.end_wait();
     engine.handoff().driver = progress::Driver::passing;
   }
+  template <settings::EventKind kind>
+  [[gnu::cold, gnu::noinline]] void tell(const protocols::Peer* hint) {
+    settings::tell<kind>(call(), hint ? int64_t(hint->process) : -1);
+  }
   // False: it dozed, and only its safety net ended that.
   bool idle(Wait& wait, protocols::Peer* hint);
+  bool run_user_functions(Wait& wait, progress::Handoff& handoff);
   bool has_spun(Wait& wait, const protocols::Peer* hint);
   bool shares_core(Wait& wait, const protocols::Peer* hint);
   bool part(uint32_t core);

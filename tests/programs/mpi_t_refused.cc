@@ -142,16 +142,23 @@ void bad_categories() {
   EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_category_get_num(nullptr));
 }
 
-void no_events() {
-  int number = -1;
-  MPI(MPI_T_event_get_num(&number));
-  CHECK_EQ(number, 0);
-  MPI(MPI_T_source_get_num(&number));
-  CHECK_EQ(number, 0);
+void never(MPI_T_event_instance, MPI_T_event_registration, MPI_T_cb_safety, void*) {
+  check::fail(__FILE__, __LINE__, "a callback of no event was called");
+}
+
+void bad_event_types() {
+  int number = 77, events = 0, sources = 0;
+  MPI(MPI_T_event_get_num(&events));
+  MPI(MPI_T_source_get_num(&sources));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_get_num(nullptr));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_source_get_num(nullptr));
   EXPECT_CODE(MPI_T_ERR_INVALID_NAME, MPI_T_event_get_index("headway_event", &number));
-  MPI_Count ticks = 0;
+  EXPECT_CODE(MPI_T_ERR_INVALID_NAME, MPI_T_event_get_index("", &number));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_get_index(nullptr, &number));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_get_index("headway_wait_began", nullptr));
+  MPI_Count ticks = 77;
   MPI_T_event_registration registration = nullptr;
-  for (const int bad : {0, -1, INT_MAX}) {
+  for (const int bad : junk_indices) {
     EXPECT_CODE(MPI_T_ERR_INVALID_INDEX,
                 MPI_T_event_get_info(bad, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
                                      nullptr, nullptr, nullptr, nullptr, nullptr));
@@ -162,11 +169,33 @@ void no_events() {
                                       nullptr, nullptr));
     EXPECT_CODE(MPI_T_ERR_INVALID_INDEX, MPI_T_source_get_timestamp(bad, &ticks));
   }
+  EXPECT_CODE(MPI_T_ERR_INVALID_INDEX,
+              MPI_T_event_handle_alloc(events, nullptr, MPI_INFO_NULL, &registration));
+  EXPECT_CODE(MPI_T_ERR_INVALID_INDEX, MPI_T_source_get_timestamp(sources, &ticks));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_source_get_timestamp(0, nullptr));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_handle_alloc(0, nullptr, MPI_INFO_NULL, nullptr));
+  for (const uintptr_t bad : {uintptr_t(7), uintptr_t(0x7fffffff), ~uintptr_t(0)}) {
+    EXPECT_CODE(MPI_T_ERR_INVALID,
+                MPI_T_event_handle_alloc(0, nullptr, junk<MPI_Info>(bad), &registration));
+  }
+  CHECK(registration == nullptr);
+  CHECK_EQ(number, 77);
+  CHECK_EQ(ticks, 77);
+  // Fewer elements than none.
+  int elements = -3;
+  MPI(MPI_T_event_get_info(0, nullptr, nullptr, nullptr, nullptr, nullptr, &elements, nullptr,
+                           nullptr, nullptr, nullptr, nullptr));
+  CHECK(elements > 0);
+}
+
+void bad_event_handles() {
   MPI_Info info = MPI_INFO_NULL;
+  int number = 77;
+  MPI_Count ticks = 77;
+  const MPI_T_cb_safety safety = MPI_T_CB_REQUIRE_NONE;
   for (const uintptr_t bad : junk_values) {
     auto none = junk<MPI_T_event_registration>(bad);
     auto nothing = junk<MPI_T_event_instance>(bad);
-    const MPI_T_cb_safety safety = MPI_T_CB_REQUIRE_NONE;
     const int codes[] = {
         MPI_T_event_handle_free(none, nullptr, nullptr),
         MPI_T_event_handle_set_info(none, info),
@@ -182,6 +211,41 @@ void no_events() {
     };
     for (const int code : codes) CHECK_EQ(code, MPI_T_ERR_INVALID_HANDLE);
   }
+  MPI_T_event_registration registration = nullptr;
+  MPI(MPI_T_event_handle_alloc(0, nullptr, MPI_INFO_NULL, &registration));
+  // No level of safety is called so, and no info object.
+  for (const int level : {1, 2, 0x07, 0x3e}) {
+    const auto bad = static_cast<MPI_T_cb_safety>(level);
+    EXPECT_CODE(MPI_T_ERR_INVALID,
+                MPI_T_event_register_callback(registration, bad, MPI_INFO_NULL, nullptr, never));
+    EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_callback_set_info(registration, bad, info));
+    EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_callback_get_info(registration, bad, &info));
+  }
+  const auto bad_info = junk<MPI_Info>(0x7fffffff);
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_handle_set_info(registration, bad_info));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_handle_get_info(registration, nullptr));
+  EXPECT_CODE(MPI_T_ERR_INVALID,
+              MPI_T_event_register_callback(registration, safety, bad_info, nullptr, never));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_callback_get_info(registration, safety, &info));
+  MPI(MPI_T_event_register_callback(registration, safety, MPI_INFO_NULL, nullptr, never));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_callback_set_info(registration, safety, bad_info));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_callback_get_info(registration, safety, nullptr));
+  // One that is none any more.
+  MPI(MPI_T_event_register_callback(registration, safety, MPI_INFO_NULL, nullptr, nullptr));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_callback_set_info(registration, safety, info));
+  MPI(MPI_T_event_set_dropped_handler(registration, nullptr));
+  // A registration is no instance, and no handle of another sort.
+  EXPECT_CODE(MPI_T_ERR_INVALID_HANDLE,
+              MPI_T_event_read(junk<MPI_T_event_instance>(uintptr_t(registration)), 0, &number));
+  EXPECT_CODE(MPI_T_ERR_INVALID_HANDLE,
+              MPI_T_cvar_read(junk<MPI_T_cvar_handle>(uintptr_t(registration)), &number));
+  MPI(MPI_T_event_handle_free(registration, nullptr, nullptr));
+  EXPECT_CODE(MPI_T_ERR_INVALID_HANDLE, MPI_T_event_handle_free(registration, nullptr, nullptr));
+  EXPECT_CODE(MPI_T_ERR_INVALID_HANDLE,
+              MPI_T_event_register_callback(registration, safety, info, nullptr, never));
+  CHECK(info == MPI_INFO_NULL);
+  CHECK_EQ(number, 77);
+  CHECK_EQ(ticks, 77);
 }
 
 // Every code is a class of its own, with its name in its text.
@@ -227,7 +291,8 @@ void outside_mpi(const char* when) {
   bad_counters();
   bad_options();
   bad_categories();
-  no_events();
+  bad_event_types();
+  bad_event_handles();
   error_texts();
 }
 
@@ -239,7 +304,8 @@ int main(int argc, char** argv) {
                                {{"bad_counters", bad_counters},
                                 {"bad_options", bad_options},
                                 {"bad_categories", bad_categories},
-                                {"no_events", no_events},
+                                {"bad_event_types", bad_event_types},
+                                {"bad_event_handles", bad_event_handles},
                                 {"error_texts", error_texts},
                                 {"handlers", handlers}});
   int finalized = 0;

@@ -8,6 +8,7 @@
 #include "base/call_site.h"
 #include "base/outcome.h"
 #include "base/text.h"
+#include "base/tool_events.h"
 #include "objects/comm.h"
 #include "runtime/process.h"
 
@@ -57,23 +58,33 @@ int error_class_of(Outcome outcome);
 [[noreturn, gnu::cold]] void cannot_start(const char* call);
 inline runtime::Process& process() { return runtime::process(); }
 
+// Hands events to the callbacks of tools (tools_events.cc), which may call MPI: no lock is held,
+// and the call around it has not begun, or has ended but for its answer.
+[[gnu::cold, gnu::noinline]] void deliver_events();
+
 // True if MPI is running, for calls that start nothing, ask nobody, and touch no memory of the
 // program while they hold the engine.
-inline bool is_still_running() { return process().is_running(); }
-// Waits until all released receives are matched and no page with other data of the program is
-// closed: a call that may begin something must not be seen before (early-release paper, section
-// 2.5).
-[[gnu::cold, gnu::noinline]] void await_matched();
+inline bool is_still_running() {
+  if (!process().is_running()) [[unlikely]]
+    return false;
+  if (base::any_events()) [[unlikely]]
+    deliver_events();
+  return true;
+}
+// What has to be before a call that may begin something. Hands over events, and waits until all
+// released receives are matched and no page with other data of the program is closed: it must not
+// be seen before (early-release paper, section 2.5).
+[[gnu::cold, gnu::noinline]] void before_call();
 // Waits until no page of [from, from + n) is closed; until none at all is. For what a call touches
 // without the engine it would do to touch it; with the engine held waiting::Waiter::open is needed.
 void await_open(const void* from, size_t n);
 void await_all_open();
 // True if MPI is running, for all other calls.
 inline bool is_running() {
-  if (!is_still_running()) [[unlikely]]
+  if (!process().is_running()) [[unlikely]]
     return false;
-  if (process().any_closed()) [[unlikely]]
-    await_matched();
+  if (process().any_closed() || base::any_events()) [[unlikely]]
+    before_call();
   return true;
 }
 // Errors on it end the job, so that a receive may return before it could report one.
@@ -102,7 +113,11 @@ class Inside {
   }
   // A call on no communicator, or on several.
   explicit Inside(const char* call) : Inside(call, unset, unset, nullptr) {}
-  ~Inside() { process().whereabouts.call.store(nullptr, std::memory_order_release); }
+  ~Inside() {
+    process().whereabouts.call.store(nullptr, std::memory_order_release);
+    if (base::any_events()) [[unlikely]]
+      deliver_events();
+  }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 };

@@ -8,11 +8,13 @@
 #include "api/detail/call.h"
 #include "settings/category.h"
 #include "settings/counters.h"
+#include "settings/events.h"
 #include "settings/options.h"
 
 namespace headway::api::tools {
 
 inline objects::ToolHandles& handles() { return registry().tools; }
+inline objects::ToolEvents& events() { return handles().events(); }
 
 // `full`: the code for too many handles of that sort.
 int code_of(objects::ToolOutcome outcome, int full = MPI_T_ERR_OUT_OF_HANDLES);
@@ -62,5 +64,8 @@ size_t find_row(const Row* table, size_t count, const char* name) {
 int verbosity_of(settings::Audience audience);
 // MPI_T_ENUM_NULL for an option that is no choice.
 MPI_T_enum enum_of(size_t option);
+// The functions of MPI by their numbers; that of a function's name, or -1 (also of null).
+MPI_T_enum enum_of_calls();
+int number_of_call(const char* name);
 
 }  // namespace headway::api::tools

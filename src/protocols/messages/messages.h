@@ -62,6 +62,8 @@ class Messages : public Core {
   // The receive that takes a message. Those that their senders have claimed are taken already.
   Request* match(const FrameHeader& header);
   void describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer);
+  // The same for a receive that is none of the program's.
+  void fill_in(Request* receive, const matching::Key& key, uint64_t size, Peer& peer);
   void begin_receive(Request* request);
   // Chooses how a message that was announced comes over.
   void answer_request(Request* receive, Peer& peer, const RequestSend& asked, uint32_t send,

@@ -5,8 +5,12 @@
 #include "protocols/engine.h"
 #include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
+#include "settings/events.h"
 
 namespace headway::protocols {
+
+using settings::EventKind;
+
 namespace {
 
 constexpr uint64_t rated_from = 64 << 10;  // shorter messages tell little about the link
@@ -263,6 +267,11 @@ void Messages::end_unexpected(uint32_t, const FrameHeader&, const Landing& landi
 // --- receives ---
 
 void Messages::describe(Request* receive, const matching::Key& key, uint64_t size, Peer& peer) {
+  settings::tell<EventKind::message_matched>(key.source, key.tag, size);
+  fill_in(receive, key, size, peer);
+}
+
+void Messages::fill_in(Request* receive, const matching::Key& key, uint64_t size, Peer& peer) {
   const uint64_t room = receive->memory.bytes();
   receive->peer = &peer;
   receive->status_source = key.source;
@@ -291,6 +300,8 @@ void Messages::start_receive(Request* request) {
   if (request->memory.bytes() > shm::advertise_from) engine().one_copy_.advertise(request);
   set_stage(*request, Stage::posted);
   posted_.post(request);
+  settings::tell<EventKind::receive_posted>(request->key.source, request->key.tag,
+                                            request->memory.bytes());
   // Its user waits already, or nobody does by himself: it is a step.
   if (request->awaited || request->notify) engine().fetches_.note_wait(request);
 }
@@ -325,6 +336,7 @@ bool Messages::receive_now(Peer& peer, const matching::Key& key, const UserMemor
   if (!body) return false;
   bytes = header.length;
   if (bytes) memory.write(0, body, bytes);
+  settings::tell<EventKind::message_matched>(key.source, key.tag, bytes);
   note_received(bytes);
   note_seen(peer, header);
   links_.rings().drop(peer.number, peer.in, *cell);
@@ -345,6 +357,7 @@ bool Messages::receive_arrived(const matching::Key& key, const UserMemory& memor
   source = message->key.source;
   tag = message->key.tag;
   if (bytes) memory.write(0, message->data, bytes);
+  settings::tell<EventKind::message_matched>(source, tag, bytes);
   note_received(bytes);
   unexpected_.give(message);
   return true;

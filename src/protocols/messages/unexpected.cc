@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "protocols/core.h"
+#include "settings/events.h"
 
 namespace headway::protocols {
 namespace {
@@ -88,6 +89,8 @@ Arrived* Unexpected::make(Peer& peer, const FrameHeader& header, uint64_t size, 
   queue_.add(message);
   core_.handoff().came();  // a parked thread may probe for it
   ++core_.counters().unexpected;
+  settings::tell<settings::EventKind::message_unexpected>(message->key.source, message->key.tag,
+                                                          size);
   add_bytes(bytes_of(*message));
   if (pressure_ | (bytes_ > core_.settings().unexpected_max)) [[unlikely]]
     press(peer);

@@ -5,6 +5,7 @@
 #include "protocols/messages/messages.h"
 #include "protocols/ways/order.h"
 #include "protocols/ways/pieces.h"
+#include "settings/events.h"
 
 namespace headway::protocols {
 namespace {
@@ -198,8 +199,7 @@ void Fetches::end_asking(Store* store, Answer answer) {
   }
   const uint64_t rate = store->peer->flow.arrival_rate;
   const uint64_t spared_ns = rate ? store->confirmed * 1'000'000'000 / rate : 0;
-  if (store->asked) [[unlikely]]
-    tell_prefetch(*store, spared_ns);
+  tell_prefetch(*store, spared_ns);
   if (!store->confirmed) {
     drop_store(store);
     return;
@@ -209,7 +209,16 @@ void Fetches::end_asking(Store* store, Answer answer) {
   messages_.counters().prefetch_saved_ns += spared_ns;
 }
 
+// To a recorder, and to tools.
 void Fetches::tell_prefetch(const Store& store, uint64_t spared_ns) {
+  using settings::EventKind;
+  if (store.confirmed) {
+    settings::tell<EventKind::prefetch_hit>(store.peer->process, store.confirmed, spared_ns);
+  } else {
+    settings::tell<EventKind::prefetch_missed>(store.peer->process, store.grid.size);
+  }
+  if (!store.asked) [[likely]]
+    return;
   base::end_event(store.asked, {.kind = headway_event_prefetch,
                                 .bytes = store.confirmed,
                                 .peer = int32_t(store.peer->process),

@@ -53,7 +53,7 @@ void Fetches::fetch(Arrived* message) {
   messages_.begin_receive(fetch);
   messages_.requests().transfers.begin(*fetch).stays = true;
   Peer& peer = *message->peer;
-  messages_.describe(fetch, message->key, size, peer);
+  messages_.fill_in(fetch, message->key, size, peer);
   const uint32_t send = message->remote;
   message->remote = message->asked.origin;
   Store* store = message->store;

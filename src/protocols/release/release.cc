@@ -13,6 +13,7 @@
 #include "protocols/ways/order.h"
 #include "protocols/ways/pieces.h"
 #include "protocols/ways/rate.h"
+#include "settings/events.h"
 
 namespace headway::protocols {
 namespace {
@@ -207,7 +208,8 @@ void Release::find_edges(Request* receive, Way way, bool some_came) {
 
 void Release::let_user_go(Request* request, const char* call) {
   HEADWAY_CHECK(request->kind != RequestKind::receive || request->is_redirected());
-  if (request->stage() == Stage::posted) {
+  const bool foreseen = request->stage() == Stage::posted;
+  if (foreseen) {
     Row& row = rows_[*request];
     HEADWAY_CHECK(!row.unseen);
     row.unseen = true;
@@ -216,6 +218,8 @@ void Release::let_user_go(Request* request, const char* call) {
     ++counters.foreseen;
   }
   if (request->kind == RequestKind::receive) note_return(*request);
+  settings::tell<settings::EventKind::receive_released>(
+      request->peer ? int64_t(request->peer->process) : -1, foreseen);
   request->awaited = false;
   messages_.note_gone(request);
   request->done.store(Done::released, std::memory_order_release);

@@ -1,0 +1,232 @@
+// Callbacks of events by MPI_T: that call MPI, that free themselves, while other threads come and
+// go; and a call with more events than are kept.
+#include <atomic>
+#include <thread>
+
+#include "mpi_t_events.h"
+
+namespace {
+
+using namespace mpi_t;
+
+// --- callbacks that do something ---
+
+Heard inner, outer;
+bool callback_runs;
+
+// Calls MPI, which makes events of its own: they are handed over later, and this is not entered
+// again.
+void on_posted_calls_mpi(Instance instance, Registration registration, MPI_T_cb_safety safety,
+                         void* data) {
+  CHECK(!callback_runs);
+  callback_runs = true;
+  CHECK_EQ(safety, MPI_T_CB_REQUIRE_NONE);
+  on_event(instance, registration, safety, data);
+  if (outer.events <= 3) {
+    int in = 0, out = 5;
+    MPI_Request request;
+    MPI(MPI_Irecv(&in, 1, MPI_INT, 0, 77, MPI_COMM_SELF, &request));
+    MPI(MPI_Send(&out, 1, MPI_INT, 0, 77, MPI_COMM_SELF));
+    MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_EQ(in, 5);
+  }
+  callback_runs = false;
+}
+
+void calls_mpi() {
+  outer = {};
+  listen(outer, "receive_posted", MPI_T_CB_REQUIRE_NONE);
+  MPI(MPI_T_event_register_callback(outer.registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL,
+                                    &outer, on_posted_calls_mpi));
+  int in = 0, out = 6;
+  MPI_Request request;
+  MPI(MPI_Irecv(&in, 1, MPI_INT, 0, 78, MPI_COMM_SELF, &request));
+  MPI(MPI_Send(&out, 1, MPI_INT, 0, 78, MPI_COMM_SELF));
+  MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  CHECK_EQ(in, 6);
+  // One, and one each of those that three callbacks have made.
+  for (int i = 0; i < 10; ++i) call_mpi();
+  CHECK_EQ(outer.events, 4);
+  stop(outer);
+}
+
+void on_posted_frees(Instance instance, Registration registration, MPI_T_cb_safety safety,
+                     void* data) {
+  on_event(instance, registration, safety, data);
+  auto* heard = static_cast<Heard*>(data);
+  MPI(MPI_T_event_handle_free(registration, heard, on_freed));
+  CHECK_EQ(heard->freed, 0);  // as long as this runs
+  MPI_Count time = 0;
+  MPI(MPI_T_event_get_timestamp(instance, &time));  // and the event is there as long
+  CHECK_EQ(time, heard->last);
+  EXPECT_CODE(MPI_T_ERR_INVALID_HANDLE, MPI_T_event_handle_free(registration, heard, on_freed));
+  // Another one comes, which hears of what happens from now on.
+  inner = {};
+  listen(inner, "receive_posted", MPI_T_CB_REQUIRE_NONE);
+}
+
+void frees_inside() {
+  outer = {};
+  listen(outer, "receive_posted", MPI_T_CB_REQUIRE_NONE);
+  MPI(MPI_T_event_register_callback(outer.registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL,
+                                    &outer, on_posted_frees));
+  for (int i = 0; i < 3; ++i) {
+    int in = 0, out = i;
+    MPI_Request request;
+    MPI(MPI_Irecv(&in, 1, MPI_INT, 0, 79, MPI_COMM_SELF, &request));
+    MPI(MPI_Send(&out, 1, MPI_INT, 0, 79, MPI_COMM_SELF));
+    MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  }
+  call_mpi();
+  CHECK_EQ(outer.events, 1);
+  CHECK_EQ(outer.freed, 1);
+  CHECK_EQ(inner.events, 2);
+  // An instance is nothing when its callback has returned.
+  MPI_Count time = -9;
+  EXPECT_CODE(MPI_T_ERR_INVALID_HANDLE, MPI_T_event_get_timestamp(last_instance, &time));
+  int source = -9;
+  EXPECT_CODE(MPI_T_ERR_INVALID_HANDLE, MPI_T_event_get_source(last_instance, &source));
+  EXPECT_CODE(MPI_T_ERR_INVALID_HANDLE, MPI_T_event_read(last_instance, 0, &time));
+  EXPECT_CODE(MPI_T_ERR_INVALID_HANDLE, MPI_T_event_copy(last_instance, &time));
+  CHECK(time == -9 && source == -9);
+  stop(inner);
+}
+
+// --- a full ring ---
+
+void fill() {
+  constexpr int many = 20'000;
+  Heard heard;
+  std::vector<MPI_Request> requests(many);
+  std::vector<int> in(many, -1);
+  for (int i = 0; i < many; ++i) {
+    MPI(MPI_Recv_init(&in[size_t(i)], 1, MPI_INT, 0, i, MPI_COMM_SELF, &requests[size_t(i)]));
+  }
+  listen(heard, "receive_posted", MPI_T_CB_REQUIRE_NONE);
+  const Counters counters;
+  const Value dropped = counters.read("tool_events_dropped"), put = counters.read("tool_events");
+  // One call with more events than are kept.
+  MPI(MPI_Startall(many, requests.data()));
+  call_mpi();
+  CHECK(heard.events >= 1000 && heard.dropped >= 1000);
+  CHECK_EQ(heard.events + heard.dropped, many);
+  CHECK_EQ(counters.read("tool_events_dropped") - dropped, heard.dropped);
+  CHECK_EQ(counters.read("tool_events") - put, heard.events);
+  call_mpi();
+  CHECK_EQ(heard.events + heard.dropped, many);  // told once
+  for (int i = 0; i < many; ++i) MPI(MPI_Send(&i, 1, MPI_INT, 0, i, MPI_COMM_SELF));
+  MPI(MPI_Waitall(many, requests.data(), MPI_STATUSES_IGNORE));
+  for (int i = 0; i < many; ++i) {
+    CHECK_EQ(in[size_t(i)], i);
+    MPI(MPI_Request_free(&requests[size_t(i)]));
+  }
+  // There is room again.
+  const uint64_t events = heard.events;
+  int number = 0;
+  MPI_Request request;
+  MPI(MPI_Irecv(&number, 1, MPI_INT, 0, 5, MPI_COMM_SELF, &request));
+  call_mpi();
+  CHECK_EQ(heard.events, events + 1);
+  MPI(MPI_Send(&number, 1, MPI_INT, 0, 5, MPI_COMM_SELF));
+  MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  stop(heard);
+}
+
+// --- hints, and other threads ---
+
+void hints() {
+  MPI_Info info, used = MPI_INFO_NULL;
+  MPI(MPI_Info_create(&info));
+  MPI(MPI_Info_set(info, "nobody", "knows"));
+  Registration registration = nullptr;
+  MPI(MPI_T_event_handle_alloc(0, nullptr, info, &registration));
+  MPI(MPI_T_event_handle_set_info(registration, info));
+  MPI(MPI_T_event_handle_get_info(registration, &used));
+  int keys = -1;
+  MPI(MPI_Info_get_nkeys(used, &keys));
+  CHECK_EQ(keys, 0);
+  MPI(MPI_Info_free(&used));
+  Heard heard;
+  heard.registration = registration;
+  heard.index = 0;
+  const MPI_T_cb_safety safety = MPI_T_CB_REQUIRE_THREAD_SAFE;
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_callback_get_info(registration, safety, &used));
+  EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_callback_set_info(registration, safety, info));
+  MPI(MPI_T_event_register_callback(registration, safety, info, &heard, on_event));
+  MPI(MPI_T_event_callback_set_info(registration, safety, MPI_INFO_NULL));
+  MPI(MPI_T_event_callback_get_info(registration, safety, &used));
+  MPI(MPI_Info_free(&used));
+  MPI(MPI_Info_free(&info));
+  stop(heard);
+}
+
+void around(int bytes, int times, int late_us) {
+  const int to = (check::rank + 1) % check::size;
+  const int from = (check::rank + check::size - 1) % check::size;
+  std::vector<char> out(size_t(bytes), char('a' + check::rank % 20)), in(out.size());
+  for (int i = 0; i < times; ++i) {
+    MPI_Request request;
+    MPI(MPI_Isend(out.data(), bytes, MPI_CHAR, to, i, MPI_COMM_WORLD, &request));
+    if (late_us) usleep(useconds_t(late_us));
+    MPI(MPI_Recv(in.data(), bytes, MPI_CHAR, from, i % 3 ? i : MPI_ANY_TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE));
+    CHECK_EQ(in.back(), char('a' + from % 20));
+    MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  }
+}
+
+// Registrations of another thread come and go while this one's messages move.
+void threads() {
+  std::atomic<bool> stops{false};
+  std::atomic<int> rounds{0};
+  std::thread visitor([&] {
+    while (!stops.load()) {
+      Registration registration = nullptr;
+      MPI(MPI_T_event_handle_alloc(index_of("message_matched"), nullptr, MPI_INFO_NULL,
+                                   &registration));
+      std::atomic<int> seen{0};
+      std::atomic<bool> freed{false};
+      struct Both {
+        std::atomic<int>* seen;
+        std::atomic<bool>* freed;
+      } both = {&seen, &freed};
+      MPI(MPI_T_event_register_callback(registration, MPI_T_CB_REQUIRE_THREAD_SAFE, MPI_INFO_NULL,
+                                        &both,
+                                        [](Instance, Registration, MPI_T_cb_safety, void* data) {
+                                          Both* const mine = static_cast<Both*>(data);
+                                          CHECK(!mine->freed->load());
+                                          ++*mine->seen;
+                                        }));
+      usleep(200);
+      MPI(MPI_T_event_handle_free(registration, &both,
+                                  [](Registration, MPI_T_cb_safety, void* data) {
+                                    static_cast<Both*>(data)->freed->store(true);
+                                  }));
+      // Its callback may be running: what it uses must stay until this is told.
+      while (!freed.load()) usleep(10);
+      ++rounds;
+    }
+  });
+  for (int i = 0; i < 20; ++i) around(2000, 10, 0);
+  while (rounds.load() < 10) {
+    usleep(1000);
+    call_mpi();
+  }
+  stops = true;
+  visitor.join();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = -1;
+  MPI(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided));
+  const int code = check::main(argc, argv,
+                               {{"calls_mpi", calls_mpi},
+                                {"frees_inside", frees_inside},
+                                {"fill", fill},
+                                {"hints", hints},
+                                {"threads", threads}});
+  MPI(MPI_T_finalize());
+  return code;
+}
