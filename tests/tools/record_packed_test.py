@@ -24,7 +24,7 @@ from record_rows import row  # noqa: E402
 
 SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
 SEEDS = 25
-MOST = 1360  # events of a block
+MOST = 4080  # events of a block
 DRIVER = """#include "rows.c"
 RECORD_API __thread RecordThread* record_me __attribute__((tls_model("initial-exec")));
 RECORD_API uint64_t record_next_switch = UINT64_MAX;
@@ -65,9 +65,11 @@ size_t put_all(const RecordEvent* events, size_t count, char* out, uint64_t* tol
   rare = refused = 0;
   record_empty_rows(&thread);
   for (const RecordEvent* one = events; one < events + count; ++one) {
+    /* Also those with times of their own: they are put otherwise. */
+    const bool more = one > events && one->end >= one[-1].end && one->request;
     thread.number = one->thread;
-    record_put(&thread, one->kind, one->flags, one->site, one->begin, one->end, one->comm, one->peer,
-               one->tag, one->request, one->bytes);
+    (more ? record_put_more : record_put)(&thread, one->kind, one->flags, one->site, one->begin, one->end, one->comm,
+                                          one->peer, one->tag, one->request, one->bytes);
   }
   write_block();
   told[0] = rare;
@@ -144,9 +146,10 @@ class Put(Folder):
                     self.assertLessEqual(len(blocks), -(-count // MOST) + 1)
 
     def test_a_loop_takes_a_quarter(self):
-        """A row of shapes comes again and again, with new times and numbers."""
+        """A row of shapes comes again and again, with new times and numbers: of calls with several events each."""
+        calls = [1000 + 50 * (n // 5) for n in range(MOST)]  # of five events each
         events = np.array(
-            [row(n % 5, n % 5, 1000 + 10 * n, 1004 + 10 * n, 1, n % 5, 7, n if n % 5 else 0, 8) for n in range(MOST)], EVENT
+            [row(n % 5, n % 5, at, at + 4, 1, n % 5, 7, n if n % 5 else 0, 8) for n, at in enumerate(calls)], EVENT
         )
         (data,), rare, refused = self.put(events)
         self.assertLessEqual(len(data), 24 + 5 * 32 + 12 * MOST)

@@ -20,7 +20,8 @@ enum RecordBlockType {
   RECORD_END,
   RECORD_THREADS,
   RECORD_COUNTS,
-  RECORD_PACKED_EVENTS
+  RECORD_PACKED_EVENTS,
+  RECORD_FILLING /* no reader looks at it */
 };
 
 /* Nothing is written any more: it was ended, or this process is not recorded. */

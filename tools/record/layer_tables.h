@@ -48,13 +48,17 @@ RARE static void wait_at_gate(void) {
   do sched_yield();
   while (__atomic_test_and_set(&gate, __ATOMIC_ACQUIRE));
 }
-ENTRY void lock(void) {
-  if (__builtin_expect(several, 0) && __atomic_test_and_set(&gate, __ATOMIC_ACQUIRE))
+/* Whether there is a lock: what `unlock_if` is given, where that is not to be looked for again. */
+ENTRY bool lock(void) {
+  const bool is_held = several;
+  if (__builtin_expect(is_held, 0) && __atomic_test_and_set(&gate, __ATOMIC_ACQUIRE))
     wait_at_gate();
+  return is_held;
 }
-ENTRY void unlock(void) {
-  if (__builtin_expect(several, 0)) __atomic_clear(&gate, __ATOMIC_RELEASE);
+ENTRY void unlock_if(bool is_held) {
+  if (__builtin_expect(is_held, 0)) __atomic_clear(&gate, __ATOMIC_RELEASE);
 }
+ENTRY void unlock(void) { unlock_if(several); }
 
 static void begin_several(void) {
   several = true;
@@ -164,13 +168,21 @@ ENTRY uint32_t new_operation(void) {
   return found;
 }
 
-static inline uint32_t next_id(void) {
-  if (!several) return ++last_id ? last_id : ++last_id;
+RARE static uint32_t next_id_of_many(void) {
   uint32_t id;
   do id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
   while (!id);
   return id;
 }
+
+/* `many`: threads may be here at once. */
+ENTRY uint32_t next_id_if(bool many) {
+  const uint32_t id = last_id + 1;
+  if (__builtin_expect(many || !id, 0)) return next_id_of_many();
+  last_id = id;
+  return id;
+}
+ENTRY uint32_t next_id(void) { return next_id_if(several); }
 
 /* A new operation of that handle, the last of its row; null without memory. The lock is held until
  * the caller has filled it in. */

@@ -58,10 +58,11 @@ ENTRY void told_send(CALL, int dest, int tag, uint64_t bytes, uint32_t comm) {
 }
 
 /* Locked. */
-ENTRY uint32_t begun_locked(int rc, unsigned kind, unsigned flags, uint32_t comm, int peer, int tag,
-                            uint32_t number, uint64_t bytes, const MPI_Request* request) {
+ENTRY uint32_t begun_locked(bool many, int rc, unsigned kind, unsigned flags, uint32_t comm,
+                            int peer, int tag, uint32_t number, uint64_t bytes,
+                            const MPI_Request* request) {
   if (__builtin_expect(rc != MPI_SUCCESS, 0)) return 0;
-  const uint32_t id = next_id();
+  const uint32_t id = next_id_if(many);
   if (__builtin_expect(*request == MPI_REQUEST_NULL, 0)) return id;
   Operation* operation = add_operation(KEY(*request));
   if (__builtin_expect(operation != NULL, 1)) {
@@ -88,9 +89,9 @@ ENTRY uint32_t begun_locked(int rc, unsigned kind, unsigned flags, uint32_t comm
 __attribute__((noinline)) static uint32_t begun(int rc, unsigned kind, unsigned flags,
                                                 uint32_t comm, int peer, int tag, uint32_t number,
                                                 uint64_t bytes, const MPI_Request* request) {
-  lock();
-  const uint32_t id = begun_locked(rc, kind, flags, comm, peer, tag, number, bytes, request);
-  unlock();
+  const bool many = lock();
+  const uint32_t id = begun_locked(many, rc, kind, flags, comm, peer, tag, number, bytes, request);
+  unlock_if(many);
   return id;
 }
 
@@ -106,16 +107,26 @@ static void keep(uint64_t key, const Operation* told) {
   unlock();
 }
 
+/* What was not begun. */
+RARE static void told_unbegun(CALL, unsigned flags, int peer, int tag, uint64_t bytes,
+                              uint32_t comm) {
+  record_put(me, kind, flags | failed(rc), site, begin, end, comm, peer, tag, 0, bytes);
+}
+
 ENTRY void told_isend(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm,
                       MPI_Request* request) {
   const uint32_t where = id_of(comm);
-  lock();
-  const uint32_t number = rc == MPI_SUCCESS ? count_out_locked(where, told_peer(dest), tag) : 0;
+  const int peer = told_peer(dest);
+  if (__builtin_expect(rc != MPI_SUCCESS, 0)) {
+    told_unbegun(me, kind, site, begin, end, rc, RECORD_SEND, peer, tag, bytes, where);
+    return;
+  }
+  const bool many = lock();
+  const uint32_t number = count_out_locked(where, peer, tag);
   const uint32_t id =
-      begun_locked(rc, kind, RECORD_SEND, where, told_peer(dest), tag, number, bytes, request);
-  unlock();
-  record_put(me, kind, RECORD_SEND | failed(rc), site, begin, end, where, told_peer(dest), tag, id,
-             bytes);
+      begun_locked(many, rc, kind, RECORD_SEND, where, peer, tag, number, bytes, request);
+  unlock_if(many);
+  record_put(me, kind, RECORD_SEND, site, begin, end, where, peer, tag, id, bytes);
 }
 
 ENTRY void told_recv(CALL, int source, int tag, uint32_t comm, const MPI_Status* status) {
@@ -131,12 +142,15 @@ ENTRY void told_irecv(CALL, int source, int tag, uint64_t bytes, MPI_Comm comm,
                       MPI_Request* request) {
   const unsigned flags = RECORD_RECEIVE | wild(source, tag);
   const uint32_t where = id_of(comm);
-  lock();
-  const uint32_t id =
-      begun_locked(rc, kind, flags, where, told_peer(source), told_tag(tag), 0, bytes, request);
-  unlock();
-  record_put(me, kind, flags | failed(rc), site, begin, end, where, told_peer(source),
-             told_tag(tag), id, bytes);
+  const int peer = told_peer(source), told = told_tag(tag);
+  if (__builtin_expect(rc != MPI_SUCCESS, 0)) {
+    told_unbegun(me, kind, site, begin, end, rc, flags, peer, told, bytes, where);
+    return;
+  }
+  const bool many = lock();
+  const uint32_t id = begun_locked(many, rc, kind, flags, where, peer, told, 0, bytes, request);
+  unlock_if(many);
+  record_put(me, kind, flags, site, begin, end, where, peer, told, id, bytes);
 }
 
 /* One request for both: two records with its number. */
@@ -184,7 +198,10 @@ static void told_vain(RecordThread* me, unsigned kind, uint32_t site, uint64_t b
   RecordVain* vain = &me->vain;
   if (vain->count && (vain->site != site || vain->kind != kind || vain->count == INT_MAX))
     record_write_vain(me);
-  if (!vain->count) *vain = (RecordVain){.site = site, .kind = (uint16_t)kind, .begin = begin};
+  if (!vain->count) {
+    *vain = (RecordVain){.site = site, .kind = (uint16_t)kind, .begin = begin};
+    me->at = RECORD_SHAPES; /* so that the next record is none of those that are put at once */
+  }
   ++vain->count;
   vain->end = end;
   vain->inside += end - begin;
@@ -359,14 +376,14 @@ __attribute__((noinline)) static void put_rare(RecordThread* me, unsigned kind, 
   record_put(me, kind, flags, site, begin, end, found.comm, found.peer, found.tag, found.id, bytes);
 }
 
-/* One operation is over: its record. */
-ENTRY void put_completed(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin,
-                         uint64_t end, int rc, uint64_t key, const MPI_Status* status) {
-  lock();
+/* One operation is over: its record. `more`: there is one of that call before it. */
+ENTRY void put_over(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end,
+                    int rc, uint64_t key, const MPI_Status* status, bool more) {
+  const bool many = lock();
   Slot* const slot = find_slot(key);
   const Operation* const found = slot ? &operations[slot->first] : NULL;
   if (__builtin_expect(!found || found->rare || cancels || rc != MPI_SUCCESS, 0)) {
-    unlock();
+    unlock_if(many);
     put_rare(me, kind, site, begin, end, rc, key, status);
     return;
   }
@@ -381,9 +398,18 @@ ENTRY void put_completed(RecordThread* me, unsigned kind, uint32_t site, uint64_
     if (tag < 0) tag = told_tag(status->MPI_TAG);
     count_in_locked(comm, peer, tag);
   }
-  unlock();
+  unlock_if(many);
   if (flags & RECORD_RECEIVE) bytes = bytes_that_came(status);
-  record_put(me, kind, flags, site, begin, end, comm, peer, tag, id, bytes);
+  if (more) {
+    record_put_more(me, kind, flags, site, begin, end, comm, peer, tag, id, bytes);
+  } else {
+    record_put(me, kind, flags, site, begin, end, comm, peer, tag, id, bytes);
+  }
+}
+
+ENTRY void put_completed(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin,
+                         uint64_t end, int rc, uint64_t key, const MPI_Status* status) {
+  put_over(me, kind, site, begin, end, rc, key, status, false);
 }
 
 ENTRY void put_none(RecordThread* me, unsigned kind, uint32_t site, uint64_t begin, uint64_t end,
@@ -415,6 +441,13 @@ RARE static void told_all_failed(CALL, const Keys* keys, const MPI_Request* requ
   }
 }
 
+/* Of a list of which nothing else is an operation. */
+__attribute__((noinline)) static void put_only(RecordThread* me, unsigned kind, uint32_t site,
+                                               uint64_t begin, uint64_t end, uint64_t key,
+                                               const MPI_Status* status) {
+  put_completed(me, kind, site, begin, end, MPI_SUCCESS, key, status);
+}
+
 ENTRY void told_all(CALL, int flag, const Keys* keys, const MPI_Request* requests,
                     const MPI_Status* statuses) {
   if (__builtin_expect(rc != MPI_SUCCESS, 0)) {
@@ -427,10 +460,16 @@ ENTRY void told_all(CALL, int flag, const Keys* keys, const MPI_Request* request
   }
   const int64_t there = keys->there, many = keys->count;
   const uint64_t* const key = keys->keys;
-  if (there != 1) put_none(me, kind, site, begin, end, rc, (int)there);
-  const unsigned each = there == 1 ? kind : RECORD_COMPLETION;
+  if (there == 1) {
+    int64_t i = 0;
+    while (!key[i]) ++i;
+    put_only(me, kind, site, begin, end, key[i], &statuses[i]);
+    return;
+  }
+  put_none(me, kind, site, begin, end, MPI_SUCCESS, (int)there);
   for (int64_t i = 0; i < many; ++i) {
-    if (key[i]) put_completed(me, each, site, begin, end, MPI_SUCCESS, key[i], &statuses[i]);
+    if (key[i])
+      put_over(me, RECORD_COMPLETION, site, begin, end, MPI_SUCCESS, key[i], &statuses[i], true);
   }
 }
 

@@ -64,7 +64,7 @@ typedef struct RecordRow {
   uint16_t request; /* 0: none, else its number less `requests` */
 } RecordRow;
 
-enum { RECORD_ROWS = 1360, RECORD_SHAPES = 512, RECORD_PLACES = 1024 }; /* of a block */
+enum { RECORD_ROWS = 4080, RECORD_SHAPES = 512, RECORD_PLACES = 1024 }; /* of a block */
 
 /* Tests that found nothing, one behind the other from one site: one record for all of them. */
 typedef struct RecordVain {
@@ -82,17 +82,17 @@ typedef struct RecordKnownSite {
 } RecordKnownSite;
 
 typedef struct RecordThread {
-  /* What each call looks at comes first, up to `vain.count` in one cache line. */
+  /* What each call looks at comes first, in one cache line. */
   RecordRow *next, *limit; /* in `rows` */
   uint8_t depth; /* calls of MPI that it is in: those inside another one are not the program's */
   uint8_t off;   /* the call that it is in is not recorded, only followed */
   uint8_t number;
-  uint16_t at;         /* the last row's shape; RECORD_SHAPES: no row is there */
-  const void* from;    /* where the program called, of the call that it is in */
-  RecordWait* now;     /* what others see of its wait */
-  uint64_t last_block; /* ticks at which a block was last written; 0: names wait for the next */
-  uint64_t delay_read; /* ticks at which its run delay was last known */
-  RecordVain vain;
+  uint16_t at;           /* the last row's shape; RECORD_SHAPES: no row is there */
+  const void* from;      /* where the program called, of the call that it is in */
+  RecordWait* now;       /* what others see of its wait */
+  uint64_t last_block;   /* ticks at which a block was last written; 0: names wait for the next */
+  uint64_t delay_read;   /* ticks at which its run delay was last known */
+  RecordVain vain;       /* where it counts some, `at` is RECORD_SHAPES */
   uint64_t before, last; /* begin and end of the last row's event */
   uint32_t requests;     /* from where the numbers of rows are counted */
   uint32_t shape_count;
@@ -113,7 +113,7 @@ typedef struct RecordThread {
   RecordWait alone;                   /* what `now` is where there is no place that others see */
 } RecordThread;
 
-_Static_assert(offsetof(RecordThread, vain.count) < 64, "in one cache line");
+_Static_assert(offsetof(RecordThread, vain) <= 64, "in one cache line");
 
 #define RECORD_API __attribute__((visibility("default")))
 /* On the way of each call: a compiler that thinks of size would call some of them. */
@@ -225,37 +225,51 @@ RECORD_INLINE uint32_t record_site(RecordThread* me, const void* address) {
   return record_site_at(me, (uintptr_t)address);
 }
 
-/* An event. Its shape is looked for where the last time's was; `thread` is part of it. */
+/* A shape's words as they lie in memory, on machines whose numbers begin with their low bytes. */
+typedef uint64_t __attribute__((may_alias)) RecordWord;
+
+/* The way of what is rare. */
+#define RECORD_PUT_OTHERWISE()                          \
+  do {                                                  \
+    const RecordEvent event = {.kind = (uint16_t)kind,  \
+                               .thread = me->number,    \
+                               .flags = (uint8_t)flags, \
+                               .site = site,            \
+                               .begin = begin,          \
+                               .end = end,              \
+                               .comm = comm,            \
+                               .peer = peer,            \
+                               .tag = tag,              \
+                               .request = request,      \
+                               .bytes = bytes};         \
+    record_put_otherwise(me, &event);                   \
+  } while (0)
+
+/* In what a shape is another one than this event's, which is of this thread. */
+RECORD_INLINE uint64_t record_other_than(const RecordThread* me, const RecordShape* shape,
+                                         unsigned kind, unsigned flags, uint32_t site,
+                                         uint32_t comm, int peer, int tag, uint64_t bytes) {
+  const RecordWord* const is = (const RecordWord*)shape;
+  const uint64_t what = (uint64_t)site << 32 | (uint64_t)(uint8_t)flags << 24 |
+                        (uint64_t)me->number << 16 | (uint16_t)kind;
+  const uint64_t where = (uint64_t)(uint32_t)peer << 32 | comm, how = (uint32_t)tag;
+  return (is[0] ^ what) | (is[1] ^ where) | (is[2] ^ how) | (is[3] ^ bytes);
+}
+
+/* An event. Its shape is looked for where the last time's was. */
 RECORD_INLINE void record_put(RecordThread* me, unsigned kind, unsigned flags, uint32_t site,
                               uint64_t begin, uint64_t end, uint32_t comm, int peer, int tag,
                               uint32_t request, uint64_t bytes) {
   const unsigned at = me->behind[me->at];
-  const RecordShape* const shape = &me->shapes[at];
-  /* As a shape's words lie in memory, on machines whose numbers begin with their low bytes. */
-  const uint64_t what = (uint64_t)site << 32 | (uint64_t)(uint8_t)flags << 24 |
-                        (uint64_t)me->number << 16 | (uint16_t)kind;
-  const uint64_t where = (uint64_t)(uint32_t)peer << 32 | comm, how = (uint32_t)tag;
-  uint64_t is[3];
-  __builtin_memcpy(is, shape, sizeof is);
   const uint64_t since = begin - me->before, took = end - begin;
   const uint32_t number = request ? request - me->requests : 0;
   RecordRow* const row = me->next;
-  const uint64_t other = (is[0] ^ what) | (is[1] ^ where) | (is[2] ^ how) | (shape->bytes ^ bytes) |
-                         (since | took) >> 32 | number >> 16 | me->off | me->vain.count;
+  const uint64_t other =
+      record_other_than(me, &me->shapes[at], kind, flags, site, comm, peer, tag, bytes) |
+      (since | took) >> 32 | number >> 16 | me->off;
   if (__builtin_expect(other != 0 || end < me->last || row == me->limit || (request && !number),
                        0)) {
-    const RecordEvent event = {.kind = (uint16_t)kind,
-                               .thread = me->number,
-                               .flags = (uint8_t)flags,
-                               .site = site,
-                               .begin = begin,
-                               .end = end,
-                               .comm = comm,
-                               .peer = peer,
-                               .tag = tag,
-                               .request = request,
-                               .bytes = bytes};
-    record_put_otherwise(me, &event);
+    RECORD_PUT_OTHERWISE();
   } else {
     row->since = (uint32_t)since;
     row->took = (uint32_t)took;
@@ -267,6 +281,29 @@ RECORD_INLINE void record_put(RecordThread* me, unsigned kind, unsigned flags, u
     me->at = (uint16_t)at;
   }
   if (__builtin_expect(end >= record_next_switch, 0)) record_switch();
+}
+
+/* The same of one more event with the times of the one before it, and a request. */
+RECORD_INLINE void record_put_more(RecordThread* me, unsigned kind, unsigned flags, uint32_t site,
+                                   uint64_t begin, uint64_t end, uint32_t comm, int peer, int tag,
+                                   uint32_t request, uint64_t bytes) {
+  const unsigned at = me->behind[me->at];
+  const uint64_t took = end - begin;
+  const uint32_t number = request - me->requests;
+  RecordRow* const row = me->next;
+  const uint64_t other =
+      record_other_than(me, &me->shapes[at], kind, flags, site, comm, peer, tag, bytes) |
+      (begin ^ me->before) | took >> 32 | me->off;
+  if (__builtin_expect(other != 0 || row == me->limit || number - 1u >= UINT16_MAX, 0)) {
+    RECORD_PUT_OTHERWISE();
+  } else {
+    row->since = 0;
+    row->took = (uint32_t)took;
+    row->shape = (uint16_t)at;
+    row->request = (uint16_t)number;
+    __atomic_store_n(&me->next, row + 1, __ATOMIC_RELEASE); /* as record_add_row does */
+    me->at = (uint16_t)at;
+  }
 }
 
 #endif

@@ -77,7 +77,7 @@ bool record_add_row(RecordThread* me, const RecordEvent* event) {
   __atomic_store_n(&me->next, me->next + 1, __ATOMIC_RELEASE); /* pairs with record_head_of */
   me->before = event->begin;
   me->last = event->end;
-  me->at = (uint16_t)found;
+  me->at = (uint16_t)(me->vain.count ? RECORD_SHAPES : found);
   return true;
 }
 
