@@ -12,7 +12,7 @@ except ImportError:
     print("skipped: numpy is missing (make python)")
     sys.exit(77)
 
-from record_cost import OF_PYTHON, OFTEN, RATE, judged  # noqa: E402
+from record_cost import OF_PYTHON, OFTEN, RATE, RATE_OF_PYTHON, judged  # noqa: E402
 
 
 class Judged(unittest.TestCase):
@@ -28,6 +28,7 @@ class Judged(unittest.TestCase):
 
     def test_the_share_by_the_upper_end_of_its_interval(self):
         self.assertTrue(self.verdict(RATE, [99] * 20, [0.009] * 20))
+        self.assertFalse(self.verdict(RATE_OF_PYTHON, [10] * 20, [0.012] * 20))
         self.assertFalse(self.verdict(RATE, [10] * 20, [0.012] * 20))
         noisy = [0.001, 0.03] * 10
         noisy[0] = noisy[2] = 0.03

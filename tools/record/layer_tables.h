@@ -168,21 +168,19 @@ ENTRY uint32_t new_operation(void) {
   return found;
 }
 
-RARE static uint32_t next_id_of_many(void) {
-  uint32_t id;
-  do id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
-  while (!id);
-  return id;
+/* Locked. */
+ENTRY uint32_t next_id_locked(void) {
+  const uint32_t id = last_id + 1;
+  last_id = __builtin_expect(id != 0, 1) ? id : 1;
+  return last_id;
 }
 
-/* `many`: threads may be here at once. */
-ENTRY uint32_t next_id_if(bool many) {
-  const uint32_t id = last_id + 1;
-  if (__builtin_expect(many || !id, 0)) return next_id_of_many();
-  last_id = id;
+static uint32_t next_id(void) {
+  const bool many = lock();
+  const uint32_t id = next_id_locked();
+  unlock_if(many);
   return id;
 }
-ENTRY uint32_t next_id(void) { return next_id_if(several); }
 
 /* A new operation of that handle, the last of its row; null without memory. The lock is held until
  * the caller has filled it in. */

@@ -58,11 +58,10 @@ ENTRY void told_send(CALL, int dest, int tag, uint64_t bytes, uint32_t comm) {
 }
 
 /* Locked. */
-ENTRY uint32_t begun_locked(bool many, int rc, unsigned kind, unsigned flags, uint32_t comm,
-                            int peer, int tag, uint32_t number, uint64_t bytes,
-                            const MPI_Request* request) {
+ENTRY uint32_t begun_locked(int rc, unsigned kind, unsigned flags, uint32_t comm, int peer, int tag,
+                            uint32_t number, uint64_t bytes, const MPI_Request* request) {
   if (__builtin_expect(rc != MPI_SUCCESS, 0)) return 0;
-  const uint32_t id = next_id_if(many);
+  const uint32_t id = next_id_locked();
   if (__builtin_expect(*request == MPI_REQUEST_NULL, 0)) return id;
   Operation* operation = add_operation(KEY(*request));
   if (__builtin_expect(operation != NULL, 1)) {
@@ -90,7 +89,7 @@ __attribute__((noinline)) static uint32_t begun(int rc, unsigned kind, unsigned 
                                                 uint32_t comm, int peer, int tag, uint32_t number,
                                                 uint64_t bytes, const MPI_Request* request) {
   const bool many = lock();
-  const uint32_t id = begun_locked(many, rc, kind, flags, comm, peer, tag, number, bytes, request);
+  const uint32_t id = begun_locked(rc, kind, flags, comm, peer, tag, number, bytes, request);
   unlock_if(many);
   return id;
 }
@@ -123,8 +122,7 @@ ENTRY void told_isend(CALL, int dest, int tag, uint64_t bytes, MPI_Comm comm,
   }
   const bool many = lock();
   const uint32_t number = count_out_locked(where, peer, tag);
-  const uint32_t id =
-      begun_locked(many, rc, kind, RECORD_SEND, where, peer, tag, number, bytes, request);
+  const uint32_t id = begun_locked(rc, kind, RECORD_SEND, where, peer, tag, number, bytes, request);
   unlock_if(many);
   record_put(me, kind, RECORD_SEND, site, begin, end, where, peer, tag, id, bytes);
 }
@@ -148,7 +146,7 @@ ENTRY void told_irecv(CALL, int source, int tag, uint64_t bytes, MPI_Comm comm,
     return;
   }
   const bool many = lock();
-  const uint32_t id = begun_locked(many, rc, kind, flags, where, peer, told, 0, bytes, request);
+  const uint32_t id = begun_locked(rc, kind, flags, where, peer, told, 0, bytes, request);
   unlock_if(many);
   record_put(me, kind, flags, site, begin, end, where, peer, told, id, bytes);
 }
@@ -270,7 +268,7 @@ static void told_start(CALL, int count, const MPI_Request* requests) {
       Operation* operation = &operations[slot->first];
       if (rc == MPI_SUCCESS) {
         operation->active = true;
-        operation->id = next_id();
+        operation->id = next_id_locked();
         if ((operation->flags & (RECORD_SEND | RECORD_PARTITIONED)) == RECORD_SEND)
           operation->number = count_out_locked(operation->comm, operation->peer, operation->tag);
       }

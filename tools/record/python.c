@@ -134,26 +134,34 @@ static uint32_t new_site(char* thread, uint64_t key) {
   return id;
 }
 
-uint32_t record_python_site(RecordThread* me) {
+/* Whether it works, where that is not known yet. */
+__attribute__((noinline)) static int is_there(void) {
   if (self.state < 0) return 0;
-  if (self.state == 0) {
-    pthread_mutex_lock(&self.lock);
-    if (!self.this_thread && !find_functions()) self.state = -1;
-    pthread_mutex_unlock(&self.lock);
-    if (self.state < 0) return 0;
-  }
+  pthread_mutex_lock(&self.lock);
+  if (!self.this_thread && !find_functions()) self.state = -1;
+  pthread_mutex_unlock(&self.lock);
+  if (self.state < 0) return 0;
+  char* thread = self.this_thread();
+  if (thread && self.state == 0) learn(thread);
+  return self.state > 0;
+}
+
+__attribute__((noinline)) static uint32_t other_site(char* thread, uint64_t key,
+                                                     RecordKnownSite* site) {
+  uint32_t id = record_find_site(key);
+  if (!id) id = new_site(thread, key);
+  if (id) *site = (RecordKnownSite){key, id};
+  return id;
+}
+
+uint32_t record_python_site(RecordThread* me) {
+  if (__builtin_expect(self.state != 1, 0) && !is_there()) return 0;
   char* thread = self.this_thread();
   if (!thread) return 0; /* it is not Python's */
-  if (self.state == 0) learn(thread);
-  if (self.state <= 0) return 0;
   const char* frame = running(thread, self.places);
   if (!frame) return 0;
   const uint64_t key = untagged(word(frame, self.places->code)) * 0x9e3779b97f4a7c15u ^
                        word(frame, self.places->instruction);
   RecordKnownSite* site = &me->python_sites[(key ^ (key >> 9)) % RECORD_SITE_CACHE];
-  if (site->address == key) return site->id;
-  uint32_t id = record_find_site(key);
-  if (!id) id = new_site(thread, key);
-  if (id) *site = (RecordKnownSite){key, id};
-  return id;
+  return __builtin_expect(site->address == key, 1) ? site->id : other_site(thread, key, site);
 }
