@@ -18,8 +18,8 @@ from headway.record.model import IN_VAIN  # noqa: E402
 from recording import Recorded  # noqa: E402
 
 CLOSING = re.compile(
-    r"recorded into \S+, which took (less than 0\.01|\d+\.\d\d) % of rank (\d+)'s time "
-    r"\((\d+) calls of (\d+) ns, (\d+) us for files\); headway trace \S+ shows it"
+    r"recorded into \S+, which took (?:less than 0\.01|\d+\.\d\d)(?: to \d+\.\d\d)? % of rank (\d+)'s time "
+    r"\((\d+) calls of (\d+) to (\d+) ns, (\d+) us for files\); headway trace \S+ shows it"
 )
 EMPTY = """#include <mpi.h>
 int main(int argc, char** argv) {
@@ -37,8 +37,8 @@ int main(int argc, char** argv) {
 }
 """
 CALLS = 1 + 1 + 10 + 1 + 1 + 1 + 1
-PAIRS, TRIES = 5, 4
-WIDE = 2.0  # within which factor of the truth it is told
+FIRST, RUNS = 10, 60
+BESIDE = 1.15  # of what is told, by which factor the truth may lie beside it: runs differ by that
 
 
 class Told(Folder):
@@ -76,6 +76,15 @@ class Told(Folder):
         done = headway("trace", "--no-perfetto", self.folder)
         self.assertIn(line, " ".join(done.stdout.split()))
 
+    def test_at_least_and_at_most(self):
+        self.tell(0, {"calls": 1000, "call": 25_000, "call_at_most": 60_000, "timed": 12_000, "time": 10**8})
+        told = self.found()
+        line = "the recording itself took 0.04 to 0.07 % of a rank's time, most of rank 0's: 1,000 calls of 25 to 60 ns, and 12 µs"
+        self.assertIn(line, cost.words(told.waiting.line.run)[0])
+        recording = by_site.as_json(told)["run"]["recording"]
+        self.assertEqual((recording["call"], recording["call_at_most"]), (25, 60))
+        self.assertAlmostEqual(recording["share_at_most"], 7.2e-4)
+
     def test_hardly_anything(self):
         self.tell(0, {"calls": 1, "call": 50_000, "timed": 0, "time": 10**9})
         told = cost.words(self.found().waiting.line.run)
@@ -92,7 +101,7 @@ class Told(Folder):
 
     def test_what_makes_no_sense(self):
         for told in (
-            7, [], "x", {"calls": -1}, {"calls": 1.5}, {"call": "7"}, {"call": 1 << 40}, {"time": True}, {"timed": 1 << 63},
+            7, [], "x", {"calls": -1}, {"calls": 1.5}, {"call": "7"}, {"call": 1 << 40}, {"call_at_most": -1}, {"time": True}, {"timed": 1 << 63},
         ):  # fmt: skip
             with self.assertRaises(format.BadRecording, msg=told):
                 cost.read({"cost": told})
@@ -107,12 +116,12 @@ class Measured(Recorded):
     def test_its_closing_line_and_its_file(self):
         (self.folder / "empty.c").write_text(EMPTY)
         done = self.run_it(1, self.compile(self.folder / "empty.c", "empty"))
-        _share, who, calls, each, _files = self.closing(done).groups()
+        who, calls, each, at_most, _files = self.closing(done).groups()
         run = reading.read(self.folder / "headway-run-1")
         told = run.ranks[0].cost
         self.assertEqual((who, int(calls)), ("0", CALLS))
-        self.assertEqual((told.calls, round(told.call)), (CALLS, int(each)))
-        self.assertTrue(5 < told.call < 5000, told)
+        self.assertEqual((told.calls, round(told.call), round(told.call_at_most)), (CALLS, int(each), int(at_most)))
+        self.assertTrue(5 < told.call < told.call_at_most < 50_000, told)
         self.assertTrue(0 < told.timed < told.time < run.duration, told)
         self.assertIn("the recording itself took", headway("advise", self.folder / "headway-run-1").stdout)
         # Measuring it has left nothing.
@@ -127,11 +136,11 @@ class Measured(Recorded):
     def test_what_is_not_wanted_is_measured_too(self):
         (self.folder / "empty.c").write_text(EMPTY)
         program = self.compile(self.folder / "empty.c", "empty")
-        calls = int(self.closing(self.run_it(1, program, options=("--calls", "MPI_Send"))).group(3))
+        calls = int(self.closing(self.run_it(1, program, options=("--calls", "MPI_Send"))).group(2))
         self.assertEqual(calls, 3, "with MPI_Init and MPI_Finalize")
 
     def seconds(self, program, recorded):
-        words = [program, "--rounds", 100_000]
+        words = [program, "--rounds", 30_000]
         if recorded:
             done = self.run_it(1, *words)
         else:
@@ -143,22 +152,21 @@ class Measured(Recorded):
         return row["seconds"] / row["calls"] * 1e9, done
 
     def test_it_is_what_a_recording_takes(self):
-        """A call without and with the recorder, of a program that does nothing else."""
+        """A call without and with the recorder, of a program that does nothing else: it lies in what is told. Of each the
+        least of all runs counts, which are so short that some have a core for themselves on a machine that others use."""
         program = self.compile(ROOT / "bench" / "record_cost.c", "cost", "-O2")
-        said = []
-        for _ in range(TRIES):
-            longer, told = [], []
-            for _ in range(PAIRS):
-                plain, _ = self.seconds(program, False)
-                recorded, done = self.seconds(program, True)
-                longer.append(recorded - plain)
-                _, _, calls, each, files = self.closing(done).groups()
-                told.append(int(each) + 1e3 * int(files) / int(calls))
-            true, said_of = statistics.median(longer), statistics.median(told)
-            said.append((true, said_of))
-            if true / WIDE < said_of < true * WIDE:
+        plain, recorded, least, most = [], [], [], []
+        for runs in range(1, RUNS + 1):
+            plain.append(self.seconds(program, False)[0])
+            took, done = self.seconds(program, True)
+            recorded.append(took)
+            _, calls, each, at_most, files = map(int, self.closing(done).groups())
+            least.append(each + 1e3 * files / calls)
+            most.append(at_most + 1e3 * files / calls)
+            true, low, high = min(recorded) - min(plain), min(least), statistics.median(most)
+            if runs >= FIRST and low / BESIDE < true < high * BESIDE:
                 return
-        self.fail(f"ns a call, in truth and as told: {said}")
+        self.fail(f"ns a call, as told at least, in truth, and as told at most: {low}, {true}, {high}")
 
 
 class MeasuredMpich(Measured):

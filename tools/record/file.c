@@ -183,19 +183,34 @@ void record_count_lost(uint64_t count) {
   self.lost += count;
 }
 
+/* A share in %, of two digits. In whole numbers: the program may have chosen a comma for fractions.
+ */
+static void put_share(char* to, size_t room, double share) {
+  const unsigned hundredths = (unsigned)(share * 1e4 + 0.5);
+  if (hundredths) {
+    snprintf(to, room, "%u.%02u", hundredths / 100, hundredths % 100);
+  } else {
+    snprintf(to, room, "less than 0.01");
+  }
+}
+
+static double share_of(RecordCost cost, double call_ns) {
+  return ((double)self.calls * call_ns + cost.timed_ns) / cost.time_ns;
+}
+
 /* The line that the user sees at the end. What it took is told of the process that speaks. */
 static void tell_end(RecordCost cost) {
-  char took[256] = "";
-  const double share = ((double)self.calls * cost.call_ns + cost.timed_ns) / cost.time_ns;
-  if (cost.call_ns > 0 && cost.time_ns > 0) {
-    /* Whole numbers: the program may have chosen a comma for fractions. */
-    const unsigned hundredths = (unsigned)(share * 1e4 + 0.5);
-    char amount[64] = "less than 0.01", whom[32] = "this process";
-    if (hundredths) snprintf(amount, sizeof amount, "%u.%02u", hundredths / 100, hundredths % 100);
+  char took[320] = "";
+  if (cost.least_ns > 0 && cost.time_ns > 0) {
+    char least[32], most[32], whom[32] = "this process", share[80], call[80];
+    put_share(least, sizeof least, share_of(cost, cost.least_ns));
+    put_share(most, sizeof most, share_of(cost, cost.most_ns));
+    snprintf(share, sizeof share, strcmp(least, most) == 0 ? "%s" : "%s to %s", least, most);
+    snprintf(call, sizeof call, "%.0f to %.0f ns", cost.least_ns, cost.most_ns);
     if (self.rank >= 0) snprintf(whom, sizeof whom, "rank %d", self.rank);
     snprintf(took, sizeof took,
-             ", which took %s %% of %s's time (%llu calls of %.0f ns, %.0f us for files)", amount,
-             whom, (unsigned long long)self.calls, cost.call_ns, cost.timed_ns * 1e-3);
+             ", which took %s %% of %s's time (%llu calls of %s, %.0f us for files)", share, whom,
+             (unsigned long long)self.calls, call, cost.timed_ns * 1e-3);
   }
   record_say("recorded into %s%s; headway trace %s shows it", self.place.folder, took,
              self.place.folder);
@@ -208,11 +223,11 @@ void record_finish_file(int finalized, bool speaks, RecordCost cost) {
       snprintf(text, sizeof text,
                "{\"finalized\":%s,\"odd\":%s,\"events\":%llu,\"lost\":%llu,"
                "\"library_lost\":%llu,\"why\":\"%s\",\"cost\":{\"calls\":%llu,"
-               "\"call\":%.0f,\"timed\":%.0f,\"time\":%.0f}}",
+               "\"call\":%.0f,\"call_at_most\":%.0f,\"timed\":%.0f,\"time\":%.0f}}",
                finalized ? "true" : "false", record_now_page->odd ? "true" : "false",
                (unsigned long long)self.written, (unsigned long long)self.lost,
                (unsigned long long)record_library_lost(), why, (unsigned long long)self.calls,
-               cost.call_ns * 1e3, cost.timed_ns, cost.time_ns);
+               cost.least_ns * 1e3, cost.most_ns * 1e3, cost.timed_ns, cost.time_ns);
   record_put_clock();
   record_put_block(RECORD_END, 0, text, (size_t)length, 0, 0);
   if (self.lost) {

@@ -29,7 +29,9 @@ RECORD_HIDDEN extern bool record_over;
 
 /* What the recording took of this process. */
 typedef struct RecordCost {
-  double call_ns;  /* of one call, as the layer has measured it; 0: it has not */
+  /* Of one call, as the layer has measured it: what it takes at least, and what at most; 0: it has
+     not. */
+  double least_ns, most_ns;
   double timed_ns; /* of what was timed when it was done: blocks, looks at the run delay */
   double time_ns;  /* since MPI was initialized */
 } RecordCost;

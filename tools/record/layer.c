@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static int clock_is_tsc;
 #define RECORD_CLOCK_IS_TSC clock_is_tsc

@@ -16,7 +16,7 @@
 
 pthread_mutex_t record_mutex = PTHREAD_MUTEX_INITIALIZER;
 RECORD_API int record_finalized;
-RECORD_API double record_call_ticks;
+RECORD_API RecordCallTicks record_call_ticks;
 
 static bool speaks;    /* for all ranks */
 static uint64_t begun; /* ticks when MPI was initialized */
@@ -24,7 +24,8 @@ static uint64_t begun; /* ticks when MPI was initialized */
 /* `ending`: ticks at which the recording's end began. */
 static RecordCost cost_until_now(uint64_t ending) {
   const uint64_t now = record_now();
-  return (RecordCost){.call_ns = record_call_ticks / record_ticks_per_ns,
+  return (RecordCost){.least_ns = record_call_ticks.least / record_ticks_per_ns,
+                      .most_ns = record_call_ticks.most / record_ticks_per_ns,
                       .timed_ns = (double)(record_timed() + now - ending) / record_ticks_per_ns,
                       .time_ns = (double)(now - begun) / record_ticks_per_ns};
 }

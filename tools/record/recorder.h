@@ -139,7 +139,11 @@ typedef struct RecordSpans {
   uint64_t block, apart, wait;
 } RecordSpans;
 extern RECORD_API RecordSpans record_spans;
-extern RECORD_API double record_call_ticks;   /* what recording a call takes; 0: not measured */
+/* What recording a call takes, from warm caches to cold ones; 0: not measured. */
+typedef struct RecordCallTicks {
+  double least, most;
+} RecordCallTicks;
+extern RECORD_API RecordCallTicks record_call_ticks;
 extern RECORD_API int record_finalized;       /* all sessions were finalized */
 extern RECORD_API RecordNow* record_now_page; /* never null */
 /* Memory that others see, as now.h says, of whole pages and all 0; null without memory. `at`: where

@@ -2,8 +2,8 @@
 
 A rank's share is its calls, times what recording one of them takes, and what was timed when it was done (blocks for the
 file, looks at the run delay), of its time from MPI_Init to its end. The layer measures what a call takes when MPI has begun,
-in a loop of calls without MPI: warm caches make that the least that it takes. A rank that was killed says nothing.
-Standard library only.
+in calls without MPI: one behind the other, whose warm caches make that the least that it takes, and behind a walk through
+other memory, the most (older recordings have the least alone). A rank that was killed says nothing. Standard library only.
 """
 
 from __future__ import annotations
@@ -26,13 +26,18 @@ class Cost:
     """Of one rank."""
 
     calls: int
-    call: float  # ns of one
+    call: float  # ns of one, at least
     timed: int  # ns beside
     time: int  # ns of which it is
+    call_at_most: float
 
     @property
     def share(self) -> float:
         return (self.calls * self.call + self.timed) / self.time
+
+    @property
+    def share_at_most(self) -> float:
+        return (self.calls * self.call_at_most + self.timed) / self.time
 
 
 def read(end: dict[str, Any]) -> Cost | None:
@@ -43,7 +48,16 @@ def read(end: dict[str, Any]) -> Cost | None:
     told = fields.object_of(told)
     calls, timed, time = (fields.integer(told, name, 0, fields.MOST_NS, 0) for name in ("calls", "timed", "time"))
     call = fields.integer(told, "call", 0, MOST_CALL, 0)
-    return Cost(calls, call / 1000, timed, time) if call and time else None
+    most_of_call = max(call, fields.integer(told, "call_at_most", 0, MOST_CALL, 0))
+    return Cost(calls, call / 1000, timed, time, most_of_call / 1000) if call and time else None
+
+
+def between(least: str, most: str, unit: str) -> str:
+    return f"{least} {unit}" if least == most else f"{least} to {most} {unit}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2f}" if share >= LEAST_SHARE else "less than 0.01"
 
 
 def most(run: Run) -> tuple[int, Cost] | None:
@@ -57,10 +71,11 @@ def words(run: Run) -> list[str]:
     if found is None:
         return []
     rank, cost = found
-    share = f"{100 * cost.share:.2f} %" if cost.share >= LEAST_SHARE else "less than 0.01 %"
+    share = between(percent(cost.share), percent(cost.share_at_most), "%")
     alone = "of its time" if len(run.ranks) == 1 else f"of a rank's time, most of rank {rank}'s"
     calls = "1 call" if cost.calls == 1 else f"{count_text(cost.calls)} calls"
-    parts = f"{calls} of {cost.call:.0f} ns, and {time_text(cost.timed)} for its files"
+    call = between(f"{cost.call:.0f}", f"{cost.call_at_most:.0f}", "ns")
+    parts = f"{calls} of {call}, and {time_text(cost.timed)} for its files"
     return [f"the recording itself took {share} {alone}: {parts}"]
 
 
@@ -70,5 +85,6 @@ def as_json(run: Run) -> dict[str, Any] | None:
         return None
     rank, cost = found
     return {
-        "rank": rank, "share": cost.share, "calls": cost.calls, "call": cost.call, "timed": cost.timed, "time": cost.time
+        "rank": rank, "share": cost.share, "share_at_most": cost.share_at_most, "calls": cost.calls, "call": cost.call,
+        "call_at_most": cost.call_at_most, "timed": cost.timed, "time": cost.time,
     }  # fmt: skip
