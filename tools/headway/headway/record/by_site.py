@@ -5,8 +5,9 @@ A reader may rely on: keys below are there; others may come without a new versio
 
   format, version   "headway-waiting", 1
   run               folder, program, ranks (recorded), time, waiting (share of all ranks' time), notes (sentences),
-                    recording: what it took of the rank of which it took most: rank, share (of 1), calls, call (ns each),
-                    timed (ns beside), time (ns, of which it is a share); null where the recording does not say it
+                    recording: what it took of the rank of which it took most: rank, share (of 1) and share_at_most, calls,
+                    call and call_at_most (ns each), timed (ns beside), time (ns, of which it is a share); null where the
+                    recording does not say it
   classes           by name of a class of waiting: ns, all ranks
   transfer          on_one_host, between_hosts: latency, per_byte (ns), messages (it was learned from)
   hidden            least, most (shares of what the wire needed); null without messages
