@@ -56,8 +56,8 @@ Folded fold_own(Schedule& schedule, Team own, const Data& in, const Cut& cut) {
   if (!cut.is_whole() || own.self == 0) vector = element_scratch(schedule, in);
   if (schedule.failed()) return {};
   if (cut.is_whole()) return {vector, reduce_binomial(schedule, own, in, vector, 0)};
-  const StepId copied = schedule.copy(in.memory(), vector.memory());
-  return {vector, reduce_halving(schedule, own, vector, copied)};
+  Partial partial(schedule, own, in, vector);
+  return {vector, reduce_halving(own, partial)};
 }
 
 // Those pieces that this rank has, each to target(piece) of the other side.
@@ -96,10 +96,10 @@ void allreduce_whole(Schedule& schedule, const Place& place, const Data& in, con
   Data folded = in;
   StepId done = no_step;
   if (own.size > 1) {
-    folded = element_scratch(schedule, in);
+    Partial partial(schedule, own, in, {});
+    done = allreduce_doubling(schedule, own, partial);
     if (schedule.failed()) return;
-    const StepId copied = schedule.copy(in.memory(), folded.memory());
-    done = allreduce_doubling(schedule, own, folded, copied);
+    folded = partial.all();
   }
   StepId ready = no_step;
   if (own.self < lanes) {

@@ -56,47 +56,92 @@ bool receive_operands(Schedule& schedule, Team team, const Data& own, StepId own
   return true;
 }
 
-namespace {
-
-// The second of a pair gives its vector to the first, who folds it into `part`.
-StepId join_pair(Schedule& schedule, Team team, const Data& part, const Data& heard, StepId ready) {
-  const StepId arrived = schedule.receive(team, team.self + 1, heard.memory());
-  const StepId combined = schedule.reduce(heard.buffer, part.buffer, part.count, true, ready);
-  schedule.depends(combined, arrived);
-  return combined;
+Partial::Partial(Schedule& schedule, Team team, const Data& in, const Data& into)
+    : schedule_(schedule), team_(team), into_(into), now_(in) {
+  const bool in_place = into.type && into.buffer == in.buffer;
+  if (schedule.reduction.kernel && !in_place) return;
+  settle();
 }
 
-}  // namespace
+void Partial::settle() {
+  if (with_result_) return;
+  with_result_ = true;
+  if (make(into_) && into_.buffer != now_.buffer) {
+    ready_ = schedule_.copy(now_.memory(), into_.memory(), ready());
+  }
+  now_ = into_;
+}
+
+StepId Partial::ready() {
+  if (beside_ == no_step) return ready_;
+  const StepId both = schedule_.join();
+  schedule_.depends(both, ready_);
+  schedule_.depends(both, beside_);
+  beside_ = no_step;
+  return ready_ = both;
+}
+
+bool Partial::make(Data& data) const {
+  if (!data.type) data = element_scratch(schedule_, now_);
+  return !schedule_.failed();
+}
+
+StepId Partial::take(int rank, uint64_t low, uint64_t high, StepId sent) {
+  const bool above = rank > team_.self;
+  const uint64_t count = high - low;
+  if (!make(with_result_ ? heard_ : into_)) return no_step;
+  const Data theirs = (with_result_ ? heard_ : into_).part(low, count);
+  const Data ours = now_.part(low, count);
+  const StepId arrived = schedule_.receive(team_, rank, theirs.memory(), ready());
+  if (with_result_) {
+    ready_ = schedule_.reduce(theirs.buffer, ours.buffer, count, above, arrived);
+  } else {
+    ready_ = schedule_.reduce(ours.buffer, theirs.buffer, count, !above, arrived);
+  }
+  schedule_.depends(ready_, sent);
+  now_ = into_;
+  with_result_ = true;
+  return arrived;
+}
+
+void Partial::adopt(int rank, uint64_t low, uint64_t high, StepId sent, StepId taken) {
+  if (!make(into_)) return;
+  const Data lands = into_.part(low, high - low);
+  const StepId arrived = schedule_.receive(team_, rank, lands.memory(), taken);
+  if (with_result_) schedule_.depends(arrived, sent);
+  // Without anything taken from that rank, what comes is made of what was given to it.
+  beside_ = taken == no_step ? no_step : ready();
+  ready_ = arrived;
+  now_ = into_;
+  with_result_ = true;
+}
 
 StepId reduce_binomial(Schedule& schedule, Team team, const Data& in, const Data& out, int root) {
   const Fold fold(team.size);
   const int rank = team.self;
   const bool is_root = rank == root;
+  const uint64_t count = in.count;
   // The partial result: at the root in its buffer, elsewhere in scratch memory.
-  const Data part = is_root ? out : element_scratch(schedule, in);
-  const Data heard = element_scratch(schedule, in);
-  if (schedule.failed()) return no_step;
-  StepId ready = no_step;
-  if (part.buffer != in.buffer) ready = schedule.copy(in.memory(), part.memory());
+  Partial partial(schedule, team, in, is_root ? out : Data{});
 
   // If the second of a pair is the root, it gets the result back from the first.
   const int root_first = fold.is_second_of_pair(root) ? root - 1 : root;
   if (fold.is_second_of_pair(rank)) {
-    const StepId sent = schedule.send(team, rank - 1, part.memory(), ready);
-    return is_root ? schedule.receive(team, rank - 1, part.memory(), sent) : sent;
+    const StepId sent = partial.give(rank - 1, 0, count);
+    if (!is_root) return sent;
+    partial.adopt(rank - 1, 0, count, sent);
+    return partial.ready();
   }
-  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, team, part, heard, ready);
+  if (fold.is_first_of_pair(rank)) partial.take(rank + 1, 0, count);
   const int self = fold.position(rank), goal = fold.position(root_first);
   for (int distance = 1; distance < fold.power; distance *= 2) {
     const int other = fold.rank(self ^ distance);
-    if ((self ^ goal) & distance) {
-      return schedule.send(team, other, part.memory(), ready);
-    }
-    const StepId arrived = schedule.receive(team, other, heard.memory(), ready);
-    ready = schedule.reduce(heard.buffer, part.buffer, part.count, other > rank, arrived);
+    if ((self ^ goal) & distance) return partial.give(other, 0, count);
+    partial.take(other, 0, count);
   }
-  if (root != root_first) schedule.send(team, root, part.memory(), ready);
-  return ready;
+  if (root != root_first) return partial.give(root, 0, count);
+  partial.settle();
+  return partial.ready();
 }
 
 namespace {
@@ -140,63 +185,56 @@ namespace {
 // One step of halving.
 struct Level {
   uint64_t low, high;  // what was folded on before it
-  StepId sent;         // the half that was given away
+  StepId sent;         // the half that was given away, if the result is to lie there
+  StepId taken;        // the other half's arrival
 };
 
 // Each step halves the range that a position folds on, until it is what halved() says. Every
 // element sees the fixed tree.
-StepId halve(Schedule& schedule, Team team, const Data& part, StepId ready, Level (&levels)[32]) {
+void halve(Team team, Partial& partial, Level (&levels)[32]) {
   const Fold fold(team.size);
-  const Data heard = element_scratch(schedule, part);
-  if (schedule.failed()) return no_step;
-  if (fold.is_first_of_pair(team.self)) ready = join_pair(schedule, team, part, heard, ready);
+  uint64_t low = 0, high = partial.all().count;
+  if (fold.is_first_of_pair(team.self)) partial.take(team.self + 1, low, high);
   int level = 0;
   const int self = fold.position(team.self);
-  uint64_t low = 0, high = part.count;
   for (int distance = 1; distance < fold.power; distance *= 2, ++level) {
     const int other = fold.rank(self ^ distance);
     const uint64_t middle = low + (high - low) / 2;
-    const bool keeps_upper = self & distance;
-    const Data given =
-        keeps_upper ? part.part(low, middle - low) : part.part(middle, high - middle);
-    levels[level] = {low, high, schedule.send(team, other, given.memory(), ready)};
+    const bool keeps_upper = self & distance, lies_there = partial.is_with_result();
+    const StepId sent =
+        keeps_upper ? partial.give(other, low, middle) : partial.give(other, middle, high);
+    Level& wide = levels[level] = {low, high, lies_there ? sent : no_step, no_step};
     (keeps_upper ? low : high) = middle;
-    const Data mine = part.part(low, high - low), theirs = heard.part(low, high - low);
-    const StepId arrived = schedule.receive(team, other, theirs.memory(), ready);
-    ready = schedule.reduce(theirs.buffer, mine.buffer, mine.count, other > team.self, arrived);
+    wide.taken = partial.take(other, low, high);
   }
-  return ready;
 }
 
 // Halving; then doubling puts the pieces together again, farthest first.
-void allreduce_halving(Schedule& schedule, Team team, const Data& part, StepId ready) {
+void allreduce_halving(Team team, Partial& partial) {
   const Fold fold(team.size);
   const int rank = team.self;
+  const uint64_t count = partial.all().count;
   if (fold.is_second_of_pair(rank)) {
-    const StepId sent = schedule.send(team, rank - 1, part.memory(), ready);
-    schedule.receive(team, rank - 1, part.memory(), sent);
+    partial.adopt(rank - 1, 0, count, partial.give(rank - 1, 0, count));
     return;
   }
   Level levels[32] = {};
-  ready = halve(schedule, team, part, ready, levels);
-  if (schedule.failed()) return;
+  halve(team, partial, levels);
   const int self = fold.position(rank);
-  auto [low, high] = halved(fold, self, part.count);
+  auto [low, high] = halved(fold, self, count);
   int level = 0;
   while (1 << level < fold.power) ++level;
   for (int distance = fold.power / 2; distance > 0; distance /= 2) {
     const Level& wide = levels[--level];
     const int other = fold.rank(self ^ distance);
-    schedule.send(team, other, part.part(low, high - low).memory(), ready);
+    partial.give(other, low, high);
     const bool has_upper = self & distance;
-    const Data rest =
-        has_upper ? part.part(wide.low, low - wide.low) : part.part(high, wide.high - high);
-    ready = schedule.receive(team, other, rest.memory(), ready);
-    schedule.depends(ready, wide.sent);
+    partial.adopt(other, has_upper ? wide.low : high, has_upper ? low : wide.high, wide.sent,
+                  wide.taken);
     low = wide.low;
     high = wide.high;
   }
-  if (fold.is_first_of_pair(rank)) schedule.send(team, rank + 1, part.memory(), ready);
+  if (fold.is_first_of_pair(rank)) partial.give(rank + 1, low, high);
 }
 
 // Pieces go round the ring and are folded on the way, then once more round. The order of operands
@@ -233,39 +271,35 @@ bool may_reorder(const Reduction& reduction) {
 
 }  // namespace
 
-StepId reduce_halving(Schedule& schedule, Team team, const Data& part, StepId ready) {
+StepId reduce_halving(Team team, Partial& partial) {
   if (Fold(team.size).is_second_of_pair(team.self)) {
-    return schedule.send(team, team.self - 1, part.memory(), ready);
+    return partial.give(team.self - 1, 0, partial.all().count);
   }
   Level levels[32] = {};
-  return halve(schedule, team, part, ready, levels);
+  halve(team, partial, levels);
+  return partial.ready();
 }
 
-StepId allreduce_doubling(Schedule& schedule, Team team, const Data& part, StepId ready) {
+StepId allreduce_doubling(Schedule& schedule, Team team, Partial& partial) {
   const Fold fold(team.size);
   const int rank = team.self;
+  const uint64_t count = partial.all().count;
   if (fold.is_second_of_pair(rank)) {
-    const StepId sent = schedule.send(team, rank - 1, part.memory(), ready);
-    return schedule.receive(team, rank - 1, part.memory(), sent);
+    partial.adopt(rank - 1, 0, count, partial.give(rank - 1, 0, count));
+    return partial.ready();
   }
-  const Data heard = element_scratch(schedule, part);
-  if (schedule.failed()) return no_step;
-  if (fold.is_first_of_pair(rank)) ready = join_pair(schedule, team, part, heard, ready);
+  if (fold.is_first_of_pair(rank)) partial.take(rank + 1, 0, count);
   // Nearest first. A step's reduction waits for its own send, too: the send reads what the
-  // reduction overwrites.
+  // reduction overwrites, or what the caller will.
   for (int distance = 1; distance < fold.power; distance *= 2) {
     const int other = fold.rank(fold.position(rank) ^ distance);
-    const StepId sent = schedule.send(team, other, part.memory(), ready);
-    const StepId arrived = schedule.receive(team, other, heard.memory(), ready);
-    ready = schedule.reduce(heard.buffer, part.buffer, part.count, other > rank, arrived);
-    schedule.depends(ready, sent);
+    const StepId sent = partial.give(other, 0, count);
+    partial.take(other, 0, count, sent);
   }
-  if (fold.is_first_of_pair(rank)) {
-    const StepId done = schedule.join();
-    schedule.depends(done, schedule.send(team, rank + 1, part.memory(), ready));
-    return done;
-  }
-  return ready;
+  if (!fold.is_first_of_pair(rank)) return partial.ready();
+  const StepId done = schedule.join();
+  schedule.depends(done, partial.give(rank + 1, 0, count));
+  return done;
 }
 
 Schedule* reduce(const Place& place, const Data& in, const Data& out, const Reduction& reduction,
@@ -291,15 +325,19 @@ Schedule* allreduce(const Place& place, const Data& in, const Data& out,
     fold_direct(*schedule, place.team(), in, out, -1);
     return schedule;
   }
-  StepId ready = no_step;
-  if (out.buffer != in.buffer) ready = schedule->copy(in.memory(), out.memory());
-  if (algorithm == Algorithm::doubling) {
-    allreduce_doubling(*schedule, place.team(), out, ready);
-  } else if (algorithm == Algorithm::ring && may_reorder(reduction)) {
+  if (algorithm == Algorithm::ring && may_reorder(reduction)) {
+    StepId ready = no_step;
+    if (out.buffer != in.buffer) ready = schedule->copy(in.memory(), out.memory());
     allreduce_ring(*schedule, place.team(), out, ready);
-  } else {
-    allreduce_halving(*schedule, place.team(), out, ready);
+    return schedule;
   }
+  Partial partial(*schedule, place.team(), in, out);
+  if (algorithm == Algorithm::doubling) {
+    allreduce_doubling(*schedule, place.team(), partial);
+  } else {
+    allreduce_halving(place.team(), partial);
+  }
+  partial.settle();
   return schedule;
 }
 

@@ -46,11 +46,11 @@ void direct(Schedule& schedule, const Split& split) {
 
 // Everything to everyone; each keeps its block.
 void doubling(Schedule& schedule, const Split& split) {
-  const Data part = element_scratch(schedule, split.in);
+  Partial partial(schedule, split.team, split.in, {});
+  const StepId done = allreduce_doubling(schedule, split.team, partial);
   if (schedule.failed()) return;
-  const StepId ready = schedule.copy(split.in.memory(), part.memory());
-  const StepId done = allreduce_doubling(schedule, split.team, part, ready);
-  schedule.copy(split.block(part, split.team.self).memory(), split.result().memory(), done);
+  const Data block = split.block(partial.all(), split.team.self);
+  schedule.copy(block.memory(), split.result().memory(), done);
 }
 
 int reversed(int position, int power) {

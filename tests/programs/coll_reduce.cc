@@ -85,6 +85,13 @@ struct Run {
   void load(T* to, size_t n) {
     for (size_t i = 0; i < n; ++i) to[i] = element<T>(p.rank, i);
   }
+  // What was sent is read, not folded into.
+  void is_kept(const char* call, const T* sent, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+      if (sent[i] != element<T>(p.rank, i))
+        check::fail(__FILE__, __LINE__, "%s changed element %zu of what was sent", call, i);
+    }
+  }
   void rooted() {
     for (int root : coll::roots(p.size, count)) {
       Buffers<T> in(count), out(count);
@@ -93,6 +100,7 @@ struct Run {
       coll::reduce(here && in_place ? MPI_IN_PLACE : out.at(), here ? in.at() : nullptr, count,
                    type, op, root, p.comm);
       if (here) verify("Reduce", in.at(), count, 0, op, 0, p.size - 1);
+      if (!here || !in_place) is_kept("Reduce", out.at(), count);
     }
   }
   template <class Call>
@@ -102,6 +110,7 @@ struct Run {
     call(in_place ? MPI_IN_PLACE : static_cast<const void*>(out.at()), in.at(), count, type, op,
          p.comm);
     if (first <= last) verify(name, in.at(), count, 0, op, first, last);
+    if (!in_place) is_kept(name, out.at(), count);
   }
   void scatter_block() {
     Buffers<T> in(in_place ? static_cast<size_t>(count) * p.size : count);
@@ -112,6 +121,7 @@ struct Run {
     if (in_place) memset(static_cast<void*>(in.at() + count), 0x5e, sizeof(T));
     verify("Reduce_scatter_block", in.at(), count, static_cast<size_t>(count) * p.rank, op, 0,
            p.size - 1);
+    if (!in_place) is_kept("Reduce_scatter_block", out.at(), size_t(count) * size_t(p.size));
   }
   void scatter_uneven() {
     std::vector<int> counts(p.size);
@@ -127,6 +137,7 @@ struct Run {
                          counts.data(), type, op, p.comm);
     if (in_place) memset(static_cast<void*>(in.at() + counts[p.rank]), 0x5e, sizeof(T));
     verify("Reduce_scatter", in.at(), counts[p.rank], before, op, 0, p.size - 1);
+    if (!in_place) is_kept("Reduce_scatter", out.at(), total);
   }
   void all() {
     rooted();

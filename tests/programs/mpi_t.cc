@@ -338,6 +338,29 @@ void releases() {
   }
 }
 
+// The last receives of long reductions are released, too: nothing follows them. (In shared memory
+// both ranks move the last parts at one time: mostly nothing is left to wait for.)
+void releases_of_reductions() {
+  const bool tcp = read_choice("HEADWAY_SHM") == "off";
+  const std::string mode = read_choice("HEADWAY_EARLY_RELEASE");
+  bool traps = prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0) == 0;
+#ifdef __SANITIZE_THREAD__
+  traps = false;
+#endif
+  constexpr int count = 1 << 18, rounds = 10;
+  const Counters counters;
+  const Value before = counters.read("released");
+  std::vector<int> in(count), out(count);
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < count; ++i) in[size_t(i)] = i + round;
+    MPI(MPI_Allreduce(in.data(), out.data(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    for (int i = 0; i < count; ++i) CHECK_EQ(out[size_t(i)], check::size * (i + round));
+  }
+  int64_t own = int64_t(counters.read("released") - before), all = 0;
+  MPI(MPI_Allreduce(&own, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
+  if (mode == "always" && traps && tcp) CHECK(all > 0);
+}
+
 // Reads of any thread, while messages move and other threads come and go with sessions.
 void threads() {
   std::atomic<bool> stop{false};
@@ -493,6 +516,7 @@ int main(int argc, char** argv) {
                                 {"messages", messages},
                                 {"levels", levels},
                                 {"collectives", collectives},
+                                {"releases_of_reductions", releases_of_reductions, 2},
                                 {"releases", releases, 2},
                                 {"threads", threads},
                                 {"at_end", at_end}});
