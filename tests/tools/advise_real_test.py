@@ -7,7 +7,10 @@ asked by `headway advise`, then compiled with the change and run beside the old 
 A program counts as having a fault only if its change is worth WORTH of its time here; where it is not, silence is right.
 The seed and a table are printed. Wanted: right in 95 of 100, silent in at most one of ten, each promise kept at 80 %,
 nothing said without a fault. Few programs: so one failure beyond that is allowed of each. "No cores" are those silent ones
-that have more ranks than there are cores, and are told so: they count as silent, too."""
+that have more ranks than there are cores, and are told so: they count as silent, too.
+
+Computation ends by a clock. With HEADWAY_TEST_WORK=steps it is an amount of steps: then what a thread of the MPI takes from it
+counts as well, in what is gained and in what is a fault."""
 
 import json
 import os
@@ -65,12 +68,18 @@ class Real(Folder):
         super().setUp()
         self.table = Counter()
         self.wrong = []
+        self.work = [f"-DSTEPS_PER_US={self.pace()}"] if os.environ.get("HEADWAY_TEST_WORK") == "steps" else []
+
+    def pace(self):
+        (self.folder / "pace.c").write_text(real_made.PACE)
+        subprocess.run(["cc", "-O1", "pace.c", "-o", "pace"], check=True, timeout=60, cwd=self.folder)
+        return subprocess.run([self.folder / "pace"], check=True, timeout=60, capture_output=True, text=True).stdout
 
     def compile(self, mpi, made, name, *words):
         source = self.folder / "program.c"
         source.write_text(made.text)
         program = self.folder / name
-        command = [mpi.bin / "mpicc", "-g", "-O1", "-w", *words, source, "-o", program]
+        command = [mpi.bin / "mpicc", "-g", "-O1", "-w", *self.work, *words, source, "-o", program]
         subprocess.run(command, check=True, timeout=60, env=environment(mpi))
         return program
 

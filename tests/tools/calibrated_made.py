@@ -17,6 +17,8 @@ EXPERIMENTS = {  # as in calibrate.c
     "late": ("IW", "aCR"),
     "late, a call before": ("IW", "aCOCR"),
     "late, eight": ("M", "aCN"),
+    "late, long": ("IQW", "aKR"),
+    "receiver away, a blocking send": ("S", "PaCW"),
 }
 READY, ONE, WAIT = 70, 71, 72  # call sites
 EIGHT = [f"m{i}" for i in range(8)]
@@ -30,6 +32,9 @@ def operations(script, rank, size, delay):
         "I": [("isend", "world", other, 0, size, "m")],
         "a": [(f"send@{READY}", "world", other, 1, 1)],
         "C": [("compute", delay)],
+        "K": [("compute", 4 * delay)],
+        "Q": [(f"testall@{ONE}", ["m"], delay // 600, 400)],
+        "S": [(f"send@{WAIT}", "world", other, 0, size)],
         "L": [("testall", ["never"], delay // 400, 200)],
         "T": [(f"testall@{ONE}", ["m"], 1, 0)],
         "O": [(f"testall@{ONE}", ["never"], 1, 0)],
@@ -83,7 +88,7 @@ def rows(progress, sizes=SIZES, runs=3, **more):
     for size in sizes:
         samples = [transfer(progress, size, seed, **more) / 1e3 for seed in range(5)]
         yield {"measure": "transfer", "place": "near", "size": size, "unit": "us", "samples": samples}
-        delay = max(200_000, int(1500 * min(samples)) + 100_000)
+        delay = max(400_000, int(1500 * min(samples)) + 100_000)
         for what, script in EXPERIMENTS.items():
             some = [played(script, progress, size, delay, seed, **more) for seed in range(runs)]
             sides = {

@@ -61,6 +61,65 @@ class Judged(unittest.TestCase):
         one = facts.read_rows(calibrated_made.rows("calls", (30_000,), together=100_000)).seen["near"][0]
         self.assertEqual((one.copied, one.together), (True, 30_000))
 
+    def test_waits_that_let_go_and_sends_that_push(self):
+        """What is copied aside because a wait lasted too long is no message that is copied."""
+        for one in calibrated_made.facts_of("pushed").seen["near"]:
+            if one.copied:
+                self.assertEqual((one.lets_go, one.pushed), (None, False), one.size)
+                continue
+            self.assertEqual((one.copied, one.acked, one.moves, one.busy), (False, False, (ALWAYS,), False), one.size)
+            self.assertTrue(one.pushed)
+            self.assertAlmostEqual(one.lets_go, 150_000 + 0.05 * one.size, delta=5_000)
+            self.assertIn("whoever waits for a send alone goes on after", one.text)
+            self.assertIn("a blocking send brings them itself", one.text)
+        for rule in calibrated_made.facts_of("pushed").rules:
+            self.assertEqual(rule.pushed and rule.lets_go is not None, rule.copied is not True, rule)
+        for progress in ("thread", "calls", "pull", "matching", "acked"):
+            for one in calibrated_made.facts_of(progress).seen["near"]:
+                self.assertEqual((one.lets_go, one.pushed), (None, False), (progress, one.size))
+
+    def test_who_sleeps_between_two_looks_is_let_go_late(self):
+        """In one of both experiments only when the receiver came: the other one tells. Of a file without it nobody knows."""
+        for slow, times in ((facts.LONG_LATE, 3), ("late", 1)):
+            rows = list(calibrated_made.rows("pushed", (300_000,)))
+            late = next(row for row in rows if row.get("what") == slow)
+            late["sender"]["wait"] = [times * late["delay_us"]] * 3
+            late["sender"]["all"] = [(times + (times > 1)) * late["delay_us"]] * 3
+            one = facts.read_rows(rows).seen["near"][0]
+            self.assertEqual(one.copied, False, slow)
+            self.assertAlmostEqual(one.lets_go, 165_000, delta=5_000, msg=slow)
+        rows = [row for row in rows if row.get("what") not in (facts.LONG_LATE, facts.BLOCKING)]
+        one = facts.read_rows(rows).seen["near"][0]
+        self.assertEqual((one.lets_go, one.pushed), (None, False))
+
+    def test_who_pays_for_what_cores_copy(self):
+        """Computation that is slower, an MPI_Isend that lasts longer, or a rest that is left for the waits."""
+
+        def steals(sender=(0.0, 0.0), receiver=(0.0, 0.0)):
+            rows = list(calibrated_made.rows("pushed", (1_000_000,)))
+            for row in rows:
+                if row["measure"] == "moves":
+                    away = row["what"] == "both away"
+                    for name, (all_us, lost) in (("sender", sender), ("receiver", receiver)):
+                        row[name]["lost"] = [3.0 + lost * away] * 3
+                        row[name]["all"] = [us + all_us * away for us in row[name]["all"]]
+            return facts.read_rows(rows).seen["near"][0].steals
+
+        before = steals()
+        self.assertLess(max(before), 0.01)
+        for name, at in (("sender", 0), ("receiver", 1)):
+            for paid in ((80.0, 0.0), (0.0, 80.0), (30.0, 50.0)):
+                self.assertAlmostEqual(steals(**{name: paid})[at], before[at] + 0.08, delta=1e-6, msg=(name, paid))
+
+    def test_what_both_copy_takes_one_alone_longer(self):
+        rows = list(calibrated_made.rows("pushed", (1_000_000,)))
+        for row in rows:
+            if row.get("what") == "late":
+                row["receiver"]["wait"] = [us / 2 for us in row["receiver"]["wait"]]
+        one = facts.read_rows(rows).seen["near"][0]
+        self.assertAlmostEqual(one.by_one, 2.0, delta=0.1)
+        self.assertEqual(facts.read_rows(row | {"place": "far"} for row in rows).seen["far"][0].by_one, 1.0, "a wire does not")
+
     def test_a_sender_that_pushes(self):
         """A pull with the sides exchanged."""
         rows = {row.get("what"): row for row in calibrated_made.rows("pull", (1_000_000,))}

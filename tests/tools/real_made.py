@@ -1,5 +1,8 @@
 """C programs with one known fault each, drawn by a seed: what to advise, and the same program with that change.
 
+Computation lasts until a clock says so; with -DSTEPS_PER_US=N it is an amount of steps, as a program's own is: what takes its core
+meanwhile, as a thread of an MPI that copies a message, makes it longer.
+
 The change is a matter of macros: compiled without any the program has its fault; with -DBETTER, or -DTESTS=N where the
 change is tests, it has not. It prints the seconds of its loop. With two ranks computation spins; with more it sleeps, so that they have cores
 to wait on.
@@ -27,14 +30,22 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static volatile double sum;
+
 static void work(double us) {
-  double end = now() + 1e-6 * us;
   if (SLEEPS) {
     struct timespec t = {0, (long)(us * 1e3)};
     nanosleep(&t, NULL);
     return;
   }
+#ifdef STEPS_PER_US
+  double x = sum;
+  for (long steps = (long)(us * STEPS_PER_US); steps > 0; --steps) x = x * 0.5 + 1;
+  sum = x;
+#else
+  double end = now() + 1e-6 * us;
   while (now() < end) continue;
+#endif
 }
 
 /* Work with tests in it. */
@@ -51,6 +62,28 @@ static char* memory(size_t bytes) {
   char* p = malloc(bytes);
   memset(p, 1, bytes);
   return p;
+}
+"""
+
+# How many of work()'s steps an undisturbed core makes in a us.
+PACE = """
+#include <stdio.h>
+#include <time.h>
+static volatile double sum;
+int main(void) {
+  enum { STEPS = 200000 };
+  double best = 0;
+  for (int i = 0; i < 300; ++i) {
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    double x = sum;
+    for (long steps = STEPS; steps > 0; --steps) x = x * 0.5 + 1;
+    sum = x;
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    double us = 1e6 * (double)(b.tv_sec - a.tv_sec) + 1e-3 * (double)(b.tv_nsec - a.tv_nsec);
+    if (STEPS / us > best) best = STEPS / us;
+  }
+  printf("%.1f", best);
 }
 """
 

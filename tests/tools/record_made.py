@@ -13,6 +13,7 @@ for that, with "matching" in a call that begins, completes or tests the message 
 them in its next call that completes or tests anything, and that call lasts as long, a test for `piece` bytes; with
 "socket" all messages go through `room` bytes between two ranks (socket_made); with "acked" all go by themselves, one behind
 the other, and a send is done when word comes back that a call of the receiver has seen them, behind what goes that way.
+With "pushed" blocking sends bring them themselves, and waits for sends alone go on after `patience` (pushed_made).
 No more than `together` bytes are copied for one receiver. What was copied and comes before its receive costs the call
 that posts that `unexpected` ns a byte more. With `wires` each host's wire carries one message at a time in each direction.
 `simulate` writes one file a rank and returns the truth, in true ns.
@@ -27,6 +28,7 @@ from random import Random
 
 import numpy as np
 
+import pushed_made
 import socket_made
 from headway.record import format as files
 from headway.record.model import ANY, COLLECTIVE, COMPLETION, EVENT, IN_VAIN, NONE, RECEIVE, SELF, SEND, WORLD
@@ -109,6 +111,7 @@ class Message:
     receive: Request = None
     could: int = 0  # when it could have been there
     eager: bool = False
+    blocking: bool = False
 
 
 @dataclass
@@ -200,12 +203,12 @@ class Process:
         self.next_request += 1
         return Request(self.next_request, flag, self.world.now, self.comms[comm], peer, tag)
 
-    def begin_send(self, comm, to, tag, size):
+    def begin_send(self, comm, to, tag, size, blocking=False):
         request = self.begin_request(SEND, comm, to, tag)
         group = request.comm
         peer = group.members.index(self.number)
         message = Message(self.number, group.members[to], group, peer, tag, size, request)
-        request.message = message
+        request.message, message.blocking = message, blocking
         self.world.send(message)
         return request
 
@@ -220,8 +223,9 @@ class Process:
         return request
 
     def do_send(self, comm, to, tag, size):
-        request = self.begin_send(comm, to, tag, size)
+        request = self.begin_send(comm, to, tag, size, blocking=True)
         begin = yield from self.enter(request)
+        self.world.waits([request])
         yield from self.wait_for(request.done)
         event = self.record("send", begin, self.world.now, self.site, SEND, self.ids[comm], to, tag, 0, size)
         request.event = request.until = event
@@ -277,12 +281,14 @@ class Process:
 
     def do_wait(self, name):
         begin = yield from self.enter(self.requests[name])
+        self.world.waits([self.requests[name]])
         yield from self.wait_for(self.requests[name].done)
         self.leave(*self.complete("wait", begin, [name]))
 
     def do_waitall(self, names):
         names = [name for name in names if name in self.requests]
         begin = yield from self.enter(*(self.requests[name] for name in names))
+        self.world.waits([self.requests[name] for name in names])
         for name in names:
             yield from self.wait_for(self.requests[name].done)
         yield from self.settle()
@@ -375,12 +381,13 @@ def blame_collective(begin, end, operation, number):
 
 
 class World:
-    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False, unexpected=0.0, piece=1 << 60, room=1 << 60):
+    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False, unexpected=0.0, piece=1 << 60, room=1 << 60, patience=150_000):
         self.unexpected, self.piece = unexpected, piece
         self.random, self.clocks, self.progress, self.jitter = Random(seed), clocks, progress, jitter
         self.now, self.queue, self.count = 0, [], itertools.count()
         self.wires, self.taken = wires, {}  # until when, by host and direction
         self.sockets = socket_made.Sockets(self, room, BYTE, LATENCY)
+        self.pushes = pushed_made.Pushes(self, patience, BYTE, EAGER, fits)
         self.together, self.lying = together, {}  # bytes that are copied for one receiver, by source and target
         self.truth, self.messages, self.collectives, self.arrived = Truth(), [], [], {}
         self.comm = Comm(tuple(range(len(programs))))
@@ -409,13 +416,19 @@ class World:
 
     def when_inside(self, process, act, request):
         matching = self.progress != "matching" or any(one is request for one in process.at_hand)
-        if (process.inside and matching) or self.progress == "thread":
+        if (process.inside and matching) or self.progress in ("thread", "pushed"):
             act()
         else:
             process.pending.append((act, request))
 
+    def waits(self, requests):
+        if self.progress == "pushed":
+            self.pushes.waits(requests)
+
     def send(self, message):
         self.messages.append(message)
+        if self.progress == "pushed" and self.pushes.send(message):
+            return
         if self.progress == "socket":
             self.sockets.send(message)
             return
@@ -481,6 +494,9 @@ class World:
                 self.at(target.copies, lambda: self.fire(request.done))
             else:
                 self.fire(request.done)
+            return
+        if self.progress == "pushed":
+            self.pushes.move(message)
             return
         answer, data = self.jittered(LATENCY), self.jittered(message.bytes * BYTE)
         message.could += answer + data

@@ -14,10 +14,12 @@
 //   C  compute as long as the delay, which is longer than the transfer
 //   L  as long, but one MPI_Iprobe after the other, for what never comes
 //   O  one such MPI_Iprobe             B  Isend of nothing, for a receive that the other has posted
+//   S  a blocking send of the message  Q  one MPI_Test of it after the other, as long as C
+//   K  compute four times as long as C
 //   M  eight Isends and their Waitall  N  eight Irecvs and their Waitall
 // Told are, of both sides, the time from its first letter behind the `a` to its end, that of the
-// last T, O or B, that of the last W or R, and what its C lost: to a thread of the MPI or the
-// kernel that moved the message on this core meanwhile.
+// last T, O or B, and of Q until the message was complete, that of the last W, R or S, and what its
+// C lost: to a thread of the MPI or the kernel that moved the message on this core meanwhile.
 // A run in which a rank waited for its core does not count, and is made again, as long as there is
 // time: another program's slice looks like anything. Where none counts the best one does; where
 // that is too bad, too, nothing is told.
@@ -30,7 +32,7 @@
 enum { tag_order = 1, tag_answer, tag_data, tag_other, tag_never, tag_times };
 enum { most_runs = 9, fewest_runs = 3, host_room = 64, small_size = 64, several = 8 };
 static const size_t most_of_several = 1 << 18;  // bytes; longer ones are hardly copied
-static const double least_delay_us = 200;
+static const double least_delay_us = 400;       // an MPI's thread may not wake for less
 
 struct Experiment {
   const char *what, *sender, *receiver;
@@ -46,6 +48,8 @@ static const struct Experiment experiments[] = {
     {"begins", "IW", "PaCBCW"},
     {"late", "IW", "aCR"},
     {"late, a call before", "IW", "aCOCR"},
+    {"late, long", "IQW", "aKR"},
+    {"receiver away, a blocking send", "S", "PaCW"},
     {"late, eight", "M", "aCN"},
 };
 enum { experiment_count = sizeof experiments / sizeof experiments[0] };
@@ -126,13 +130,20 @@ static void letter(char what, const struct Pair* p, const struct Order* o, struc
     case 'I':
       MPI_Isend(p->out, bytes, MPI_BYTE, p->other, tag_data, MPI_COMM_WORLD, &r->message);
       return;
-    case 'C': t->lost += compute_us(o->delay_us); return;
+    case 'C':
+    case 'K': t->lost += compute_us(what == 'K' ? 4 * o->delay_us : o->delay_us); return;
     case 'L':
       while (now_us() < begin + o->delay_us) probe_once();
       return;
     case 'T':
       MPI_Test(&r->message, &flag, MPI_STATUS_IGNORE);
       t->one = now_us() - begin;
+      return;
+    case 'Q':
+      do {
+        MPI_Test(&r->message, &flag, MPI_STATUS_IGNORE);
+        t->one = now_us() - begin;
+      } while (!flag && t->one < o->delay_us);
       return;
     case 'O':
       probe_once();
@@ -157,9 +168,10 @@ static void letter(char what, const struct Pair* p, const struct Order* o, struc
     case 'R':
       MPI_Irecv(p->in, bytes, MPI_BYTE, p->other, tag_data, MPI_COMM_WORLD, &r->message);
       break;
+    case 'S': MPI_Send(p->out, bytes, MPI_BYTE, p->other, tag_data, MPI_COMM_WORLD); break;
     default: break;
   }
-  MPI_Wait(&r->message, MPI_STATUS_IGNORE);
+  MPI_Wait(&r->message, MPI_STATUS_IGNORE);  // behind S of nothing
   t->wait = now_us() - begin;
 }
 

@@ -37,7 +37,9 @@ may come without a new version; an unknown kind is a string.
   facts             what was measured of the MPI beside the run:
     source          a file, or the like; "" if nothing was
     near, far       on one host, between hosts; a list, by size; each: size, time (ns), copied (null: not asked), acked,
-                    moves (sentences; several if that is not known), busy, text
+                    moves (sentences; several if that is not known), busy, lets_go (ns after which a wait for a send alone
+                    goes on though nothing has moved; null: it does not), pushed (a blocking send brings the data itself),
+                    text
   aside             a sentence on what was measured and does not explain this run; else ""
   missing           a sentence if advice may be missing because nothing was measured; else ""
   tried             null, or what came of --try:
@@ -572,6 +574,8 @@ def _seen(facts: Facts, place: str) -> list[dict]:
             "acked": one.acked,
             "moves": [MOVES[way] for way in one.moves],
             "busy": one.busy,
+            "lets_go": one.lets_go,
+            "pushed": one.pushed,
             "text": one.text,
         }
         for one in facts.seen.get(place, ())

@@ -10,6 +10,7 @@ that count most in the run; it takes some seconds. What it printed is kept in th
                     nobody says
   launcher          the line without its program
   rows              what the program printed; judged anew whenever it is read (`facts`)
+                    Experiments that an older file has not are not known of its MPI, as if they had not been asked
 
 A file of another run, or a study's store (`study_facts`), serves as well if its MPI is the same one.
 """

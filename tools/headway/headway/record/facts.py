@@ -1,12 +1,16 @@
 """What was measured of how an MPI moves messages (programs/calibrate.c), judged: facts that a replay's rules are made of.
 
-One size at one place (on one host, between hosts) is asked nine ways: who is outside of MPI meanwhile, who makes one
+One size at one place (on one host, between hosts) is asked eleven ways: who is outside of MPI meanwhile, who makes one
 call, and when the receive is posted. Whoever needs the other side waits as long as that is away, which is longer than
 a transfer: so most answers are told from that delay, not from short times. Where answers disagree with each other
 a fact is not known, and the models of `transport` are tried for it as without any.
 
   copied   a send is complete though its receive is not posted
   acked    though it is not posted, but only when the receiver was in a call
+  lets_go  it is not, and no test completes the send; but a wait for it, or a blocking send, ends after so many ns: the
+           MPI copies it aside then. It is not copied that is let go so: if its receiver is there in time, it moves
+  pushed   of those: a blocking send whose receive is posted brings the data itself, though the receiver is not in MPI
+  by_one   so many times as long takes such a message if one side alone copies it: where both are in calls, both do
   moves    ALWAYS, if the data come while both are away; PULL, if the receiver alone brings them; PUSH, if the sender
            does; BEGUN, if one call of each is enough; ANY, MATCHING, if both must stay in calls
   busy     the one call that moves them lasts as long as they do
@@ -14,6 +18,7 @@ a fact is not known, and the models of `transport` are tried for it as without a
   begins   calls that only begin something move data, too
   steals   what data that come by themselves take from the computation on either side: a thread, or the kernel, copies
            them there; ns a byte
+  helped   of what is pushed, the same where the other side is in a wait meanwhile, and may copy a part of them
   together that many bytes of such messages are copied while none is received; eight are asked at once
   saves    what a copied message costs its receive less if that was posted before it came; ns a byte
   reads    of a copied message, what it takes its receiver to get it though it came long before; ns a byte. Where that is
@@ -41,6 +46,7 @@ SHORT = 5_000.0  # ns: of transfers that are not longer nobody can tell what mov
 PART = 0.5  # of a transfer, or a delay, that decides
 TENTH = 0.1  # of a transfer: what is not there by chance
 WAITED = 0.85  # of a delay, which is 1.5 transfers and more: who waited so long waited for the other side's return
+MOST_BY_ONE = 4.0  # times: who copies alone needs twice the time, and more only by chance
 LEAST_SAVED = 500.0  # ns that a receive must save to count
 REACH = 4.0  # times larger or smaller messages than those that were asked do the same
 LONG = 16_384  # bytes; a shorter message is copied because it is short
@@ -49,8 +55,9 @@ MOST_ROWS = 4096
 EXPERIMENTS = (
     "receiver away", "sender away", "both away", "receiver tests", "sender tests", "any call", "begins", "late",
     "late, a call before",
-)
-EIGHT = "late, eight"  # fmt: skip
+)  # fmt: skip
+EIGHT, LONG_LATE, BLOCKING = "late, eight", "late, long", "receiver away, a blocking send"  # where they were asked
+STAYS = 3  # delays that the receiver of LONG_LATE is still away when its sender begins to wait
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class Played:
     delay: float
     sender: dict[str, float]
     receiver: dict[str, float]
+    lost: tuple[tuple[float, float], ...] = ()  # of each run, the receiver's wait and what its computation lost
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,10 @@ class Seen:
     whole: float = 0.0  # ns of one whose both sides are there, whose buffers lie still
     alone: bool = False  # its receiver brings it, though its sender is away
     reads: float = 0.0
+    lets_go: int | None = None  # ns
+    pushed: bool = False
+    by_one: float = 1.0
+    helped: tuple[float, float] | None = None  # None: no less than steals
 
     @property
     def text(self) -> str:
@@ -100,7 +112,10 @@ class Seen:
         busy = ", which lasts as long" if self.busy and self.moves[0] in (PULL, PUSH) else ""
         if self.piece:
             how += f", {bytes_text(self.piece)} of them in a test"
-        return f"{size} move {how}{busy} ({time})"
+        pushed = ", a blocking send brings them itself where their receive is posted" if self.pushed else ""
+        if self.lets_go is not None:
+            pushed += f", and whoever waits for a send alone goes on after {time_text(self.lets_go)}"
+        return f"{size} move {how}{busy}{pushed} ({time})"
 
 
 @dataclass(frozen=True)
@@ -193,6 +208,10 @@ def side(row: dict, name: str) -> dict[str, float]:
     return found | {"lost": typical(numbers(given["lost"])) if "lost" in given else 0.0}
 
 
+def by_run(receiver: dict) -> tuple[tuple[float, float], ...]:
+    return tuple(zip(numbers(receiver["wait"]), numbers(receiver["lost"]))) if "lost" in receiver else ()
+
+
 def read_rows(rows: Iterable[dict], source: str = "") -> Facts:
     """ValueError, with a sentence, for what is none."""
     times: dict[tuple[str, int], list[float]] = {}
@@ -205,12 +224,16 @@ def read_rows(rows: Iterable[dict], source: str = "") -> Facts:
             raise ValueError("a row has no place or size")
         if measure == "transfer":
             times[place, size] = numbers(row.get("samples"))
-        elif row.get("what") in (*EXPERIMENTS, EIGHT):
+        elif row.get("what") in (*EXPERIMENTS, EIGHT, LONG_LATE, BLOCKING):
             delay = numbers([row.get("delay_us")])[0]
-            played[place, size][row["what"]] = Played(delay, side(row, "sender"), side(row, "receiver"))
+            played[place, size][row["what"]] = Played(
+                delay, side(row, "sender"), side(row, "receiver"), by_run(row["receiver"])
+            )
     seen: dict[str, list[Seen]] = defaultdict(list)
     for (place, size), samples in sorted(times.items()):
-        seen[place].append(judge(size, samples, played[place, size]))
+        one = judge(size, samples, played[place, size])
+        # Between hosts a wire carries them.
+        seen[place].append(one if place == NEAR else replace(one, pushed=False, by_one=1.0))
     for place, some in seen.items():
         some = [in_pieces_too(one, some) for one in some]
         seen[place] = [shortest(one, some) for one in some]
@@ -226,9 +249,9 @@ def in_pieces_too(one: Seen, some: list[Seen]) -> Seen:
 
 
 def shortest(one: Seen, some: list[Seen]) -> Seen:
-    """Of what its receiver copies: a run's buffers may lie still, so that its transfers take no less than those that did,
-    and their small messages. There and back each core reads what the other one has just written."""
-    if one.copied is not False or one.moves != (PULL,):
+    """Of what a core copies: a run's buffers may lie still, so that its transfers take no less than those that did, and their
+    small messages. There and back each core reads what the other one has just written."""
+    if one.copied is not False or not (one.moves == (PULL,) or one.pushed):
         return one
     small = min((other.least for other in some if other.size < one.size), default=0.0)
     return replace(one, least=min(one.least, one.whole + small))
@@ -240,25 +263,35 @@ def judge(size: int, samples: list[float], played: dict[str, Played]) -> Seen:
     if any(name not in played for name in EXPERIMENTS):
         return Seen(size, least, usual)
     copied, acked = is_copied(played)
+    lets_go = let_go(played)
+    if lets_go is not None:
+        copied = acked = False
     # Parts are of what the same buffers take here while both are there, not of a message there and back: that may be twice as
     # long where a cache holds them, and others' time slices come in as they like. What sleeps meanwhile makes it no longer.
     whole = least if copied else min(2 * least, max(1.0, played["late"].receiver["wait"]))
     moves, busy, late = ways(played, whole)
+    pushed = lets_go is not None and is_pushed(played, whole)  # elsewhere a thread looks the same
+    if pushed:  # whoever has time copies it: a thread, or else the first who comes
+        moves, busy, late = (ALWAYS,), False, False
     begins = None
     if not copied and set(moves) & {PULL, ANY, BEGUN}:
         one, wait = played["begins"].receiver["one"], played["begins"].receiver["wait"]
         begins = None if whole <= SHORT else max(one, whole - wait) > PART * whole
     left = min(whole, played["receiver tests"].receiver["wait"])
     ahead = int(size * (1 - left / whole)) if moves == (ANY,) else None
-    steals = stolen(size, played) if moves == (ALWAYS,) else (0.0, 0.0)
+    steals, helped = stolen(size, played) if moves == (ALWAYS,) else (0.0, 0.0), None
+    if pushed:
+        steals, helped = paid(size, played, whole)
     late = acked or (not copied and late)
     saves = saved(size, played) if copied else 0.0
     pulled = moves == (PULL,) and busy and not copied and whole > SHORT
     piece = piece_of(size, played["receiver tests"].receiver, whole) if pulled else None
+    by_one = times_by_one(played, whole) if pushed else 1.0
     reads = played["both away"].receiver["wait"] / max(1, size) if copied else 0.0
     return Seen(
         size, least, usual, copied, late, moves, busy, begins, ahead, steals, saves, together(size, played, copied), piece,
-        whole, not is_sender_needed(played, whole), reads,
+        whole, not is_sender_needed(played, whole), reads, lets_go, pushed, by_one,
+        helped,
     )  # fmt: skip
 
 
@@ -297,6 +330,25 @@ def stolen(size: int, played: dict[str, Played]) -> tuple[float, float]:
     return sender, receiver
 
 
+def paid(size: int, played: dict[str, Played], whole: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The same of a message that the ranks' own cores copy, in whatever they do: computation that is slower, an MPI_Isend
+    that lasts longer than where the other side waits, or a rest that is left for the waits. With both sides away, and of one
+    side with the other one in its wait; of the receiver only where data came meanwhile: a thread may sleep too long."""
+    late, waits = played["late"], played["receiver away"]
+    none, begins = late.receiver["lost"], waits.sender["all"] - waits.sender["wait"]
+    computes = max(late.delay, late.receiver["all"] - late.receiver["wait"])
+
+    def rate(what: str, name: str) -> float:
+        one = played[what].sender if name == "sender" else played[what].receiver
+        ns = one["all"] - computes - (begins if name == "sender" else 0.0) + max(0.0, one["lost"] - none)
+        return max(0.0, ns) / max(1, size)
+
+    steals = rate("both away", "sender"), rate("both away", "receiver")
+    came = [lost for wait, lost in waits.lost if wait <= PART * whole]
+    receiver = max(0.0, typical(came) - none) / max(1, size) if came else 0.0
+    return steals, (min(steals[0], rate("sender away", "sender")), min(steals[1], receiver))
+
+
 def together(size: int, played: dict[str, Played], copied: bool) -> int:
     if not copied:
         return -1
@@ -317,6 +369,30 @@ def is_copied(played: dict[str, Played]) -> tuple[bool, bool]:
         return True, False
     at_a_call = call.sender["all"] < (1 + PART) * call.delay
     return at_a_call, at_a_call
+
+
+def let_go(played: dict[str, Played]) -> int | None:
+    """ns after which a wait for a send alone ends though its receive is not posted, and tests did not complete it. Who sleeps
+    between two looks may learn that late: the sooner one of two experiments counts."""
+    late, after_tests = played["late"], played.get(LONG_LATE)
+    if after_tests is None or after_tests.sender["one"] < WAITED * after_tests.delay:
+        return None
+    waits = (late.sender["wait"], WAITED * late.delay), (after_tests.sender["wait"], WAITED * STAYS * after_tests.delay)
+    return min((int(wait) for wait, most in waits if wait < most), default=None)
+
+
+def is_pushed(played: dict[str, Played], whole: float) -> bool:
+    """A blocking send has brought the data when it ends, long before its receiver is back; and the receiver could have got them
+    while the sender was away."""
+    blocking = played.get(BLOCKING)
+    if blocking is None or whole <= SHORT or is_sender_needed(played, whole):
+        return False
+    return blocking.sender["all"] < WAITED * blocking.delay and blocking.receiver["wait"] <= PART * whole
+
+
+def times_by_one(played: dict[str, Played], whole: float) -> float:
+    alone = min(played[BLOCKING].sender["wait"], played["sender away"].receiver["wait"])
+    return min(max(1.0, alone / whole), MOST_BY_ONE)
 
 
 def ways(played: dict[str, Played], whole: float) -> tuple[tuple[int, ...], bool, bool]:
@@ -397,7 +473,7 @@ def rules(place: str, some: tuple[Seen, ...]) -> list[Rule]:
 def rule(place: str, low: int, high: int, one: Seen, copied: bool | None, stream: bool) -> Rule:
     moves = one.moves[0] if len(one.moves) == 1 else None
     how = copied, moves, one.busy, one.acked, one.ahead, one.steals, one.saves, one.piece, stream
-    return Rule(place == FAR, low, high, *how)
+    return Rule(place == FAR, low, high, *how, one.lets_go, one.pushed, one.by_one, one.helped)
 
 
 def middle(one: int, other: int) -> int:

@@ -210,14 +210,20 @@ def fit(program: Program, some: list[Model], until: float = math.inf) -> list[Fi
         else:
             shares = USUAL if world.longer > 0 else USUAL[:1]
             tried = [replace(model, usual=1 + share * world.longer) for share in shares]
-            tried += [stretched(program, tried[-1], until)] if world.measured else []
+            longer = takes_longer(program, model)
+            tried += [stretched(program, tried[-1], until)] if longer else []
         fits = sorted((judged(program, one, until) for one in tried), key=lambda f: f.miss)
-        several = any(world.unsure) or world.measured
+        several = any(world.unsure) or takes_longer(program, model)
         found += [f for f in fits if several and f.miss <= fits[0].miss + NEAR] or fits[:1]
     least = min((f.elsewhere for f in found if f.lasts), default=0.0)
     for f in found:
         f.least = least
     return sorted(found, key=lambda f: (not f.fits, f.distance))
+
+
+def takes_longer(program: Program, model: Model) -> bool:
+    """Than is known: it was measured outside of the run, or learned from messages that both sides copied."""
+    return program.world.measured or any(rule.by_one > 1 for rule in model.rules)
 
 
 def closest(program: Program, some: list[Model], until: float) -> list[Model]:
@@ -227,7 +233,7 @@ def closest(program: Program, some: list[Model], until: float) -> list[Model]:
         fits = [judged(program, model, until)]
         if any(world.unsure):
             fits = [judged(program, scaled(program, replace(model, usual=1 + USUAL[1] * world.longer), until), until)]
-        elif world.measured:
+        elif takes_longer(program, model):
             fits.append(judged(program, stretched(program, model, until), until))
         found.append((min(f.distance for f in fits), model))
     return [model for _, model in sorted(found, key=lambda one: one[0])[:CLOSEST]] if found else some

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from headway.record.program import ENVELOPE, EVERYBODY, NOBODY, RECEIVE, SEND, SIDES, Program
 from headway.record.streams import FLOWS, Streams
-from headway.record.transport import ALWAYS, BEGUN, MATCHING, PULL, PUSH, STREAM, Model
+from headway.record.transport import ALWAYS, BEGUN, MATCHING, PULL, PUSH, STREAM, Model, Rule
 
 # Of what happens at one time, the first comes first: a call that finds something to do lasts.
 DONE, ARRIVE, ANSWER, MOVED = range(FLOWS)
-LEAVE, ENTER = FLOWS + 1, FLOWS + 2
+LEAVE, ENTER, PATIENCE = FLOWS + 1, FLOWS + 2, FLOWS + 3
 BEGINS = frozenset(("isend", "irecv", "start", "icoll"))  # families of calls that only begin something
 
 
@@ -31,6 +31,13 @@ def replay(program: Program, model: Model, before: Outcome | None = None) -> Out
     return Replay(program, model, before).run()
 
 
+def taken(way: Rule, side: int, beside: int) -> float:
+    """ns a byte that a message takes from the computation of its sender (0) or its receiver (1): see `Outcome.beside`."""
+    if not beside & 1 << side:
+        return 0.0
+    return (way.steals if beside == 3 or way.helped is None else way.helped)[side]
+
+
 @dataclass
 class Lane:
     rank: int
@@ -41,6 +48,7 @@ class Lane:
     own: int = 0  # ns that its call takes at least
     waits: bool = False  # its call has something to wait for, or is a row of tests
     moves: bool = False  # data may move in its call
+    patience: int = -1  # ns from which on a wait for sends alone may go on; -1: it may not
 
     @property
     def call(self) -> int:
@@ -99,6 +107,9 @@ class Replay:
         self.version = [0] * count
         self.hands = bytearray(count)  # of the handshake: 1 asked, 2 answered, 3 moves by itself
         self.full = bytearray(count)  # what fits between the ranks lies there
+        self.began = [0] * count  # when what goes by itself began to
+        self.aside = bytearray(count)  # its sender was let go, with a copy left behind
+        self.pushed = bytearray(count)  # by a blocking send
         matching = any(way.moves == MATCHING and (not way.copied or model.together >= 0) for way in ways.values())
         self.near = [[0, 0] for _ in range(count)] if matching else []
         self.active: list[dict[int, None]] = [{} for _ in range(world.ranks)]  # both sides there, and not moved
@@ -144,6 +155,8 @@ class Replay:
                 self.arrive(which, now)
             elif what == FLOWS and self.streams is not None:
                 self.streams.happens(which, now)
+            elif what == PATIENCE:
+                self.let_go(which, version, now)
             elif what == ANSWER:
                 self.hands[which] = 2
                 self.go(which, now)
@@ -163,7 +176,7 @@ class Replay:
         needs = program.needs[call]
         lane.waits = self.waits(call)  # also for what it starts
         for op in program.starts[call]:
-            self.start(op, now)
+            self.start(op, now, program.family[call] == "send")
         lane.waits = self.waits(call)
         if self.near:
             self.come(call, now)
@@ -177,8 +190,12 @@ class Replay:
         lane.own = program.own[call]
         if self.before is not None and self.before.late:
             lane.own = max(0, lane.own - self.saved((*program.starts[call], *needs)))
+        lane.patience = -1
         if not lane.pending:
             self.at(now + lane.own, LEAVE, number)
+        elif (patience := self.patience(call)) >= 0:
+            lane.patience = now + patience
+            self.at(lane.patience, PATIENCE, number, lane.place)
 
     def waits(self, call: int) -> bool:
         return call in self.program.polls or any(not self.done[op] for op in self.program.needs[call])
@@ -207,6 +224,34 @@ class Replay:
             lane.pending -= 1
             if not lane.pending:
                 self.at(max(now, lane.begun + lane.own), LEAVE, number)
+            elif 0 <= lane.patience <= now:
+                self.at(now, PATIENCE, number, lane.place)
+
+    def patience(self, call: int) -> int:
+        """ns after which its wait may go on though its messages have not moved; -1 if it may not."""
+        left = [op for op in self.program.needs[call] if not self.done[op]]
+        if not self.program.only_sends(tuple(left)):
+            return -1
+        found = [self.way[op // SIDES].lets_go for op in left]
+        return max((ns for ns in found if ns is not None), default=-1) if None not in found else -1
+
+    def let_go(self, number: int, place: int, now: int) -> None:
+        """Unless one of them moves at this moment: then when that is over. The copies move as others do, without their sender."""
+        lane = self.lanes[number]
+        if lane.place != place or not lane.pending:
+            return
+        left = [op for op in self.program.needs[lane.call] if not self.done[op]]
+        if any(self.hands[op // SIDES] for op in left):
+            return
+        for op in left:
+            message = op // SIDES
+            self.aside[message] = 1
+            active = self.active[self.world.source[message]], self.active[self.world.target[message]]
+            if message in active[0] and self.way[message].moves != PULL:
+                for one in active:
+                    one.pop(message, None)
+                self.meet(message, now)
+            self.finish(op, now)
 
     def leave(self, number: int, now: int) -> None:
         lane = self.lanes[number]
@@ -260,7 +305,7 @@ class Replay:
                 self.stop(message, now)
 
     # ---- messages --------------------------------------------------------------------------------
-    def start(self, op: int, now: int) -> None:
+    def start(self, op: int, now: int, blocking: bool) -> None:
         world = self.world
         if op >= world.parts:
             self.begin_part(op - world.parts, now)
@@ -279,6 +324,8 @@ class Replay:
                 if not self.way[message].acked:
                     self.finish(op, now)
                 self.at(self.carry(message, now), ARRIVE, message)
+            elif blocking and self.way[message].pushed and self.posted[message]:
+                self.push(message, now)
             else:
                 self.at(now + self.latency[message], ARRIVE, message)  # its request, not its data
         else:
@@ -335,7 +382,7 @@ class Replay:
 
     def came(self, message: int, now: int) -> None:
         """The data are where they have to be: is the send complete?"""
-        self.steal(message)
+        self.steal(message, now)
         if not self.way[message].acked:
             self.finish(SIDES * message + SEND, now)
         elif self.inside[self.world.target[message]]:
@@ -353,25 +400,47 @@ class Replay:
     def carry(self, message: int, now: int) -> int:
         """When all of a message that goes by itself is there."""
         world = self.world
-        there = now + self.need[message] + self.delay(message, now)
+        self.began[message] = now
+        there = now + self.copying(message) + self.delay(message, now)
         ends = world.source[message], world.target[message]
         self.carried[ends] = max(there, self.carried.get(ends, 0))
         return there
 
-    def steal(self, message: int) -> None:
-        """What came beside computation now, and did not before, takes time from it."""
-        world = self.world
-        for bit, rank, rate in zip((1, 2), (world.source[message], world.target[message]), self.way[message].steals):
-            if rate and not self.inside[rank]:
-                self.beside[message] |= bit
-                if self.before is not None and not self.before.beside[message] & bit:
-                    self.stolen[rank] += int(rate * world.size[message])
+    def copying(self, message: int) -> int:
+        """ns, by both of its ranks if both are in calls."""
+        way, world = self.way[message], self.world
+        both = self.inside[world.source[message]] and self.inside[world.target[message]]
+        return self.need[message] if both or way.by_one == 1 else int(self.need[message] * way.by_one)
+
+    def away(self, message: int, rank: int, now: int) -> bool:
+        """Whether it came beside that rank's computation: of what cores copy, the most of it."""
+        if not self.inside[rank]:
+            return True
+        begun = min((lane.begun for lane in self.lanes_of[rank] if lane.pending), default=0)
+        return self.way[message].pushed and 2 * (begun - self.began[message]) > now - self.began[message]
+
+    def steal(self, message: int, now: int) -> None:
+        """What came beside computation takes time from it: more than it took before, if it came so then."""
+        if self.pushed[message]:
+            return
+        world, way = self.world, self.way[message]
+        ranks = world.source[message], world.target[message]
+        beside = sum(bit for bit, rank in zip((1, 2), ranks) if self.away(message, rank, now))
+        self.beside[message] = beside
+        if not beside or self.before is None:
+            return
+        # What cores copy takes as much longer than measured as the run's transfers do.
+        longer = max(1.0, self.model.usual / way.by_one) if way.pushed else 1.0
+        for side, rank in enumerate(ranks):
+            rate = taken(way, side, beside) - taken(way, side, self.before.beside[message])
+            self.stolen[rank] += int(max(0.0, rate) * longer * world.size[message])
 
     def meet(self, message: int, now: int) -> None:
         """The receive is posted, and the send's request has come."""
         world = self.world
-        if self.way[message].moves == ALWAYS:
-            self.at(self.carry(message, now), MOVED, message)
+        if self.way[message].moves == ALWAYS or (self.aside[message] and self.way[message].moves != PULL):
+            self.hands[message] = 3
+            self.at(self.carry(message, now), MOVED, message, self.version[message])
             return
         self.left[message] = self.need[message] - self.latency[message]
         self.active[world.source[message]][message] = self.active[world.target[message]][message] = None
@@ -413,6 +482,13 @@ class Replay:
         if not self.left[message]:
             self.hands[message] = 3
             self.at(end, MOVED, message)
+
+    def push(self, message: int, now: int) -> None:
+        """Its sender copies it, in its call."""
+        rank = self.world.source[message]
+        self.pushed[message], self.hands[message] = 1, 3
+        self.held[rank] = max(now, self.held[rank]) + self.copying(message)
+        self.at(self.held[rank], MOVED, message)
 
     def move(self, message: int, now: int, source: bool, target: bool) -> None:
         """While both sides are there; what fits between the ranks, while one is."""

@@ -17,11 +17,18 @@ A model says when the data of a message move:
   piece          PULL, PUSH: a call that need not wait moves so many bytes at most, the next one goes on; one that waits
                  moves all
   acked          a send, copied or not, is complete only when its receiver is in a call after the data came
+  lets_go        whoever waits for sends alone that have not begun to move goes on after so many ns: they are copied aside,
+                 and move from there as others do, without their sender
+  pushed         a blocking send whose receive was posted before it is copied by its sender, in that call: it takes nothing
+                 from its receiver's computation
+  by_one         a message that goes by itself, or is pushed, takes so many times as long where its two ranks are not both in
+                 calls when it begins: else both copy it
   behind         between hosts what says so goes behind the messages that are under way from that receiver to that sender, as
                  in a socket
   begins         calls that only begin something (MPI_Isend) move what is under way, too
   steals         data that come by themselves, while a rank computes, make it compute longer: something copies them on
-                 its core. What came so in the unchanged run has made that computation longer already
+                 its core. What came so in the unchanged run has made that computation longer already. `helped` is what it
+                 takes from one side while the other one is in a call
   saves          a copied message that comes before its receive is posted is copied once more when that is posted, in that
                  call; posted before it came, it spares its call that
   wires          the hosts' wires carry one message at a time
@@ -68,6 +75,10 @@ class Rule:
     saves: float = 0.0  # ns a byte
     piece: int | None = None
     stream: bool = True  # they may go through a stream
+    lets_go: int | None = None  # ns
+    pushed: bool = False
+    by_one: float = 1.0
+    helped: tuple[float, float] | None = None  # as steals; None: the same
 
 
 @dataclass(frozen=True)

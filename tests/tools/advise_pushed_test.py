@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Advice against simulated programs under an MPI whose blocking sends bring long messages themselves, and whose waits for sends
+alone go on after a while (pushed_made): with what was measured of it its runs are explained, and promises are kept.
+advise_pushed_test.py [first seed [programs of each fault]]; the seed is printed."""
+
+import random
+import unittest
+from dataclasses import replace
+
+from support import main, need_packages
+
+need_packages("numpy", "rich")
+
+import advise_made  # noqa: E402
+import advise_test  # noqa: E402
+import calibrated_made  # noqa: E402
+from headway.record import edits, models, program, transport, waiting  # noqa: E402
+from headway.record.facts import Facts  # noqa: E402
+
+SEED, COUNT = random.randrange(1 << 30), 2
+KNOWN = calibrated_made.facts_of("pushed")
+
+
+def changed(**more):
+    """What is known, but of long messages."""
+    return Facts({"near": tuple(one if one.copied else replace(one, **more) for one in KNOWN.seen["near"])})
+
+
+def late(seed, form="send"):
+    """A send whose receiver comes long after its sender has gone on, and computed on the copy's account."""
+    draw = random.Random(seed)
+    size, work, behind = draw.randrange(200_000, 1_500_000), draw.randrange(1_500_000, 2_500_000), draw.randrange(700_000, 1_000_000)
+    out, into = [], []
+    for n in range(40):
+        send = [("send@51", "world", 1, 0, size)]
+        if form == "wait":
+            send = [("isend@51", "world", 1, 0, size, f"s{n}"), ("wait@52", f"s{n}")]
+        out += [("compute", 100_000), *send, ("compute", behind), ("allreduce@54", "world", 8)]
+        into += [("compute", work), ("recv@53", "world", 0, 0), ("allreduce@54", "world", 8)]
+    return [out, into], size
+
+
+def fits(run, known):
+    waits = waiting.classify(run, known.lines)
+    return models.fit(program.program(waits), models.models(waits, models.Known.of(known)))
+
+
+class Explained(unittest.TestCase):
+    def test_senders_that_were_let_go(self):
+        """If they were not, they would have waited until their receiver came; if they were copied, they would have gone on."""
+        for seed in range(SEED, SEED + COUNT):
+            for form in ("send", "wait"):
+                run, _ = advise_test.simulated(late(seed, form)[0], "pushed", seed)
+                self.assertTrue(fits(run, KNOWN)[0].fits, (seed, form))
+                for other in ({"lets_go": None}, {"copied": True, "lets_go": None, "moves": (transport.ALWAYS,)}):
+                    self.assertFalse(any(f.fits for f in fits(run, changed(**other))), (seed, form, other))
+
+    def test_a_receive_that_is_posted_before_spares_its_wait(self):
+        for seed in range(SEED, SEED + COUNT):
+            programs, _ = late(seed)
+            better = [programs[0], []]
+            for call in programs[1]:
+                if call[0] == "compute":
+                    name = f"r{len(better[1])}"
+                    better[1] += [("irecv@53", "world", 0, 0, name), call]
+                else:
+                    better[1].append(("wait", name) if call[0] == "recv@53" else call)
+            run, before = advise_test.simulated(programs, "pushed", seed)
+            first = advise_test.judged(run, KNOWN).advice[0]
+            self.assertEqual((first.change.kind, advise_test.number(advise_test.judged(run, KNOWN), first.change.key)), (edits.EARLY, 53))
+            gains = [advise_test.simulated(p, "pushed", n)[1] for n in range(seed, seed + 5) for p in (programs, better)]
+            gain = (sum(gains[::2]) - sum(gains[1::2])) / 5
+            self.assertGreaterEqual(gain, advise_test.KEPT * first.least, seed)
+
+
+class Faults(unittest.TestCase):
+    right = advise_test.Faults.right
+
+    def faults(self, fault):
+        def pushed(draw):
+            made = fault(draw)
+            made.progress = "pushed"
+            return made
+
+        self.right(pushed, KNOWN)
+
+    def test_put_off(self):
+        self.faults(advise_made.in_turns)
+
+    def test_put_off_of_several(self):
+        self.faults(advise_made.put_off)
+
+    def test_what_was_pushed_takes_time_from_computation_when_it_is_put_off(self):
+        """A blocking send spares its receiver the copy; what goes by itself then does not."""
+        for seed in range(SEED, SEED + 20):
+            made = advise_made.drawn(advise_made.in_turns, seed)
+            if any(call[0] == "send@52" for call in made.programs[0]):
+                break
+        rate = 0.02
+        run, _ = advise_test.simulated(made.programs, "pushed", seed)
+        least = []
+        for pushed in (True, False):
+            found = advise_test.judged(run, changed(steals=(0.0, rate), helped=None, pushed=pushed))
+            least.append(max((one.least for one in found.advice if one.change.kind == edits.PUT_OFF), default=0))
+        size, count = next((call[4], len(made.programs[0])) for call in made.programs[0] if call[0] == "send@52")
+        sends = sum(call[0] == "send@52" for call in made.programs[0])
+        self.assertGreater(count, sends)
+        self.assertLess(least[0], least[1] - 0.5 * rate * size * sends, seed)
+
+
+if __name__ == "__main__":
+    main(globals())
