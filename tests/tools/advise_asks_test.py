@@ -117,6 +117,8 @@ class Headway(Asked):
         """What was asked while nobody took a core. Our message thread may be without one here: that is as it is."""
         for one in seen:
             self.assertTrue(one.copied is None or one.copied or one.moves, one)
+            if one.size >= 100_000:  # that a wait goes on, with a copy left behind, does not make it one that is copied
+                self.assertIsNot(one.copied, True, one)
 
     def test_without_asking(self):
         self.program()
