@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
 CALLS = 1 + 1 + 10 + 1 + 1 + 1 + 1
 FIRST, RUNS = 10, 60
 BESIDE = 1.15  # of what is told, by which factor the truth may lie beside it: runs differ by that
+WIDE = 4  # of what is told at least, by which factor what is told at most may be above it, where nobody disturbs
 
 
 class Told(Folder):
@@ -121,7 +122,7 @@ class Measured(Recorded):
         told = run.ranks[0].cost
         self.assertEqual((who, int(calls)), ("0", CALLS))
         self.assertEqual((told.calls, round(told.call), round(told.call_at_most)), (CALLS, int(each), int(at_most)))
-        self.assertTrue(5 < told.call < told.call_at_most < 50_000, told)
+        self.assertTrue(5 < told.call < 5000 and told.call <= told.call_at_most < 50_000, told)
         self.assertTrue(0 < told.timed < told.time < run.duration, told)
         self.assertIn("the recording itself took", headway("advise", self.folder / "headway-run-1").stdout)
         # Measuring it has left nothing.
@@ -164,9 +165,9 @@ class Measured(Recorded):
             least.append(each + 1e3 * files / calls)
             most.append(at_most + 1e3 * files / calls)
             true, low, high = min(recorded) - min(plain), min(least), statistics.median(most)
-            if runs >= FIRST and low / BESIDE < true < high * BESIDE:
+            if runs >= FIRST and low / BESIDE < true < high * BESIDE and min(most) < WIDE * low:
                 return
-        self.fail(f"ns a call, as told at least, in truth, and as told at most: {low}, {true}, {high}")
+        self.fail(f"ns a call, as told at least, in truth, and as told at most: {low}, {true}, {high}; least of these {min(most)}")
 
 
 class MeasuredMpich(Measured):

@@ -2,8 +2,9 @@
    the three calls of a message (MPI_Irecv, MPI_Isend, MPI_Waitall of both) are recorded as their
    entries do it, without a call of MPI, from the place that called MPI_Init. Not in it: what is
    timed when it is done (blocks that are written, looks at the run delay). In a loop that does
-   nothing else, whose data are in the caches, it is the least; behind a walk through so much memory
-   that they are not, the most: what the layer does in a program lies between. Part of layer.c.
+   nothing else, whose data are in the caches, it is the least; behind a walk through other
+   memory, which leaves little of them in the nearest caches, it is what is told as the most; a
+   program may leave them colder still. Part of layer.c.
    Thread: that which initializes MPI, while no other one may be in MPI. Owner: the layer.
    Invariant: nothing of it stays: no record, no operation, no count. */
 #ifndef HEADWAY_RECORD_LAYER_COST_H

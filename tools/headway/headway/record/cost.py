@@ -3,7 +3,7 @@
 A rank's share is its calls, times what recording one of them takes, and what was timed when it was done (blocks for the
 file, looks at the run delay), of its time from MPI_Init to its end. The layer measures what a call takes when MPI has begun,
 in calls without MPI: one behind the other, whose warm caches make that the least that it takes, and behind a walk through
-other memory, the most (older recordings have the least alone). A rank that was killed says nothing. Standard library only.
+other memory, which is told as the most, though no bound (older recordings have the least alone). A rank that was killed says nothing. Standard library only.
 """
 
 from __future__ import annotations
