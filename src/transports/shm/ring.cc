@@ -41,7 +41,12 @@ uint32_t Producer::place(uint32_t length) {
 void CachedCost::note(uint64_t ticks, uint32_t bytes, bool strings) {
   const uint64_t line = ticks * 16 / std::max(bytes / 64, 1u);
   if (line > longest_line) return;
-  line_ = uint32_t(line_ == 0 ? line : (3 * line_ + line) / 4);
+  if (samples_ < at_first) {
+    line_ = samples_ == 0 ? uint32_t(line) : std::min(line_, uint32_t(line));
+    if (++samples_ < at_first) return;
+  } else {
+    line_ = uint32_t((3 * line_ + line) / 4);
+  }
   is_slow_ = line_ > (strings ? slow_line_of_strings : slow_line);
 }
 

@@ -100,7 +100,7 @@ enum class Stores : uint8_t { automatic, cached, streamed };
 class CachedCost {
  public:
   // Whether the next copy is to be timed. Where that is slow, it is asked seldom.
-  bool is_due() { return copies_++ % (is_slow_ ? seldom : often) == 0; }
+  bool is_due() { return samples_ < at_first || copies_++ % (is_slow_ ? seldom : often) == 0; }
   // A copy of so many bytes took so long. `strings`: by the processor's string instruction.
   void note(uint64_t ticks, uint32_t bytes, bool strings);
   // Stores past the cache are quicker.
@@ -108,8 +108,10 @@ class CachedCost {
 
  private:
   static constexpr uint32_t often = 32, seldom = 128;
+  // The quickest of so many counts as the first: in a new ring some of their pages are not there.
+  static constexpr uint32_t at_first = 4;
 
-  uint32_t copies_ = 0;
+  uint32_t copies_ = 0, samples_ = 0;
   uint32_t line_ = 0;  // 1/16 of a tick, smoothed
   bool is_slow_ = false;
 };

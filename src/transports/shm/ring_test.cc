@@ -192,7 +192,7 @@ TEST(CachedCost, WhereLinesComeSlowlyBodiesGoPastTheCache) {
   }
   for (const uint64_t slow : {20, 75}) {  // Zen 4
     CachedCost cost;
-    note(cost, slow, true);
+    note(cost, slow, true, 4);
     EXPECT_TRUE(cost.is_slow()) << slow;
     note(cost, 3, true, 20);
     EXPECT_FALSE(cost.is_slow()) << "the cores came near";
@@ -204,9 +204,18 @@ TEST(CachedCost, WhereLinesComeSlowlyBodiesGoPastTheCache) {
   EXPECT_TRUE(stores.is_slow());
 }
 
+TEST(CachedCost, PagesThatAreNotThereTellNothing) {
+  CachedCost cost;
+  for (const uint64_t ticks : {60, 40, 3, 50}) {  // faults, and a copy without
+    EXPECT_TRUE(cost.is_due());
+    note(cost, ticks, true);
+    EXPECT_FALSE(cost.is_slow()) << ticks;
+  }
+}
+
 TEST(CachedCost, AnInterruptedCopyTellsNothing) {
   CachedCost cost;
-  note(cost, 3, true);
+  note(cost, 3, true, 4);
   note(cost, 5000, true, 20);
   EXPECT_FALSE(cost.is_slow());
 }
@@ -218,9 +227,10 @@ TEST(CachedCost, IsAskedNowAndThenAndSeldomWhereItIsSlow) {
     for (int i = 0; i < copies; ++i) due += cost.is_due();
     return due;
   };
-  EXPECT_TRUE(cost.is_due()) << "the first";
+  EXPECT_EQ(due_of(10), 10) << "the first ones, until they told";
+  note(cost, 3, true, 4);
   const int quick = due_of(1024);
-  note(cost, 40, true);
+  note(cost, 100, true, 2);
   const int slow = due_of(1024);
   EXPECT_EQ(quick, 32);
   EXPECT_EQ(slow, 8);
