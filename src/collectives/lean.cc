@@ -154,7 +154,7 @@ class Talk {
     uint64_t sent = 0;
     if (!peer || holding_.is_polled() ||
         !engine_.receive_now(*peer, {comm_->collective_context(), rank, tag_}, memory, sent,
-                             !alone || engine_.is_crowded())) {
+                             !alone || engine_.is_crowded(), traffic_of(memory.bytes()))) {
       return false;
     }
     check(sent, memory);

@@ -32,9 +32,9 @@ class Messages : public Core {
   void start_receive(Request* request);
   // A small message that comes at this very moment, without a request. False: look for it in the
   // ordinary way, nothing was done. `bytes`: what it brought.
-  // `once`: it is looked for once, not for a moment.
+  // `once`: it is looked for once, not for a moment. `traffic`: of that message.
   bool receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory, uint64_t& bytes,
-                   bool once = false);
+                   bool once = false, matching::Traffic traffic = {});
   // The same for one that lies here already. False, too, if more is to be done than to copy it.
   // `source`, `tag`: whose it is.
   bool receive_arrived(const matching::Key& key, const UserMemory& memory, uint64_t& bytes,
@@ -74,7 +74,9 @@ class Messages : public Core {
   // Nobody but this rank may take a posted receive from now on; it stays in the queue. False: its
   // sender was faster, and it lands.
   bool take_back(Request* posted);
-  bool would_take(const matching::Key& key) { return posted_.takes(key); }
+  bool would_take(const matching::Key& key, matching::Traffic traffic) {
+    return posted_.takes(key, traffic);
+  }
   void unpost(Request* receive) { posted_.remove(receive); }
 
  protected:

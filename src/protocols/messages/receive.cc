@@ -312,12 +312,12 @@ bool Messages::take_back(Request* posted) { return engine().one_copy_.take_back(
 // receives that do not take it, nothing has come unexpected, and the next frame of the sender is
 // that message.
 bool Messages::receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory,
-                           uint64_t& bytes, bool once) {
+                           uint64_t& bytes, bool once, matching::Traffic traffic) {
   if (!peer.in.attached() || key.is_wild() || unexpected_.count() != 0) return false;
   int looks = hot_looks;
   if (handoff_.pending != 0) {
     // Only beside receives that wait for something else; and now and then it is their turn.
-    if (handoff_.pending != int64_t(in_stage(Stage::posted)) || posted_.takes(key) ||
+    if (handoff_.pending != int64_t(in_stage(Stage::posted)) || posted_.takes(key, traffic) ||
         ++in_a_row_ % most_in_a_row == 0) {
       return false;
     }

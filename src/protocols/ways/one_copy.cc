@@ -452,7 +452,7 @@ void OneCopy::advertise(Request* receive) {
   Peer* peer = receive->peer;
   if (!peer || !peer->can(transports::copies) || peer->direct.advertised || !may_pull_ ||
       receive->key.is_wild() || !receive->memory.is_flat() || !peer->in.attached() ||
-      messages_.would_take(receive->key)) {
+      messages_.would_take(receive->key, receive->traffic)) {
     return;
   }
   peer->direct.advertised = receive;
