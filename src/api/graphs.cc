@@ -186,8 +186,9 @@ struct EdgeSide {
   const int *ranks, *weights;
 };
 
+// A rank without memory for them is `complete` no more, and says so when all ranks talk.
 int take_side(const Story& story, const EdgeSide& side, base::Vec<int>& ranks,
-              base::Vec<int>& weights, bool& weighted) {
+              base::Vec<int>& weights, bool& weighted, bool& complete) {
   if (side.degree < 0) {
     base::Text<60> why;
     why << side.degree_name << " is negative: " << side.degree;
@@ -200,7 +201,8 @@ int take_side(const Story& story, const EdgeSide& side, base::Vec<int>& ranks,
     return code;
   }
   if (!ranks.reserve(size_t(side.degree)) || !weights.reserve(size_t(side.degree))) {
-    return raise(story, Outcome::no_memory);
+    complete = false;
+    return MPI_SUCCESS;
   }
   for (int i = 0; i < side.degree; ++i) {
     (void)ranks.push(side.ranks[i]);
@@ -221,12 +223,12 @@ int dist_graph_create_adjacent(const char* call, MPI_Comm comm_old, int indegree
   bool into = false, out = false;  // are weighted
   if (const int code = take_side(
           story, {"indegree", "sources", "sourceweights", indegree, sources, sourceweights},
-          edges.sources, edges.source_weights, into)) {
+          edges.sources, edges.source_weights, into, edges.complete)) {
     return code;
   }
   if (const int code = take_side(
           story, {"outdegree", "destinations", "destweights", outdegree, destinations, destweights},
-          edges.targets, edges.target_weights, out)) {
+          edges.targets, edges.target_weights, out, edges.complete)) {
     return code;
   }
   if (indegree > 0 && outdegree > 0 && into != out) {

@@ -121,9 +121,13 @@ int cart_sub(const char* call, MPI_Comm comm, const int remain_dims[], MPI_Comm*
   if (dimensions > 0) {
     if (const int code = check_given(story, "remain_dims", remain_dims)) return code;
   }
-  base::Vec<int> numbers;  // coordinates; lengths and periods of those that remain
-  if (!numbers.resize(3 * size_t(uint32_t(dimensions)))) return raise(story, Outcome::no_memory);
-  int* const coordinates = numbers.data();
+  // Coordinates; lengths and periods of those that remain. A rank may not leave for want of memory
+  // while the others go on: so few dimensions, as all programs have, need none.
+  int few[3 * 32];
+  base::Vec<int> many;
+  const bool are_few = dimensions <= 32;
+  if (!are_few && !many.resize(3 * size_t(dimensions))) return raise(story, Outcome::no_memory);
+  int* const coordinates = are_few ? few : many.data();
   int* const lengths = coordinates + dimensions;
   int* const periods = lengths + dimensions;
   grid->find_coordinates(story.comm->own.self, coordinates);

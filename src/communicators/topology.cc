@@ -257,7 +257,7 @@ Outcome create(const Makers& makers, Comm* comm, Edges&& edges, bool reorder, Ac
   if (accord != Accord::alike) return Outcome::ok;
   edges.match = words[0] == 0;
   const Outcome weighted =
-      set_weighted(edges, all.are_weighted()) ? Outcome::ok : Outcome::no_memory;
+      edges.complete && set_weighted(edges, all.are_weighted()) ? Outcome::ok : Outcome::no_memory;
   return finish(makers, comm, words[5], weighted, edges, reorder, made);
 }
 

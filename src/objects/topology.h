@@ -22,7 +22,8 @@ struct Edges {
   base::Vec<int> sources, targets;
   base::Vec<int> source_weights, target_weights;  // as long as those, or empty: not weighted
   bool weighted = false;
-  bool match = true;  // on all ranks: both ends have named each edge, equally often
+  bool complete = true;  // of this rank: there was memory for its lists
+  bool match = true;     // on all ranks: both ends have named each edge, equally often
 
   bool empty() const { return sources.empty() && targets.empty(); }
 };
