@@ -63,6 +63,7 @@ int take_same(Story& story, const void* buffer, int64_t count, MPI_Datatype data
     return code;
   }
   data = data_of(story, buffer);
+  if (number == 0) data.count = 0;
   return MPI_SUCCESS;
 }
 
