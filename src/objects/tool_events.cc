@@ -150,7 +150,9 @@ ToolOutcome ToolEvents::remove(uintptr_t handle, const ToolCallback& freed) {
     if (one == calling_) return ToolOutcome::ok;  // returned() ends it
     end(one);
   }
-  if (freed.function) caller->freed(freed, handle, Safety::none);
+  if (!freed.function) return ToolOutcome::ok;
+  const bool delivers = deliverer_.load(std::memory_order_relaxed) == __builtin_thread_pointer();
+  caller->freed(freed, handle, delivers ? level_ : Safety::none);
   return ToolOutcome::ok;
 }
 
@@ -168,6 +170,8 @@ ToolOutcome ToolEvents::read(uintptr_t instance, base::ToolEvent& event, EventSo
 // Bounded by what is there at first: a callback that calls MPI makes events of its own.
 void ToolEvents::deliver(Safety level) {
   if (!base::begin_delivery()) return;
+  level_ = level;
+  deliverer_.store(__builtin_thread_pointer(), std::memory_order_relaxed);
   for (size_t i = 0; i < base::event_sources; ++i) {
     const EventSource source = EventSource(i);
     base::ToolEvent event = {};
@@ -181,6 +185,7 @@ void ToolEvents::deliver(Safety level) {
     dropped_seen_ = level == Safety::none ? dropped : look_again;
     for (size_t i = 0; i < base::event_sources; ++i) tell_dropped(EventSource(i), level);
   }
+  deliverer_.store(nullptr, std::memory_order_relaxed);
   base::end_delivery();
 }
 
@@ -199,7 +204,8 @@ void ToolEvents::deliver_one(const base::ToolEvent& event, EventSource source, S
       if (!one->callback(Safety::none) || event.at < one->since) continue;
       const ToolCallback* found = one->callback(level);
       if (!found) {
-        // Another thread has changed it in the midst of this wait: its handler is told.
+        // Another thread has changed it in the midst of this wait, or MPI is over: its handler is
+        // told when it may be called.
         --one->dropped_told[size_t(source)];
         dropped_seen_ = look_again;
         continue;

@@ -5,6 +5,7 @@
 // runs stays in memory until that returns, also if it is freed meanwhile; an instance can be read
 // as long as its callback runs; a registration hears of nothing that was before its first callback.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,7 +29,7 @@ enum class [[nodiscard]] ToolOutcome : uint8_t {
 // What a callback may be called from: of each level it may do less.
 enum class Safety : uint8_t {
   none,        // between two calls: it may call MPI
-  restricted,  // in the midst of a wait: nothing of MPI but what reads the event
+  restricted,  // in the midst of a wait, or behind MPI: nothing of it but what reads the event
   thread_safe,
   signal_safe
 };
@@ -64,7 +65,7 @@ class ToolEvents {
   ToolOutcome has_callback(uintptr_t handle, Safety level, bool& has);
   ToolOutcome set_dropped(uintptr_t handle, void (*function)());
   // `freed` is called when its callbacks run no more and never will: now, or behind the callback
-  // that runs.
+  // that runs. Where a function of the tool calls this, at the level of that one.
   ToolOutcome remove(uintptr_t handle, const ToolCallback& freed);
   // The event of that instance, whose callback must be running.
   ToolOutcome read(uintptr_t instance, base::ToolEvent& event, base::EventSource& source);
@@ -118,6 +119,9 @@ class ToolEvents {
   base::EventSource source_ = base::EventSource::program;
   static constexpr uint64_t look_again = UINT64_MAX;
   uint64_t dropped_seen_ = 0;  // by the deliverer alone; look_again: by not all
+  // The deliverer's control block, or null: so a function of the tool is known by its thread.
+  std::atomic<const void*> deliverer_{nullptr};
+  Safety level_ = Safety::none;  // the deliverer's, read by it alone
 };
 
 }  // namespace headway::objects

@@ -221,6 +221,33 @@ TEST_F(ToolEventsTest, ACallbackFreesOthersAndMakesNewOnes) {
   EXPECT_EQ(called.back().registration, late);
 }
 
+// In the midst of a wait nobody is told that it may call MPI, whoever frees.
+TEST_F(ToolEventsTest, WhoIsFreedInAWaitIsToldSo) {
+  listen(EventKind::receive_posted, Safety::restricted);
+  const uintptr_t second = listen(EventKind::receive_posted, Safety::restricted);
+  const uintptr_t third = listen(EventKind::receive_posted, Safety::restricted);
+  const uintptr_t fourth = listen(EventKind::receive_posted, Safety::restricted);
+  inside = [&] {
+    if (count(Called::What::freed) > 0) return;
+    EXPECT_EQ(events.remove(second, {function, nullptr}), ToolOutcome::ok);
+    EXPECT_EQ(called.back().what, Called::What::freed) << "its callback does not run: at once";
+    EXPECT_EQ(called.back().level, Safety::restricted);
+    // Another thread is in no wait.
+    std::thread([&] {
+      EXPECT_EQ(events.remove(third, {function, nullptr}), ToolOutcome::ok);
+    }).join();
+    EXPECT_EQ(called.back().level, Safety::none);
+  };
+  tell(1);
+  events.deliver(Safety::restricted);
+  EXPECT_EQ(count(Called::What::freed), 2u);
+  EXPECT_EQ(count(Called::What::event), 2u);
+  // And it is over with the delivery.
+  EXPECT_EQ(events.remove(fourth, {function, nullptr}), ToolOutcome::ok);
+  EXPECT_EQ(called.back().what, Called::What::freed);
+  EXPECT_EQ(called.back().level, Safety::none);
+}
+
 // As if it called MPI: it is not entered again, and what it does is told the next time.
 TEST_F(ToolEventsTest, ACallbackThatMakesEvents) {
   listen(EventKind::receive_posted, Safety::none);
