@@ -9,6 +9,7 @@ constinit std::atomic<uint8_t> event_listeners[most_event_kinds] = {};
 constinit std::atomic<uint8_t> events_waiting{0};
 constinit std::atomic<uint8_t> events_delivering{0};
 constinit std::atomic<void (*)()> deliver_in_wait{nullptr};
+constinit std::atomic<uint32_t> kept_from_waits{0};
 
 namespace {
 
@@ -61,7 +62,9 @@ void put_event(uint8_t kind, EventSource source, const uint64_t* fields, size_t 
   const size_t from = size_t(source_of(source));
   event.at = now_ns();  // last: the lock or the thread that orders a source is held already
   if (!rings[from].put(event)) dropped[from][kind].fetch_add(1, std::memory_order_relaxed);
-  events_waiting.store(1, std::memory_order_release);  // pairs with begin_delivery
+  // Pairs with begin_delivery. An exchange, for all who came before: of several stores that one
+  // would see the last one alone, and what that thread did.
+  events_waiting.exchange(1, std::memory_order_acq_rel);
 }
 
 void note_message_thread() {
@@ -78,8 +81,8 @@ bool begin_delivery() {
 void end_delivery() {
   uint64_t left = 0;
   for (const EventRing& ring : rings) left += ring.count();
-  if (left) events_waiting.store(1, std::memory_order_relaxed);
-  events_delivering.store(0, std::memory_order_release);  // pairs with begin_delivery
+  if (left) events_waiting.exchange(1, std::memory_order_acq_rel);  // as in put_event
+  events_delivering.store(0, std::memory_order_release);            // pairs with begin_delivery
 }
 
 uint64_t events_of(EventSource source) { return rings[size_t(source)].count(); }

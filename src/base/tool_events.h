@@ -69,6 +69,7 @@ extern constinit std::atomic<uint8_t> events_waiting;     // some are there, or 
 extern constinit std::atomic<uint8_t> events_delivering;  // somebody hands them over
 // Not null: all who listen may be called in the midst of a wait, by this.
 extern constinit std::atomic<void (*)()> deliver_in_wait;
+extern constinit std::atomic<uint32_t> kept_from_waits;  // KeptFromWaits that there are
 
 inline bool any_events() { return events_waiting.load(std::memory_order_relaxed) != 0; }
 // There is something to hand over, and nobody does.
@@ -77,8 +78,18 @@ inline bool events_wait() {
 }
 // The same in the midst of a wait, where not all may be called.
 inline bool events_wait_in_wait() {
-  return events_wait() && deliver_in_wait.load(std::memory_order_relaxed) != nullptr;
+  return events_wait() && kept_from_waits.load(std::memory_order_relaxed) == 0 &&
+         deliver_in_wait.load(std::memory_order_relaxed) != nullptr;
 }
+// As long as there is one, nothing is handed over in the midst of waits: for who may wait with a
+// lock that others wait for. A callback may wait for one of those.
+class KeptFromWaits {
+ public:
+  KeptFromWaits() { kept_from_waits.fetch_add(1, std::memory_order_relaxed); }
+  ~KeptFromWaits() { kept_from_waits.fetch_sub(1, std::memory_order_relaxed); }
+  KeptFromWaits(const KeptFromWaits&) = delete;
+  KeptFromWaits& operator=(const KeptFromWaits&) = delete;
+};
 // False: somebody hands over. Else it is this thread, until end_delivery().
 bool begin_delivery();
 void end_delivery();

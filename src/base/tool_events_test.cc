@@ -114,6 +114,26 @@ TEST(ToolEvents, WhatIsLeftWaits) {
   EXPECT_FALSE(events_wait());
 }
 
+// Whoever holds a lock in a wait has nothing handed over there.
+TEST(ToolEvents, WhatIsKeptFromWaits) {
+  const uint64_t field = 1;
+  deliver_in_wait.store([] {});
+  put_event(1, EventSource::program, &field, 1);
+  EXPECT_TRUE(events_wait_in_wait());
+  {
+    const KeptFromWaits one;
+    const KeptFromWaits other;
+    EXPECT_FALSE(events_wait_in_wait());
+    EXPECT_TRUE(events_wait()) << "between calls it is";
+  }
+  EXPECT_TRUE(events_wait_in_wait());
+  deliver_in_wait.store(nullptr);
+  ASSERT_TRUE(begin_delivery());
+  ToolEvent event;
+  ASSERT_TRUE(take_event(EventSource::program, event));
+  end_delivery();
+}
+
 // The message thread has a source of its own.
 TEST(ToolEvents, TheMessageThreadIsASource) {
   const uint64_t field = 1;

@@ -1,7 +1,9 @@
 // Locked: holds a mutex from its making to the end of its scope. Thread: any. Owner: the scope.
-// Invariant: the mutex outlives it.
+// Invariants: the mutex outlives it; no callback of a tool is called in waits meanwhile.
 #pragma once
 #include <pthread.h>
+
+#include "base/tool_events.h"
 
 namespace headway::runtime {
 
@@ -14,6 +16,7 @@ class Locked {
 
  private:
   pthread_mutex_t& mutex_;
+  base::KeptFromWaits kept_;
 };
 
 }  // namespace headway::runtime
