@@ -64,12 +64,13 @@ MPI_T_enum enum_of(size_t option) {
 MPI_T_enum enum_of_calls() { return handle_of<MPI_T_enum>(enum_base | calls_enum); }
 
 int number_of_call(const char* name) {
-  if (!name) return -1;
+  if (!name) return no_call;
   const auto* const end = std::end(abi::functions);
   const auto* const found =
       std::lower_bound(std::begin(abi::functions), end, std::string_view(name),
                        [](const abi::Function& one, std::string_view of) { return one.name < of; });
-  return found != end && found->name == name ? int(found - std::begin(abi::functions)) : -1;
+  if (found == end || found->name != name) return no_call;
+  return int(found - std::begin(abi::functions));
 }
 
 }  // namespace headway::api::tools
@@ -115,7 +116,7 @@ int enum_get_info(const char*, MPI_T_enum enumtype, int* num, char* name, int* n
   const settings::OptionInfo* row;
   if (const int code = take_enum(enumtype, row)) return code;
   if (!row) {
-    tools::give(num, int(std::size(abi::functions)));
+    tools::give(num, int(std::size(abi::functions)) + 1);  // and none
     tools::give_text(name, name_len, tools::public_name("calls").c_str());
     return MPI_SUCCESS;
   }
@@ -131,13 +132,20 @@ int enum_get_item(const char*, MPI_T_enum enumtype, int indx, int* value, char* 
   const settings::OptionInfo* row;
   if (const int code = take_enum(enumtype, row)) return code;
   tools::Name item;
-  if (!row) {
-    if (indx < 0 || size_t(indx) >= std::size(abi::functions)) return MPI_T_ERR_INVALID_INDEX;
+  int number = indx;
+  if (row) {
+    if (indx < 0 || !find_choice(tools::choices_of(*row), indx, item)) {
+      return MPI_T_ERR_INVALID_INDEX;
+    }
+  } else if (indx >= 0 && size_t(indx) < std::size(abi::functions)) {
     item.append(abi::functions[indx].name.data(), abi::functions[indx].name.size());
-  } else if (indx < 0 || !find_choice(tools::choices_of(*row), indx, item)) {
+  } else if (indx >= 0 && size_t(indx) == std::size(abi::functions)) {
+    item << "none";
+    number = tools::no_call;
+  } else {
     return MPI_T_ERR_INVALID_INDEX;
   }
-  tools::give(value, indx);
+  tools::give(value, number);
   tools::give_text(name, name_len, item.c_str());
   return MPI_SUCCESS;
 }

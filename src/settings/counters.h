@@ -267,7 +267,7 @@ inline constexpr CounterInfo counter_table[] = {
     {"tool_events", Category::reporting, CounterKind::events, Audience::tuner,
      "events that were kept for tools which listen by MPI_T"},
     {"tool_events_dropped", Category::reporting, CounterKind::events, Audience::tuner,
-     "events that found no room, since the program was long without a call of MPI"},
+     "events that found no room: too many before they were handed over"},
 };
 inline constexpr size_t counter_count = sizeof(counter_table) / sizeof(counter_table[0]);
 

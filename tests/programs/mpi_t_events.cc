@@ -1,5 +1,7 @@
 // Events by MPI_T: what each says of itself; counts of events and counters agree; elements, order
 // and times; in the midst of a wait and behind it; before MPI_Init and after MPI_Finalize.
+#include <functional>
+
 #include "mpi_t_events.h"
 
 namespace {
@@ -69,17 +71,22 @@ void list_sources() {
   for (int i = 1; i < source_count(); ++i) CHECK(now(i - 1) <= now(i));
 }
 
-// The enumeration of the calls has every function of MPI under its name.
+// The enumeration of the calls has every function of MPI under its name, and none of them.
 void list_calls() {
   const Event e = event(index_of("wait_began"));
   int items = 0, name_room = room;
   char name[room];
   MPI(MPI_T_enum_get_info(e.enumtype, &items, name, &name_room));
   CHECK_EQ(std::string(name), "headway_calls");
-  CHECK_EQ(items, 664);
+  CHECK_EQ(items, 665);
   bool found = false;
-  for (int i = 0; i < items; ++i) {
-    int value = -1, item_room = room;
+  int value = -5, item_room = room;
+  MPI(MPI_T_enum_get_item(e.enumtype, items - 1, &value, name, &item_room));
+  CHECK_EQ(value, -1);
+  CHECK_EQ(std::string(name), "none");
+  for (int i = 0; i < items - 1; ++i) {
+    value = -5;
+    item_room = room;
     MPI(MPI_T_enum_get_item(e.enumtype, i, &value, name, &item_room));
     CHECK_EQ(value, i);
     CHECK(strncmp(name, "MPI_", 4) == 0);
@@ -166,10 +173,41 @@ void compare(const Counters& counters, const std::map<std::string, Value>& early
                  std::to_string(after.at(name) - early.at(name)) + "; ";
       }
     }
+    // Each wait has its end. Where the call above has waited, that is told by the next one.
+    const Heard &began = all.at("wait_began"), &ended = all.at("wait_ended");
+    if (began.events + began.dropped != ended.events + ended.dropped) {
+      story += std::to_string(began.events + began.dropped) + " waits began, " +
+               std::to_string(ended.events + ended.dropped) + " ended";
+    }
     if (story.empty()) return;
     usleep(1000);  // receives that have been released are under way
   }
   check::fail(__FILE__, __LINE__, "%s", story.c_str());
+}
+
+void check_peer(MPI_Count peer) {
+  CHECK(peer >= 0 && peer < check::size);
+  CHECK(peer != check::rank || check::size == 1);
+}
+
+// Of events that need traffic of their own kind: what they can say.
+void on_sensible(Instance instance, Registration registration, MPI_T_cb_safety safety, void* data) {
+  on_event(instance, registration, safety, data);
+  const int index = static_cast<Heard*>(data)->index;
+  const std::string name = event(index).name;
+  const std::vector<MPI_Count> says = elements_of(instance, index);
+  constexpr MPI_Count most_bytes = 1 << 20, second = 1'000'000'000;
+  if (name == "headway_receive_released") {
+    if (says[0] != -1) check_peer(says[0]);
+    CHECK(says[1] == 0 || says[1] == 1);
+  } else if (name == "headway_prefetch_hit") {
+    check_peer(says[0]);
+    CHECK(says[1] > 0 && says[1] <= most_bytes);
+    CHECK(says[2] >= 0 && says[2] < second);
+  } else if (name == "headway_prefetch_missed") {
+    check_peer(says[0]);
+    CHECK(says[1] > 0 && says[1] <= most_bytes);
+  }
 }
 
 void counts_agree(MPI_T_cb_safety safety) {
@@ -180,6 +218,8 @@ void counts_agree(MPI_T_cb_safety safety) {
   for (int i = 0; i < event_count(); ++i) {
     const std::string name = event(i).name.substr(strlen("headway_"));
     listen(all[name], name.c_str(), safety);
+    MPI(MPI_T_event_register_callback(all[name].registration, safety, MPI_INFO_NULL, &all[name],
+                                      on_sensible));
   }
   const auto late = read_counted(counters);
   MPI(MPI_Barrier(MPI_COMM_WORLD));
@@ -187,9 +227,6 @@ void counts_agree(MPI_T_cb_safety safety) {
   MPI(MPI_Barrier(MPI_COMM_WORLD));
   compare(counters, early, late, all);
   CHECK(all["message_matched"].events + all["message_matched"].dropped >= 40);
-  // Each wait has its end.
-  const Heard &began = all["wait_began"], &ended = all["wait_ended"];
-  CHECK_EQ(began.events + began.dropped, ended.events + ended.dropped);
   if (check::size > 1) CHECK(all["schedule_step"].events > 0);
   for (auto& [name, heard] : all) {
     for (const int level : heard.levels) CHECK(level == 0 || level == int(safety));
@@ -298,6 +335,151 @@ void fields() {
   stop(heard);
 }
 
+// All that one kind of event says.
+struct Kept : Heard {
+  std::vector<std::vector<MPI_Count>> all;
+  std::vector<MPI_Count> with_tag(MPI_Count tag) const {
+    std::vector<MPI_Count> found;
+    for (const auto& one : all) {
+      if (one[1] == tag) found.insert(found.end(), one.begin(), one.end());
+    }
+    return found;
+  }
+};
+
+void on_kept(Instance instance, Registration registration, MPI_T_cb_safety safety, void* data) {
+  on_event(instance, registration, safety, data);
+  auto* kept = static_cast<Kept*>(static_cast<Heard*>(data));
+  kept->all.push_back(elements_of(instance, kept->index));
+}
+
+void keep(Kept& kept, const char* name) {
+  listen(kept, name, MPI_T_CB_REQUIRE_NONE);
+  MPI(MPI_T_event_register_callback(kept.registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL,
+                                    static_cast<Heard*>(&kept), on_kept));
+}
+
+// Messages that their receives wait for, and such as come first, known by their tags.
+void fields_of_messages() {
+  constexpr int awaited = 4711, early = 4712, own = 4713;
+  const int to = (check::rank + 1) % check::size;
+  const int from = (check::rank + check::size - 1) % check::size;
+  Kept matched, unexpected;
+  keep(matched, "message_matched");
+  keep(unexpected, "message_unexpected");
+  int out[3] = {1, 2, 3}, in[4] = {};
+  MPI_Request request;
+  MPI(MPI_Irecv(in, 4, MPI_INT, MPI_ANY_SOURCE, awaited, MPI_COMM_WORLD, &request));
+  MPI(MPI_Barrier(MPI_COMM_WORLD));
+  MPI(MPI_Send(out, 3, MPI_INT, to, awaited, MPI_COMM_WORLD));
+  MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  MPI(MPI_Send(out, 2, MPI_INT, to, early, MPI_COMM_WORLD));
+  MPI(MPI_Probe(from, early, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  MPI(MPI_Recv(in, 4, MPI_INT, from, early, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  MPI(MPI_Send(out, 1, MPI_INT, 0, own, MPI_COMM_SELF));
+  MPI(MPI_Recv(in, 4, MPI_INT, 0, own, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+  call_mpi();
+  CHECK(matched.with_tag(awaited) == (std::vector<MPI_Count>{from, awaited, 12}));
+  CHECK(matched.with_tag(early) == (std::vector<MPI_Count>{from, early, 8}));
+  CHECK(matched.with_tag(own) == (std::vector<MPI_Count>{0, own, 4}));
+  CHECK(unexpected.with_tag(awaited).empty());
+  CHECK(unexpected.with_tag(early) == (std::vector<MPI_Count>{from, early, 8}));
+  CHECK(unexpected.with_tag(own) == (std::vector<MPI_Count>{0, own, 4}));
+  stop(matched);
+  stop(unexpected);
+}
+
+// One collective: its steps have the name of its blocking function, and sensible kinds and peers.
+void check_steps(const std::string& function, const std::function<void(MPI_Request*)>& start) {
+  Kept kept;
+  keep(kept, "schedule_step");
+  MPI_Request request = MPI_REQUEST_NULL;
+  start(&request);
+  MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  call_mpi();
+  const MPI_T_enum calls = event(kept.index).enumtype;
+  bool sends = false, receives = false;
+  for (const std::vector<MPI_Count>& one : kept.all) {
+    int value = -5, name_room = room;
+    char name[room];
+    CHECK(one[1] >= 0);
+    MPI(MPI_T_enum_get_item(calls, int(one[1]), &value, name, &name_room));
+    CHECK_EQ(std::string(name), function);
+    CHECK(one[0] >= 0 && one[0] <= 4);
+    sends |= one[0] == 0;
+    receives |= one[0] == 1;
+    if (one[0] > 1) {
+      CHECK_EQ(one[2], -1);
+    } else {
+      check_peer(one[2]);
+    }
+  }
+  if (check::size > 1) CHECK(sends || receives);
+  if (function == "MPI_Bcast") {
+    CHECK(check::rank > 0 || !receives);
+    CHECK(check::rank == 0 || receives);
+  }
+  stop(kept);
+}
+
+void fields_of_steps() {
+  const size_t blocks = size_t(check::size) + 2;
+  std::vector<int> in(3 * blocks, check::rank), out(3 * blocks), counts(blocks, 3), places(blocks),
+      bytes(blocks);
+  std::vector<MPI_Aint> far(blocks);
+  std::vector<MPI_Datatype> types(blocks, MPI_INT);
+  for (size_t i = 0; i < blocks; ++i) {
+    places[i] = int(3 * i);
+    bytes[i] = int(12 * i);
+    far[i] = MPI_Aint(12 * i);
+  }
+  int *const from = in.data(), *const to = out.data();
+  const int *const n = counts.data(), *const at = places.data(), *const byte = bytes.data();
+  const MPI_Aint* const address = far.data();
+  const MPI_Datatype one = MPI_INT, *const each = types.data();
+  const MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Comm ring = MPI_COMM_NULL;
+  const int around_it = 1;
+  MPI(MPI_Cart_create(world, 1, &check::size, &around_it, 0, &ring));
+  using R = MPI_Request*;
+  const std::vector<std::pair<const char*, std::function<void(R)>>> all = {
+      {"MPI_Barrier", [&](R r) { MPI(MPI_Ibarrier(world, r)); }},
+      {"MPI_Bcast", [&](R r) { MPI(MPI_Ibcast(to, 3, one, 0, world, r)); }},
+      {"MPI_Gather", [&](R r) { MPI(MPI_Igather(from, 3, one, to, 3, one, 0, world, r)); }},
+      {"MPI_Gatherv", [&](R r) { MPI(MPI_Igatherv(from, 3, one, to, n, at, one, 0, world, r)); }},
+      {"MPI_Scatter", [&](R r) { MPI(MPI_Iscatter(from, 3, one, to, 3, one, 0, world, r)); }},
+      {"MPI_Scatterv", [&](R r) { MPI(MPI_Iscatterv(from, n, at, one, to, 3, one, 0, world, r)); }},
+      {"MPI_Allgather", [&](R r) { MPI(MPI_Iallgather(from, 3, one, to, 3, one, world, r)); }},
+      {"MPI_Allgatherv",
+       [&](R r) { MPI(MPI_Iallgatherv(from, 3, one, to, n, at, one, world, r)); }},
+      {"MPI_Alltoall", [&](R r) { MPI(MPI_Ialltoall(from, 3, one, to, 3, one, world, r)); }},
+      {"MPI_Alltoallv",
+       [&](R r) { MPI(MPI_Ialltoallv(from, n, at, one, to, n, at, one, world, r)); }},
+      {"MPI_Alltoallw",
+       [&](R r) { MPI(MPI_Ialltoallw(from, n, byte, each, to, n, byte, each, world, r)); }},
+      {"MPI_Reduce", [&](R r) { MPI(MPI_Ireduce(from, to, 3, one, MPI_SUM, 0, world, r)); }},
+      {"MPI_Allreduce", [&](R r) { MPI(MPI_Iallreduce(from, to, 3, one, MPI_SUM, world, r)); }},
+      {"MPI_Reduce_scatter",
+       [&](R r) { MPI(MPI_Ireduce_scatter(from, to, n, one, MPI_SUM, world, r)); }},
+      {"MPI_Reduce_scatter_block",
+       [&](R r) { MPI(MPI_Ireduce_scatter_block(from, to, 3, one, MPI_SUM, world, r)); }},
+      {"MPI_Scan", [&](R r) { MPI(MPI_Iscan(from, to, 3, one, MPI_SUM, world, r)); }},
+      {"MPI_Exscan", [&](R r) { MPI(MPI_Iexscan(from, to, 3, one, MPI_SUM, world, r)); }},
+      {"MPI_Neighbor_allgather",
+       [&](R r) { MPI(MPI_Ineighbor_allgather(from, 3, one, to, 3, one, ring, r)); }},
+      {"MPI_Neighbor_allgatherv",
+       [&](R r) { MPI(MPI_Ineighbor_allgatherv(from, 3, one, to, n, at, one, ring, r)); }},
+      {"MPI_Neighbor_alltoall",
+       [&](R r) { MPI(MPI_Ineighbor_alltoall(from, 3, one, to, 3, one, ring, r)); }},
+      {"MPI_Neighbor_alltoallv",
+       [&](R r) { MPI(MPI_Ineighbor_alltoallv(from, n, at, one, to, n, at, one, ring, r)); }},
+      {"MPI_Neighbor_alltoallw", [&](R r) {
+         MPI(MPI_Ineighbor_alltoallw(from, n, address, each, to, n, address, each, ring, r));
+       }}};
+  for (const auto& [function, start] : all) check_steps(function, start);
+  MPI(MPI_Comm_free(&ring));
+}
+
 // --- before MPI_Init and after MPI_Finalize ---
 
 Heard always, posted_ever;
@@ -349,7 +531,9 @@ int main(int argc, char** argv) {
                                 {"agree_between_calls", agree_between_calls},
                                 {"agree_in_waits", agree_in_waits},
                                 {"waits", waits, 2},
-                                {"fields", fields}});
+                                {"fields", fields},
+                                {"fields_of_messages", fields_of_messages},
+                                {"fields_of_steps", fields_of_steps}});
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized) after_finalize();

@@ -123,6 +123,20 @@ inline void on_event(Instance instance, Registration registration, MPI_T_cb_safe
   EXPECT_CODE(MPI_T_ERR_INVALID, MPI_T_event_copy(instance, nullptr));
 }
 
+// The elements of the event whose callback runs, calls by their numbers.
+inline std::vector<MPI_Count> elements_of(Instance instance, int index) {
+  const Event e = event(index);
+  std::vector<MPI_Count> elements;
+  for (int k = 0; k < e.elements; ++k) {
+    MPI_Count wide = -9;
+    int narrow = -9;
+    const bool is_call = e.types[k] == MPI_INT;
+    MPI(MPI_T_event_read(instance, k, is_call ? static_cast<void*>(&narrow) : &wide));
+    elements.push_back(is_call ? narrow : wide);
+  }
+  return elements;
+}
+
 inline void on_dropped(MPI_Count count, Registration registration, int source, MPI_T_cb_safety,
                        void* data) {
   auto* heard = static_cast<Heard*>(data);

@@ -64,7 +64,8 @@ size_t find_row(const Row* table, size_t count, const char* name) {
 int verbosity_of(settings::Audience audience);
 // MPI_T_ENUM_NULL for an option that is no choice.
 MPI_T_enum enum_of(size_t option);
-// The functions of MPI by their numbers; that of a function's name, or -1 (also of null).
+// The functions of MPI by their numbers; that of a function's name, or no_call (also of null).
+inline constexpr int no_call = -1;
 MPI_T_enum enum_of_calls();
 int number_of_call(const char* name);
 
