@@ -54,12 +54,17 @@ an event costs one load and a branch.
 * **What finds no room.** Each source keeps 4,096 events. Further ones are dropped until some are handed
   over; a registration's dropped handler is told how many of its kind, and the counter
   `tool_events_dropped` counts them all ([counters](counters.md)).
-* **Before `MPI_Init` and after `MPI_Finalize`** tools may register; the last events are handed over at
-  the end of `MPI_Finalize`. No hint is used, and no event is bound to an object.
+* **Before `MPI_Init` and after `MPI_Finalize`** tools may register. The last call of MPI is `MPI_Finalize`,
+  or the `MPI_Session_finalize` that closes the last session behind it. What was before it is handed
+  over at its beginning, when callbacks may call MPI. What it did itself is handed over at its end, when
+  MPI is over, with `MPI_T_CB_REQUIRE_MPI_RESTRICTED`, as in a wait: a registration whose only callback
+  is for `MPI_T_CB_REQUIRE_NONE` does not hear of it. With a session open MPI goes on behind
+  `MPI_Finalize`, and `MPI_Finalized` tells a callback that `MPI_COMM_WORLD` is there no more.
+* **Hints and objects.** No hint is used, and no event is bound to an object.
 
 A *number* is an `MPI_UNSIGNED_LONG_LONG`, an *integer* an `MPI_COUNT` that may be negative, a *call* an
-`MPI_INT` of the event's enumeration, which has the name of every function of MPI; each element lies 8
-bytes behind the one before it.
+`MPI_INT` of the event's enumeration, which has the name of every function of MPI, and `none` for -1;
+each element lies 8 bytes behind the one before it.
 """
 
 

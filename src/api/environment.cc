@@ -72,6 +72,7 @@ int finalize_world(const char* call) {
   const Callback left =
       delete_attributes(registry().self->attributes, MPI_COMM_SELF, /*regardless=*/true);
   if (left.code != MPI_SUCCESS) raise({.call = call, .comm = registry().self}, left);
+  if (base::any_events()) deliver_events();  // as long as callbacks may call MPI
   const Inside inside(call);
   if (process().is_running() && process().any_closed()) await_all_open();
   p2p::finish_buffers(process().waiter());

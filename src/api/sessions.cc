@@ -169,6 +169,7 @@ int session_finalize(const char* call, MPI_Session* session) {
     bool automatic;
     (void)p2p::detach_buffer(process().waiter(), &story.session->buffer, memory, size, automatic);
   }
+  if (base::any_events()) deliver_events();  // as long as callbacks may call MPI
   const Inside inside(story.call);
   if (process().any_closed()) await_all_open();
   registry().sessions.remove(story.session->handle);

@@ -1,6 +1,6 @@
 // Events and their sources: MPI 5.0, section 15.3.8. What happens is kept in base/tool_events, and
 // handed over by threads of the program between two calls, or in the midst of a wait where all
-// callbacks may be called there; never by the message thread.
+// callbacks may be called there, and at the end of MPI as there; never by the message thread.
 #include "api/detail/tools.h"
 #include "base/call_site.h"
 #include "base/clock.h"
@@ -52,7 +52,8 @@ constexpr objects::ToolCaller caller = {
 
 }  // namespace
 
-void deliver_events() { deliver(Safety::none); }
+// Behind the end of MPI nothing of it may be called, as in a wait.
+void deliver_events() { deliver(process().is_running() ? Safety::none : Safety::restricted); }
 
 }  // namespace headway::api
 

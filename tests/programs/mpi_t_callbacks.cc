@@ -1,5 +1,5 @@
 // Callbacks of events by MPI_T: that call MPI, that free themselves, while other threads come and
-// go; and a call with more events than are kept.
+// go, until the end of MPI_Finalize; and a call with more events than are kept.
 #include <atomic>
 #include <thread>
 
@@ -216,6 +216,73 @@ void threads() {
   visitor.join();
 }
 
+// --- the end of MPI ---
+
+constexpr int first_tag = 8901, second_tag = 8902;
+Heard calls_ever, waits_ever, hears_all;
+int heard_second = 0;
+
+void with_itself(int tag) {
+  int in = -1;
+  MPI_Request request;
+  MPI(MPI_Isend(&tag, 1, MPI_INT, 0, tag, MPI_COMM_SELF, &request));
+  MPI(MPI_Request_free(&request));
+  MPI(MPI_Recv(&in, 1, MPI_INT, 0, tag, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+  CHECK_EQ(in, tag);
+}
+
+// Calls MPI whenever it is called. Its second message is told by the next call: MPI_Finalize, which
+// goes on when the attribute is deleted.
+void on_any_calls_mpi(Instance instance, Registration registration, MPI_T_cb_safety safety,
+                      void* data) {
+  CHECK_EQ(safety, MPI_T_CB_REQUIRE_NONE);
+  on_event(instance, registration, safety, data);
+  int rank = -1;
+  MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  CHECK_EQ(rank, check::rank);
+  if (data != &calls_ever) return;
+  const MPI_Count tag = elements_of(instance, calls_ever.index)[1];
+  if (tag == first_tag) with_itself(second_tag);
+  heard_second += tag == second_tag;
+}
+
+int on_delete(MPI_Comm, int, void*, void*) {
+  CHECK_EQ(heard_second, 0);
+  with_itself(first_tag);
+  CHECK_EQ(heard_second, 0);
+  return MPI_SUCCESS;
+}
+
+void until_the_end() {
+  listen(hears_all, "message_matched", MPI_T_CB_REQUIRE_MPI_RESTRICTED);
+  listen(calls_ever, "message_matched", MPI_T_CB_REQUIRE_NONE);
+  listen(waits_ever, "wait_began", MPI_T_CB_REQUIRE_NONE);
+  for (Heard* heard : {&calls_ever, &waits_ever}) {
+    MPI(MPI_T_event_register_callback(heard->registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL,
+                                      heard, on_any_calls_mpi));
+  }
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr));
+  MPI(MPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr));
+  MPI(MPI_Comm_free_keyval(&keyval));
+}
+
+// What was before MPI_Finalize was told to all. What it did itself, its barrier, was told where
+// nothing of MPI may be called.
+void after_the_end() {
+  check::running = "after_the_end";
+  CHECK_EQ(heard_second, 1);
+  CHECK_EQ(hears_all.levels.count(int(MPI_T_CB_REQUIRE_NONE)), 1);
+  if (check::size > 1) {
+    CHECK_EQ(hears_all.levels.count(int(MPI_T_CB_REQUIRE_MPI_RESTRICTED)), 1);
+    CHECK(hears_all.events > calls_ever.events);
+  }
+  for (Heard* heard : {&calls_ever, &waits_ever, &hears_all}) {
+    MPI(MPI_T_event_handle_free(heard->registration, heard, on_freed));
+    CHECK_EQ(heard->freed, 1);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -226,7 +293,11 @@ int main(int argc, char** argv) {
                                 {"frees_inside", frees_inside},
                                 {"fill", fill},
                                 {"hints", hints},
-                                {"threads", threads}});
+                                {"threads", threads},
+                                {"until_the_end", until_the_end}});
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized && calls_ever.registration) after_the_end();
   MPI(MPI_T_finalize());
   return code;
 }

@@ -58,8 +58,8 @@ int error_class_of(Outcome outcome);
 [[noreturn, gnu::cold]] void cannot_start(const char* call);
 inline runtime::Process& process() { return runtime::process(); }
 
-// Hands events to the callbacks of tools (tools_events.cc), which may call MPI: no lock is held,
-// and the call around it has not begun, or has ended but for its answer.
+// Hands events to the callbacks of tools (tools_events.cc), which may call MPI as long as it runs:
+// no lock is held, and the call around it has not begun, or has ended but for its answer.
 [[gnu::cold, gnu::noinline]] void deliver_events();
 
 // True if MPI is running, for calls that start nothing, ask nobody, and touch no memory of the
