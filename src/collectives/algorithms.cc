@@ -106,37 +106,25 @@ constexpr const char* algorithm_names[] = {
     "pairwise",  "doubling", "halving",  "by_node"};
 static_assert(sizeof algorithm_names / sizeof *algorithm_names == size_t(Algorithm::last));
 
-constexpr const char* kind_names[] = {"none",
-                                      "barrier",
-                                      "bcast",
-                                      "gather",
-                                      "gatherv",
-                                      "scatter",
-                                      "scatterv",
-                                      "allgather",
-                                      "allgatherv",
-                                      "alltoall",
-                                      "alltoallv",
-                                      "alltoallw",
-                                      "reduce",
-                                      "allreduce",
-                                      "reduce_scatter",
-                                      "reduce_scatter_block",
-                                      "scan",
-                                      "exscan",
-                                      "neighbor_allgather",
-                                      "neighbor_allgatherv",
-                                      "neighbor_alltoall",
-                                      "neighbor_alltoallv",
-                                      "neighbor_alltoallw"};
-static_assert(sizeof kind_names / sizeof *kind_names == size_t(Kind::last));
-
 template <size_t N>
 size_t find_name(const char* const (&names)[N], const char* text, size_t length) {
   for (size_t i = 0; i < N; ++i) {
     if (strlen(names[i]) == length && memcmp(names[i], text, length) == 0) return i;
   }
-  return 0;  // none, automatic
+  return 0;  // automatic
+}
+
+// HEADWAY_COLL names a kind as its function, in small letters and without what all have in front.
+Kind find_kind(const char* text, size_t length) {
+  constexpr size_t in_front = 4;  // MPI_
+  for (size_t i = 1; i < size_t(Kind::last); ++i) {
+    const char* name = functions[i] + in_front;
+    if (length == strlen(name) && text[0] == char(name[0] - 'A' + 'a') &&
+        memcmp(text + 1, name + 1, length - 1) == 0) {
+      return Kind(i);
+    }
+  }
+  return Kind::none;
 }
 
 template <size_t N>
@@ -163,7 +151,7 @@ bool force(const char* part, size_t length, Forced& forced) {
   if (!equals) return false;
   const char* wanted = equals + 1;
   const size_t wanted_length = size_t(part + length - wanted);
-  const auto kind = Kind(find_name(kind_names, part, size_t(equals - part)));
+  const Kind kind = find_kind(part, size_t(equals - part));
   const auto algorithm = Algorithm(find_name(algorithm_names, wanted, wanted_length));
   const bool is_automatic =
       wanted_length == strlen("automatic") && memcmp(wanted, "automatic", wanted_length) == 0;
@@ -235,6 +223,5 @@ Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes, Sha
 }
 
 const char* name_of(Algorithm algorithm) { return algorithm_names[size_t(algorithm)]; }
-const char* name_of(Kind kind) { return kind_names[size_t(kind)]; }
 
 }  // namespace headway::collectives

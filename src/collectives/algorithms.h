@@ -8,6 +8,33 @@
 
 namespace headway::collectives {
 
+// Of each kind the blocking function; none has none.
+inline constexpr const char* functions[] = {nullptr,
+                                            "MPI_Barrier",
+                                            "MPI_Bcast",
+                                            "MPI_Gather",
+                                            "MPI_Gatherv",
+                                            "MPI_Scatter",
+                                            "MPI_Scatterv",
+                                            "MPI_Allgather",
+                                            "MPI_Allgatherv",
+                                            "MPI_Alltoall",
+                                            "MPI_Alltoallv",
+                                            "MPI_Alltoallw",
+                                            "MPI_Reduce",
+                                            "MPI_Allreduce",
+                                            "MPI_Reduce_scatter",
+                                            "MPI_Reduce_scatter_block",
+                                            "MPI_Scan",
+                                            "MPI_Exscan",
+                                            "MPI_Neighbor_allgather",
+                                            "MPI_Neighbor_allgatherv",
+                                            "MPI_Neighbor_alltoall",
+                                            "MPI_Neighbor_alltoallv",
+                                            "MPI_Neighbor_alltoallw"};
+static_assert(sizeof functions / sizeof *functions == size_t(Kind::last));
+inline const char* function_of(Kind kind) { return functions[size_t(kind)]; }
+
 enum class Algorithm : uint8_t {
   automatic,
   direct,             // everyone to everyone, the root to each: from and into the user's buffers
@@ -53,6 +80,5 @@ void parse(const char* text, Forced& forced, void (*bad)(const char* part, uint6
 Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes, Sharing sharing);
 
 const char* name_of(Algorithm algorithm);
-const char* name_of(Kind kind);
 
 }  // namespace headway::collectives

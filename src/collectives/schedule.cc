@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstring>
-#include <iterator>
 #include <new>
 
 #include "base/check.h"
 #include "base/heap.h"
+#include "collectives/algorithms.h"
 #include "settings/events.h"
 #include "waiting/holding.h"
 #include "waiting/many.h"
@@ -16,36 +16,6 @@ namespace headway::collectives {
 using protocols::Engine;
 using protocols::RequestKind;
 using protocols::Stage;
-
-namespace {
-
-// What tools are told of a kind: the blocking function of it.
-constexpr const char* functions[] = {nullptr,
-                                     "MPI_Barrier",
-                                     "MPI_Bcast",
-                                     "MPI_Gather",
-                                     "MPI_Gatherv",
-                                     "MPI_Scatter",
-                                     "MPI_Scatterv",
-                                     "MPI_Allgather",
-                                     "MPI_Allgatherv",
-                                     "MPI_Alltoall",
-                                     "MPI_Alltoallv",
-                                     "MPI_Alltoallw",
-                                     "MPI_Reduce",
-                                     "MPI_Allreduce",
-                                     "MPI_Reduce_scatter",
-                                     "MPI_Reduce_scatter_block",
-                                     "MPI_Scan",
-                                     "MPI_Exscan",
-                                     "MPI_Neighbor_allgather",
-                                     "MPI_Neighbor_allgatherv",
-                                     "MPI_Neighbor_alltoall",
-                                     "MPI_Neighbor_alltoallv",
-                                     "MPI_Neighbor_alltoallw"};
-static_assert(std::size(functions) == size_t(Kind::last));
-
-}  // namespace
 
 // --- building ---
 
@@ -294,7 +264,7 @@ void Schedule::launch(StepId id) {
   Step& step = steps_[id];
   HEADWAY_CHECK(step.waits == 0 && !step.request && left_ != 0);
   const bool is_message = step.kind == Step::Kind::send || step.kind == Step::Kind::receive;
-  settings::tell<settings::EventKind::schedule_step>(step.kind, functions[size_t(kind_)],
+  settings::tell<settings::EventKind::schedule_step>(step.kind, function_of(kind_),
                                                      is_message ? int64_t(step.process) : -1);
   switch (step.kind) {
     case Step::Kind::send:
