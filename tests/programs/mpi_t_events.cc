@@ -112,21 +112,6 @@ std::map<std::string, Value> read_counted(const Counters& counters) {
 
 // --- traffic ---
 
-void around(int bytes, int times, int late_us) {
-  const int to = (check::rank + 1) % check::size;
-  const int from = (check::rank + check::size - 1) % check::size;
-  std::vector<char> out(size_t(bytes), char('a' + check::rank % 20)), in(out.size());
-  for (int i = 0; i < times; ++i) {
-    MPI_Request request;
-    MPI(MPI_Isend(out.data(), bytes, MPI_CHAR, to, i, MPI_COMM_WORLD, &request));
-    if (late_us) usleep(useconds_t(late_us));
-    MPI(MPI_Recv(in.data(), bytes, MPI_CHAR, from, i % 3 ? i : MPI_ANY_TAG, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE));
-    CHECK_EQ(in.back(), char('a' + from % 20));
-    MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
-  }
-}
-
 void unexpected_ones() {
   const int to = (check::rank + 1) % check::size;
   const int from = (check::rank + check::size - 1) % check::size;

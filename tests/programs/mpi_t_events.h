@@ -2,7 +2,10 @@
 // those that it hears of. Thread: callbacks run one at a time, on threads of the program. Owner:
 // each program. Invariant: a call that fails ends the job with its line.
 #pragma once
+#include <unistd.h>
+
 #include <set>
+#include <vector>
 
 #include "mpi_t.h"
 
@@ -166,6 +169,22 @@ inline void stop(Heard& heard) {
   const uint64_t events = heard.events;
   call_mpi();
   CHECK_EQ(heard.events, events);
+}
+
+// Each rank sends to the next, and receives from the one before it.
+inline void around(int bytes, int times, int late_us) {
+  const int to = (check::rank + 1) % check::size;
+  const int from = (check::rank + check::size - 1) % check::size;
+  std::vector<char> out(size_t(bytes), char('a' + check::rank % 20)), in(out.size());
+  for (int i = 0; i < times; ++i) {
+    MPI_Request request;
+    MPI(MPI_Isend(out.data(), bytes, MPI_CHAR, to, i, MPI_COMM_WORLD, &request));
+    if (late_us) usleep(useconds_t(late_us));
+    MPI(MPI_Recv(in.data(), bytes, MPI_CHAR, from, i % 3 ? i : MPI_ANY_TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE));
+    CHECK_EQ(in.back(), char('a' + from % 20));
+    MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  }
 }
 
 }  // namespace mpi_t
