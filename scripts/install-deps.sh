@@ -5,7 +5,8 @@
 # Fast and silent when nothing is missing. --list prints the names of all packages; --cross takes
 # the cross compiler of scripts/check-arm64.sh as well, and --debuggers takes gdb and valgrind, without
 # which their tests are skipped: CI wants them, and others need not have them; --trial takes what
-# scripts/trial.py makes a bare system with.
+# scripts/trial.py makes a bare system with; --browser takes the one in which bench/page_opening.py opens
+# pages. Options in this order.
 set -euo pipefail
 
 packages=(
@@ -28,11 +29,15 @@ if [ "${1:-}" = --trial ]; then
   packages+=(debootstrap)
   shift
 fi
+if [ "${1:-}" = --browser ]; then
+  packages+=(chromium)
+  shift
+fi
 if [ "${1:-}" = --list ]; then
   printf '%s\n' "${packages[@]}"
   exit 0
 elif [ $# -gt 0 ]; then
-  echo "usage: $0 [--cross] [--debuggers] [--trial] [--list]" >&2
+  echo "usage: $0 [--cross] [--debuggers] [--trial] [--browser] [--list]" >&2
   exit 2
 fi
 

@@ -14,7 +14,7 @@ need_packages("numpy", "rich")
 import advise_made  # noqa: E402
 import advise_test  # noqa: E402
 import calibrated_made  # noqa: E402
-from headway.record import edits, models, program, transport, waiting  # noqa: E402
+from headway.record import edits, held_up, models, program, transport, waiting  # noqa: E402
 from headway.record.facts import Facts  # noqa: E402
 
 SEED, COUNT = random.randrange(1 << 30), 2
@@ -71,6 +71,26 @@ class Explained(unittest.TestCase):
             gains = [advise_test.simulated(p, "pushed", n)[1] for n in range(seed, seed + 5) for p in (programs, better)]
             gain = (sum(gains[::2]) - sum(gains[1::2])) / 5
             self.assertGreaterEqual(gain, advise_test.KEPT * first.least, seed)
+
+
+class HeldUp(unittest.TestCase):
+    def test_single_messages_that_took_long_once_promise_nothing(self):
+        """Some other program had the memory then: a receive that is posted before does not spare that, and the others are no
+        longer than they were."""
+        for seed in range(SEED, SEED + COUNT):
+            programs, _ = late(seed)
+            least = []
+            for stalls in (None, (37, 3_000_000)):
+                found = advise_test.judged(advise_test.simulated(programs, "pushed", seed, stalls=stalls)[0], KNOWN)
+                self.assertEqual(found.why, "", (seed, stalls))
+                least.append(sum(one.least for one in found.advice if one.change.kind == edits.EARLY))
+            self.assertGreater(least[0], 0, seed)
+            self.assertAlmostEqual(least[1], least[0], delta=0.1 * least[0], msg=seed)
+
+    def test_what_several_of_ten_wait_for_belongs_to_the_program(self):
+        for seed in range(SEED, SEED + COUNT):
+            run, _ = advise_test.simulated(late(seed)[0], "pushed", seed, stalls=(5, 3_000_000))
+            self.assertEqual(held_up.held_up(waiting.classify(run, KNOWN.lines)).sum(), 0, seed)
 
 
 class Faults(unittest.TestCase):

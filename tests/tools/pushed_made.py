@@ -6,9 +6,6 @@ class Pushes:
     def __init__(self, world, patience, byte, eager, fits):
         self.world, self.patience, self.byte, self.eager, self.fits = world, patience, byte, eager, fits
 
-    def data(self, message):
-        return self.world.jittered(message.bytes * self.byte)
-
     def send(self, message):
         """Whether its sender copies it now."""
         world, way = self.world, (message.source, message.target)
@@ -21,12 +18,12 @@ class Pushes:
         target.posted.remove(request)
         message.eager, message.could = False, world.now
         request.message, message.receive = message, request
-        source.copies = max(world.now, source.copies) + self.data(message)
+        source.copies = max(world.now, source.copies) + self.world.data(message)
         world.at(source.copies, lambda: self.finish(message))
         return True
 
     def move(self, message):
-        data = self.data(message)
+        data = self.world.data(message)
         message.could += data
         self.world.at(self.world.now + data, lambda: self.finish(message))
 

@@ -16,6 +16,7 @@ the other, and a send is done when word comes back that a call of the receiver h
 With "pushed" blocking sends bring them themselves, and waits for sends alone go on after `patience` (pushed_made).
 No more than `together` bytes are copied for one receiver. What was copied and comes before its receive costs the call
 that posts that `unexpected` ns a byte more. With `wires` each host's wire carries one message at a time in each direction.
+`stalls`, (every, ns): each so-manieth long message takes so much longer.
 `simulate` writes one file a rank and returns the truth, in true ns.
 """
 
@@ -381,7 +382,8 @@ def blame_collective(begin, end, operation, number):
 
 
 class World:
-    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False, unexpected=0.0, piece=1 << 60, room=1 << 60, patience=150_000):
+    def __init__(self, programs, clocks, seed=1, progress="thread", jitter=0.1, together=1 << 60, wires=False, unexpected=0.0, piece=1 << 60, room=1 << 60, patience=150_000, stalls=None):
+        self.stalls, self.long = stalls, 0
         self.unexpected, self.piece = unexpected, piece
         self.random, self.clocks, self.progress, self.jitter = Random(seed), clocks, progress, jitter
         self.now, self.queue, self.count = 0, [], itertools.count()
@@ -398,6 +400,12 @@ class World:
 
     def jittered(self, ns):
         return round(ns * (1 + self.jitter * self.random.random()))
+
+    def data(self, message):
+        """ns that the bytes of a long message take."""
+        self.long += 1
+        every, ns = self.stalls or (1 << 60, 0)
+        return self.jittered(message.bytes * BYTE) + ns * (self.long % every == 0)
 
     def at(self, time, act):
         heapq.heappush(self.queue, (time, next(self.count), act))
@@ -498,7 +506,7 @@ class World:
         if self.progress == "pushed":
             self.pushes.move(message)
             return
-        answer, data = self.jittered(LATENCY), self.jittered(message.bytes * BYTE)
+        answer, data = self.jittered(LATENCY), self.data(message)
         message.could += answer + data
         jitter = data - message.bytes * BYTE
 

@@ -8,8 +8,9 @@ operation is a side of a message (3 * message + SEND, RECEIVE or ENVELOPE; the l
 What a call of the run took itself: all its time, if nothing is known that it waited for, or if what it waited for
 was there before; of a send that needed no receiver, if it took no longer than a copy of its bytes; else as little as
 calls of its name take, at most 2 us. A collective's part takes what it took in the run from the last entry on which it
-waited for. For how long a wait lasted only because another program had its core, its rank computes behind it: so that
-stays where it was when the wait is elsewhere. Tests in vain with long computation between them are calls of their own,
+waited for. For how long a wait lasted only because another program had its core, or single ones lasted longer than their
+fellows for no reason that the run shows (`held_up`), its rank computes behind it: so that stays where it was when the wait is
+elsewhere. Tests in vain with long computation between them are calls of their own,
 often repeated ones are one call.
 
 A Program is never changed: changes work on a copy.
@@ -23,6 +24,7 @@ import numpy as np
 
 from headway.record import model
 from headway.record.entries import ALL, START, TO_ROOT, UNKNOWN, Rows, entries
+from headway.record.held_up import held_up
 from headway.record.model import FAMILIES
 from headway.record.timeline import CODE, Timeline
 from headway.record.transfer_time import WHERE
@@ -129,9 +131,9 @@ def program(waiting: Waiting) -> Program:
     who = position[np.concatenate((m.left, m.came, probe, end))]
     what = np.concatenate((SIDES * number + SEND, SIDES * number + RECEIVE, SIDES * probed + ENVELOPE, part))
     needs = _by_call(len(calls), who, what)
-    # What a call lasted longer only for want of a core is no part of it: it stands behind it.
+    # What a call lasted longer only for want of a core, or was held up once, is no part of it: it stands behind it.
     delayed = np.zeros(len(line.begin), np.int64)
-    delayed[waiting.waits.event] = waiting.waits.delayed
+    delayed[waiting.waits.event] = waiting.waits.delayed + held_up(waiting)
     delayed = delayed[calls]
     own = _own(waiting, calls, delayed, who, what, parts)
     thread = line.thread[calls]
