@@ -51,9 +51,13 @@ class Explained(unittest.TestCase):
         for seed in range(SEED, SEED + COUNT):
             for form in ("send", "wait"):
                 run, _ = advise_test.simulated(late(seed, form)[0], "pushed", seed)
-                self.assertTrue(fits(run, KNOWN)[0].fits, (seed, form))
+                best = fits(run, KNOWN)[0]
+                self.assertTrue(best.fits, (seed, form))
+                # By themselves the others may explain a run of long computation well enough, but not beside this one.
+                bound = best.elsewhere + models.MORE
                 for other in ({"lets_go": None}, {"copied": True, "lets_go": None, "moves": (transport.ALWAYS,)}):
-                    self.assertFalse(any(f.fits for f in fits(run, changed(**other))), (seed, form, other))
+                    some = [f for f in fits(run, changed(**other)) if f.fits and f.elsewhere <= bound]
+                    self.assertEqual(some, [], (seed, form, other))
 
     def test_a_receive_that_is_posted_before_spares_its_wait(self):
         for seed in range(SEED, SEED + COUNT):
