@@ -96,7 +96,8 @@ void Judgement::add_needs(size_t i, WaitGraph& graph) const {
   };
   if (at.needs.known) {
     for (const int other : at.needs.all.members) needs(other);
-    for (const RankSet& one : at.needs.any) graph.needs_one_of(i, one.number, one.members);
+    for (const RankSet& one : at.needs.any)
+      graph.needs_one_of(i, one.number, -1, [&one] { return one.members; });
     return;
   }
   if (at.unmatched.serial != 0 && at.one_thread) needs(at.unmatched.awaited);
@@ -106,8 +107,10 @@ void Judgement::add_needs(size_t i, WaitGraph& graph) const {
     return;
   }
   const SeenComm* comm = is_collective(at) || receives(at) ? comm_of(i, at.context) : nullptr;
-  if (comm) {
-    graph.needs_one_of(i, at.context, comm->members);
+  if (comm && receives(at)) {
+    graph.needs_one_of(i, at.context, comm->side(), [comm] { return comm->senders(); });
+  } else if (comm) {
+    graph.needs_one_of(i, at.context, -1, [comm] { return comm->members; });
   } else {
     graph.needs_anybody(i);
   }

@@ -100,9 +100,8 @@ void Judgement::find_awaited(size_t i, WaitGroup& group) const {
     group.waits_for = {at.awaited};
   } else if (receives(at) && comm) {
     group.any = true;
-    const std::vector<int>& all = comm->members.list();  // of two sides only the other one
-    for (size_t k = comm->own; k < all.size(); ++k) {
-      if (all[k] != ranks_[i].rank) group.waits_for.push_back(all[k]);
+    for (const int member : comm->senders()) {
+      if (member != ranks_[i].rank) group.waits_for.push_back(member);
     }
   } else if (is_collective(at) && comm) {
     for (const int member : comm->members) {
@@ -112,11 +111,6 @@ void Judgement::find_awaited(size_t i, WaitGroup& group) const {
         group.waits_for.push_back(member);
     }
   }
-}
-
-// A number for the side that its ranks receive from.
-static int side_of(const SeenComm& comm) {
-  return comm.own < comm.members.size() && comm.own ? comm.members.list()[comm.own] : -1;
 }
 
 // Whom rank i waits for, so short that it can be asked of each of thousands: those with one answer
@@ -134,7 +128,7 @@ std::string Judgement::whom(size_t i) const {
   if (is_point_to_point(at) && at.awaited >= 0) return std::to_string(at.awaited);
   const SeenComm* comm = comm_of(i, at.context);
   if (!comm) return "";
-  if (receives(at)) return format("any of %zu, %d", comm->members.size(), side_of(*comm));
+  if (receives(at)) return format("any of %zu, %d", comm->members.size(), comm->side());
   if (!is_collective(at)) return "";
   return format("%llu:%u", static_cast<unsigned long long>(at.context), comm->collectives);
 }

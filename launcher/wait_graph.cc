@@ -9,12 +9,6 @@ void WaitGraph::needs(size_t rank, size_t other) {
   waiters_[other].push_back(rank);
 }
 
-void WaitGraph::needs_one_of(size_t rank, uint64_t set, const Members& members) {
-  ++needs_[rank];
-  Set& all = sets_.try_emplace(set, Set{members, sets_.size(), {}}).first->second;
-  all.waiters.push_back(rank);
-}
-
 void WaitGraph::needs_anybody(size_t rank) {
   ++needs_[rank];
   modest_.push_back(rank);

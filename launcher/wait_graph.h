@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "whereabouts.h"
@@ -17,8 +18,16 @@ class WaitGraph {
   explicit WaitGraph(size_t ranks) : needs_(ranks, 0), waiters_(ranks) {}
 
   void needs(size_t rank, size_t other);
-  // `set`: its number, of which the members are those that were given with it first.
-  void needs_one_of(size_t rank, uint64_t set, const Members& members);
+  // One of those with that number and side, of which the members are those that were given first.
+  // `members()`: asked for once.
+  template <class MembersOf>
+  void needs_one_of(size_t rank, uint64_t set, int side, MembersOf&& members) {
+    ++needs_[rank];
+    auto found = sets_.find({set, side});
+    if (found == sets_.end())
+      found = sets_.emplace(Number{set, side}, Set{members(), sets_.size(), {}}).first;
+    found->second.waiters.push_back(rank);
+  }
   void needs_anybody(size_t rank);
 
   // Of those that are marked in `live`, and of all that may go on since they do.
@@ -37,7 +46,8 @@ class WaitGraph {
 
   std::vector<size_t> needs_;                 // how many each rank has
   std::vector<std::vector<size_t>> waiters_;  // for each rank
-  std::map<uint64_t, Set> sets_;
+  using Number = std::pair<uint64_t, int>;
+  std::map<Number, Set> sets_;
   std::vector<size_t> modest_;  // wait for anybody
 };
 

@@ -4,6 +4,8 @@
 // signal of the program is used up. Thread: the launcher's only one. Owns nothing. What two looks
 // at the ranks prove: causes.h.
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -44,6 +46,14 @@ struct SeenComm {
     while (place < members.size() && members.list()[place] != rank) ++place;
     return own != 0 && place >= own && place < members.size();
   }
+  // Those that its messages come from: of two sides the other one.
+  Members senders() const {
+    if (own == 0) return members;
+    const std::vector<int>& all = members.list();
+    return std::vector<int>(all.begin() + std::ptrdiff_t(std::min(own, all.size())), all.end());
+  }
+  // A number for these, among the communicator's sides. -1: there is one side.
+  int side() const { return own != 0 && own < members.size() ? members.list()[own] : -1; }
 };
 
 // Where in the program a call stands (sites.h).

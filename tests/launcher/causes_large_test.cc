@@ -168,7 +168,9 @@ TEST(CausesLarge, TheGraphIsThatOfThePlainWay) {
           needs[i].push_back({other});
         } else {
           const size_t set = below(sets.size());
-          graph.needs_one_of(i, set, Members(std::vector<int>(sets[set].begin(), sets[set].end())));
+          graph.needs_one_of(i, set, -1, [&] {
+            return Members(std::vector<int>(sets[set].begin(), sets[set].end()));
+          });
           needs[i].push_back(sets[set]);
         }
       }

@@ -93,6 +93,27 @@ TEST(Causes, SidesOfInterCommunicatorsAreTold) {
   EXPECT_TRUE(holds(text, "rank 3, on the other side, has not come to"));
 }
 
+// Messages of an inter-communicator come from the other side: that a rank of its own side computes
+// helps nobody who waits for any of them.
+TEST(Causes, OfAnInterCommunicatorOnlyTheOtherSideCanSend) {
+  const auto on = [](Seen seen, std::vector<int> members) {
+    seen.spot.context = 5;
+    seen.spot.comms = {{5, 0, "", std::move(members), 2}};
+    return seen;
+  };
+  const Seen here = on(in(0, "MPI_Recv", -1, 7), {0, 1, 2, 3});
+  const Seen beside = on(at(1, Kind::computing, 'R'), {0, 1, 2, 3});
+  const Seen there = on(in(2, "MPI_Recv", 0, 7), {2, 3, 0, 1});
+  const Seen also = on(in(3, "MPI_Recv", 0, 8), {2, 3, 0, 1});
+  EXPECT_EQ(standing({here, beside, there, also}).dead(), (std::vector<int>{0, 2, 3}));
+  const Seen free = on(at(3, Kind::computing, 'R'), {2, 3, 0, 1});
+  EXPECT_TRUE(standing({here, beside, there, free}).dead().empty());
+  // Both sides wait for any of the other one, and a rank of one side is free: that side can go on.
+  const Seen any = on(in(2, "MPI_Recv", -1, 7), {2, 3, 0, 1});
+  EXPECT_EQ(standing({here, on(in(1, "MPI_Recv", 0, 9), {0, 1, 2, 3}), any, free}).dead(),
+            (std::vector<int>{}));
+}
+
 TEST(Causes, CollectivesAreToldByTheirNumbers) {
   EXPECT_TRUE(
       holds(verdict_of({in(0, "MPI_Bcast"), in(1, "MPI_Reduce")}), "different collectives"));
