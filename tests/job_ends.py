@@ -567,4 +567,4 @@ for word, dies in (("ScD1sx.ws", False), ("ScDs1x.wSws", False), ("Sc1x.B", True
 
 
 if __name__ == "__main__":
-    sys.exit(CASES.main(__doc__, HERE.parent / "build", Bench))
+    sys.exit(CASES.main(__doc__, HERE.parent / "build", Bench, at_once=3))

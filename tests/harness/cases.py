@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
+import dataclasses
 import json
 import os
 import pathlib
@@ -56,6 +58,50 @@ class Bench:
         return sum(text in line for line in self.output.splitlines())
 
 
+@dataclasses.dataclass
+class Tried:
+    """How a case ended."""
+
+    name: str
+    text: str = ""
+    problem: str = ""
+    skipped: bool = False
+
+
+def tried(name: str, function, bench) -> Tried:
+    start, found = time.monotonic(), Tried(name)
+    try:
+        function(bench)
+    except Skip as reason:
+        return Tried(name, f"skip             {name}: {reason}", skipped=True)
+    except Wrong as wrong:
+        found.problem = str(wrong) or "wrong"
+    lines = [f"{'FAIL' if found.problem else 'ok  '} {time.monotonic() - start:7.2f} s  {name}"
+             f"{'  <- ' + found.problem if found.problem else ''}"]
+    if found.problem:
+        lines += [f"    command: {' '.join(bench.command)}", *(f"    | {line}" for line in bench.output.splitlines())]
+    found.text = "\n".join(lines)
+    return found
+
+
+def judged(some: list, make, at_once: int):
+    """Each case as soon as it is over, in order."""
+    if at_once == 1:
+        yield from (tried(name, function, make()) for name, function in some)
+        return
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        running = [pool.submit(tried, name, function, make()) for name, function in some]
+        again = []
+        for one, (name, function) in zip(running, some):
+            found = one.result()
+            if found.problem:
+                print(f"again, by itself: {found.text}", flush=True)
+                again.append((name, function))
+            else:
+                yield found
+    yield from (tried(name, function, make()) for name, function in again)
+
+
 class Cases:
     """The cases of one test, in order; each is a function of a Bench."""
 
@@ -76,7 +122,9 @@ class Cases:
             return function
         return add
 
-    def main(self, about: str, build: pathlib.Path, make=Bench) -> int:
+    def main(self, about: str, build: pathlib.Path, make=Bench, at_once: int = 1) -> int:
+        """`at_once`: so many cases run side by side, where they mostly wait. One that fails then is tried again by itself:
+        that decides."""
         parser = argparse.ArgumentParser(description=about)
         parser.add_argument("--build", type=pathlib.Path, default=build)
         parser.add_argument("--only", help="only cases whose name holds this text")
@@ -85,29 +133,14 @@ class Cases:
         if args.list:
             print("\n".join(name for name, _ in self.all))
             return 0
+        some = [one for one in self.all if not args.only or args.only in one[0]]
         failed, ran, skipped = [], 0, 0
-        for name, function in self.all:
-            if args.only and args.only not in name:
-                continue
-            bench = make(library.Headway(args.build))
-            start = time.monotonic()
-            problem = ""
-            try:
-                function(bench)
-            except Skip as reason:
-                skipped += 1
-                print(f"skip             {name}: {reason}", flush=True)
-                continue
-            except Wrong as found:
-                problem = str(found)
-            ran += 1
-            print(f"{'FAIL' if problem else 'ok  '} {time.monotonic() - start:7.2f} s  {name}"
-                  f"{'  <- ' + problem if problem else ''}", flush=True)
-            if problem:
-                failed.append(name)
-                print(f"    command: {' '.join(bench.command)}")
-                for line in bench.output.splitlines():
-                    print(f"    | {line}")
+        for tried in judged(some, lambda: make(library.Headway(args.build)), at_once):
+            skipped += tried.skipped
+            ran += not tried.skipped
+            print(tried.text, flush=True)
+            if tried.problem:
+                failed.append(tried.name)
         print(f"{ran} cases, {len(failed)} failed, {skipped} skipped")
         for name in failed:
             print(f"  failed: {name}")
