@@ -74,7 +74,8 @@ def shown(rooms):
 PLACES = {
     "api": (64, 944, "the C entry points: check, convert, call, raise errors"),
     "runtime": (64, 944, "builds and owns everything: init, finalize, sessions"),
-    "communicators": (232, 944, "dup, split, create: what needs communication"),
+    "communicators": (232, 580, "dup, split, create: what needs communication"),
+    "rma": (596, 944, "windows for one-sided communication"),
     "collectives": (232, 580, "schedules and their algorithms"),
     "p2p": (596, 944, "send, receive, probe"),
     "waiting": (232, 772, "wait and test on any request, let users go early"),

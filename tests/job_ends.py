@@ -168,7 +168,11 @@ WRONG = {
     "one buffer twice": ("MPI_Gather", "same memory", "count 2, datatype MPI_INT", "MPI_ERR_BUFFER",
                          "MPI_IN_PLACE"),
     "mismatched collective": ("MPI_Gather", "disagree", "MPI_ERR_TRUNCATE"),
-    "not there yet": ("MPI_Win_create", "not there yet", "MPI_ERR_UNSUPPORTED_OPERATION"),
+    "window without an epoch": ("MPI_Put", "no epoch is open", "target 0", "a window without a name, of 1 rank",
+                                "MPI_ERR_RMA_SYNC", "fatal on this window"),
+    "outside of a window": ("MPI_Put", "has 4 bytes: it begins at byte 4 and ends before byte 8",
+                            "window halo of 1 rank", "MPI_ERR_RMA_RANGE"),
+    "not there yet": ("MPI_File_open", "not there yet", "MPI_ERR_UNSUPPORTED_OPERATION"),
 }
 
 for wrong, told in WRONG.items():
@@ -193,6 +197,14 @@ for how in ("before_init", "send_before_init", "init_twice", "after_finalize",
                 "init_twice": "MPI_Init", "after_finalize": "MPI_Comm_size",
                 "barrier_after_finalize": "MPI_Barrier", "finalize_twice": "MPI_Finalize"}[how]
         bench.says(call, "finalize" if "finalize" in how else "init")
+
+
+@case("a window that is never freed: told, and the job ends well")
+def window_left(bench):
+    if bench.run(2, ["outside", "window_left"]).code != 0:
+        raise Wrong(f"exit code {bench.last.code}")
+    bench.says(r"^headway: rank 0 on \S+: MPI_Finalize was called, and 1 window was never freed\. "
+               r"Likely cause: .*Likely remedy: ")
 
 
 @case("what is allowed outside")

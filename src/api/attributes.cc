@@ -8,6 +8,7 @@
 #include "api/detail/errors.h"
 #include "api/detail/results.h"
 #include "api/detail/types.h"
+#include "api/detail/windows.h"
 
 using namespace headway;
 using namespace headway::api;
@@ -19,7 +20,7 @@ using objects::Attributes;
 using objects::Keyval;
 using objects::KeyvalKind;
 
-// What the two kinds of keyval differ in.
+// What the kinds of keyval differ in.
 template <class Handle>
 struct Kind;
 template <>
@@ -34,6 +35,12 @@ struct Kind<MPI_Datatype> {
   using Delete = MPI_Type_delete_attr_function;
   static constexpr KeyvalKind value = KeyvalKind::datatype;
 };
+template <>
+struct Kind<MPI_Win> {
+  using Copy = MPI_Win_copy_attr_function;
+  using Delete = MPI_Win_delete_attr_function;
+  static constexpr KeyvalKind value = KeyvalKind::window;
+};
 
 // Functions of the ABI that are numbers rather than addresses.
 bool is_null_copy(const void* function) { return !function; }
@@ -42,6 +49,8 @@ static_assert(abi::k_COMM_NULL_COPY_FN == 0 && abi::k_TYPE_NULL_COPY_FN == 0 &&
               abi::k_NULL_COPY_FN == 0);
 static_assert(abi::k_COMM_NULL_DELETE_FN == 0 && abi::k_TYPE_NULL_DELETE_FN == 0 &&
               abi::k_NULL_DELETE_FN == 0);
+static_assert(abi::k_WIN_NULL_COPY_FN == 0 && abi::k_WIN_NULL_DELETE_FN == 0 &&
+              abi::k_WIN_DUP_FN == abi::k_COMM_DUP_FN);
 static_assert(abi::k_TYPE_DUP_FN == abi::k_COMM_DUP_FN && abi::k_DUP_FN == abi::k_COMM_DUP_FN);
 
 // A callback may return anything that is not MPI_SUCCESS.
@@ -95,7 +104,7 @@ int take_keyval(const Story& story, int number, KeyvalKind kind, Keyval*& keyval
     return raise(
         story, MPI_ERR_KEYVAL, "the keyval was made for another kind of object",
         "MPI_Comm_create_keyval makes those of communicators, MPI_Type_create_keyval those "
-        "of datatypes");
+        "of datatypes, MPI_Win_create_keyval those of windows");
   }
   if (is_predefined(number)) {
     return raise(
@@ -265,6 +274,7 @@ Callback delete_attributes(Attributes& list, Handle handle, bool regardless) {
 }
 template Callback delete_attributes(Attributes&, MPI_Comm, bool);
 template Callback delete_attributes(Attributes&, MPI_Datatype, bool);
+template Callback delete_attributes(Attributes&, MPI_Win, bool);
 
 }  // namespace headway::api
 
@@ -297,6 +307,44 @@ int type_delete_attr(const char* call, MPI_Datatype datatype, int type_keyval) {
   Keyval* keyval;
   if (const int code = take_keyval(story, type_keyval, KeyvalKind::datatype, keyval)) return code;
   return erase(story, registry().find_attributes(*type, value_of(datatype)), datatype, *keyval);
+}
+
+// What a window itself has: its base as it is, the address of all else.
+bool find_own(objects::Window& window, int keyval, void*& value) {
+  switch (keyval) {
+    case MPI_WIN_BASE: value = window.base; return true;
+    case MPI_WIN_SIZE: value = &window.size; return true;
+    case MPI_WIN_DISP_UNIT: value = &window.disp_unit; return true;
+    case MPI_WIN_CREATE_FLAVOR: value = &window.flavor; return true;
+    case MPI_WIN_MODEL: value = &window.model; return true;
+    default: return false;
+  }
+}
+
+int win_set_attr(const char* call, MPI_Win win, int win_keyval, void* attribute_val) {
+  Story story{.call = call};
+  if (const int code = take_window(story, win)) return code;
+  Keyval* keyval;
+  if (const int code = take_keyval(story, win_keyval, KeyvalKind::window, keyval)) return code;
+  return set(story, &story.window->attributes, win, *keyval, attribute_val);
+}
+int win_get_attr(const char* call, MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
+  Story story{.call = call};
+  if (const int code = take_window(story, win)) return code;
+  if (find_own(*story.window, win_keyval, *static_cast<void**>(attribute_val))) {
+    *flag = 1;
+    return MPI_SUCCESS;
+  }
+  Keyval* keyval;
+  if (const int code = take_keyval(story, win_keyval, KeyvalKind::window, keyval)) return code;
+  return get(&story.window->attributes, *keyval, attribute_val, flag);
+}
+int win_delete_attr(const char* call, MPI_Win win, int win_keyval) {
+  Story story{.call = call};
+  if (const int code = take_window(story, win)) return code;
+  Keyval* keyval;
+  if (const int code = take_keyval(story, win_keyval, KeyvalKind::window, keyval)) return code;
+  return erase(story, &story.window->attributes, win, *keyval);
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ int take_errhandler(const Story& story, MPI_Errhandler handle, objects::Errhandl
   if (found->kind != objects::ErrhandlerKind::user || found->target == target) return MPI_SUCCESS;
   return raise(story, MPI_ERR_ERRHANDLER, "the error handler was made for another kind of object",
                "MPI_Comm_create_errhandler makes those of communicators, "
-               "MPI_Session_create_errhandler those of sessions");
+               "MPI_Win_create_errhandler those of windows, MPI_Session_create_errhandler those of "
+               "sessions");
 }
 
 MPI_Errhandler give_errhandler(objects::Errhandler* handler) {

@@ -9,6 +9,7 @@
 #include "api/detail/message.h"
 #include "api/detail/results.h"
 #include "api/detail/sessions.h"
+#include "api/detail/windows.h"
 
 namespace headway::api {
 namespace {
@@ -32,6 +33,11 @@ constexpr Meaning meanings[] = {
      "free those that are not needed any more"},
     {Outcome::bad_argument, MPI_ERR_ARG, "an argument does not fit the others",
      "compare counts, sizes and datatypes of this call on all its ranks"},
+    {Outcome::outside, MPI_ERR_RMA_RANGE,
+     "an operation did not find its memory in the target's part of the dynamic window, and did "
+     "nothing",
+     "let the target attach all of that memory before, in one piece, and tell its address "
+     "(MPI_Get_address) to the origin"},
     {Outcome::unsupported, MPI_ERR_UNSUPPORTED_OPERATION, "this is not there yet in Headway MPI",
      "the README lists what is there"},
 };
@@ -80,6 +86,12 @@ constexpr Usual usual[] = {
     {MPI_ERR_ERRHANDLER, nullptr, "pass a predefined handler, or one that is not freed yet"},
     {MPI_ERR_INFO, nullptr, "pass an info object that is not freed yet"},
     {MPI_ERR_INFO_NOKEY, nullptr, "MPI_Info_get_nthkey lists the keys"},
+    {MPI_ERR_WIN, nullptr, "pass a window of your own that is not freed yet"},
+    {MPI_ERR_SIZE, "a size that was computed and has overflowed, or was never set",
+     "pass the memory's length in bytes"},
+    {MPI_ERR_DISP, "a displacement that was computed and has overflowed, or was never set",
+     "displacements count in units of the target's window, from 0"},
+    {MPI_ERR_ASSERT, nullptr, "pass 0, or the MPI_MODE_x that the call knows, joined by |"},
     {MPI_ERR_BASE, nullptr, "free each address once, as MPI_Alloc_mem returned it"},
     {MPI_ERR_PROC_ABORTED,
      "that process has ended or was killed, or the network between the hosts is interrupted",
@@ -119,7 +131,7 @@ void tell(Line& line, const Story& story, int code, const char* why, const char*
     return line;
   };
   if (story.peer != unset) {
-    item(story.receives ? "source " : "destination ");
+    item(story.window ? "target " : story.receives ? "source " : "destination ");
     if (story.peer == MPI_ANY_SOURCE) {
       line << "MPI_ANY_SOURCE";
     } else {
@@ -152,6 +164,15 @@ void tell(Line& line, const Story& story, int code, const char* why, const char*
     line << story.comm->own.size << (story.comm->own.size == 1 ? " rank" : " ranks");
     if (story.comm->is_inter()) line << " and " << story.comm->others.size << " beyond";
   }
+  if (story.window) {
+    const int size = story.window->comm->own.size;
+    if (*story.window->name) {
+      item("window ") << story.window->name << " of ";
+    } else {
+      item("a window without a name, of ");
+    }
+    line << size << (size == 1 ? " rank" : " ranks");
+  }
   if (between[0] == ',') line << ")";
   line << ". " << error_name(error_class(code)) << ".";
   const Usual* known = find_usual(error_class(code));
@@ -170,9 +191,21 @@ objects::Comm* comm_for(const Story& story) {
 objects::Errhandler& handler_for(const Story& story) {
   objects::Registry& all = registry();
   if (story.handler) return *story.handler;
+  if (story.window) return *story.window->errhandler;
   if (story.session) return *story.session->errhandler;
   const objects::Comm* comm = comm_for(story);
   return comm && comm->errhandler ? *comm->errhandler : all.errors_are_fatal;
+}
+
+// The window whose own communicator that is: a request of an operation on it knows no more.
+const objects::Window* window_behind(const objects::Comm* comm) {
+  const objects::Window* found = nullptr;
+  registry().windows.each([&](const void* object) {
+    const auto* window = static_cast<const objects::Window*>(object);
+    if (window->comm == comm) found = window;
+    return !found;
+  });
+  return found;
 }
 
 // What a call would have made is not there yet: its handler gets the null handle.
@@ -180,6 +213,12 @@ void call_user_handler(const Story& story, const objects::Errhandler& handler, i
   if (handler.target == objects::ErrhandlerTarget::session) {
     auto session = story.session ? handle_of<MPI_Session>(story.session->handle) : MPI_SESSION_NULL;
     reinterpret_cast<MPI_Session_errhandler_function*>(handler.function)(&session, &code);
+    return;
+  }
+  if (handler.target == objects::ErrhandlerTarget::window) {
+    const objects::Window* window = story.window ? story.window : window_behind(story.comm);
+    MPI_Win win = window ? handle_of<MPI_Win>(window->handle) : MPI_WIN_NULL;
+    reinterpret_cast<MPI_Win_errhandler_function*>(handler.function)(&win, &code);
     return;
   }
   const objects::Comm* on = story.handler ? nullptr : comm_for(story);
@@ -211,7 +250,10 @@ int raise(const Story& story, int code, const char* why, const char* remedy, con
   Line last;
   last << "headway: ";
   tell(last, story, code, why, remedy, cause);
-  last << " The job ends" << (story.comm ? " (errors are fatal on this communicator).\n" : ".\n");
+  last << " The job ends"
+       << (story.window ? " (errors are fatal on this window).\n"
+           : story.comm ? " (errors are fatal on this communicator).\n"
+                        : ".\n");
   last.write_to(2);
   base::Text<80> reason;
   reason << "headway: error in " << story.call;
@@ -246,6 +288,9 @@ int raise_missing(const Missing& what) {
   }
   if (what.session) {
     if (const int code = take_session(story, what.session)) return code;
+  }
+  if (what.win) {
+    if (const int code = take_window(story, what.win)) return code;
   }
   if (what.errhandler) {
     registry().prepare();

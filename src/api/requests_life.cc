@@ -5,6 +5,7 @@
 #include "api/detail/requests.h"
 #include "api/detail/results.h"
 #include "collectives/schedule.h"
+#include "p2p/partitioned.h"
 #include "p2p/unfinished.h"
 #include "waiting/holding.h"
 
@@ -38,6 +39,8 @@ int start_one(const char* call, MPI_Request handle) {
   }
   if (request->kind == protocols::RequestKind::schedule) {
     collectives::Schedule::restart(waiter, request);
+  } else if (p2p::is_partitioned(request)) {
+    p2p::start_partitioned(waiter, request);
   } else {
     p2p::restart(waiter, request);
   }

@@ -16,6 +16,7 @@ enum class [[nodiscard]] Outcome : uint8_t {
   refused,       // the system forbids it (permissions)
   bad_argument,  // inconsistent arguments that only the engine could see
   bad_data,      // what came in does not fit the protocol
+  outside,       // memory that is not in the window
   unsupported,
   internal
 };

@@ -1,5 +1,5 @@
-// Attributes: what programs cache on communicators and datatypes under keyvals of their own:
-// MPI 5.0, section 7.7. Nothing is called here: api/ knows the types of the callbacks and runs
+// Attributes: what programs cache on communicators, datatypes and windows under keyvals of their
+// own: MPI 5.0, section 7.7. Nothing is called here: api/ knows the types of the callbacks and runs
 // them, with no lock held. Thread: any; a list's lock guards its links. Owner: a list owns its
 // attributes; a keyval is reference counted: the program's number, each attribute, each copy under
 // way. Invariants: the newest attribute stands first; at most one of a keyval is not leaving; an
@@ -14,7 +14,7 @@
 
 namespace headway::objects {
 
-enum class KeyvalKind : uint8_t { comm, datatype };
+enum class KeyvalKind : uint8_t { comm, datatype, window };
 
 struct Keyval {
   std::atomic<uint32_t> references{1};

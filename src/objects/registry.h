@@ -13,6 +13,7 @@
 #include "objects/op.h"
 #include "objects/session.h"
 #include "objects/tool.h"
+#include "objects/window.h"
 #include "settings/abi_constants.h"
 
 namespace headway::objects {
@@ -64,6 +65,7 @@ class Registry {
   Session* find_session(uintptr_t handle) const {
     return static_cast<Session*>(sessions.find(handle));
   }
+  Window* find_window(uintptr_t handle) const { return static_cast<Window*>(windows.find(handle)); }
   Info* find_info(uintptr_t handle) {
     if (handle == abi::k_INFO_ENV) return info_env;
     return static_cast<Info*>(infos.find(handle));
@@ -104,6 +106,7 @@ class Registry {
   HandleTable errhandlers{HandleKind::errhandler};
   HandleTable infos{HandleKind::info};
   HandleTable sessions{HandleKind::session};
+  HandleTable windows{HandleKind::window};
   HandleTable keyvals{HandleKind::keyval};
   ToolHandles tools;
 

@@ -95,7 +95,9 @@ Request* make_receive(Engine& engine, const UserMemory& memory, const Address& f
 void read_status(const Request& request, Status& status) {
   status.source = request.status_source;
   status.tag = request.status_tag;
-  status.bytes = request.kind == RequestKind::receive ? request.status_bytes() : 0;
+  const bool brings =
+      request.kind == RequestKind::receive || request.kind == RequestKind::partitioned;
+  status.bytes = brings ? request.status_bytes() : 0;
   status.sent_bytes = request.sent_bytes;
   status.cancelled = request.cancelled;
 }

@@ -2,6 +2,7 @@
 // engine checks of itself, broken on purpose.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -143,6 +144,31 @@ TEST_F(Alone, NothingOvertakesControlFrames) {
   engine_.advance();
   EXPECT_TRUE(peer.backlog.controls.empty());
   EXPECT_EQ(engine_.links().push(peer, other, nullptr, transports::Urgency::control), Push::done);
+}
+
+// A frame of another room may be as long as comes whole: what waits is a copy of all of it.
+TEST_F(Alone, ALongControlFrameWaitsWithItsBody) {
+  Peer& peer = *engine_.peer(1);
+  std::vector<char> body(transports::always_whole, 'w');
+  transport_.is_full = true;
+  engine_.links().control(peer, header_of(Kind::acknowledge, body.size()), body.data());
+  ASSERT_FALSE(peer.backlog.controls.empty());
+  std::fill(body.begin(), body.end(), 'x');  // the caller's again at once
+  const char* kept = peer.backlog.controls.first()->body();
+  EXPECT_EQ(std::count(kept, kept + transports::always_whole, 'w'), transports::always_whole);
+  transport_.is_full = false;
+  EXPECT_TRUE(engine_.advance());
+  EXPECT_TRUE(peer.backlog.controls.empty());
+}
+
+// A window is open: whatever comes is to wake the message thread, and nobody waits for an end.
+TEST_F(Alone, WhoListensIsIdle) {
+  const int64_t before = engine_.handoff().pending;
+  engine_.listen(1);
+  EXPECT_EQ(engine_.handoff().pending, before + 1);
+  EXPECT_TRUE(engine_.is_idle());
+  engine_.listen(-1);
+  EXPECT_EQ(engine_.handoff().pending, before);
 }
 
 // Who waits until nobody is busy, as MPI_Finalize does, sleeps after a look that moved nothing.

@@ -66,6 +66,14 @@ class Core : public progress::Work {
   }
   uint32_t in_stage(Stage stage) const { return stages_[size_t(stage)]; }
 
+  // Others may ask this process for something at any time, so that whatever comes has to wake the
+  // message thread: counts as an operation under way that nobody waits for.
+  void listen(int by) {
+    handoff_.pending += by;
+    listening_ += by;
+    HEADWAY_CHECK(listening_ >= 0);
+  }
+
   // Schedules that want every message to wake the message thread.
   void schedule_begins() { ++schedules_; }
   void schedule_ends() { --schedules_; }
@@ -119,6 +127,7 @@ class Core : public progress::Work {
   Requests requests_;
   Links links_{settings_};
   Reach reach_{requests_};
+  int64_t listening_ = 0;  // of handoff_.pending
 
  private:
   void tell_arrival(Request* receive, uint64_t offset, uint64_t n);

@@ -100,6 +100,7 @@ bool Core::is_closed(const char* from, size_t n) { return engine().release_.is_c
 bool Engine::flush(Peer& peer) {
   bool moved = false;
   if (!links_.flush_controls(peer, moved)) return moved;
+  if (moved) handoff_.came_far();  // who waits for room alone hears of it by nothing else
   while (Request* request = peer.backlog.held.first()) {
     if (push_envelope(request) == Push::full) return moved;
     moved = true;

@@ -114,8 +114,8 @@ class Engine final : public Messages, public transports::Receiver {
   bool flush(Peer& peer);
   void send_on();
   bool take_frame(Peer& peer, const shm::Cell& cell);
-  // Without the one that stands for listening to requests.
-  int64_t under_way() const { return handoff_.pending - presends_.follows(); }
+  // Without those that stand for listening.
+  int64_t under_way() const { return handoff_.pending - presends_.follows() - listening_; }
 
   std::atomic<uint32_t> own_armed_{0};  // stands in until the segment is there
   uint32_t reap_round_ = 0;

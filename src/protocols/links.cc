@@ -50,34 +50,41 @@ Push Links::push_frame(Peer& peer, const FrameHeader& header, const void* head, 
   return pushed;
 }
 
+// A head of a few bytes is all that a transport takes beside a Feed.
+Push Links::push_control(Peer& peer, const FrameHeader& header, const void* body, Urgency urgency) {
+  if (header.length <= sizeof(ClearSend)) {
+    return push_frame(peer, header, body, header.length, nullptr, 0, urgency);
+  }
+  const Feed feed{.flat = static_cast<const char*>(body), .length = header.length};
+  return push_frame(peer, header, nullptr, 0, &feed, 0, urgency);
+}
+
 void Links::control(Peer& peer, const FrameHeader& header, const void* body, Urgency urgency) {
-  HEADWAY_CHECK(header.length <= sizeof(ControlFrame::body));
+  HEADWAY_CHECK(header.length <= transports::always_whole);
   if (peer.left) [[unlikely]]
     return;
   if (!peer.connected) connect(peer);
-  if (peer.backlog.controls.empty() &&
-      push_frame(peer, header, body, header.length, nullptr, 0, urgency) != Push::full) {
+  if (peer.backlog.controls.empty() && push_control(peer, header, body, urgency) != Push::full) {
     return;
   }
-  void* memory = base::heap_allocate(sizeof(ControlFrame));
+  void* memory = base::heap_allocate(sizeof(ControlFrame) + header.length);
   if (!memory) {
     fail(Outcome::no_memory, peer, "no memory for a control frame");
     return;
   }
   auto* frame = new (memory) ControlFrame;
   frame->header = header;
-  if (body) memcpy(frame->body, body, header.length);
+  if (body) memcpy(frame->body(), body, header.length);
   peer.backlog.controls.push_back(frame);
   mark_busy(peer);
 }
 
 bool Links::flush_controls(Peer& peer, bool& moved) {
   while (ControlFrame* frame = peer.backlog.controls.first()) {
-    const Push pushed = push_frame(peer, frame->header, frame->body, frame->header.length, nullptr,
-                                   0, Urgency::control);
+    const Push pushed = push_control(peer, frame->header, frame->body(), Urgency::control);
     if (pushed == Push::full) return false;
     peer.backlog.controls.remove(frame);
-    base::heap_free(frame, sizeof *frame);
+    base::heap_free(frame, frame->block_bytes());
     moved = true;
   }
   return true;
@@ -86,7 +93,7 @@ bool Links::flush_controls(Peer& peer, bool& moved) {
 void Links::drop_controls(Peer& peer) {
   while (ControlFrame* frame = peer.backlog.controls.first()) {
     peer.backlog.controls.remove(frame);
-    base::heap_free(frame, sizeof *frame);
+    base::heap_free(frame, frame->block_bytes());
   }
 }
 

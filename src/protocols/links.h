@@ -52,7 +52,8 @@ class Links {
   // The same past what waits; the head is part of the body, and goes first.
   Push push_frame(Peer& peer, const FrameHeader& header, const void* head, uint32_t n,
                   const Feed* feed, uint64_t cookie, transports::Urgency urgency);
-  // Sends a short one (its body is at most a ClearSend), now or as soon as there is room.
+  // Sends a short one (at most transports::always_whole), now or as soon as there is room: until
+  // then a copy of it waits, so whoever sends many looks at is_ready() between them.
   void control(Peer& peer, const FrameHeader& header, const void* body,
                transports::Urgency urgency = transports::Urgency::control);
   // The control frames that wait. False: one still does.
@@ -103,6 +104,8 @@ class Links {
   static constexpr uint32_t most_transports = 3;  // beside shared memory
 
   void connect(Peer& peer);
+  Push push_control(Peer& peer, const FrameHeader& header, const void* body,
+                    transports::Urgency urgency);
 
   const settings::Settings& settings_;
   FatalHandler fatal_ = nullptr;

@@ -16,12 +16,14 @@ namespace headway::protocols {
 
 struct Store;
 
-// A control frame that found no room.
+// A control frame that found no room. Its body lies behind it, in the same block.
 struct ControlFrame {
   ControlFrame* list_next = nullptr;
   ControlFrame* list_prev = nullptr;
   FrameHeader header;
-  char body[sizeof(ClearSend)];
+
+  char* body() { return reinterpret_cast<char*>(this + 1); }
+  size_t block_bytes() const { return sizeof(ControlFrame) + header.length; }
 };
 
 // How long frames to it may be: decided at connect.

@@ -71,6 +71,8 @@ class Reach {
       case RequestKind::receive:
         // Running: two messages as one, which stand here themselves.
         return request.stage() != Stage::running && !request.is_redirected();
+      case RequestKind::access:
+      case RequestKind::partitioned: return true;
       default: return false;
     }
   }

@@ -19,7 +19,17 @@ namespace headway::protocols {
 struct Peer;
 struct Arrived;
 
-enum class RequestKind : uint8_t { send, receive, schedule, generalized, null };
+// access: what a one-sided operation brings from its target (rma/). partitioned: a round of
+// messages, one for each part (p2p/partitioned.h).
+enum class RequestKind : uint8_t {
+  send,
+  receive,
+  schedule,
+  generalized,
+  access,
+  partitioned,
+  null
+};
 enum class Mode : uint8_t { standard, synchronous, buffered, ready };
 
 enum class Stage : uint8_t {

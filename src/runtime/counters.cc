@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/tool_events.h"
 #include "protocols/engine.h"
+#include "rma/windows.h"
 #include "runtime/process.h"
 
 namespace headway::runtime {
@@ -30,6 +31,10 @@ uint64_t tcp_counter(const Engine&) {
 template <base::Counter protocols::EngineCounters::*counter>
 uint64_t engine_counter(const Engine& engine) {
   return engine.counters().*counter;
+}
+template <base::Counter rma::Counters::*counter>
+uint64_t window_counter(const Engine&) {
+  return rma::windows().counters.*counter;
 }
 template <base::Counter ReleaseCounters::*counter>
 uint64_t release_counter(const Engine& engine) {
@@ -122,6 +127,11 @@ constexpr Reader readers[] = {
     {"sent_aside", [](const Engine& engine) { return engine.copies().sent_aside().get(); }},
     {"aside_bytes", [](const Engine& engine) { return engine.copies().aside_bytes(); }},
     {"garbage", engine_counter<&EngineCounters::garbage>},
+    {"windows", [](const Engine&) -> uint64_t { return rma::windows().count(); }},
+    {"window_operations", window_counter<&rma::Counters::begun>},
+    {"window_direct", window_counter<&rma::Counters::direct>},
+    {"window_served", window_counter<&rma::Counters::served>},
+    {"window_refused", window_counter<&rma::Counters::refused>},
     {"posted_receives", [](const Engine& engine) -> uint64_t { return engine.posted().size(); }},
     {"unexpected_messages",
      [](const Engine& engine) -> uint64_t { return engine.unexpected().count(); }},

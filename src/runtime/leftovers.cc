@@ -81,6 +81,17 @@ void Leftovers::tell_requests() {
   line.write_to(2);
 }
 
+void Leftovers::tell_windows(uint32_t count) const {
+  if (count == 0 || quiet_) return;
+  Line line;
+  line << "headway: rank " << engine_.rank() << " on " << host_ << ": " << call_
+       << " was called, and " << count << (count == 1 ? " window was" : " windows were")
+       << " never freed. Likely cause: MPI_Win_free is missing for " << (count == 1 ? "it" : "them")
+       << ", so that nobody knows when others have done what they do in the memory. Likely remedy: "
+          "call MPI_Win_free on all ranks of a window, behind its last epoch.\n";
+  line.write_to(2);
+}
+
 // Perhaps it belongs to a session that this rank has not opened yet, or to MPI_COMM_WORLD.
 bool Leftovers::may_be_early(uint64_t context) const {
   if (communicators::makes_from_group(context)) return true;

@@ -1,7 +1,7 @@
 // Leftovers: what a program has left undone when it calls MPI_Finalize, or MPI_Session_finalize for
-// the last time: requests that were never completed, messages that nobody received. Both are
-// mistakes of the program that otherwise show as wrong data, or as a job that hangs here. Each gets
-// one line on stderr; nothing else changes.
+// the last time: requests that were never completed, windows that were never freed, messages that
+// nobody received. These are mistakes of the program that otherwise show as wrong data, or as a job
+// that hangs here. Each gets one line on stderr; nothing else changes.
 // Thread: the one that finalizes, with the engine held. Owns nothing. Invariant: a line is written
 // at most once, and names the oldest of its kind; and searching the queue, which may be long, takes
 // a small part of the time however often `look` is called.
@@ -20,6 +20,7 @@ class Leftovers {
 
   // At the beginning, while the requests are as the program left them.
   void tell_requests();
+  void tell_windows(uint32_t count) const;
   // Any number of times while this rank waits for the others. A rank that will never be let go,
   // because its long message has no receive, must not wait for ever in silence: after a moment the
   // rank that owes the receive tells of it.

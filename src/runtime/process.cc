@@ -15,7 +15,9 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "collectives/schedule.h"
+#include "guard/versions.h"
 #include "objects/context.h"
+#include "rma/windows.h"
 #include "runtime/counters.h"
 #include "runtime/host_ring.h"
 #include "runtime/landmarks.h"
@@ -131,6 +133,10 @@ Outcome Process::init() {
                 "the engine could not start: no memory, descriptors or threads left "
                 "(see ulimit -n and ulimit -u)");
   }
+  // A page whose writes are followed by signals refuses what another process writes.
+  const bool by_signals =
+      guard::Versions::Wish(settings.prefetch_writes) == guard::Versions::Wish::signal;
+  rma::start(*engine_, settings.one_copy != 0 && !by_signals);
   tell_whereabouts();
   if (const Outcome found = find_neighbours(); found != Outcome::ok) return found;
   // A quota is that of this rank's own control group, and so of the ranks beside it in a container.

@@ -5,6 +5,7 @@
 // launcher are told that this rank may end from now on in any way, also by _exit. The rooms stay,
 // because a session may come at any time and finds the other ranks where they were; only then the
 // launcher and the peers hear that the rank is back.
+#include "rma/windows.h"
 #include "runtime/leftovers.h"
 #include "runtime/locked.h"
 #include "runtime/process.h"
@@ -57,6 +58,7 @@ void Process::barrier(Leftovers& leftovers) {
 // Sends whose requests were freed, and what buffers still hold, must leave first.
 void Process::drain(Leftovers& leftovers) {
   leftovers.tell_requests();
+  leftovers.tell_windows(rma::windows().count());
   engine_->stop_prefetching();
   waiter_->until(
       [&] {

@@ -26,14 +26,13 @@ static struct {
   MPI_Datatype datatype, derived, low, backward, wide, edge;
   MPI_Op op, own_op;
   MPI_Group group;
-  MPI_Request request, persistent;
+  MPI_Request request, persistent, parts_out, parts_in;
   MPI_Info info;
   MPI_Errhandler errhandler;
   MPI_Message message;
-  MPI_Win win;
   MPI_File file;
   MPI_Session session;
-  int keyval, type_keyval, error_class, error_code;
+  int keyval, type_keyval, win_keyval, error_class, error_code;
 } f;
 
 // Lists and buffers of one call; what lies before a buffer is ours, too.
@@ -98,15 +97,38 @@ static void prepare(void) {
   MPI_Comm_group(MPI_COMM_SELF, &f.group);
   MPI_Irecv(memory, 0, MPI_INT, MPI_PROC_NULL, 1, f.comm, &f.request);
   MPI_Recv_init(memory, 0, MPI_INT, MPI_PROC_NULL, 1, f.comm, &f.persistent);
+  MPI_Psend_init(memory, 4, 0, MPI_INT, MPI_PROC_NULL, 1, f.comm, MPI_INFO_NULL, &f.parts_out);
+  MPI_Precv_init(memory, 4, 0, MPI_INT, MPI_PROC_NULL, 1, f.comm, MPI_INFO_NULL, &f.parts_in);
+  MPI_Start(&f.parts_out);
   MPI_Info_create(&f.info);
   MPI_Info_set(f.info, "color", "red");
   f.errhandler = handler;
   f.message = MPI_MESSAGE_NO_PROC;
-  f.win = MPI_WIN_NULL;
   f.file = MPI_FILE_NULL;
   MPI_Session_init(MPI_INFO_NULL, handler, &f.session);
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &f.keyval, NULL);
   MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &f.type_keyval, NULL);
+  MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &f.win_keyval, NULL);
+}
+
+// A window of its own, in the epoch that the call wants: none, locked (the one target), all (of
+// them), posted, started, completed; or a dynamic one.
+enum Epoch { none, locked, all, posted, started, completed, dynamic };
+static MPI_Win window(enum Epoch epoch) {
+  MPI_Win win = MPI_WIN_NULL;
+  void* at = NULL;
+  if (epoch == dynamic) {
+    MPI_Win_create_dynamic(MPI_INFO_NULL, f.comm, &win);
+  } else {
+    MPI_Win_allocate(4096, 1, MPI_INFO_NULL, f.comm, &at, &win);
+  }
+  MPI_Win_set_errhandler(win, f.errhandler);
+  if (epoch == locked) MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+  if (epoch == all) MPI_Win_lock_all(0, win);
+  if (epoch >= posted && epoch <= completed) MPI_Win_post(f.group, 0, win);
+  if (epoch >= started && epoch <= completed) MPI_Win_start(f.group, 0, win);
+  if (epoch == completed) MPI_Win_complete(win);
+  return win;
 }
 
 // What the call may have left; the objects of the call go with the process.

@@ -31,7 +31,7 @@ NULL = {"MPI_ERR_ARG", "MPI_ERR_BUFFER", "MPI_ERR_INFO_KEY", "MPI_ERR_INFO_VALUE
 # Calls that fail in this table all the same: there is nothing to detach, no handle of the tools, and
 # what is to be removed is in use.
 FAILS = re.compile(r"MPI_T_|MPI_Grequest_complete$|MPI_(Buffer|Comm|Session)_detach|MPI_Remove_error_"
-                   "|MPI_Comm_remote_|MPI_Intercomm_")
+                   "|MPI_Comm_remote_|MPI_Intercomm_|MPI_Win_detach$")
 LIMIT = 300
 
 

@@ -13,7 +13,7 @@ import re
 LEFT_OUT = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Abort", "MPI_Pcontrol"}
 HANDLES = {"MPI_Comm": "comm", "MPI_Datatype": "datatype", "MPI_Op": "op", "MPI_Group": "group",
            "MPI_Request": "request", "MPI_Info": "info", "MPI_Errhandler": "errhandler",
-           "MPI_Message": "message", "MPI_Win": "win", "MPI_File": "file",
+           "MPI_Message": "message", "MPI_Win": "window", "MPI_File": "file",
            "MPI_Session": "session"}
 NUMBERS = {"int": ("INT_MIN", "INT_MAX"), **dict.fromkeys(
     ("MPI_Count", "MPI_Aint", "MPI_Offset"), ("INT64_MIN", "INT64_MAX"))}
@@ -26,7 +26,14 @@ VALUES = {
     "max_integers": "16", "max_addresses": "16", "max_datatypes": "16", "max_large_counts": "16",
     "extent": "8", "stride": "16", "lb": "0", "argc": "0", "cat_index": "0", "cvar_index": "0",
     "pvar_index": "0", "event_index": "0", "indx": "0", "local_leader": "0", "remote_leader": "0",
+    "target_rank": "0", "target_disp": "0", "assert": "0", "lock_type": "MPI_LOCK_SHARED",
 }
+# The epoch that a call on a window wants (main.c, window()); none for all others.
+EPOCHS = [(r"R?(Put|Get|Accumulate|Get_accumulate|accumulate|Fetch_and_op|Compare_and_swap)", "all"),
+          (r"R(put|get|get_accumulate)", "all"), (r"Win_(unlock|flush|flush_local)", "locked"),
+          (r"Win_(unlock_all|flush_all|flush_local_all)", "all"), (r"Win_start", "posted"),
+          (r"Win_complete", "started"), (r"Win_(wait|test)", "completed"),
+          (r"Win_(attach|detach)", "dynamic")]
 # The same for what a list or a variable holds before the call.
 ITEMS = {
     "displs": "0", "sdispls": "0", "rdispls": "0", "position": "0", "periods": "0", "coords": "0",
@@ -45,8 +52,8 @@ MAY_BE_NULL = re.compile(
     r"|Comm_remote_\w+\.|get_contents_c\.array_of_large_counts$"
     r"|^MPI_T_(enum_get|\w+_get_info)\w*\.|^MPI_T_pvar_(read|readreset|write)|^MPI_T_cvar_write"
     r"|^MPI_T_\w+_get_(cvars|pvars|events|categories)\.")
-COUNTED = {"count", "sendcount", "recvcount", "incount", "outcount"}
-MOVES = re.compile(r"^MPI_(?!Type_|Status_|Get_|T_|\w*_size(_c)?$)")
+COUNTED = {"count", "sendcount", "recvcount", "incount", "outcount", "origin_count", "target_count", "result_count"}
+MOVES = re.compile(r"^MPI_(?!Type_|Status_|Get_(?!accumulate|c$)|T_|\w*_size(_c)?$)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,11 +104,19 @@ def handle_for(function: str, kind: str) -> str:
         return "own_op"
     if kind == "MPI_Request" and re.search(r"_Start|Request_free", function):
         return "persistent"
+    if kind == "MPI_Request" and re.search(r"_Pready|_Parrived", function):
+        return "parts_out" if "_Pready" in function else "parts_in"
     return HANDLES[kind]
 
 
+def epoch_for(function: str) -> str:
+    return next((epoch for calls, epoch in EPOCHS
+                 if re.fullmatch(rf"MPI_{calls}(_c)?", function)), "none")
+
+
 def keyval_for(function: str) -> str:
-    return "f.type_keyval" if function.startswith("MPI_Type_") else "f.keyval"
+    kind = re.match(r"MPI_(Type|Win)_", function)
+    return f"f.{kind[1].lower()}_keyval" if kind else "f.keyval"
 
 
 class Writer:
@@ -182,15 +197,18 @@ class Writer:
                     self.add(name, "3 backward", f"{name} = f.backward; {count.name} = 3;", "error")
 
     def handle(self, parameter: Parameter) -> None:
-        field = handle_for(self.function.name, parameter.type)
+        right = f"f.{handle_for(self.function.name, parameter.type)}"
+        if parameter.type == "MPI_Win":
+            self.declarations.append(f"MPI_Win made = window({epoch_for(self.function.name)});")
+            right = "made"
         name = parameter.name
         if parameter.depth == 0:
-            self.declarations.append(f"{parameter.type} {name} = f.{field};")
+            self.declarations.append(f"{parameter.type} {name} = {right};")
             if parameter.type == "MPI_Datatype":
                 self.datatype(parameter)
             return
         self.declarations.append(
-            f"{parameter.type}* {name} = list(sizeof *{name}); FILL({name}, f.{field});")
+            f"{parameter.type}* {name} = list(sizeof *{name}); FILL({name}, {right});")
         self.null(parameter)
 
     def pointer(self, parameter: Parameter, callbacks: set[str]) -> None:

@@ -98,6 +98,9 @@ class Table:
         arguments = list(program.get("arguments", []))
         if seed is not None:
             arguments.append(f"--seed={seed}")
+        returning = program.get("returns_errors", [])
+        if returning and returning != ["*"] and environment.get("CHECK_ERRORS") == "fatal":
+            arguments.append(f"--skip={','.join(returning)}")
         return Case(
             program=program["name"],
             group=program["group"],

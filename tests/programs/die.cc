@@ -174,10 +174,26 @@ const Wrong wrong_calls[] = {
        int blocks[4] = {};
        MPI_Gather(blocks, 2, MPI_INT, blocks, 2, MPI_INT, 0, MPI_COMM_SELF);
      }},
-    {"not there yet",
+    {"window without an epoch",
      [] {
        MPI_Win window;
-       MPI_Win_create(&number, 4, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+       int* at = nullptr;
+       MPI_Win_allocate(4, 4, MPI_INFO_NULL, MPI_COMM_SELF, static_cast<void*>(&at), &window);
+       MPI_Put(&number, 1, MPI_INT, 0, 0, 1, MPI_INT, window);
+     }},
+    {"outside of a window",
+     [] {
+       MPI_Win window;
+       int* at = nullptr;
+       MPI_Win_allocate(4, 4, MPI_INFO_NULL, MPI_COMM_SELF, static_cast<void*>(&at), &window);
+       MPI_Win_set_name(window, "halo");
+       MPI_Win_lock_all(0, window);
+       MPI_Put(&number, 1, MPI_INT, 0, 1, 1, MPI_INT, window);
+     }},
+    {"not there yet",
+     [] {
+       MPI_File file;
+       MPI_File_open(MPI_COMM_WORLD, "nowhere", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
      }},
 };
 
@@ -221,6 +237,10 @@ int outside(const std::string& how) {
   if (how == "send_before_init") MPI_Send(&n, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
   MPI_Init(nullptr, nullptr);
   if (how == "init_twice") MPI_Init(nullptr, nullptr);
+  if (how == "window_left") {
+    MPI_Win window;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  }
   MPI_Finalize();
   if (how == "after_finalize") MPI_Comm_size(MPI_COMM_WORLD, &n);
   if (how == "barrier_after_finalize") MPI_Barrier(MPI_COMM_WORLD);

@@ -21,6 +21,7 @@ struct Story {
   const char* call;
   objects::Comm* comm = nullptr;
   objects::Session* session = nullptr;  // of a call on a session
+  objects::Window* window = nullptr;    // of a call on a window
   // That the call was given for what it makes: hears of this call's errors, too.
   objects::Errhandler* handler = nullptr;
   int peer = unset;

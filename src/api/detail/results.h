@@ -48,7 +48,8 @@ struct Missing {
   MPI_Session session = nullptr;
   MPI_Datatype datatype = nullptr;
   MPI_Errhandler errhandler = nullptr;  // of what the call would make
-  bool any_time = false;                // MPI need not run for this call
+  MPI_Win win = nullptr;
+  bool any_time = false;  // MPI need not run for this call
 };
 [[gnu::cold, gnu::noinline]] int raise_missing(const Missing& what);
 

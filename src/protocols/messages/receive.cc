@@ -308,16 +308,16 @@ void Messages::start_receive(Request* request) {
 
 bool Messages::take_back(Request* posted) { return engine().one_copy_.take_back(posted); }
 
-// Only where nothing else waits for progress or can have an older claim: nothing is pending but
+// Only where nothing else waits for progress or can have an older claim: nothing is under way but
 // receives that do not take it, nothing has come unexpected, and the next frame of the sender is
 // that message.
 bool Messages::receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory,
                            uint64_t& bytes, bool once, matching::Traffic traffic) {
   if (!peer.in.attached() || key.is_wild() || unexpected_.count() != 0) return false;
   int looks = hot_looks;
-  if (handoff_.pending != 0) {
+  if (const int64_t others = handoff_.pending - listening_; others != 0) {
     // Only beside receives that wait for something else; and now and then it is their turn.
-    if (handoff_.pending != int64_t(in_stage(Stage::posted)) || posted_.takes(key, traffic) ||
+    if (others != int64_t(in_stage(Stage::posted)) || posted_.takes(key, traffic) ||
         ++in_a_row_ % most_in_a_row == 0) {
       return false;
     }

@@ -1,9 +1,7 @@
 #include "transports/shm/node.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -17,6 +15,7 @@
 #include "base/descriptors.h"
 #include "base/spin_lock.h"
 #include "base/text.h"
+#include "transports/shm/segment.h"
 
 namespace headway::shm {
 namespace {
@@ -59,20 +58,6 @@ uint64_t random_cookie() {
     cookie = uint64_t(getpid()) << 32 ^ uint64_t(reinterpret_cast<uintptr_t>(&cookie));
   }
   return cookie | 1;
-}
-
-// Sets the file's size, with memory behind the first `used` bytes. A limit on the size of files
-// (ulimit -f) counts here, too: its signal would kill the process before it could say why.
-bool set_size(int fd, off_t size, off_t used) {
-  sigset_t limit, before;
-  sigemptyset(&limit);
-  sigaddset(&limit, SIGXFSZ);
-  pthread_sigmask(SIG_BLOCK, &limit, &before);
-  const bool done = ftruncate(fd, size) == 0 && fallocate(fd, 0, 0, used) == 0;
-  const timespec at_once{};
-  if (!done && errno == EFBIG) sigtimedwait(&limit, nullptr, &at_once);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return done;
 }
 
 }  // namespace
