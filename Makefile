@@ -103,6 +103,7 @@ check: configure ## format, walls between rooms, stale names, shape, static anal
 	@$(PYTHON) scripts/check-shape.py --self-test
 	@$(PYTHON) scripts/check-shape.py
 	@$(PYTHON) abi/generate.py --count
+	@$(PYTHON) bindings/fortran/generate.py --count
 	@cmake --build $(BUILD) --target headway_generate
 	@$(PYTHON) scripts/check-tidy.py --build $(BUILD)
 

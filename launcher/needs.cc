@@ -24,6 +24,7 @@ namespace headway::launcher {
 namespace {
 
 constexpr const char* library_name = "libmpi_abi.so.1";
+constexpr const char* fortran_library_name = "libmpifort_abi.so.1";
 
 // Libraries that a program brings in, as the loader finds them.
 struct Loaded {
@@ -120,6 +121,19 @@ State state_of(std::string_view name) {
   return row->supported ? State::there : State::unsupported;
 }
 
+// The same of a procedure of Fortran that libmpifort_abi.so has: it stands on the function of C of
+// that name, if there is one.
+State state_of_fortran(std::string_view name) {
+  if (name.starts_with('p')) name.remove_prefix(1);
+  while (name.ends_with('_')) name.remove_suffix(1);
+  for (const std::string_view form : {"_f08ts", "_f08"}) {
+    if (name.ends_with(form)) name.remove_suffix(form.size());
+  }
+  std::string of_c = "MPI_" + std::string(name.substr(std::string_view("mpi_").size()));
+  if (of_c.size() > 4) of_c[4] = char(toupper(static_cast<unsigned char>(of_c[4])));
+  return state_of(of_c) == State::unsupported ? State::unsupported : State::there;
+}
+
 // Another implementation's library, by the name under which programs ask for it.
 const char* other_library(const std::string& name) {
   if (name.starts_with("libmpi.so.40")) return "Open MPI's own ABI";
@@ -135,11 +149,17 @@ struct Needs {
   std::map<std::string, std::string> who;  // function: the file that needs it
   std::set<std::string> strong;            // not weak everywhere
   std::set<std::string> given;             // by the program or a library of its own
+  std::set<std::string> fortran;           // by Headway's library of Fortran
 };
 
 void collect(const std::string& file, Needs& needs) {
-  if (read_dynamic(file).name == library_name) return;  // that is the MPI library itself
+  const std::string soname = read_dynamic(file).name;
+  if (soname == library_name) return;  // that is the MPI library itself
   const Symbols symbols = read_symbols(file);
+  if (soname == fortran_library_name) {
+    needs.fortran.insert(symbols.given.begin(), symbols.given.end());
+    return;
+  }
   for (const auto* list : {&symbols.taken, &symbols.wished}) {
     for (const std::string& name : *list) {
       if (is_of_mpi(name) || is_of_fortran(name)) needs.who.emplace(name, file);
@@ -159,7 +179,7 @@ struct Findings {
 // under LD_BIND_NOW, or for a program linked with -z now) or late, so both ends are possible.
 const char* why_missing(const std::string& name) {
   return is_of_fortran(name)
-             ? "of Fortran, for which there is no interface yet"
+             ? "of Fortran, which libmpifort_abi.so.1 has: link the program with mpifort"
              : "no function of the standard ABI: the program does not start, or stops at the call";
 }
 
@@ -199,7 +219,9 @@ size_t look_at_functions(const std::string& path, const Loaded& loaded, Findings
   for (const auto& [name, file] : needs.who) {
     if (needs.given.count(name) != 0) continue;
     ++wanted;
-    const State state = is_of_fortran(name) ? State::unknown : state_of(name);
+    const State state = !is_of_fortran(name)             ? state_of(name)
+                        : needs.fortran.count(name) != 0 ? state_of_fortran(name)
+                                                         : State::unknown;
     if (state == State::there) continue;
     const std::string by = file == path ? "" : " (needed by " + file + ")";
     if (state == State::unsupported) {

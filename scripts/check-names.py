@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 SOURCES = {".h", ".cc", ".c", ".inl", ".cpp"}
-FOLDERS = ("src", "launcher", "tools", "tests", "bench", "apps")
+FOLDERS = ("src", "launcher", "tools", "tests", "bench", "apps", "bindings")
 # Code that comments and documents may name, too, but whose own comments are not looked at.
 OTHER_CODE = {".py", ".sh", ".in", ".cmake", ".txt", ".json", ".toml"}
 COMMENT_OR_LITERAL = re.compile(

@@ -39,6 +39,7 @@ OUTSIDE = {
     "launcher": r"(base|settings)/[^/]+\.h|bootstrap/pmi_wire\.h|guard/system\.h",
     "tools": r"(base|settings)/[^/]+\.h",
     "apps": r"(?!)",  # public ABI only
+    "bindings": r"(?!)",
 }
 
 # Calls with one home: pattern -> where it may stand (regular expression on the path in src/).

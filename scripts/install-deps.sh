@@ -4,9 +4,9 @@
 # HEADWAY_SUDO=yes allows it. Elsewhere it prints what is missing and stops with 1.
 # Fast and silent when nothing is missing. --list prints the names of all packages; --cross takes
 # the cross compiler of scripts/check-arm64.sh as well, and --debuggers takes gdb and valgrind, without
-# which their tests are skipped: CI wants them, and others need not have them; --trial takes what
-# scripts/trial.py makes a bare system with; --browser takes the one in which bench/page_opening.py opens
-# pages. Options in this order.
+# which their tests are skipped: CI wants them, and others need not have them; --fortran takes gfortran,
+# which nothing but the tests of Fortran needs; --trial takes what scripts/trial.py makes a bare system
+# with; --browser takes the one in which bench/page_opening.py opens pages. Options in this order.
 set -euo pipefail
 
 packages=(
@@ -25,6 +25,10 @@ if [ "${1:-}" = --debuggers ]; then
   packages+=(gdb valgrind)
   shift
 fi
+if [ "${1:-}" = --fortran ]; then
+  packages+=(gfortran)
+  shift
+fi
 if [ "${1:-}" = --trial ]; then
   packages+=(debootstrap)
   shift
@@ -37,7 +41,7 @@ if [ "${1:-}" = --list ]; then
   printf '%s\n' "${packages[@]}"
   exit 0
 elif [ $# -gt 0 ]; then
-  echo "usage: $0 [--cross] [--debuggers] [--trial] [--browser] [--list]" >&2
+  echo "usage: $0 [--cross] [--debuggers] [--fortran] [--trial] [--browser] [--list]" >&2
   exit 2
 fi
 

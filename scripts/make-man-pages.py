@@ -130,7 +130,7 @@ def mpiexec_page(build):
 # ------------------------------------------------------------------------------ mpicc and mpicxx
 
 
-def wrapper_page(build, name, others, language):
+def wrapper_page(build, name, others, language, header="mpi.h"):
     text = output_of(build / "bin" / name, "-showme:help")
     # The name of the compiler is that of this build, and of no interest.
     options, _, variables = text.partition("Variables:\n")
@@ -152,7 +152,7 @@ def wrapper_page(build, name, others, language):
         section("SYNOPSIS", f".B {name}{SUFFIX}\n[\\fIOPTION\\fR] [\\fIARGUMENTS OF THE "
                             "COMPILER\\fR]\n"),
         section("DESCRIPTION", roff(
-            f"Calls the {language} compiler with the folders of mpi.h and of the library, and links "
+            f"Calls the {language} compiler with the folders of {header} and of the library, and links "
             "the library. The library's folder is written into the program as RUNPATH, so that it "
             "is found when the program runs; LD_LIBRARY_PATH and mpiexec come before it. Folders are "
             "found from the place of this command, so an installation can be moved.\n")),
@@ -387,6 +387,8 @@ def main():
         "mpiexec.1": mpiexec_page(options.build),
         "mpicc.1": wrapper_page(options.build, "mpicc", [], "C"),
         "mpicxx.1": wrapper_page(options.build, "mpicxx", ["mpic++"], "C++"),
+        "mpifort.1": wrapper_page(options.build, "mpifort", ["mpif90", "mpif77"], "Fortran",
+                                  "mpif.h and the modules"),
         "headway.1": tools_page(),
         "headway-record.1": record_page(options.build),
         "headway-where.1": where_page(),

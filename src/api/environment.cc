@@ -9,6 +9,7 @@
 #include "api/detail/results.h"
 #include "base/clock.h"
 #include "base/spin_lock.h"
+#include "datatypes/logicals.h"
 #include "p2p/bsend.h"
 
 using namespace headway;
@@ -38,18 +39,35 @@ int start(const char* call, int required, int* provided) {
   return MPI_SUCCESS;
 }
 
-// What the Fortran side of a program told about itself; see MPI 5.0, section 20.5.
+// What the Fortran side of a program told about itself; see MPI 5.0, section 20.5. A library of
+// Fortran tells it when it is loaded, before MPI_Init, and a main program in C may have told it
+// before: what is equal is no mistake.
+struct Logicals {  // of one size
+  bool told;
+  char truth[16];
+  char falsehood[16];
+};
 struct Fortran {
   base::SpinLock lock;
-  objects::Info* info = nullptr;
-  int logical_size = 0;  // 0: not told
-  char logical_true[16] = {};
-  char logical_false[16] = {};
+  objects::Info* info = nullptr;  // once set it stays
+  Logicals logicals[5] = {};      // of 1, 2, 4, 8 and 16 bytes
 };
 constinit Fortran fortran;
 
-bool is_logical_size(int size) {
-  return size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
+Logicals* logicals_of(int size) {
+  for (int i = 0; i < 5; ++i) {
+    if (size == 1 << i) return &fortran.logicals[i];
+  }
+  return nullptr;
+}
+
+bool is_equal(const objects::Info& one, const objects::Info& other) {
+  if (one.count != other.count) return false;
+  for (const objects::InfoEntry* entry = one.first; entry; entry = entry->next) {
+    const char* value = other.find(entry->key);
+    if (!value || strcmp(value, entry->value) != 0) return false;
+  }
+  return true;
 }
 
 int init_thread(const char* call, int*, char***, int required, int* provided) {
@@ -164,18 +182,21 @@ int abi_set_fortran_info(const char* call, MPI_Info info) {
   objects::Info* copy = found->duplicate();
   if (!copy) return raise(story, Outcome::no_memory);
   fortran.lock.lock();
-  const bool told = fortran.info != nullptr;
+  const objects::Info* told = fortran.info;
   if (!told) fortran.info = copy;
   fortran.lock.unlock();
   if (!told) return MPI_SUCCESS;
+  const bool equal = is_equal(*told, *copy);
   copy->release();
-  return raise(story, MPI_ERR_OTHER, "the Fortran information was set before", "set it once");
+  if (equal) return MPI_SUCCESS;
+  return raise(story, MPI_ERR_ABI, "other information about Fortran was set before",
+               "one program has one Fortran: link all of it with one compiler's libraries");
 }
 
 int abi_get_fortran_info(const char* call, MPI_Info* info) {
   *info = MPI_INFO_NULL;
   fortran.lock.lock();
-  const objects::Info* told = fortran.info;  // once set it stays
+  const objects::Info* told = fortran.info;
   fortran.lock.unlock();
   if (!told) return MPI_SUCCESS;
   return hand_out_info({.call = call}, told->duplicate(), info);
@@ -184,33 +205,39 @@ int abi_get_fortran_info(const char* call, MPI_Info* info) {
 int abi_set_fortran_booleans(const char* call, int logical_size, void* logical_true,
                              void* logical_false) {
   const Story story{.call = call};
-  if (!is_logical_size(logical_size)) {
+  Logicals* logicals = logicals_of(logical_size);
+  if (!logicals) {
     return raise(story, MPI_ERR_ARG, "the size is not that of a Fortran logical",
                  "logicals have 1, 2, 4, 8 or 16 bytes");
   }
+  const size_t size = size_t(logical_size);
   fortran.lock.lock();
-  const bool told = fortran.logical_size != 0;
-  if (!told) {
-    fortran.logical_size = logical_size;
-    memcpy(fortran.logical_true, logical_true, size_t(logical_size));
-    memcpy(fortran.logical_false, logical_false, size_t(logical_size));
+  if (!logicals->told) {
+    logicals->told = true;
+    datatypes::tell_logicals(size, logical_true, logical_false);
+    memcpy(logicals->truth, logical_true, size);
+    memcpy(logicals->falsehood, logical_false, size);
   }
+  const bool equal = memcmp(logicals->truth, logical_true, size) == 0 &&
+                     memcmp(logicals->falsehood, logical_false, size) == 0;
   fortran.lock.unlock();
-  if (!told) return MPI_SUCCESS;
-  return raise(story, MPI_ERR_OTHER, "the Fortran logicals were set before", "set them once");
+  if (equal) return MPI_SUCCESS;
+  return raise(story, MPI_ERR_ABI, "other values of Fortran's logicals were set before",
+               "one program has one Fortran: compile all of it with one compiler and its options");
 }
 
 int abi_get_fortran_booleans(const char* call, int logical_size, void* logical_true,
                              void* logical_false, int* is_set) {
-  if (!is_logical_size(logical_size)) {
+  const Logicals* logicals = logicals_of(logical_size);
+  if (!logicals) {
     return raise({.call = call}, MPI_ERR_ARG, "the size is not that of a Fortran logical",
                  "logicals have 1, 2, 4, 8 or 16 bytes");
   }
   fortran.lock.lock();
-  *is_set = fortran.logical_size == logical_size;
+  *is_set = logicals->told;
   if (*is_set) {
-    memcpy(logical_true, fortran.logical_true, size_t(logical_size));
-    memcpy(logical_false, fortran.logical_false, size_t(logical_size));
+    memcpy(logical_true, logicals->truth, size_t(logical_size));
+    memcpy(logical_false, logicals->falsehood, size_t(logical_size));
   }
   fortran.lock.unlock();
   return MPI_SUCCESS;

@@ -2,6 +2,7 @@
 #include "api/detail/grequest.h"
 #include "api/detail/message.h"
 #include "api/detail/results.h"
+#include "api/request_ends.h"
 
 #include <initializer_list>
 
@@ -15,6 +16,8 @@ namespace headway::api {
 
 using protocols::Request;
 using protocols::RequestKind;
+
+constinit std::atomic<void (*)(MPI_Request)> ends_told{nullptr};
 
 int hand_out(const Story& story, Request* request, MPI_Request* handle) {
   if (!request) return raise(story, Outcome::no_memory);
@@ -103,11 +106,16 @@ void give_back(Request* request) {
 int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
   const int code = show(request, status);
   Generalized* generalized = generalized_of(request);
-  if (!take_from_user(request, handle)) return code;
-  {
+  auto* const told = ends_told.load(std::memory_order_acquire);  // pairs with headway_tell_ends
+  const MPI_Request was = handle_of_request(request);
+  const bool is_over = take_from_user(request, handle);
+  if (is_over) {
     const waiting::Holding holding(engine());
     give_back(request);
   }
+  if (told) [[unlikely]]
+    told(was);
+  if (!is_over) return code;
   if (!generalized) [[likely]]
     return code;
   const int freed = free_generalized(generalized);
@@ -294,10 +302,10 @@ class Listed {
 };
 
 // With the engine held: retires all, if none has an error to tell or functions of the program to be
-// called, and no page is closed to this thread, which writes handles and statuses. False: nothing
-// was done.
+// called, nobody is told of ends, and no page is closed to this thread, which writes handles and
+// statuses. False: nothing was done.
 bool retire_held(const Listed& listed, MPI_Request* requests, MPI_Status* statuses, bool is_list) {
-  if (process().any_closed()) [[unlikely]]
+  if (process().any_closed() || ends_told.load(std::memory_order_relaxed)) [[unlikely]]
     return false;
   for (int i = 0; i < listed.count(); ++i) {
     const Request* request = listed[i];
@@ -379,6 +387,10 @@ bool retire_at_once(const Listed& listed, MPI_Request* requests, MPI_Status* sta
 
 using namespace headway;
 using namespace headway::api;
+
+void headway_tell_ends(void (*ended)(MPI_Request)) {
+  ends_told.store(ended, std::memory_order_release);  // pairs with retire
+}
 
 HEADWAY_ENTRY(MPI_Wait)(MPI_Request* handle, MPI_Status* status) {
   note_site();

@@ -7,6 +7,7 @@
 #endif
 
 #include "datatypes/detail/kernel_table.h"
+#include "datatypes/detail/logical_kernels.h"
 
 namespace headway::datatypes {
 namespace {
@@ -139,6 +140,10 @@ Kernel find_kernel(ReduceOp op, BasicType type) {
   const BasicInfo& row = info(type);
   if (op == ReduceOp::replace || op == ReduceOp::no_op) return find_copy(op, row);
   if (!is_standard_on(op, row.group) && !is_customary(op, type)) return {};
+  if (row.group == BasicClass::logical && type != BasicType::c_bool &&
+      type != BasicType::cxx_bool) {
+    if (const Kernel told = find_told_logical(op, row.extent); told.two) return told;
+  }
   const Kernel& best = best_table().kernels[size_t(op)][size_t(row.machine)];
   return best.two ? best : base_kernels.kernels[size_t(op)][size_t(row.machine)];
 }

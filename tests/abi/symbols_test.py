@@ -27,7 +27,8 @@ def check_exports(library: str, data: str) -> None:
     functions = [f["name"] for f in json.load(open(data))["functions"]]
     expect(len(functions) == 664, f"the data names {len(functions)} functions, not 664")
     wanted = {prefix + name for name in functions for prefix in ("", "P")}
-    wanted |= {"headway_tell_events", "headway_call_sites_from"}  # for tools: src/base/{event_sink,call_site}.h
+    # For tools, src/base/{event_sink,call_site}.h, and bindings, src/api/request_ends.h.
+    wanted |= {"headway_tell_events", "headway_call_sites_from", "headway_tell_ends"}
     exported = {}
     for line in run("nm", "-D", "--defined-only", library).splitlines():
         address, kind, name = line.split()

@@ -182,6 +182,52 @@ void memory() {
   }
 }
 
+// What a Fortran layer tells: equal values again are no mistake, others are.
+void fortran() {
+  int truth = 1, falsehood = 0, other = -1, got_truth = 7, got_falsehood = 7, is_set = 7;
+  MPI(MPI_Abi_set_fortran_booleans(sizeof truth, &truth, &falsehood));
+  MPI(MPI_Abi_set_fortran_booleans(sizeof truth, &truth, &falsehood));
+  EXPECT_CLASS(MPI_ERR_ABI, MPI_Abi_set_fortran_booleans(sizeof truth, &other, &falsehood));
+  EXPECT_CLASS(MPI_ERR_ABI, MPI_Abi_set_fortran_booleans(sizeof truth, &truth, &truth));
+  EXPECT_CLASS(MPI_ERR_ARG, MPI_Abi_set_fortran_booleans(3, &truth, &falsehood));
+  MPI(MPI_Abi_get_fortran_booleans(sizeof truth, &got_truth, &got_falsehood, &is_set));
+  CHECK(is_set);
+  CHECK_EQ(got_truth, truth);
+  CHECK_EQ(got_falsehood, falsehood);
+  char wide[16] = {}, got_wide[16] = {};
+  wide[0] = 1;
+  // Each size has values of its own.
+  MPI(MPI_Abi_get_fortran_booleans(16, got_wide, got_wide, &is_set));
+  CHECK(!is_set);
+  MPI(MPI_Abi_set_fortran_booleans(16, wide, got_wide));
+  char got_zero[16] = {1};
+  MPI(MPI_Abi_get_fortran_booleans(16, got_wide, got_zero, &is_set));
+  CHECK(is_set);
+  CHECK(memcmp(got_wide, wide, 16) == 0 && got_zero[0] == 0);
+
+  MPI_Info told = MPI_INFO_NULL, back = MPI_INFO_NULL;
+  MPI(MPI_Info_create(&told));
+  MPI(MPI_Info_set(told, "mpi_integer_size", "4"));
+  MPI(MPI_Info_set(told, "mpi_real_size", "4"));
+  MPI(MPI_Abi_set_fortran_info(told));
+  MPI(MPI_Info_free(&told));
+  MPI(MPI_Info_create(&told));  // the same in another order
+  MPI(MPI_Info_set(told, "mpi_real_size", "4"));
+  MPI(MPI_Info_set(told, "mpi_integer_size", "4"));
+  MPI(MPI_Abi_set_fortran_info(told));
+  MPI(MPI_Info_set(told, "mpi_real_size", "8"));
+  EXPECT_CLASS(MPI_ERR_ABI, MPI_Abi_set_fortran_info(told));
+  MPI(MPI_Info_set(told, "mpi_real_size", "4"));
+  MPI(MPI_Info_set(told, "mpi_logical_size", "4"));
+  EXPECT_CLASS(MPI_ERR_ABI, MPI_Abi_set_fortran_info(told));
+  MPI(MPI_Info_free(&told));
+  int keys = 0;
+  MPI(MPI_Abi_get_fortran_info(&back));
+  MPI(MPI_Info_get_nkeys(back, &keys));
+  CHECK_EQ(keys, 2);
+  MPI(MPI_Info_free(&back));
+}
+
 void pcontrol() { MPI(MPI_Pcontrol(1)); }
 
 int wanted_level = MPI_THREAD_SINGLE;
@@ -199,9 +245,16 @@ void levels() {
   }).join();
 }
 
+// A Fortran library is loaded before main.
+void fortran_before_init() {
+  int truth = 1, falsehood = 0;
+  MPI(MPI_Abi_set_fortran_booleans(sizeof truth, &truth, &falsehood));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  fortran_before_init();
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
     if (word == "FUNNELED") wanted_level = MPI_THREAD_FUNNELED;
@@ -218,6 +271,7 @@ int main(int argc, char** argv) {
                       {"handles", handles},
                       {"memory", memory},
                       {"pcontrol", pcontrol},
+                      {"fortran", fortran},
                       {"levels", levels}},
                      wanted_level);
 }

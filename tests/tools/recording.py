@@ -22,12 +22,14 @@ def clean():
     return {k: v for k, v in os.environ.items() if not k.startswith(dropped)} | AS_ROOT
 
 
-def fortran_compiler():
+def fortran_compiler(own=True):
     """Words before the sources, words behind them, modules, and the folder of that MPI's mpiexec; None: there is none.
     PyPI's wheels of MPICH and Open MPI come without Fortran, Intel's without gfortran's mpi_f08."""
     given = os.environ.get("HEADWAY_TEST_MPIFORT")
-    for one in [Path(given)] if given else [b / "mpifort" for b in MPIS.values()]:
-        if one.exists():
+    compiler = shutil.which(os.environ.get("HEADWAY_FC", "gfortran"))  # mpifort is there without it
+    folders = [b for name, b in MPIS.items() if own or name != "headway"]
+    for one in [Path(given)] if given else [b / "mpifort" for b in folders]:
+        if one.exists() and (given or compiler):
             return [one], [], ("mpi", "mpi_f08"), one.parent if given else one.resolve().parent
     intel = PREFIXES["intel"]
     modules = sorted((intel / "include" / "mpi" / "gfortran").glob("*"))

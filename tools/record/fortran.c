@@ -198,12 +198,18 @@ static int look_at(struct dl_phdr_info* info, size_t size, void* fresh) {
   return 0;
 }
 
+/* Headway's calls MPI_Send, which comes here by itself; what it calls as PMPI_ is its own, such as
+   datatypes of array sections. */
+static bool is_seen_anyway(const char* path) {
+  return strncmp(record_last_part(path), "libmpifort_abi.", 15) == 0;
+}
+
 static void lead_all(const RecordLayer* layer) {
   Fresh fresh = {.count = 0};
   dl_iterate_phdr(look_at, &fresh);
   for (unsigned i = 0; i < fresh.count; ++i) {
     const Tables* tables = &fresh.all[i].tables;
-    if (!layer || !tables->symbols || !tables->names ||
+    if (!layer || !tables->symbols || !tables->names || is_seen_anyway(fresh.all[i].path) ||
         has_pmpi(fresh.all[i].path, fresh.all[i].library))
       continue;
     lead_into(tables, tables->calls, tables->call_count, layer);

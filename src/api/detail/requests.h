@@ -1,6 +1,8 @@
 // Requests as handles: an index into the engine's pool and its generation. Thread: any. Owns
 // nothing. Invariant: a handle that was freed or made up is refused, never followed.
 #pragma once
+#include <atomic>
+
 #include "api/detail/call.h"
 #include "api/detail/status.h"
 #include "protocols/request.h"
@@ -29,6 +31,9 @@ inline bool is_done(const protocols::Request* request) {
 int bad_request(const char* call);
 // Each is null or a request's handle, and the list can be read with the engine held.
 int check_list(const char* call, int count, const MPI_Request* requests);
+
+// Who is told of each request that is over, or null (api/request_ends.h).
+extern constinit std::atomic<void (*)(MPI_Request)> ends_told;
 
 // Ends a complete request for its user: fills the status (MPI_ERROR untouched), frees it or makes
 // it inactive, and gives back its error code without telling any handler.

@@ -25,7 +25,7 @@ class HeadwayMpi(CMakePackage):
     variant("tests", default=False, description="Build the tests (needs GoogleTest)")
     variant("lto", default=True, description="Optimise at link time")
 
-    # No Fortran, no one-sided communication and no files yet, so `provides("mpi")` would promise
+    # No one-sided communication and no files yet, so `provides("mpi")` would promise
     # too much: dependents of the virtual package may ask for any of these.
 
     depends_on("c", type="build")
@@ -55,16 +55,19 @@ class HeadwayMpi(CMakePackage):
     def setup_run_environment(self, env):
         env.set("MPICC", os.path.join(self.prefix.bin, "mpicc"))
         env.set("MPICXX", os.path.join(self.prefix.bin, "mpicxx"))
+        env.set("MPIFC", os.path.join(self.prefix.bin, "mpifort"))
 
     def setup_dependent_build_environment(self, env, dependent_spec):
         self.setup_run_environment(env)
         # The wrappers call the compilers of the dependent's own build.
         env.set("HEADWAY_CC", dependent_spec.package.module.spack_cc)
         env.set("HEADWAY_CXX", dependent_spec.package.module.spack_cxx)
+        env.set("HEADWAY_FC", dependent_spec.package.module.spack_fc)
 
     def setup_dependent_package(self, module, dependent_spec):
         self.spec.mpicc = os.path.join(self.prefix.bin, "mpicc")
         self.spec.mpicxx = os.path.join(self.prefix.bin, "mpicxx")
+        self.spec.mpifc = os.path.join(self.prefix.bin, "mpifort")
 
     @run_after("install")
     @on_package_attributes(run_tests=True)
