@@ -99,6 +99,11 @@ HEADWAY_INLINE int @_Status_f082f(const MPI_F08_status *f08_status, MPI_Fint *f_
 
 REMOVED_NAMES = """
 typedef MPI_Comm_errhandler_function MPI_Handler_function;
+/* As MPI-2 called the types of error handlers; PETSc and others still do. */
+typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn;
+typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
+typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
+typedef MPI_Session_errhandler_function MPI_Session_errhandler_fn;
 /* The markers of bounds: no datatypes of the ABI, known to MPI_Type_struct alone, which makes of them
    what MPI_Type_create_resized makes. */
 #define MPI_LB ((MPI_Datatype)-2)

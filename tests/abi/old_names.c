@@ -116,6 +116,10 @@ static void handler(MPI_Comm* comm, int* code, ...) {
 static void removed_errhandlers(void) {
   MPI_Errhandler mine, found;
   MPI_Handler_function* function = handler;
+  MPI_Comm_errhandler_fn* of_comm = handler;
+  MPI_File_errhandler_fn* of_file = NULL;
+  MPI_Win_errhandler_fn* of_window = NULL;
+  MPI_Session_errhandler_fn* of_session = NULL;
   MPI_Comm comm;
   int place[2];
   MPI_Aint old = 0, now = 1;
@@ -126,6 +130,7 @@ static void removed_errhandlers(void) {
   EXPECT(PMPI_Errhandler_f2c(PMPI_Errhandler_c2f(mine)) == mine);
   MPI_Send(NULL, -1, MPI_INT, 0, 0, comm);
   EXPECT(handled != 0);
+  EXPECT(of_comm == function && !of_file && !of_window && !of_session);
   MPI_Errhandler_free(&found);
   MPI_Errhandler_free(&mine);
   MPI_Comm_free(&comm);
