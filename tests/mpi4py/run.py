@@ -160,7 +160,7 @@ def run_all(mpi4py, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 3, 4])
     parser.add_argument("--module", nargs="+", help="only these")
     parser.add_argument("--limit", type=float, default=300, help="seconds for a module")
     parser.add_argument("--write", action="store_true", help="write docs/mpi4py.md")
