@@ -96,12 +96,18 @@ def petsc_check(said, code):
     return complete(ends, code, said)
 
 
+def petsc_seconds(said):
+    """The linear solution, as -log_view reports it: the slowest rank's seconds."""
+    return float(re.search(r"^KSPSolve +\d+ +[\d.]+ +(\S+)", said, re.MULTILINE)[1])
+
+
 def tap(said, code):
-    """PETSc's harness of tests: a line `ok` or `not ok` of each."""
+    """PETSc's harness of tests: lines `ok` or `not ok`, one for a test's end and, where it has an output to compare
+    with, one for that (diff-...)."""
     skipped = len(re.findall(r"^ *ok .*# SKIP", said, re.MULTILINE))
-    passed = len(re.findall(r"^ *ok ", said, re.MULTILINE)) - skipped
-    failed = re.findall(r"^ *not ok (\S+)", said, re.MULTILINE)
-    return complete(Ends(passed, skipped, failed), code, said)
+    passed = set(re.findall(r"^ *ok (?!.*# SKIP)(?!diff-)(\S+)", said, re.MULTILINE))
+    failed = sorted({name.removeprefix("diff-") for name in re.findall(r"^ *not ok (\S+)", said, re.MULTILINE)})
+    return complete(Ends(len(passed - set(failed)), skipped, failed), code, said)
 
 
 def complete(ends, code, said):

@@ -110,6 +110,10 @@ class Place:
     def ready(self):
         return self.folder / ".ready"
 
+    @property
+    def tests_ready(self):
+        return self.folder / ".ready-tests"
+
     def step(self, name, command, folder=None, limit=1800, environment=None):
         """A step of a build; what it printed is kept in NAME.log."""
         code, said, seconds = self.execute(name, command, folder or self.source, limit, environment or {})

@@ -1,6 +1,7 @@
 """What the runs of real codes left, and the failures that are known."""
 
 import fcntl
+import fnmatch
 import json
 import re
 
@@ -27,7 +28,7 @@ class Results:
 
 
 class Known:
-    """Failures that are known: the start of a failure's story -> its reason."""
+    """Failures that are known: a failure's story, with * for any text -> its reason."""
 
     def __init__(self, reasons):
         self.reasons = reasons
@@ -38,19 +39,19 @@ class Known:
         for line in path.read_text().splitlines() if path.exists() else []:
             if not line.strip() or line.startswith("#"):
                 continue
-            match = re.fullmatch(r"(\S+: \S+) = (\S.*)", line)
+            match = re.fullmatch(r"(\S+: \S.*?) = (\S.*)", line)
             if not match:
                 raise SystemExit(f"{path}: no such line is known: {line}")
             reasons[match[1]] = match[2]
         return Known(reasons)
 
     def of(self, story):
-        return next((start for start in self.reasons if story.startswith(start)), None)
+        return next((known for known in self.reasons if fnmatch.fnmatchcase(story, known)), None)
 
     def problems(self, ends, tests):
         """Sentences; none if all is as expected. `tests`: CODE.TEST of those that were run."""
         found = [f"{story} (the same test on a peer: --mpi mpich)" for story in ends.failed if not self.of(story)]
         met = {self.of(story) for story in ends.failed}
-        found += [f"{start} stands in known.txt, and does not fail" for start in self.reasons
-                  if start not in met and start.partition(": ")[0] in tests]
+        found += [f"{known} stands in known.txt, and does not fail" for known in self.reasons
+                  if known not in met and known.partition(": ")[0] in tests]
         return found

@@ -82,6 +82,9 @@ class Run:
     def test(self, name, mpi):
         """Problems, as sentences."""
         code, place = ALL[name], self.built(name, mpi)
+        if not place.tests_ready.exists():
+            code.build_tests(place)
+            place.tests_ready.touch()
         if self.options.build_only:
             return []
         total = Ends()

@@ -33,16 +33,18 @@ class Boost(Code):
         tool = place.root / "boost" / f"{tar}-tools" / "usr" / "bin" / "b2"
         config = place.source / CONFIG
         config.write_text(f"using gcc : : c++ ;\nusing mpi : {place.mpi.bin / 'mpicxx'} : : {launcher} ;\n")
-        return [tool, f"-j{place.jobs}", f"--user-config={config}", "variant=release", "link=shared", *words]
+        return [tool, f"-j{place.jobs}", f"--user-config={config}", "link=shared", *words]
 
     def build(self, place):
         place.step("headers", self.b2(place, "headers"))
-        place.step("build", self.b2(place, "--with-mpi", "--with-serialization", "stage"))
-        place.step("build-tests", self.b2(place, "testing.execute=off"), place.source / "libs" / "mpi" / "test", limit=7200)
+        place.step("build", self.b2(place, "variant=release", "--with-mpi", "--with-serialization", "stage"))
         stage = place.source / "stage" / "lib"
         place.step("build-timed", [place.mpi.bin / "mpicxx", "-O2", "-I", place.source, "-o", place.folder / "timed",
                                    place.source / "libs" / "mpi" / "example" / "reduce_performance_test.cpp",
                                    f"-L{stage}", f"-Wl,-rpath,{stage}", "-lboost_mpi", "-lboost_serialization"])
+
+    def build_tests(self, place):
+        place.step("build-tests", self.b2(place, "testing.execute=off"), place.source / "libs" / "mpi" / "test", limit=7200)
 
     def tests(self, place):
         launcher = " ".join([*place.mpi.launcher, "-n"])

@@ -20,6 +20,9 @@ class Code:
     def build(self, place):
         raise NotImplementedError
 
+    def build_tests(self, place):
+        """What the tests need and the timed run does not."""
+
     def tests(self, place):
         """Tests, in their order."""
         raise NotImplementedError

@@ -24,7 +24,10 @@ class Hypre(Code):
         place.step("configure", ["./configure", "--disable-fortran", f"CC={bin_folder / 'mpicc'}",
                                  f"CXX={bin_folder / 'mpicxx'}"], src)
         place.make("make", folder=src)
-        place.make("test", "test", folder=src)
+        place.make("make-ij", "ij", folder=src / "test")
+
+    def build_tests(self, place):
+        place.make("make-test", "test", folder=place.source / "src")
 
     def tests(self, place):
         src, launcher = place.source / "src", " ".join(place.mpi.launcher)

@@ -26,8 +26,9 @@ class Petsc4py(Code):
     def build(self, place):
         of_petsc = place.root / "petsc" / place.mpi.key() / "source"
         python.environment(place, "setuptools", "wheel", "cython>=3,<4")
+        # Unoptimized: its one file takes a quarter of an hour else.
         python.pip(place, "install", place.folder / "venv", "--no-build-isolation", "--no-deps", place.source,
-                   PETSC_DIR=str(of_petsc), PETSC_ARCH=petsc.ARCH)
+                   PETSC_DIR=str(of_petsc), PETSC_ARCH=petsc.ARCH, CFLAGS="-O0 -g0")
 
     def tests(self, place):
         words = [place.folder / "venv" / "bin" / "python", "-B", "runtests.py", "--no-builddir"]
