@@ -106,9 +106,13 @@ class Place:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
 
-    @property
-    def ready(self):
-        return self.folder / ".ready"
+    def is_ready(self):
+        """Built, with an mpicc that is still there: a code's tests may compile by it."""
+        ready = self.folder / ".ready"
+        return ready.exists() and pathlib.Path(ready.read_text()).exists()
+
+    def set_ready(self):
+        (self.folder / ".ready").write_text(str(self.mpi.bin / "mpicc"))
 
     @property
     def tests_ready(self):

@@ -7,8 +7,8 @@ import re
 
 
 class Results:
-    """code -> MPI -> version, built_s, passed, skipped, failed, timed, seconds; kept in a file, to which several
-    runs may add at the same time."""
+    """code -> MPI -> version, built_s, tests (test -> [passed, skipped, failures]), timed, seconds; kept in a file,
+    to which several runs may add at the same time."""
 
     def __init__(self, path):
         self.path = path
@@ -17,11 +17,13 @@ class Results:
     def table(self):
         return json.loads(self.path.read_text()) if self.path.exists() else {}
 
-    def note(self, code, mpi, **values):
+    def note(self, code, mpi, tests=None, **values):
         with open(self.path.with_suffix(".lock"), "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             table = self.table
-            table.setdefault(code, {}).setdefault(mpi, {}).update(values)
+            row = table.setdefault(code, {}).setdefault(mpi, {})
+            row.update(values)
+            row.setdefault("tests", {}).update(tests or {})
             new = self.path.with_suffix(".new")
             new.write_text(json.dumps(table, indent=1) + "\n")
             new.rename(self.path)

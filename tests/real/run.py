@@ -62,7 +62,7 @@ class Run:
         code, place = ALL[name], self.place(name, mpi)
         for needed in code.needs:
             self.built(needed, mpi)
-        if place.ready.exists() and not (self.options.again and name in self.options.code):
+        if place.is_ready() and not (self.options.again and name in self.options.code):
             return place
         if self.options.if_built:
             raise fetch.Missing(f"{name} is not built yet for {mpi.label}, and --if-built asks for no build")
@@ -76,7 +76,7 @@ class Run:
         print(f"{code.label} {code.version(place)}: fetched in {fetched - started:.0f} s, built in {seconds:.0f} s",
               flush=True)
         self.results.note(name, mpi.name, version=code.version(place), built_s=round(seconds))
-        place.ready.touch()
+        place.set_ready()
         return place
 
     def test(self, name, mpi):
@@ -95,12 +95,11 @@ class Run:
             ends = test.read(said, exit_code)
             ends.failed = [f"{name}.{test.name}: {story}" for story in ends.failed]
             total.add(ends)
+            self.results.note(name, mpi.name, {test.name: [ends.passed, ends.skipped, ends.failed]})
             print(f"{code.label}, {test.name}: {ends.passed} passed, {ends.skipped} skipped, {len(ends.failed)} failed "
                   f"in {seconds:.0f} s", flush=True)
             for story in ends.failed:
                 print(f"    {story}", flush=True)
-        if not self.options.test:
-            self.results.note(name, mpi.name, passed=total.passed, skipped=total.skipped, failed=total.failed)
         return self.known.problems(total, [f"{name}.{test.name}" for test in tests])
 
     def time(self, name, mpis):

@@ -52,5 +52,5 @@ class Petsc(Code):
     def timed(self, place):
         words = ["-da_grid_x", "96", "-da_grid_y", "96", "-pc_type", "jacobi", "-snes_max_it", "1", "-ksp_max_it", "400",
                  "-ksp_rtol", "1e-12", "-snes_max_linear_solve_fail", "9", "-log_view"]
-        return Timed("its ex19 (a driven cavity, 96 x 96): 400 steps of GMRES on 2 ranks", place.mpi.run(2, place.folder / "timed", *words),
-                     place.folder, count.petsc_seconds)
+        return Timed("its ex19 (a driven cavity, 96 x 96): 400 steps of GMRES on 2 ranks",
+                     place.mpi.run(2, place.folder / "timed", *words), place.folder, count.petsc_seconds)
