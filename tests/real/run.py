@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE))
 import fetch  # noqa: E402
 import page  # noqa: E402
 from codes import ALL  # noqa: E402
-from place import ROOT, Ends, Failed, Mpi, Place, contestants  # noqa: E402
+from place import ROOT, Ends, Failed, Mpi, Place, contestants, leave_nothing_behind  # noqa: E402
 from results import Known, Results  # noqa: E402
 
 SKIPPED = 77
@@ -130,6 +130,7 @@ class Run:
 def main():
     options = options_of(sys.argv[1:])
     options.build = options.build.resolve()
+    leave_nothing_behind()
     run = Run(options)
     mpi = Mpi(options.mpi, options.build)
     if mpi.missing:
