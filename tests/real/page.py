@@ -31,7 +31,8 @@ TIMES = """
 ## Beside MPICH and Open MPI
 
 One run of each, built with each MPI's own compiler scripts on the same machine: the median of {rounds} runs taken in
-turns, and their range. Times are those that the program reports of its own work, without start and end.
+turns, and their range. Times are those that the program reports of its own work, without start and end. Where it
+says *ABI*, MPICH ran what our `mpicc` had built, over its own library of the standard ABI; `-` is not measured.
 
 | code | run | Headway | MPICH | Open MPI |
 |---|---|---|---|---|
@@ -72,7 +73,10 @@ def text(results, known):
         of_mpi = table.get(name, {})
         timed = next((result["timed"] for result in of_mpi.values() if "timed" in result), None)
         if timed:
-            times = " | ".join(time_of(of_mpi.get(mpi, {})) for mpi in ("headway", "mpich", "openmpi"))
+            mpich = time_of(of_mpi.get("mpich", {}))
+            if mpich == "-" and "seconds" in of_mpi.get("mpich-abi", {}):
+                mpich = "ABI: " + time_of(of_mpi["mpich-abi"])
+            times = " | ".join((time_of(of_mpi.get("headway", {})), mpich, time_of(of_mpi.get("openmpi", {}))))
             rows.append(f"| {code.label} | {timed} | {times} |\n")
             rounds.update(len(result["seconds"]) for result in of_mpi.values() if "seconds" in result)
     if rows:

@@ -60,15 +60,20 @@ class Timed:
 
 
 class Mpi:
-    """Headway of a build folder, or a peer of scripts/peers.sh."""
+    """Headway of a build folder, or a peer of scripts/peers.sh. "mpich-abi": what was built with our mpicc, over
+    MPICH's library of the standard ABI and its mpiexec; a judge that needs no build."""
+
+    NAMES = ("headway", "mpich", "mpich-abi", "openmpi")
 
     def __init__(self, name, build):
         cache = contestants.cache()
         make = {"headway": lambda: contestants.headway(build / "bin"),
                 "mpich": lambda: contestants.mpich(cache / "mpich"),
+                "mpich-abi": lambda: contestants.mpich(cache / "mpich"),
                 "openmpi": lambda: contestants.openmpi(cache / "openmpi")}
         self.contestant = make[name]()
         self.name = name
+        self.build = build
         self.label = self.contestant.label
         self.bin = self.contestant.launcher.parent
         self.missing = self.contestant.missing()
@@ -77,6 +82,8 @@ class Mpi:
     def environment(self, **more):
         kept = {key: value for key, value in self.contestant.full_environment().items()
                 if not key.startswith(("LD_LIBRARY_PATH", "MPI4PY", "MAKE", "MFLAGS"))}
+        if self.name == "mpich-abi":
+            more["LD_LIBRARY_PATH"] = f"{self.bin.parent / 'lib'}:{more.get('LD_LIBRARY_PATH', '')}".rstrip(":")
         return kept | {"PATH": f"{self.bin}:{kept['PATH']}"} | more
 
     def run(self, ranks, *words):
@@ -84,9 +91,9 @@ class Mpi:
 
     def key(self):
         """One build of a code serves every build of ours with the same mpi.h: it is all that it sees."""
-        if self.name != "headway":
+        if self.name not in ("headway", "mpich-abi"):
             return self.name
-        header = (self.bin.parent / "include" / "mpi.h").read_bytes()
+        header = (self.build / "include" / "mpi.h").read_bytes()
         return "headway-" + hashlib.sha256(header).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""PETSc from PyPI without Fortran, on Debian's OpenBLAS: `make check`, and those ."""
+"""PETSc from PyPI without Fortran, on Debian's OpenBLAS: `make check`, and one set of its own tests."""
 
 import shutil
 
