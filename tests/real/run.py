@@ -97,9 +97,11 @@ class Run:
             total.add(ends)
             self.results.note(name, mpi.name, {test.name: [ends.passed, ends.skipped, ends.failed]})
             print(f"{code.label}, {test.name}: {ends.passed} passed, {ends.skipped} skipped, {len(ends.failed)} failed "
-                  f"in {seconds:.0f} s", flush=True)
+                  f"({sum(self.known.of(story) is not None for story in ends.failed)} of them known) in {seconds:.0f} s",
+                  flush=True)
             for story in ends.failed:
-                print(f"    {story}", flush=True)
+                if not self.known.of(story):
+                    print(f"    {story}", flush=True)
         return self.known.problems(total, [f"{name}.{test.name}" for test in tests])
 
     def time(self, name, mpis):
