@@ -99,11 +99,12 @@ void compute(double seconds) {
   }
 }
 
-// The target computes; the origin's operations are over long before it ends.
-void target_computes(Window& window) {
-  const int64_t one = 1;
+// The target computes; the origin's operations are over long before it ends. Whether they were.
+bool target_computes_once(Window& window) {
+  const int64_t one = 1, nothing = 0;
   int64_t number = -1, was = -1;
   char token = 0;
+  int good = 1;
   std::vector<char> block(100'000, 'b'), back(block.size());
   MPI(MPI_Win_lock_all(0, window));
   if (check::rank == 1) {
@@ -113,10 +114,13 @@ void target_computes(Window& window) {
     double took = 0;
     MPI(MPI_Recv(&took, 1, MPI_DOUBLE, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     // The origin has to have been done when less than all of that time had passed.
-    if (must()) CHECK(took < (MPI_Wtime() - begun) * 0.9 && took < computes_s * 0.9);
+    good = took < (MPI_Wtime() - begun) * 0.9 && took < computes_s * 0.9;
   } else if (check::rank == 0) {
     MPI(MPI_Recv(&token, 1, MPI_CHAR, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     const double begun = MPI_Wtime();
+    number = was = -1;
+    MPI(MPI_Put(&nothing, 1, MPI_INT64_T, 1, window.at(1, 24), 1, MPI_INT64_T, window));
+    MPI(MPI_Win_flush(1, window));
     MPI(MPI_Put(&one, 1, MPI_INT64_T, 1, window.at(1, 24), 1, MPI_INT64_T, window));
     MPI(MPI_Win_flush(1, window));
     MPI(MPI_Fetch_and_op(&one, &number, MPI_INT64_T, 1, window.at(1, 24), MPI_SUM, window));
@@ -135,7 +139,15 @@ void target_computes(Window& window) {
     MPI(MPI_Send(&took, 1, MPI_DOUBLE, 1, 6, MPI_COMM_WORLD));
   }
   MPI(MPI_Win_unlock_all(window));
-  MPI(MPI_Barrier(MPI_COMM_WORLD));
+  MPI(MPI_Bcast(&good, 1, MPI_INT, 1, MPI_COMM_WORLD));
+  return good != 0;
+}
+
+// On a machine that others use as well the target's thread may get no core for as long as that.
+void target_computes(Window& window) {
+  constexpr int tries = 10;
+  int failed = 0;
+  while (!target_computes_once(window) && must()) CHECK(++failed < tries);
 }
 
 // Between an unlock and a lock of another rank the memory is as the first one left it.
