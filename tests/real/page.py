@@ -21,7 +21,7 @@ A source is kept in `~/.cache/headway/real`, where it is built, too; where it ca
 *Skipped* is what a code leaves out by itself. A failure has to be listed with its reason
 (`tests/real/known.txt`), and what is listed has to fail.
 
-| code | how it is built | builds | its own tests: passed / skipped / failed |
+| code | how it is built | builds | its own tests: passed / skipped / failed (which were run) |
 |---|---|---|---|
 """
 ABSENT = """
@@ -44,7 +44,8 @@ def tests_of(result):
     if not tests:
         return "not run"
     passed, skipped, failed = zip(*tests)
-    return f"{sum(passed)} / {sum(skipped)} / {sum(map(len, failed))}"
+    names = ", ".join(f"`{name}`" for name in result["tests"])
+    return f"{sum(passed)} / {sum(skipped)} / {sum(map(len, failed))} ({names})"
 
 
 def time_of(result):
