@@ -3,7 +3,7 @@ where it takes buffers, one with their addresses and one with descriptors for mp
 
 from __future__ import annotations
 
-from plan import RESULTS, STRIPPED, Argument, Procedure
+from plan import PARTITIONED, RESULTS, STRIPPED, Argument, Procedure
 
 HEAD = """/* {what}
    {notice} Compiled twice (fortran.h). */
@@ -234,7 +234,10 @@ class Entry:
         body = ["HF_NOTE_SITE();"]
         body += ["HfLists lists = {.count = 0, .pending = NULL};"] if self.lists else []
         body += self.before
-        call = f"C({p.c_name})({', '.join(self.told_by_section())})"
+        # Their forms with _c are the same call, and libraries that follow the standard's text do not have them: bound at
+        # once (-z now), we could not be loaded beside one.
+        called = p.c_name.removesuffix("_c") if p.name.removesuffix("_c") in PARTITIONED else p.c_name
+        call = f"C({called})({', '.join(self.told_by_section())})"
         if self.conditions:
             body.append(f"int code = {self.conditions[0]};")
             body += [f"if (code == MPI_SUCCESS) code = {condition};" for condition in self.conditions[1:]]

@@ -204,6 +204,11 @@ class OnMpich(Programs):
     def test_entries(self):
         self.assertIn("ok", self.ranks(2, BUILD / "tests" / "fortran" / "entries"))
 
+    def test_it_is_bound_at_once(self):
+        """Linkers of some systems ask for that; we may need nothing that only our own library has."""
+        entries = BUILD / "tests" / "fortran" / "entries"
+        self.assertIn("ok", self.ranks(1, entries, LD_BIND_NOW=1))
+
 
 class Mpifort(Case):
     def setUp(self):
