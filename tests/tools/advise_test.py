@@ -68,22 +68,27 @@ def closest(fits):
 
 
 class Faults(unittest.TestCase):
-    def right(self, fault, known=None, **more):
-        """Of COUNT programs: those whose advice names the fault first; each promise must be kept. `more`: of the world."""
+    def right(self, fault, known=None, seeds=None, **more):
+        """Of COUNT programs: those whose advice names the fault first; each promise must be kept. Whoever is silent of a program
+        of which the change takes nothing away is right, too. `more`: of the world."""
         right, wrong = 0, []
-        for seed in range(SEED, SEED + COUNT):
+        seeds = seeds or range(SEED, SEED + COUNT)
+        for seed in seeds:
             made = advise_made.drawn(fault, seed)
             found, _ = advised(made, seed, known, **more)
             self.assertEqual(found.why, "", (seed, [(f.miss, f.model) for f in found.fits]))
             first = found.advice[0] if found.advice else None
             named = first and (first.change.kind, number(found, first.change.key))
+            if first is None and gain_of(made, made.kind, 0, seed, **more) < advise.WORTH * found.duration:
+                right += 1
+                continue
             if named not in ((made.kind, made.site), made.also or None) or first is None:
                 wrong.append((seed, None if first is None else advise.sentence(found, first)))
                 continue
             right += 1
             gain = gain_of(made, first.change.kind, first.change.count, seed, **more)
             self.assertGreaterEqual(gain, KEPT * first.least, (seed, advise.sentence(found, first)))
-        self.assertGreaterEqual(right, 0.9 * COUNT - 1e-9, wrong)
+        self.assertGreaterEqual(right, 0.9 * len(seeds) - 1e-9, wrong)
 
     def test_put_off(self):
         self.right(advise_made.put_off)
