@@ -165,11 +165,9 @@ bool find_landing(Partitioned& parts, char*& landing) {
 // The receives of a round, of which one more than there are is left.
 void receive_all(Partitioned& parts) {
   char* landing = nullptr;
-  if (!find_landing(parts, landing)) {
-    fail(parts, Outcome::no_memory);
-    parts.left = 1;
-    return;
-  }
+  // Then they are received into nothing: left behind they would be taken for those of the next
+  // round.
+  if (!find_landing(parts, landing)) fail(parts, Outcome::no_memory);
   const uint64_t bytes = parts.sent_part_bytes();
   for (uint64_t number = 0; number < parts.offer.partitions; ++number) {
     const UserMemory memory =

@@ -100,11 +100,12 @@ bool Core::is_closed(const char* from, size_t n) { return engine().release_.is_c
 bool Engine::flush(Peer& peer) {
   bool moved = false;
   if (!links_.flush_controls(peer, moved)) return moved;
-  if (moved) handoff_.came_far();  // who waits for room alone hears of it by nothing else
   while (Request* request = peer.backlog.held.first()) {
     if (push_envelope(request) == Push::full) return moved;
     moved = true;
   }
+  // Who waits for room alone hears of it by nothing else; only windows do.
+  if (moved && listening_ != 0) handoff_.came_far();
   return streams_.stream_some(peer) || moved;
 }
 

@@ -2,8 +2,10 @@
 
 #include <cstring>
 #include <sched.h>
+#include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "protocols/links.h"
 #include "rma/carry_out.h"
 
@@ -16,13 +18,19 @@ Outcome why(Outcome outcome) {
 }
 
 // A page that is moved for a moment, such as one whose writes are followed, is refused like one
-// that is not there: so we ask again for a while.
+// that is not there: so we ask again for a while, in which whoever moves it may lose its core.
 template <class Copy>
 Outcome insist(Copy&& copy) {
-  constexpr int most_tries = 1000;
+  constexpr uint64_t patience_ns = 1'000'000'000;
+  constexpr int soon = 1000, pause_us = 50;
   Outcome outcome = copy();
-  for (int tries = 0; outcome == Outcome::refused && tries < most_tries; ++tries) {
-    sched_yield();
+  const uint64_t end = outcome == Outcome::refused ? base::now_ns() + patience_ns : 0;
+  for (int tries = 0; outcome == Outcome::refused && base::now_ns() < end; ++tries) {
+    if (tries < soon) {
+      sched_yield();
+    } else {
+      usleep(pause_us);
+    }
     outcome = copy();
   }
   return why(outcome);

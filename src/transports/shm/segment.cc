@@ -106,12 +106,17 @@ Outcome Segment::attach(const Key& key, uint64_t bytes) {
 
 Outcome Segment::reserve(uint64_t offset, uint64_t n) {
   HEADWAY_CHECK(fd_ >= 0 && offset <= bytes_ && n <= bytes_ - offset);
-  if (n == 0) return Outcome::ok;
-  int failed = 0;
-  do {
-    failed = fallocate(fd_, 0, off_t(head_bytes + offset), off_t(n));
-  } while (failed != 0 && errno == EINTR);
-  return failed == 0 ? Outcome::ok : Outcome::no_memory;
+  // In pieces: older kernels begin anew at each signal, and a profiler's may come sooner than a GB.
+  constexpr uint64_t most = uint64_t(32) << 20;
+  for (uint64_t done = 0; done < n;) {
+    const uint64_t piece = n - done < most ? n - done : most;
+    if (fallocate(fd_, 0, off_t(head_bytes + offset + done), off_t(piece)) == 0) {
+      done += piece;
+    } else if (errno != EINTR) {
+      return Outcome::no_memory;
+    }
+  }
+  return Outcome::ok;
 }
 
 void Segment::settle() {
