@@ -123,7 +123,10 @@ State state_of(std::string_view name) {
 
 // The same of a procedure of Fortran that libmpifort_abi.so has: it stands on the function of C of
 // that name, if there is one.
-State state_of_fortran(std::string_view name) {
+State state_of_fortran(std::string_view given) {
+  std::string lower(given);  // some compilers write capitals
+  for (char& letter : lower) letter = char(tolower(static_cast<unsigned char>(letter)));
+  std::string_view name = lower;
   if (name.starts_with('p')) name.remove_prefix(1);
   while (name.ends_with('_')) name.remove_suffix(1);
   for (const std::string_view form : {"_f08ts", "_f08"}) {
@@ -219,9 +222,9 @@ size_t look_at_functions(const std::string& path, const Loaded& loaded, Findings
   for (const auto& [name, file] : needs.who) {
     if (needs.given.count(name) != 0) continue;
     ++wanted;
-    const State state = !is_of_fortran(name)             ? state_of(name)
-                        : needs.fortran.count(name) != 0 ? state_of_fortran(name)
-                                                         : State::unknown;
+    const State state = needs.fortran.count(name) != 0 ? state_of_fortran(name)
+                        : is_of_fortran(name)          ? State::unknown
+                                                       : state_of(name);
     if (state == State::there) continue;
     const std::string by = file == path ? "" : " (needed by " + file + ")";
     if (state == State::unsupported) {

@@ -18,9 +18,10 @@ fi
 cmake -S . -B "$build" -G Ninja --toolchain "$PWD/cmake/arm64-linux.cmake" "${launcher[@]}" \
   -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_C_FLAGS_DEBUG=-O0 \
   -DHEADWAY_TESTS=OFF -DHEADWAY_LAUNCHER=OFF -DHEADWAY_WERROR=ON >/dev/null
-cmake --build "$build" --target mpi_abi hello ring cluster-enter cluster-probe recorder record_layer trying try_layer
+cmake --build "$build" --target mpi_abi hello ring cluster-enter cluster-probe recorder record_layer trying try_layer mpifort_abi
 
-for file in lib/libmpi_abi.so.1 apps/hello bin/cluster-enter lib/headway/record/librecorder.so; do
+for file in lib/libmpi_abi.so.1 apps/hello bin/cluster-enter lib/headway/record/librecorder.so \
+  lib/libmpifort_abi.so.1; do
   readelf -h "$build/$file" | grep -q 'Machine: *AArch64' ||
     { echo "arm64: $build/$file is for another machine" >&2; exit 1; }
 done

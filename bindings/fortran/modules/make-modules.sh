@@ -126,12 +126,18 @@ clean() {
 trap clean EXIT
 trap 'exit 1' INT TERM HUP
 # Some file systems of many machines have no locks of that kind.
-if command -v flock >/dev/null && exec 9>"$folder.flock" && flock 9 2>/dev/null; then
+if command -v flock >/dev/null && (: >>"$folder.flock") 2>/dev/null && exec 9>>"$folder.flock" &&
+  flock 9 2>/dev/null; then
   :
 else
   # Whoever is ended without a chance to clean up keeps others waiting for ten minutes at most.
   while ! mkdir -- "$folder.lock" 2>/dev/null; do
     usable "$folder" && found "$folder"
+    [ -d "$folder.lock" ] || missed=$((${missed:-0} + 1))
+    [ "${missed:-0}" -lt 5 ] || {
+      say "$folder.lock cannot be made. Likely cause: no space, or a quota. Likely remedy: HEADWAY_FORTRAN_MODULES=FOLDER names another folder"
+      exit 1
+    }
     [ -z "$(find "$folder.lock" -prune -mmin +10 2>/dev/null)" ] || rmdir -- "$folder.lock"
     sleep 1
   done
@@ -165,7 +171,10 @@ if [ "${HEADWAY_FORTRAN_SECTIONS:-}" = no ]; then
 elif [ "${HEADWAY_FORTRAN_SECTIONS:-}" = yes ]; then
   defines=''
 elif ! $compiler $kept -c "$sources/check.f90" -o check.o </dev/null >>log 2>&1; then
-  # An older compiler may not know what the program says.
+  # An older compiler may not know what the program says; those that do have another reason.
+  case $(basename -- "$program"):${number:-0} in
+    gfortran*:[1-9][0-9]* | flang*:[2-9][0-9]*) failed 'compiling what checks its calls' ;;
+  esac
   echo "$by_copies: check.f90 was not compiled" >>log
 elif ! $compiler $kept check.o -o check "-L$libdir" "-Wl,-rpath,$libdir" \
   -lmpifort_abi -lmpi_abi </dev/null >>log 2>&1; then
@@ -219,5 +228,6 @@ fi
 
 rm -f -- check check.o empty.f empty.o empty.log ./*.o
 : >complete
-cd -- "$here" && mv -T -- "$new" "$folder" || exit 1
+# Locks hold within a machine: another one may have been quicker.
+cd -- "$here" && { mv -T -- "$new" "$folder" 2>/dev/null || usable "$folder"; } || exit 1
 found "$folder"

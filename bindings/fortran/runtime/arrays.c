@@ -46,6 +46,7 @@ static pthread_once_t key_is_made = PTHREAD_ONCE_INIT;
 static int has_key;
 
 static void give_back(void* of) {
+  mine = NULL; /* another destructor of this thread may call us once more */
   pthread_mutex_lock(&kept.lock);
   ((Kept*)of)->is_free = 1;
   pthread_mutex_unlock(&kept.lock);

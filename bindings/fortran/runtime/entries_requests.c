@@ -77,13 +77,20 @@ static void one_done(Requests* requests, int* index) {
   if (*index != MPI_UNDEFINED) done(requests, (*index)++);
 }
 
+/* A persistent one keeps its handle, also where it has ended with an error. */
+static int is_over(HfPending* held, int code, int is_done, MPI_Request before, MPI_Request now) {
+  int over = now != before || (code == MPI_SUCCESS && is_done);
+  if (held && !over && code != MPI_SUCCESS) PMPI_Request_get_status(now, &over, MPI_STATUS_IGNORE);
+  return over;
+}
+
 HF_ENTRY(void, wait, WAIT, (MPI_Fint * request, MPI_Fint* status, int* ierror)) {
   HF_NOTE_SITE();
   const MPI_Request before = hf_from_Request(*request);
   MPI_Request now = before;
   HfPending* held = hf_hold(before);
   const int code = C(Wait)(&now, hf_status(status));
-  hf_settle(held, code == MPI_SUCCESS || now != before);
+  hf_settle(held, is_over(held, code, code == MPI_SUCCESS, before, now));
   if (now != before) *request = hf_to_Request(now);
   hf_give(ierror, code);
 }
@@ -95,7 +102,7 @@ HF_ENTRY(void, test, TEST, (MPI_Fint * request, MPI_Fint* flag, MPI_Fint* status
   int is_done = 0;
   HfPending* held = hf_hold(before);
   const int code = C(Test)(&now, &is_done, hf_status(status));
-  hf_settle(held, (code == MPI_SUCCESS && is_done) || now != before);
+  hf_settle(held, is_over(held, code, is_done, before, now));
   if (now != before) *request = hf_to_Request(now);
   *flag = hf_logical(is_done);
   hf_give(ierror, code);

@@ -188,11 +188,14 @@ void hf_start_slowly(MPI_Request request) {
 
 /* ---- requests that are freed ---- */
 
+/* The lock is held; whether there are any is looked at without it. */
+static void set_freed(HfPending* first) { __atomic_store_n(&freed, first, __ATOMIC_RELAXED); }
+
 /* Ends those of the freed ones that are complete; or, waiting for them, all. */
 static void end_freed(int all) {
   pthread_mutex_lock(&lock);
   HfPending* left = freed;
-  freed = NULL;
+  set_freed(NULL);
   pthread_mutex_unlock(&lock);
   while (left) {
     HfPending* pending = left;
@@ -211,7 +214,7 @@ static void end_freed(int all) {
       change_count(-1);
     } else {
       pending->next = freed;
-      freed = pending;
+      set_freed(pending);
     }
     pthread_mutex_unlock(&lock);
   }
@@ -226,7 +229,10 @@ static int at_the_end(MPI_Comm comm, int keyval, void* value, void* extra_state)
 
 static void be_told_of_the_end(void) {
   static int is_told;
-  int keyval = MPI_KEYVAL_INVALID;
+  int keyval = MPI_KEYVAL_INVALID, is_up = 0, is_down = 0;
+  PMPI_Initialized(&is_up);
+  PMPI_Finalized(&is_down);
+  if (!is_up || is_down) return; /* of sessions alone: there is no MPI_COMM_SELF */
   if (__atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) return;
   if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &keyval, NULL) != MPI_SUCCESS)
     return;
@@ -245,7 +251,7 @@ int hf_free_slowly(MPI_Request request) {
   if (found && !comes_in) take(request);
   if (stays) {
     found->next = freed;
-    freed = found;
+    set_freed(found);
     change_count(+1);
   }
   pthread_mutex_unlock(&lock);

@@ -62,7 +62,9 @@ class HeadwayMpi(CMakePackage):
         # The wrappers call the compilers of the dependent's own build.
         env.set("HEADWAY_CC", dependent_spec.package.module.spack_cc)
         env.set("HEADWAY_CXX", dependent_spec.package.module.spack_cxx)
-        env.set("HEADWAY_FC", dependent_spec.package.module.spack_fc)
+        # Only those that depend on Fortran have one.
+        if fortran := getattr(dependent_spec.package.module, "spack_fc", None):
+            env.set("HEADWAY_FC", fortran)
 
     def setup_dependent_package(self, module, dependent_spec):
         self.spec.mpicc = os.path.join(self.prefix.bin, "mpicc")
