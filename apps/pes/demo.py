@@ -200,7 +200,7 @@ def run_fortran(build: pathlib.Path, mpi: Mpi, n, iterations, folder) -> str:
     program, out = folder / "pes_2018", folder / "field-fortran"
     # A product and a sum are rounded one by one, as in the program in C++.
     try:
-        call([mpifort, "-O2", "-ffp-contract=off", ROOT / "apps" / "pes" / "pes_2018.f90", "-o", program])
+        call([mpifort, "-O3", "-ffp-contract=off", ROOT / "apps" / "pes" / "pes_2018.f90", "-o", program])
     except Failure as failure:
         return f"No run of the solver in Fortran: {str(failure).splitlines()[-1]}"
     text, _ = call([*mpi.launcher, "-n", 4, program, n, iterations, "--problem", "charges", "--order",
