@@ -118,12 +118,20 @@ int pready_list(const char* call, int length, const int partitions[], MPI_Reques
 }
 
 int parrived(const char* call, MPI_Request handle, int partition, int* flag) {
-  const Story story{.call = call};
+  Story story{.call = call};
   Request* request;
   if (const int code = take_partitioned(story, handle, true, request)) return code;
   if (!has(request, partition)) return raise_partition(story, request, partition);
-  *flag = !is_active(request) || p2p::has_arrived(process().waiter(), request, partition);
-  return MPI_SUCCESS;
+  bool is_here = true;
+  Outcome outcome = Outcome::ok;
+  if (is_active(request)) {
+    outcome = p2p::look_for(process().waiter(), request, partition, is_here);
+  }
+  *flag = is_here;
+  if (outcome == Outcome::ok) return MPI_SUCCESS;
+  // Who asks until it is there would ask for ever.
+  story.comm = static_cast<objects::Comm*>(request->communicator);
+  return raise(story, outcome);
 }
 
 }  // namespace

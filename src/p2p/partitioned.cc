@@ -363,12 +363,14 @@ Ready make_ready(waiting::Waiter& waiter, Request* request, int first, int last)
   return Ready::done;
 }
 
-bool has_arrived(waiting::Waiter& waiter, Request* request, int partition) {
+Outcome look_for(waiting::Waiter& waiter, Request* request, int partition, bool& is_here) {
   const waiting::Holding holding(waiter.engine);
   Partitioned& parts = parts_of(request);
-  if (is_there(parts, partition)) return true;
+  is_here = is_there(parts, partition);
+  if (is_here) return Outcome::ok;
   waiter.test(reinterpret_cast<uintptr_t>(request));
-  return is_there(parts, partition);
+  is_here = is_there(parts, partition);
+  return parts.active ? Outcome::ok : request->outcome;
 }
 
 }  // namespace headway::p2p

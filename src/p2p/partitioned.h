@@ -40,7 +40,8 @@ enum class Ready : uint8_t { done, inactive, twice };
 // The partitions from `first` to `last`, which the request has, may leave. Otherwise than `done`
 // none of them does.
 Ready make_ready(waiting::Waiter& waiter, Request* request, int first, int last);
-// Whether that partition of a receive is there. Looks once what has come if it is not.
-bool has_arrived(waiting::Waiter& waiter, Request* request, int partition);
+// Whether that partition of a receive is there. Looks once what has come if it is not. Otherwise
+// than ok the round is over, and it will never be.
+Outcome look_for(waiting::Waiter& waiter, Request* request, int partition, bool& is_here);
 
 }  // namespace headway::p2p
