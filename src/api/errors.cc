@@ -38,6 +38,9 @@ constexpr Meaning meanings[] = {
      "nothing",
      "let the target attach all of that memory before, in one piece, and tell its address "
      "(MPI_Get_address) to the origin"},
+    {Outcome::refused, MPI_ERR_RMA_RANGE,
+     "the system refused to copy from or into the target's memory, and nothing more is known",
+     "see that the memory which the target gave its window is still mapped, and may be written"},
     {Outcome::unsupported, MPI_ERR_UNSUPPORTED_OPERATION, "this is not there yet in Headway MPI",
      "the README lists what is there"},
 };

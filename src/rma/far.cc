@@ -12,11 +12,6 @@
 namespace headway::rma {
 namespace {
 
-// The system says only that it did not do it.
-Outcome why(Outcome outcome) {
-  return outcome == Outcome::ok || outcome == Outcome::peer_lost ? outcome : Outcome::outside;
-}
-
 // A page that is moved for a moment, such as one whose writes are followed, is refused like one
 // that is not there: so we ask again for a while, in which whoever moves it may lose its core.
 template <class Copy>
@@ -33,7 +28,7 @@ Outcome insist(Copy&& copy) {
     }
     outcome = copy();
   }
-  return why(outcome);
+  return outcome;
 }
 
 Outcome read(shm::Node& node, const Far& far, int64_t at, char* to, uint64_t n) {

@@ -157,7 +157,7 @@ TEST_F(FarMemory, IsMissedWhereThereIsNone) {
   far_.base = 4096;
   int value = 1;
   EXPECT_FALSE(may_reach(node_, far_));
-  EXPECT_EQ(move(node_, far_, 0, {&value, sizeof value}, true), Outcome::outside);
+  EXPECT_EQ(move(node_, far_, 0, {&value, sizeof value}, true), Outcome::refused);
 }
 
 }  // namespace
