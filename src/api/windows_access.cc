@@ -198,6 +198,27 @@ int take_work(const Story& story, MPI_Op handle, BasicType element, rma::Work& w
                "take an operation that the datatype has; bitwise and logical ones want integers");
 }
 
+// What both kinds of accumulate are told.
+struct Operation {
+  Data there, here;
+  BasicType element = BasicType::none;
+  rma::Work work;
+
+  // With MPI_NO_OP the origin's data means nothing, whatever it is.
+  rma::UserMemory operand() const { return work.has_operand() ? here.memory() : rma::UserMemory(); }
+};
+
+int take_operation(Story& story, MPI_Op op, const TargetSide& target, const Side& origin,
+                   Operation& found) {
+  if (const int code = take_there(story, target, found.there)) return code;
+  if (const int code = take_element(story, found.there, found.element)) return code;
+  if (const int code = take_work(story, op, found.element, found.work)) return code;
+  if (!found.work.has_operand()) return MPI_SUCCESS;
+  if (const int code = take_side(story, origin, found.here)) return code;
+  if (const int code = check_lengths(story, found.here, found.there)) return code;
+  return check_elements(story, found.here, found.element);
+}
+
 int accumulate(const char* call, const void* origin_addr, int64_t origin_count,
                MPI_Datatype origin_type, int target_rank, MPI_Aint target_disp,
                int64_t target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
@@ -205,27 +226,17 @@ int accumulate(const char* call, const void* origin_addr, int64_t origin_count,
   Story story{.call = call};
   const TargetSide target{target_rank, target_disp, target_count, target_type};
   if (const int code = take_target(story, win, target, request != nullptr)) return code;
-  Data there, here;
-  if (const int code = take_there(story, target, there)) return code;
-  BasicType element;
-  if (const int code = take_element(story, there, element)) return code;
-  rma::Work work;
-  if (const int code = take_work(story, op, element, work)) return code;
-  if (work.has_operand()) {
-    if (const int code = take_side(story, {origin_addr, origin_count, origin_type}, here)) {
-      return code;
-    }
-    if (const int code = check_lengths(story, here, there)) return code;
-    if (const int code = check_elements(story, here, element)) return code;
-  }
+  Operation work;
+  const Side given{origin_addr, origin_count, origin_type};
+  if (const int code = take_operation(story, op, target, given, work)) return code;
   if (target_rank == MPI_PROC_NULL) return finish_nobody(story, request);
   int64_t at = 0;
-  if (const int code = find_place(story, target, there, at)) return code;
+  if (const int code = find_place(story, target, work.there, at)) return code;
   const Inside inside(call, target_rank, unset, story.window->comm);
   rma::Handle handle{.asked = request != nullptr};
-  const rma::UserMemory origin = work.has_operand() ? here.memory() : rma::UserMemory();
-  const Outcome outcome = rma::accumulate(
-      process().waiter(), there_of(story, target_rank, at, there), work, origin, handle);
+  const Outcome outcome =
+      rma::accumulate(process().waiter(), there_of(story, target_rank, at, work.there), work.work,
+                      work.operand(), handle);
   return finish(story, outcome, handle, request);
 }
 
@@ -237,34 +248,23 @@ int get_accumulate(const char* call, const void* origin_addr, int64_t origin_cou
   Story story{.call = call};
   const TargetSide target{target_rank, target_disp, target_count, target_type};
   if (const int code = take_target(story, win, target, request != nullptr)) return code;
-  Data there, here, result;
-  if (const int code = take_there(story, target, there)) return code;
-  BasicType element;
-  if (const int code = take_element(story, there, element)) return code;
-  rma::Work work;
-  if (const int code = take_work(story, op, element, work)) return code;
-  // With MPI_NO_OP the origin's data means nothing, whatever it is.
-  if (work.has_operand()) {
-    if (const int code = take_side(story, {origin_addr, origin_count, origin_type}, here)) {
-      return code;
-    }
-    if (const int code = check_lengths(story, here, there)) return code;
-    if (const int code = check_elements(story, here, element)) return code;
-  }
+  Operation work;
+  Data result;
+  const Side given{origin_addr, origin_count, origin_type};
+  if (const int code = take_operation(story, op, target, given, work)) return code;
   if (const int code = take_side(story, {result_addr, result_count, result_type}, result)) {
     return code;
   }
-  if (const int code = check_lengths(story, result, there)) return code;
-  if (const int code = check_elements(story, result, element)) return code;
+  if (const int code = check_lengths(story, result, work.there)) return code;
+  if (const int code = check_elements(story, result, work.element)) return code;
   if (target_rank == MPI_PROC_NULL) return finish_nobody(story, request);
   int64_t at = 0;
-  if (const int code = find_place(story, target, there, at)) return code;
+  if (const int code = find_place(story, target, work.there, at)) return code;
   const Inside inside(call, target_rank, unset, story.window->comm);
   rma::Handle handle{.asked = request != nullptr};
-  const rma::UserMemory origin = work.has_operand() ? here.memory() : rma::UserMemory();
   const Outcome outcome =
-      rma::get_accumulate(process().waiter(), there_of(story, target_rank, at, there), work, origin,
-                          result.memory(), handle);
+      rma::get_accumulate(process().waiter(), there_of(story, target_rank, at, work.there),
+                          work.work, work.operand(), result.memory(), handle);
   return finish(story, outcome, handle, request);
 }
 

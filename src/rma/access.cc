@@ -228,6 +228,17 @@ bool may_pass(Waiter& waiter, const There& there, const Handle& handle) {
   ++windows().counters.direct;
   return true;
 }
+// What each operation that holds the engine begins with: its target is within reach, the program's
+// pages are open, and it counts.
+template <class... Memory>
+Outcome begin(Waiter& waiter, const There& there, const Memory&... memory) {
+  Target& target = there.target();
+  if (const Outcome near = approach(waiter, there.window, target); near != Outcome::ok) return near;
+  waiter.open(memory...);
+  ++windows().counters.begun;
+  windows().counters.direct += target.is_near();
+  return Outcome::ok;
+}
 // The same for accumulates, which the engine keeps apart where there are no stripes.
 bool may_pass_apart(Waiter& waiter, const There& there, const Handle& handle) {
   return there.target().direct.stripes && may_pass(waiter, there, handle);
@@ -275,10 +286,7 @@ Outcome put(Waiter& waiter, const There& there, const UserMemory& origin, Handle
   }
   const Holding holding(waiter.engine);
   Target& target = there.target();
-  if (const Outcome near = approach(waiter, there.window, target); near != Outcome::ok) return near;
-  waiter.open(origin);
-  ++windows().counters.begun;
-  windows().counters.direct += target.is_near();
+  if (const Outcome near = begin(waiter, there, origin); near != Outcome::ok) return near;
   if (!move_whole(waiter, there, origin, true, done)) {
     const Using in_use(waiter, origin);
     done = Moving(waiter, there, Kind::put, nullptr, &origin, nullptr).run(nullptr);
@@ -295,10 +303,7 @@ Outcome get(Waiter& waiter, const There& there, const UserMemory& result, Handle
   }
   const Holding holding(waiter.engine);
   Target& target = there.target();
-  if (const Outcome near = approach(waiter, there.window, target); near != Outcome::ok) return near;
-  waiter.open(result);
-  ++windows().counters.begun;
-  windows().counters.direct += target.is_near();
+  if (const Outcome near = begin(waiter, there, result); near != Outcome::ok) return near;
   if (move_whole(waiter, there, result, false, done)) {
     return done == Outcome::ok ? hand_out_complete(target, handle) : done;
   }
@@ -313,10 +318,7 @@ Outcome accumulate(Waiter& waiter, const There& there, const Work& work, const U
   }
   const Holding holding(waiter.engine);
   Target& target = there.target();
-  if (const Outcome near = approach(waiter, there.window, target); near != Outcome::ok) return near;
-  waiter.open(origin);
-  ++windows().counters.begun;
-  windows().counters.direct += target.is_near();
+  if (const Outcome near = begin(waiter, there, origin); near != Outcome::ok) return near;
   Outcome done = Outcome::ok;
   // Without an operand nothing is left to be done.
   if (work.has_operand()) {
@@ -336,10 +338,7 @@ Outcome get_accumulate(Waiter& waiter, const There& there, const Work& work,
   }
   const Holding holding(waiter.engine);
   Target& target = there.target();
-  if (const Outcome near = approach(waiter, there.window, target); near != Outcome::ok) return near;
-  waiter.open(operands, result);
-  ++windows().counters.begun;
-  windows().counters.direct += target.is_near();
+  if (const Outcome near = begin(waiter, there, operands, result); near != Outcome::ok) return near;
   const Using in_use(waiter, operands);
   return bring(waiter, there, Kind::accumulate, &work, given, result, handle);
 }
@@ -394,10 +393,8 @@ Outcome compare_and_swap(Waiter& waiter, const There& there, const Work& work,
     return swap_near(waiter, target, {there, work, expected, fresh}, work, result);
   }
   const Holding holding(waiter.engine);
-  if (const Outcome near = approach(waiter, there.window, target); near != Outcome::ok) return near;
-  waiter.open(expected, fresh, result);
-  ++windows().counters.begun;
-  windows().counters.direct += target.is_near();
+  if (const Outcome near = begin(waiter, there, expected, fresh, result); near != Outcome::ok)
+    return near;
   SwapBody body(there, work, expected, fresh);
   if (target.is_near()) return swap_near(waiter, target, body, work, result);
   Request* request = take_request(target, result, false);
