@@ -131,11 +131,11 @@ if command -v flock >/dev/null && (: >>"$folder.flock") 2>/dev/null && exec 9>>"
   :
 else
   # Whoever is ended without a chance to clean up keeps others waiting for ten minutes at most.
-  while ! mkdir -- "$folder.lock" 2>/dev/null; do
+  while ! why=$(mkdir -- "$folder.lock" 2>&1); do
     usable "$folder" && found "$folder"
     [ -d "$folder.lock" ] || missed=$((${missed:-0} + 1))
     [ "${missed:-0}" -lt 5 ] || {
-      say "$folder.lock cannot be made. Likely cause: no space, or a quota. Likely remedy: HEADWAY_FORTRAN_MODULES=FOLDER names another folder"
+      say "$folder.lock cannot be made: $why. Likely remedy: HEADWAY_FORTRAN_MODULES=FOLDER names another folder"
       exit 1
     }
     [ -z "$(find "$folder.lock" -prune -mmin +10 2>/dev/null)" ] || rmdir -- "$folder.lock"
