@@ -337,7 +337,6 @@ Outcome get_accumulate(Waiter& waiter, const There& there, const Work& work,
     return Moving(waiter, there, Kind::accumulate, &work, given, &result).run(nullptr);
   }
   const Holding holding(waiter.engine);
-  Target& target = there.target();
   if (const Outcome near = begin(waiter, there, operands, result); near != Outcome::ok) return near;
   const Using in_use(waiter, operands);
   return bring(waiter, there, Kind::accumulate, &work, given, result, handle);
