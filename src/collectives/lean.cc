@@ -75,6 +75,11 @@ class Talk {
     if (request->kind == RequestKind::receive) check(request->sent_bytes, request->memory);
     engine_.give_request(request);
   }
+  // A function of the program runs on what has come, unless that is not what was sent.
+  template <class Work>
+  void without_engine(Work&& work) {
+    if (outcome == Outcome::ok) holding_.without(work);
+  }
   void send(int rank, const void* data, uint64_t bytes) { finish(start_send(rank, data, bytes)); }
   void receive(int rank, void* data, uint64_t bytes) {
     finish(start_receive(rank, data, bytes, true));
@@ -226,22 +231,60 @@ bool may_copy_own(const Data& own, const Data& block) {
   return !own.type || (own.bytes() == block.bytes() && own.memory().is_flat());
 }
 
-// The vectors of ranks, for kernels: elements must lie at their extent.
+// The vectors of ranks: elements must lie at their extent.
 bool is_lean(const Data& data, const Reduction& reduction) {
-  return reduction.kernel && data.bytes() > 0 && data.bytes() <= most_bytes &&
+  return reduction.type && data.bytes() > 0 && data.bytes() <= most_bytes &&
          data.type->extent() == int64_t(data.type->size()) && data.type->true_lb() == 0 &&
          data.memory().is_flat();
 }
 
-// mine = the fold of theirs and mine; theirs are from higher ranks if `swapped`.
-void combine(const Reduction& reduction, const void* theirs, void* mine, uint64_t count,
-             bool swapped) {
+// While a function of the program folds, another thread may free its operation and its type.
+class Kept {
+ public:
+  explicit Kept(const Reduction& reduction) {
+    if (reduction.kernel) [[likely]]
+      return;
+    op_ = const_cast<objects::Op*>(reduction.op);
+    op_->retain();
+    if (reduction.type->predefined()) return;
+    type_ = reduction.type;
+    type_->retain();
+  }
+  ~Kept() {
+    if (type_) type_->release();
+    if (op_) objects::release(op_);
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+
+ private:
+  objects::Op* op_ = nullptr;
+  const datatypes::Type* type_ = nullptr;
+};
+
+// theirs and mine are folded into mine by a function of the program, which may write to both.
+void combine_by_function(const Reduction& reduction, char* theirs, char* mine, uint64_t bytes,
+                         uint64_t count, bool swapped) {
   if (!swapped) {
-    reduction.kernel(theirs, mine, count);
+    apply(reduction, theirs, mine, count);
     return;
   }
-  datatypes::find_reducer3(reduction.op->builtin, reduction.type->basic())(mine, theirs, mine,
-                                                                           count);
+  apply(reduction, mine, theirs, count);
+  memcpy(mine, theirs, bytes);
+}
+
+// mine = the fold of theirs and mine; theirs are from higher ranks if `swapped`.
+void combine(Talk& talk, const Reduction& reduction, char* theirs, char* mine, uint64_t bytes,
+             uint64_t count, bool swapped) {
+  if (!reduction.kernel) [[unlikely]] {
+    talk.without_engine(
+        [&] { combine_by_function(reduction, theirs, mine, bytes, count, swapped); });
+  } else if (!swapped) {
+    reduction.kernel(theirs, mine, count);
+  } else {
+    datatypes::find_reducer3(reduction.op->builtin, reduction.type->basic())(mine, theirs, mine,
+                                                                             count);
+  }
 }
 
 // Folds vectors of ranks 0 .. size - 1 along the fixed tree, in place; returns where the result is.
@@ -250,7 +293,7 @@ char* fold_all(const Reduction& reduction, char* vectors, uint64_t stride, uint6
   const Fold fold(size);
   const auto at = [&](int rank) { return vectors + uint64_t(rank) * stride; };
   for (int pair = 0; pair < fold.pairs; ++pair) {
-    reduction.kernel(at(2 * pair), at(2 * pair + 1), count);
+    apply(reduction, at(2 * pair), at(2 * pair + 1), count);
   }
   // The result of a subtree lies with its last rank.
   const auto holder = [&](int position) {
@@ -258,8 +301,8 @@ char* fold_all(const Reduction& reduction, char* vectors, uint64_t stride, uint6
   };
   for (int distance = 1; distance < fold.power; distance *= 2) {
     for (int position = 0; position < fold.power; position += 2 * distance) {
-      reduction.kernel(at(holder(position + distance - 1)), at(holder(position + 2 * distance - 1)),
-                       count);
+      apply(reduction, at(holder(position + distance - 1)), at(holder(position + 2 * distance - 1)),
+            count);
     }
   }
   return at(size - 1);
@@ -277,12 +320,12 @@ void allreduce_doubling_now(Talk& talk, Team team, char* mine, uint64_t bytes, u
   }
   if (fold.is_first_of_pair(rank)) {
     talk.receive(rank + 1, theirs, bytes);
-    combine(reduction, theirs, mine, count, true);
+    combine(talk, reduction, theirs, mine, bytes, count, true);
   }
   for (int distance = 1; distance < fold.power; distance *= 2) {
     const int other = fold.rank(fold.position(rank) ^ distance);
     talk.exchange(other, mine, other, theirs, bytes);
-    combine(reduction, theirs, mine, count, other > rank);
+    combine(talk, reduction, theirs, mine, bytes, count, other > rank);
   }
   if (fold.is_first_of_pair(rank)) talk.send(rank + 1, mine, bytes);
 }
@@ -302,7 +345,7 @@ void reduce_binomial_now(Talk& talk, Team team, char* mine, uint64_t bytes, uint
   }
   if (fold.is_first_of_pair(rank)) {
     talk.receive(rank + 1, theirs, bytes);
-    combine(reduction, theirs, mine, count, true);
+    combine(talk, reduction, theirs, mine, bytes, count, true);
   }
   const int self = fold.position(rank), goal = fold.position(root_first);
   for (int distance = 1; distance < fold.power; distance *= 2) {
@@ -312,7 +355,7 @@ void reduce_binomial_now(Talk& talk, Team team, char* mine, uint64_t bytes, uint
       return;
     }
     talk.receive(other, theirs, bytes);
-    combine(reduction, theirs, mine, count, other > rank);
+    combine(talk, reduction, theirs, mine, bytes, count, other > rank);
   }
   if (root != root_first) talk.send(root, mine, bytes);
 }
@@ -370,6 +413,7 @@ bool bcast_now(const Place& place, waiting::Waiter& waiter, const Data& data, in
 bool reduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Data& out,
                 const Reduction& reduction, int root, Outcome& outcome) {
   if (!is_lean(in, reduction)) return false;
+  const Kept kept(reduction);
   const int rank = place.team().self, size = place.team().size;
   const uint64_t bytes = in.bytes();
   if (place.choose(Kind::reduce, bytes) != Algorithm::direct) {
@@ -389,7 +433,10 @@ bool reduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, con
     alignas(64) char vectors[most_gathered];
     memcpy(vectors + uint64_t(rank) * bytes, in.buffer, bytes);
     talk.receive_from_all([&](int from) { return vectors + uint64_t(from) * bytes; }, bytes);
-    memcpy(out.buffer, fold_all(reduction, vectors, bytes, in.count, size), bytes);
+    char* result = nullptr;
+    const auto fold = [&] { result = fold_all(reduction, vectors, bytes, in.count, size); };
+    reduction.kernel ? fold() : talk.without_engine(fold);
+    if (result) memcpy(out.buffer, result, bytes);
   }
   outcome = talk.outcome;
   return true;
@@ -399,6 +446,7 @@ bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
                    const Reduction& reduction, Outcome& outcome) {
   if (!is_lean(in, reduction)) return false;
   const int rank = place.team().self, size = place.team().size;
+  const Kept kept(reduction);
   const uint64_t bytes = in.bytes();
   const Algorithm algorithm = place.choose(Kind::allreduce, bytes);
   if (algorithm == Algorithm::doubling) {
@@ -421,7 +469,9 @@ bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
                            [&](int from) { return vectors + uint64_t(from) * bytes; }, bytes);
     outcome = talk.outcome;
   }
-  memcpy(out.buffer, fold_all(reduction, vectors, bytes, in.count, size), bytes);
+  if (outcome == Outcome::ok || reduction.kernel) {
+    memcpy(out.buffer, fold_all(reduction, vectors, bytes, in.count, size), bytes);
+  }
   return true;
 }
 

@@ -1,6 +1,7 @@
 // Holding: owns the engine from its beginning to its end: every way out of a call lets go of it.
 // Thread: any application thread that does not own the engine. Owner: the stack of a call.
-// Invariant: the engine is held as long as it lives, but for the waits of Waiter and Many.
+// Invariant: the engine is held as long as it lives, but for the waits of Waiter and Many, and in
+// without().
 #pragma once
 #include <cstdint>
 
@@ -22,6 +23,16 @@ class Holding {
   void stay() { handoff_.stay(); }
   // What is done next belongs to a wait already.
   void waits() { handoff_.driver = progress::Driver::waiting; }
+  // A function of the program, which may call MPI and takes as long as it likes, runs without the
+  // engine. What the call does behind it is part of the same wait, or of none, as before.
+  template <class Work>
+  void without(Work&& work) {
+    const progress::Driver driver = handoff_.driver;
+    handoff_.leave();
+    work();
+    handoff_.enter();
+    handoff_.driver = driver;
+  }
   // Some other wait of this rank looks at all rings.
   bool is_polled() const { return handoff_.is_polled(); }
 
