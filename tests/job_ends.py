@@ -77,15 +77,15 @@ case = CASES.case
 
 
 for transport_name, transport in (("shm", {}), ("tcp", TCP)):
-    for kind in ("p2p", "coll", "wait", "compute", "sleep"):
-        for count in (2, 5):
-            @case(f"rank 1 of {count} is killed, others in {kind}, {transport_name}",
-                  kind, count, transport)
-            def killed(bench, kind, count, transport):
-                bench.run(count, ["kill", "-", kind], transport)
-                bench.code()
-                bench.soon()
-                bench.says("rank 1", "SIGKILL|signal 9")
+    # "held": all others wait for a lock that it holds; the windows' kinds die in the middle of their epochs.
+    two_sided = [(kind, count) for kind in ("p2p", "coll", "wait", "compute", "sleep") for count in (2, 5)]
+    for kind, count in [*two_sided, ("held", 3), ("windows", 3), ("plain_windows", 3), ("fences", 3)]:
+        @case(f"rank 1 of {count} is killed, others in {kind}, {transport_name}", kind, count, transport)
+        def killed(bench, kind, count, transport):
+            bench.run(count, ["kill", "-", kind], transport)
+            bench.code()
+            bench.soon()
+            bench.says("rank 1", "SIGKILL|signal 9")
 
     @case(f"MPI_Abort gives its code, {transport_name}", transport)
     def abort(bench, transport):

@@ -37,6 +37,30 @@ void wait_beyond() {
   MPI_Recv(&byte, 1, MPI_BYTE, 0, 99, both, MPI_STATUS_IGNORE);
 }
 
+// Of kinds "windows" and "held", which everybody makes together; plain memory, which is not mapped
+// elsewhere, or such that is.
+MPI_Win window;
+
+void make_window(bool plain) {
+  static char memory[200000];
+  char* at = nullptr;
+  if (plain) {
+    MPI_Win_create(memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  } else {
+    MPI_Win_allocate(sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &at, &window);
+  }
+}
+
+// One epoch on that rank: what others do there is kept out, so one that dies inside holds a lock.
+void access(int target, std::vector<char>& out, std::vector<char>& in) {
+  int64_t one = 1, before = 0;
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window);
+  MPI_Put(out.data(), 100000, MPI_BYTE, target, 100000, 100000, MPI_BYTE, window);
+  MPI_Fetch_and_op(&one, &before, MPI_INT64_T, target, 0, MPI_SUM, window);
+  MPI_Get(in.data(), 90000, MPI_BYTE, target, 8, 90000, MPI_BYTE, window);
+  MPI_Win_unlock(target, window);
+}
+
 // What everybody does until somebody dies. Never ends by itself within the test's time.
 void work(const std::string& kind, double until) {
   std::vector<char> out(200000), in(200000);
@@ -50,6 +74,13 @@ void work(const std::string& kind, double until) {
       double x = 1, y = 0;
       MPI_Allreduce(&x, &y, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
       MPI_Bcast(out.data(), bytes, MPI_BYTE, i % size, MPI_COMM_WORLD);
+    } else if (kind == "windows" || kind == "plain_windows") {
+      access((rank + i) % size, out, in);
+    } else if (kind == "fences") {
+      MPI_Win_fence(0, window);
+      MPI_Put(out.data(), bytes, MPI_BYTE, to, 0, bytes, MPI_BYTE, window);
+    } else if (kind == "held") {
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);  // the victim has it
     } else if (kind == "wait") {
       MPI_Recv(in.data(), 1, MPI_BYTE, from, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else if (kind == "beyond") {
@@ -263,6 +294,13 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (kind == "windows" || kind == "plain_windows" || kind == "fences" || kind == "held") {
+    make_window(kind == "plain_windows" || kind == "fences");
+    if (kind == "held") {
+      if (victim()) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+  }
   if (how == "run") {  // a good job of so many seconds
     MPI_Barrier(MPI_COMM_WORLD);
     double until = now() + atof(what.c_str());
@@ -275,7 +313,7 @@ int main(int argc, char** argv) {
       MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
   } else if (victim()) {
-    if (kind != "wait" && kind != "compute" && kind != "sleep" &&
+    if (kind != "wait" && kind != "compute" && kind != "sleep" && kind != "held" &&
         (how == "kill" || how == "segv")) {
       // Dies at some point of the traffic: an alarm comes in the middle of it.
       if (how == "kill") {
