@@ -351,6 +351,44 @@ class PaperPrograms(unittest.TestCase):
         self.assertIn("unknown option --make", run(2, "nbody", "--make", 5).stderr)
 
 
+class Table(unittest.TestCase):
+    FORMS = "allocated", "created", "messages"
+
+    def test_the_same_table_in_every_form(self):
+        alone = result("table", 1, "--size", 3000, "--work", 0, "--check")["checksum"]
+        for ranks in (2, 3, 5):
+            for form in self.FORMS:
+                with self.subTest(ranks=ranks, form=form):
+                    got = result("table", ranks, "--size", 3000, "--work", 1, "--form", form, "--check")
+                    self.assertEqual((got["checksum"], got["check"]), (alone, "ok"))
+
+    def test_few_keys_that_all_ranks_count(self):
+        alone = result("table", 1, "--size", 2000, "--distinct", 3, "--work", 0)["checksum"]
+        other = result("table", 1, "--size", 2001, "--distinct", 3, "--work", 0)["checksum"]
+        self.assertNotEqual(alone, other)
+        for form in self.FORMS:
+            got = result("table", 4, "--size", 2000, "--distinct", 3, "--work", 0, "--form", form, "--check")
+            self.assertEqual(got["checksum"], alone, form)
+
+    def test_only_messages_wait_for_the_work_of_the_owner(self):
+        if LAUNCHER:
+            self.skipTest("of another library nothing is promised")
+        waits = {form: result("table", 2, "--size", 100, "--work", 4000, "--form", form)["wait_us"] for form in self.FORMS}
+        self.assertGreater(waits["messages"], 500)
+        for form in ("allocated", "created"):
+            self.assertLess(waits[form], waits["messages"] / 4, waits)
+
+    def test_bad_arguments(self):
+        for arguments, word in ((("--form", "shared"), "allocated, created or messages"), (("--size", 0), "--size"),
+                                (("--work", -1), "--work"), (("--distinct", "x"), "--distinct"), (("--size",), "--size"),
+                                (("--what", "1"), "unknown option"), ((8,), "unexpected argument")):
+            with self.subTest(arguments=arguments):
+                done = run(3, "table", *arguments)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stderr.count("table: "), 1, done.stderr)
+                self.assertIn(word, done.stderr)
+
+
 def main():
     global BUILD, LAUNCHER
     parser = argparse.ArgumentParser(description=__doc__)
