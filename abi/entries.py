@@ -54,10 +54,13 @@ def story(name: str, parameters: list[Parameter]) -> str:
     members += [".has_root = true", ".root = root"] if "root" in last else []
     out = [f".story = {{{', '.join(members)}}}"]
     for member, type_ in (("comm", "MPI_Comm"), ("session", "MPI_Session"), ("datatype", "MPI_Datatype"),
-                          ("errhandler", "MPI_Errhandler"), ("win", "MPI_Win")):
+                          ("errhandler", "MPI_Errhandler"), ("win", "MPI_Win"),
+                          ("file", "MPI_File")):
         named = [parameter.name for parameter in parameters
                  if parameter.type == type_ and parameter.depth == 0]
         out += [f".{member} = {named[-1 if member == 'datatype' else 0]}"] if named else []
+    if name.startswith("MPI_File_") and ".file = " not in out[-1] and "errhandler" not in name:
+        out += [".of_files = true"]
     return ", ".join(out)
 
 

@@ -30,7 +30,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "Engine: public members": (0, 1),
     "engine.h: lines": (133, 220),
     "engine.h: files that include it": (11, 12),
-    "engine.h: .cc that see it": (29, 40),
+    "engine.h: .cc that see it": (35, 40),
     "protocols: functions of the largest class": (67, 80),
     "Request: members": (30, 30),
     "Request: bools": (0, 0),

@@ -74,8 +74,9 @@ def shown(rooms):
 PLACES = {
     "api": (64, 944, "the C entry points: check, convert, call, raise errors"),
     "runtime": (64, 944, "builds and owns everything: init, finalize, sessions"),
-    "communicators": (232, 580, "dup, split, create: what needs communication"),
-    "rma": (596, 944, "windows for one-sided communication"),
+    "communicators": (232, 460, "dup, split, create"),
+    "rma": (476, 702, "one-sided windows"),
+    "io": (718, 944, "files: views, disks"),
     "collectives": (232, 580, "schedules and their algorithms"),
     "p2p": (596, 944, "send, receive, probe"),
     "waiting": (232, 772, "wait and test on any request, let users go early"),

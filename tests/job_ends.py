@@ -172,7 +172,7 @@ WRONG = {
                                 "MPI_ERR_RMA_SYNC", "fatal on this window"),
     "outside of a window": ("MPI_Put", "has 4 bytes: it begins at byte 4 and ends before byte 8",
                             "window halo of 1 rank", "MPI_ERR_RMA_RANGE"),
-    "not there yet": ("MPI_File_open", "not there yet", "MPI_ERR_UNSUPPORTED_OPERATION"),
+    "not there yet": ("MPI_Open_port", "not there yet", "MPI_ERR_UNSUPPORTED_OPERATION"),
 }
 
 for wrong, told in WRONG.items():
@@ -553,6 +553,35 @@ def under_hydra(bench):
     hydra = library.CACHE / "mpich" / "bin" / "mpiexec.hydra"
     expect_headway(bench, [str(hydra), "-n", "3", str(program), "expect-headway"],
                    {"LD_LIBRARY_PATH": str(bench.mpi.library)})
+
+
+def judge_file(found: bytes, before: bytes, block: int, ranks: int) -> None:
+    """Blocks of a tile: those of the ranks are old or new byte by byte, the last one is as it was."""
+    if len(found) != len(before):
+        raise Wrong(f"the file has {len(found)} bytes, and had {len(before)}")
+    for at in range(0, len(found), block):
+        rank = at // block % (ranks + 1)
+        allowed = {before[0]} | ({ord("a") + rank} if rank < ranks else set())
+        if not set(found[at:at + block]) <= allowed:
+            raise Wrong(f"block {at // block} of the file has bytes {sorted(set(found[at:at + block]))}")
+
+
+for two_phase, after in (("true", 20), ("true", 90), ("false", 20), ("false", 90)):
+    @case(f"rank 1 is killed while all write a file, two phases {two_phase}, after {after} ms", two_phase, after)
+    def killed_in_a_file(bench, two_phase, after):
+        block, tiles, ranks = 700, 1500, 3
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "file"
+            before = b"." * (block * tiles * (ranks + 1))
+            file.write_bytes(before)
+            bench.run(ranks, [str(file), two_phase, str(after), str(block), str(tiles)], program="file_killed")
+            bench.code()
+            bench.says("rank 1", "SIGKILL|signal 9")
+            found = file.read_bytes()
+            judge_file(found, before, block, ranks)
+            # A start on a busy machine may take longer than the shorter time.
+            if after > 50 and found == before:
+                raise Wrong("nothing was written before rank 1 was killed")
 
 
 # With a launcher that lets the others go on they notice a death themselves, and only a death.

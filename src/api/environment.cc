@@ -4,6 +4,7 @@
 
 #include "api/detail/attributes.h"
 #include "api/detail/comms.h"
+#include "api/detail/files.h"
 #include "api/detail/info.h"
 #include "api/detail/message.h"
 #include "api/detail/results.h"
@@ -94,6 +95,7 @@ int finalize_world(const char* call) {
   const Inside inside(call);
   if (process().is_running() && process().any_closed()) await_all_open();
   p2p::finish_buffers(process().waiter());
+  close_left_files(call, nullptr);
   process().close_world();
   end_comms(nullptr);
   return left.code;

@@ -6,6 +6,7 @@
 #include "api/detail/call.h"
 #include "api/detail/comms.h"
 #include "api/detail/errors.h"
+#include "api/detail/files.h"
 #include "api/detail/message.h"
 #include "api/detail/results.h"
 #include "api/detail/sessions.h"
@@ -41,6 +42,7 @@ constexpr Meaning meanings[] = {
     {Outcome::refused, MPI_ERR_RMA_RANGE,
      "the system refused to copy from or into the target's memory, and nothing more is known",
      "see that the memory which the target gave its window is still mapped, and may be written"},
+    {Outcome::file_failed, MPI_ERR_IO, "the file could not be read or written", nullptr},
     {Outcome::unsupported, MPI_ERR_UNSUPPORTED_OPERATION, "this is not there yet in Headway MPI",
      "the README lists what is there"},
 };
@@ -99,6 +101,13 @@ constexpr Usual usual[] = {
     {MPI_ERR_PROC_ABORTED,
      "that process has ended or was killed, or the network between the hosts is interrupted",
      "the launcher's line names the rank that ended first; look for what that rank said last"},
+    {MPI_ERR_FILE, nullptr, "pass a file of MPI_File_open that is not closed yet"},
+    {MPI_ERR_AMODE, nullptr,
+     "pass exactly one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and MPI_MODE_RDWR, and combine others "
+     "with it by |"},
+    {MPI_ERR_NOT_SAME,
+     "a value that was computed on each rank by itself, or ranks that are at different calls",
+     "pass the same value on all ranks of the file's communicator"},
     {MPI_ERR_INTERN, nullptr, "please report it, with this line"},
 };
 
@@ -158,6 +167,7 @@ void tell(Line& line, const Story& story, int code, const char* why, const char*
     }
     if (story.count > 0) line << ", " << uint64_t(story.count) * story.type->size() << " bytes";
   }
+  if (story.file) item("file ") << story.file->name;
   if (story.comm) {
     if (*story.comm->name) {
       item("communicator ") << story.comm->name << " of ";
@@ -195,6 +205,7 @@ objects::Errhandler& handler_for(const Story& story) {
   objects::Registry& all = registry();
   if (story.handler) return *story.handler;
   if (story.window) return *story.window->errhandler;
+  if (story.file) return *story.file->errhandler;
   if (story.session) return *story.session->errhandler;
   const objects::Comm* comm = comm_for(story);
   return comm && comm->errhandler ? *comm->errhandler : all.errors_are_fatal;
@@ -222,6 +233,12 @@ void call_user_handler(const Story& story, const objects::Errhandler& handler, i
     const objects::Window* window = story.window ? story.window : window_behind(story.comm);
     MPI_Win win = window ? handle_of<MPI_Win>(window->handle) : MPI_WIN_NULL;
     reinterpret_cast<MPI_Win_errhandler_function*>(handler.function)(&win, &code);
+    return;
+  }
+  if (handler.target == objects::ErrhandlerTarget::file) {
+    const bool is_open = story.file && story.file->handle;
+    MPI_File file = is_open ? handle_of<MPI_File>(story.file->handle) : MPI_FILE_NULL;
+    reinterpret_cast<MPI_File_errhandler_function*>(handler.function)(&file, &code);
     return;
   }
   const objects::Comm* on = story.handler ? nullptr : comm_for(story);
@@ -295,6 +312,10 @@ int raise_missing(const Missing& what) {
   if (what.win) {
     if (const int code = take_window(story, what.win)) return code;
   }
+  if (what.file) {
+    if (const int code = take_file(story, what.file)) return code;
+  }
+  if (what.of_files) story.handler = &handler_of_files();
   if (what.errhandler) {
     registry().prepare();
     story.handler = registry().find_errhandler(value_of(what.errhandler));

@@ -1,5 +1,7 @@
 // Completion: wait and test, one and many: MPI 5.0, section 3.7.
+#include "api/detail/files.h"
 #include "api/detail/grequest.h"
+#include "api/detail/held.h"
 #include "api/detail/message.h"
 #include "api/detail/results.h"
 #include "api/request_ends.h"
@@ -76,6 +78,8 @@ int show(const Request* request, MPI_Status* status) {
   if (const Generalized* generalized = generalized_of(request)) [[unlikely]] {
     return query_generalized(*generalized, status);
   }
+  if (is_file(request)) [[unlikely]]
+    return show_file(io::Operation::of(request), status);
   // What nobody asks for may not be known yet.
   if (status != MPI_STATUS_IGNORE) {
     p2p::Status got;
@@ -105,6 +109,8 @@ void give_back(Request* request) {
 
 int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
   const int code = show(request, status);
+  if (const io::Operation* file = operation_of(request)) [[unlikely]]
+    file->note_told();
   Generalized* generalized = generalized_of(request);
   auto* const told = ends_told.load(std::memory_order_acquire);  // pairs with headway_tell_ends
   const MPI_Request was = handle_of_request(request);
@@ -124,30 +130,6 @@ int retire(Request* request, MPI_Request* handle, MPI_Status* status) {
 
 namespace {
 
-struct Held {
-  Request* request;
-  objects::Comm* comm;
-  p2p::Status status;
-  Outcome outcome;
-  bool receives = false;
-};
-
-// What is needed to tell an error after the request is gone.
-Held hold(Request* request) {
-  Held held{request, static_cast<objects::Comm*>(request->communicator), {}, request->outcome};
-  if (is_generalized(request)) held.comm = nullptr;  // its error has no handler to tell
-  if (held.outcome == Outcome::ok) return held;
-  p2p::read_status(*request, held.status);
-  held.receives = request->kind == RequestKind::receive;
-  if (held.comm) held.comm->retain();
-  return held;
-}
-
-int raise_held(const char* call, const Held& held) {
-  return raise_for({.call = call, .comm = held.comm, .receives = held.receives}, held.status,
-                   held.outcome);
-}
-
 // Retires one request and raises its error if it has one.
 int finish(const char* call, Request* request, MPI_Request* handle, MPI_Status* status) {
   if (request->outcome == Outcome::ok) [[likely]]
@@ -155,7 +137,7 @@ int finish(const char* call, Request* request, MPI_Request* handle, MPI_Status* 
   const Held held = hold(request);
   const int code = retire(request, handle, status);
   raise_held(call, held);
-  if (held.comm) objects::release(held.comm);
+  let_go(held);
   return code;
 }
 
@@ -169,14 +151,14 @@ class Retiring {
     if (code != MPI_SUCCESS && !failed_) {
       failed_ = true;
       first_ = held;
-    } else if (code != MPI_SUCCESS && held.comm) {
-      objects::release(held.comm);
+    } else if (code != MPI_SUCCESS) {
+      let_go(held);
     }
   }
   int end(const char* call) {
     if (!failed_) return MPI_SUCCESS;
     raise_held(call, first_);
-    if (first_.comm) objects::release(first_.comm);
+    let_go(first_);
     return MPI_ERR_IN_STATUS;
   }
 

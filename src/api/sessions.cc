@@ -6,6 +6,7 @@
 
 #include "api/detail/comms.h"
 #include "api/detail/errhandlers.h"
+#include "api/detail/files.h"
 #include "api/detail/groups.h"
 #include "api/detail/info.h"
 #include "api/detail/message.h"
@@ -172,6 +173,7 @@ int session_finalize(const char* call, MPI_Session* session) {
   if (base::any_events()) deliver_events();  // as long as callbacks may call MPI
   const Inside inside(story.call);
   if (process().any_closed()) await_all_open();
+  close_left_files(call, story.session);
   registry().sessions.remove(story.session->handle);
   process().close_session();
   end_comms(story.session);

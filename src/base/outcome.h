@@ -18,6 +18,7 @@ enum class [[nodiscard]] Outcome : uint8_t {
   bad_data,      // what came in does not fit the protocol
   outside,       // memory that is not in the window
   unsupported,
+  file_failed,  // what the system says of a file is with the operation (io/failure.h)
   internal
 };
 

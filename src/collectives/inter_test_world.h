@@ -228,6 +228,7 @@ class World {
         }
         break;
       case Step::Kind::reduce: players_[one]->reduce(step); break;
+      case Step::Kind::act: ADD_FAILURE() << "a step of a room above"; break;
       case Step::Kind::nothing: break;
     }
     players_[one]->done(id);

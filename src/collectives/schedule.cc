@@ -92,6 +92,14 @@ StepId Schedule::reduce(const void* in, void* inout, uint64_t count, bool swappe
   return add(step, after);
 }
 
+StepId Schedule::act(Act does, uint64_t what, StepId after) {
+  Step step;
+  step.kind = Step::Kind::act;
+  step.act = does;
+  step.count = what;
+  return add(step, after);
+}
+
 StepId Schedule::join() { return add(Step{}, no_step); }
 
 void Schedule::depends(StepId step, StepId on) {
@@ -176,6 +184,7 @@ bool Schedule::each_extent(Visit&& visit) const {
           return false;
         }
         break;
+      case Step::Kind::act:
       case Step::Kind::nothing: break;
     }
   }
@@ -217,6 +226,11 @@ void Schedule::reach(const Request& request, protocols::Reach& reach) {
 void Schedule::begin(waiting::Waiter& waiter) {
   if (engine_->release().any_closed()) [[unlikely]]
     await_open(waiter);
+  if (!request_->persistent) tag_ = next_tag(comm_);
+  set_off();
+}
+
+void Schedule::set_off() {
   Request* request = request_;
   outcome = Outcome::ok;
   engine_->begin(*request);
@@ -225,7 +239,6 @@ void Schedule::begin(waiting::Waiter& waiter) {
     engine_->reach().note(*request);
   engine_->schedule_begins();
   ++engine_->counters().collectives;
-  if (!request->persistent) tag_ = next_tag(comm_);
   HEADWAY_CHECK(!is_running_ && !working_ && ready_.empty() && left_ == 0);
   left_ = uint32_t(steps_.size());
   for (StepId i = 0; i < steps_.size(); ++i) {
@@ -279,9 +292,18 @@ void Schedule::launch(StepId id) {
       break;
     }
     case Step::Kind::reduce: launch_reduce(id); return;
+    case Step::Kind::act:
+      if (!step.act(*this, id, step.count)) return;
+      break;
     case Step::Kind::nothing: break;
   }
   done(id);
+}
+
+void Schedule::end_act(StepId step) {
+  HEADWAY_CHECK(steps_[step].kind == Step::Kind::act);
+  done(step);
+  work();
 }
 
 void Schedule::launch_message(Step& step) {
@@ -302,7 +324,8 @@ void Schedule::launch_message(Step& step) {
       matching::Traffic::of(uint8_t(kind_), request->memory.bytes(), uint32_t(ranks));
   request->peer = peer;
   const uint64_t context = step.own_side ? comm_->own_side_context() : comm_->collective_context();
-  request->key = {context, step.source, tag_};
+  const int tag = step.lane ? (tag_ + step.lane) & int(persistent_tag - 1) : tag_;
+  request->key = {context, step.source, tag};
   step.request = request;  // before it may be over
   if (sends) {
     engine_->start_send(request);
@@ -336,9 +359,7 @@ void Schedule::launch_reduce(StepId id) {
   if (!reduction.kernel) {
     step.call.run = run_user_function;
     step.call.finished = user_function_done;
-    progress::Handoff& handoff = engine_->handoff();
-    handoff.user_calls.push_back(&step.call);
-    handoff.came_far();
+    engine_->call_user(step.call);
     return;
   }
   if (step.swapped) {
@@ -467,6 +488,20 @@ Request* Schedule::prepare() {
 void Schedule::restart(waiting::Waiter& waiter, Request* request) {
   request->started = true;
   static_cast<Schedule*>(request->owner)->begin(waiter);
+}
+
+bool Schedule::start_inside(int tag, void (*notify)(Request*), void* operation) {
+  Request* request = make_request();
+  if (!request) {
+    destroy();
+    return false;
+  }
+  request->held_by_user = false;
+  request->notify = notify;
+  part_of = operation;
+  tag_ = tag;
+  set_off();
+  return true;
 }
 
 // For its wait: what is left are receives that nothing waits for, and all of them may go: nothing

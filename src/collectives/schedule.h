@@ -1,5 +1,6 @@
-// Schedule: a collective as steps (send, receive, reduce, copy) with dependencies, run by whoever
-// drives the engine. One description serves blocking and non-blocking calls. Thread: built by an
+// Schedule: a collective as steps (send, receive, reduce, copy, or what a room above does) with
+// dependencies, run by whoever drives the engine. One description serves blocking and non-blocking
+// calls, and may be a part of another operation. Thread: built by an
 // application thread, run with the engine held; user reductions run without it.
 // Owner: its Request, which frees it. Invariants: steps and what depends on what do not change once
 // it has started; the tag is the same on all ranks because collectives on a communicator start, and
@@ -74,11 +75,17 @@ struct Reduction {
 // inout = in OP inout, by the kernel or the user's function; without the engine for the latter.
 void apply(const Reduction& reduction, void* in, void* inout, uint64_t count);
 
+// What a step of a room above does when all before it are done, with the engine held. True: it is
+// over. False: end_act() is called of that step, later. `what`: as the step was made.
+using Act = bool (*)(Schedule& schedule, StepId step, uint64_t what);
+
 struct Step {
-  enum class Kind : uint8_t { send, receive, copy, reduce, nothing };
+  // As the event of a step tells them (settings/events.h).
+  enum class Kind : uint8_t { send, receive, copy, reduce, nothing, act };
   Kind kind = Kind::nothing;
   bool swapped = false;   // reduce: inout OP in, the result still in inout
   bool own_side = false;  // send, receive: within one side of an inter-communicator
+  uint8_t lane = 0;       // send, receive: messages of one lane keep their order among themselves
   uint32_t needs = 0;     // steps before it
   uint32_t waits = 0;     // those of them that are not done
   uint32_t first_dependent = ~0u;
@@ -88,13 +95,14 @@ struct Step {
   Request* request = nullptr;  // send, receive: while it runs
   UserMemory from;             // send, copy; reduce: in (flat)
   UserMemory to;               // receive, copy; reduce: inout (flat)
-  uint64_t count = 0;          // reduce: elements
+  uint64_t count = 0;          // reduce: elements; act: what
+  Act act = nullptr;
   progress::UserCall call;
 };
 
 class Schedule {
  public:
-  // A schedule on `comm` whose messages carry `kind`; null without memory. Engine not held.
+  // A schedule on `comm` whose messages carry `kind`; null without memory.
   static Schedule* make(protocols::Engine& engine, objects::Comm* comm, Kind kind);
   void destroy();
 
@@ -106,8 +114,13 @@ class Schedule {
   StepId copy(const UserMemory& from, const UserMemory& to, StepId after = no_step);
   // inout = in OP inout, or inout OP in if `swapped` (then `in` is from the higher ranks).
   StepId reduce(const void* in, void* inout, uint64_t count, bool swapped, StepId after = no_step);
+  StepId act(Act does, uint64_t what, StepId after = no_step);
   // Waits for everything that is attached to it.
   StepId join();
+  // Of a message that may pass those of other lanes.
+  void use_lane(StepId step, uint8_t lane) {
+    if (step != no_step) steps_[step].lane = lane;
+  }
   void depends(StepId step, StepId on);
 
   // Memory that lives as long as the schedule; null without memory (the schedule is then failed).
@@ -132,6 +145,15 @@ class Schedule {
   static void restart(waiting::Waiter& waiter, Request* request);
   // Starts it, waits, and frees it. Takes the engine itself.
   Outcome run(waiting::Waiter& waiter);
+  // Starts it as a part of another operation, which hears by `notify` that it is over, and gives
+  // the request back. Engine held, by whomever; its steps touch memory of ours alone. `tag`: one of
+  // next_tag()'s, and as many behind it as it has lanes. False without memory: it is freed then.
+  bool start_inside(int tag, void (*notify)(Request*), void* operation);
+  // The operation that it is a part of.
+  void* part_of = nullptr;
+  static Schedule& of(const Request* request) { return *static_cast<Schedule*>(request->owner); }
+  // A step that answered false is over. Engine held.
+  void end_act(StepId step);
   // For Reach: all memory that its steps touch, now or later.
   static void reach(const Request& request, protocols::Reach& reach);
 
@@ -158,6 +180,7 @@ class Schedule {
   bool each_extent(Visit&& visit) const;
   void await_open(waiting::Waiter& waiter) const;
   void begin(waiting::Waiter& waiter);
+  void set_off();
   void work();
   void launch(StepId id);
   void launch_message(Step& step);

@@ -90,6 +90,8 @@ class Registry {
   Comm* world = nullptr;
   Comm* self = nullptr;
   bool self_handler_set = false;  // by the program: MPI_COMM_SELF's
+  // Of files that will be opened, and of calls on no file: MPI_FILE_NULL's. Null: errors_return.
+  Errhandler* file_handler = nullptr;
   // The same communicators, as long as the library runs at all: sessions have no world.
   Comm* everyone = nullptr;
   Comm* alone = nullptr;
@@ -107,6 +109,7 @@ class Registry {
   HandleTable infos{HandleKind::info};
   HandleTable sessions{HandleKind::session};
   HandleTable windows{HandleKind::window};
+  HandleTable files{HandleKind::file};  // io::File, which this room does not know
   HandleTable keyvals{HandleKind::keyval};
   ToolHandles tools;
 

@@ -79,6 +79,12 @@ class Core : public progress::Work {
   void schedule_ends() { --schedules_; }
   bool has_schedules() const { return schedules_ != 0; }
 
+  // A function that a thread of the program is to run while it waits, without the engine.
+  void call_user(progress::UserCall& call) {
+    handoff_.user_calls.push_back(&call);
+    handoff_.came_far();
+  }
+
   // --- moments ---
   // This thread begins to wait for that receive, at base::call_site.
   void note_wait(Request* receive);

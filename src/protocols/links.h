@@ -56,6 +56,11 @@ class Links {
   // then a copy of it waits, so whoever sends many looks at is_ready() between them.
   void control(Peer& peer, const FrameHeader& header, const void* body,
                transports::Urgency urgency = transports::Urgency::control);
+  // It looks at what it was sent even while it computes. A request to send and control frames see
+  // to that themselves; an eager message, which its program may not wait for yet, does not.
+  void rouse(Peer& peer) {
+    if (peer.out.attached()) node().wake(peer.number, shm::event_control);
+  }
   // The control frames that wait. False: one still does.
   bool flush_controls(Peer& peer, bool& moved);
   void drop_controls(Peer& peer);

@@ -64,6 +64,7 @@ class Reach {
   static bool is_at_home(const Request& request) {
     if (!request.taken || request.stage() == Stage::idle) return false;
     switch (request.kind) {
+      case RequestKind::file: return request.done.load(std::memory_order_relaxed) == Done::no;
       case RequestKind::schedule:
         // What is left of a released one are receives, and their pages are closed.
         return request.done.load(std::memory_order_relaxed) == Done::no;

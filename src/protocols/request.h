@@ -20,7 +20,7 @@ struct Peer;
 struct Arrived;
 
 // access: what a one-sided operation brings from its target (rma/). partitioned: a round of
-// messages, one for each part (p2p/partitioned.h).
+// messages, one for each part (p2p/partitioned.h). file: an access to a file (io/).
 enum class RequestKind : uint8_t {
   send,
   receive,
@@ -28,6 +28,7 @@ enum class RequestKind : uint8_t {
   generalized,
   access,
   partitioned,
+  file,
   null
 };
 enum class Mode : uint8_t { standard, synchronous, buffered, ready };

@@ -7,6 +7,7 @@
 #include "base/descriptors.h"
 #include "base/text.h"
 #include "base/tool_events.h"
+#include "io/counters.h"
 #include "protocols/engine.h"
 #include "rma/windows.h"
 #include "runtime/process.h"
@@ -75,6 +76,10 @@ uint64_t posted_collective(const Engine& engine) {
 template <base::Counter matching::Counters::Kind::*counter>
 uint64_t unexpected_collective(const Engine& engine) {
   return engine.unexpected().queue().counters.of[1].*counter;
+}
+template <std::atomic<uint64_t> io::Counters::*counter>
+uint64_t file_counter(const Engine&) {
+  return (io::counters.*counter).load(std::memory_order_relaxed);
 }
 template <Profit::Reason reason>
 uint64_t given_up(const Engine& engine) {
@@ -219,6 +224,21 @@ constexpr Reader readers[] = {
     {"tracked_lost", tracked_counter<&guard::Versions::Counters::lost>},
     {"tracked_refused", tracked_counter<&guard::Versions::Counters::refused>},
     {"collectives", engine_counter<&EngineCounters::collectives>},
+    {"files_opened", file_counter<&io::Counters::opens>},
+    {"file_bytes_read", file_counter<&io::Counters::bytes_read>},
+    {"file_bytes_written", file_counter<&io::Counters::bytes_written>},
+    {"file_reads", file_counter<&io::Counters::reads>},
+    {"file_writes", file_counter<&io::Counters::writes>},
+    {"file_sieved_bytes", file_counter<&io::Counters::sieved_bytes>},
+    {"file_collectives", file_counter<&io::Counters::collectives>},
+    {"file_two_phase", file_counter<&io::Counters::two_phase>},
+    {"file_stretches", file_counter<&io::Counters::stretches>},
+    {"file_passed_bytes", file_counter<&io::Counters::passed_bytes>},
+    {"file_jobs", file_counter<&io::Counters::jobs>},
+    {"file_waits", file_counter<&io::Counters::waits>},
+    {"file_wait_ns", file_counter<&io::Counters::wait_ns>},
+    {"file_locks", file_counter<&io::Counters::locks>},
+    {"file_shared_asks", file_counter<&io::Counters::shared_asks>},
     {"tool_events", [](const Engine&) { return base::events_put(); }},
     {"tool_events_dropped", [](const Engine&) { return base::events_dropped(); }},
 };

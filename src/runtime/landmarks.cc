@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "io/counters.h"
 #include "protocols/engine.h"
 
 namespace headway::runtime {
@@ -36,9 +37,13 @@ void note_landmarks(base::Landmarks& marks, const protocols::Engine& engine,
       network ? &network->counters().frames_in : nullptr,
       network ? &network->counters().frames_out : nullptr,
   };
-  static_assert(std::size(signs) <= base::most_signs);
+  // What disks move shows, too, piece by piece.
+  constexpr size_t of_files = 2;
+  static_assert(std::size(signs) + of_files <= base::most_signs);
   for (size_t i = 0; i < std::size(signs); ++i)
     marks.signs[i] = signs[i] ? address_of(*signs[i]) : 0;
+  marks.signs[std::size(signs)] = address_of(io::counters.bytes_read);
+  marks.signs[std::size(signs) + 1] = address_of(io::counters.bytes_written);
   if (network) {
     marks.frames_out = address_of(network->counters().frames_out);
     marks.frames_in = address_of(network->counters().frames_in);

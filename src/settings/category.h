@@ -15,6 +15,7 @@ enum class Category : uint8_t {
   early_release,
   prefetching,
   collectives,
+  files,
   reporting
 };
 
@@ -32,6 +33,7 @@ inline constexpr CategoryInfo category_table[] = {
     {"early_release", "early release", "receives that return before their data has come"},
     {"prefetching", "prefetching", "messages of which some travels before their send"},
     {"collectives", "collectives", "operations of all ranks of a communicator"},
+    {"files", "files", "what MPI reads and writes on disks"},
     {"reporting", "reporting", "what the library tells about itself"},
 };
 inline constexpr size_t category_count = sizeof(category_table) / sizeof(category_table[0]);

@@ -154,7 +154,8 @@ inline constexpr EventInfo event_table[] = {
      base::EventSource::program,
      "",
      "a collective begins a step; blocking ones of a few bytes have none",
-     {{"step", FieldKind::number, "0: send, 1: receive, 2: copy, 3: reduce, 4: wait for others"},
+     {{"step", FieldKind::number,
+       "0: send, 1: receive, 2: copy, 3: reduce, 4: wait for others, 5: for a file"},
       {"collective", FieldKind::call, "the blocking function of its kind, -1: none of the program"},
       {"peer", FieldKind::integer, "of a send or receive: the rank in MPI_COMM_WORLD; else -1"}}},
 };

@@ -49,6 +49,15 @@ static void* list(size_t item) {
   for (int i_ = 0; i_ < 16; ++i_) (list)[i_] = (value)
 
 static char* text(const char* words) { return strcpy(list(64), words); }
+// A file of this process; opened anew and emptied before each call.
+static char file_name[64];
+static void open_file(MPI_Errhandler handler) {
+  MPI_File_set_errhandler(MPI_FILE_NULL, handler);
+  MPI_File_open(MPI_COMM_SELF, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f.file);
+  MPI_File_set_size(f.file, 0);
+  // Where an error ends the process nobody would take it away.
+  if (getenv("FATAL")) unlink(file_name);
+}
 static int (*make_ranges(void))[3] {
   int(*made)[3] = list(sizeof *made);
   made[0][2] = 1;
@@ -104,7 +113,7 @@ static void prepare(void) {
   MPI_Info_set(f.info, "color", "red");
   f.errhandler = handler;
   f.message = MPI_MESSAGE_NO_PROC;
-  f.file = MPI_FILE_NULL;
+  open_file(handler);
   MPI_Session_init(MPI_INFO_NULL, handler, &f.session);
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &f.keyval, NULL);
   MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &f.type_keyval, NULL);
@@ -137,6 +146,7 @@ static void clean(void) {
   int size;
   if (getenv("FATAL")) return;
   MPI_Buffer_detach(&at, &size);
+  MPI_File_close(&f.file);
 }
 
 // Kept over all calls: there are few of them.
@@ -155,6 +165,7 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   }
   int required, number = 0;
+  snprintf(file_name, sizeof file_name, "/tmp/headway-arguments-%d", (int)getpid());
   MPI_T_init_thread(MPI_THREAD_SINGLE, &required);
   make_codes();
   for (size_t row = 0; row < sizeof rows / sizeof *rows; ++row) {
@@ -176,6 +187,7 @@ int main(int argc, char** argv) {
       if (size != 1) printf("broken %d\n", number);
     }
   }
+  unlink(file_name);
   puts("end");
   fflush(stdout);
   _exit(0);

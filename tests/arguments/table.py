@@ -27,6 +27,7 @@ VALUES = {
     "extent": "8", "stride": "16", "lb": "0", "argc": "0", "cat_index": "0", "cvar_index": "0",
     "pvar_index": "0", "event_index": "0", "indx": "0", "local_leader": "0", "remote_leader": "0",
     "target_rank": "0", "target_disp": "0", "assert": "0", "lock_type": "MPI_LOCK_SHARED",
+    "amode": "MPI_MODE_CREATE | MPI_MODE_RDWR", "whence": "MPI_SEEK_SET", "disp": "0",
 }
 # The epoch that a call on a window wants (main.c, window()); none for all others.
 EPOCHS = [(r"R?(Put|Get|Accumulate|Get_accumulate|accumulate|Fetch_and_op|Compare_and_swap)", "all"),
@@ -43,11 +44,11 @@ ITEMS = {
     "array_of_dargs": "MPI_DISTRIBUTE_DFLT_DARG",
 }
 TEXTS = {"datarep": '"external32"', "pset_name": '"mpi://SELF"', "key": '"color"',
-         "value": '"blue"', "stringtag": '"tag"'}
+         "value": '"blue"', "stringtag": '"tag"', "filename": "file_name"}
 # A null pointer is a right argument there.
 MAY_BE_NULL = re.compile(
     r"\.(extra_state|location|obj_handle|argv|argc|copy_fn|delete_fn|\w+_attr_fn|query_fn|free_fn"
-    r"|cancel_fn)$"
+    r"|cancel_fn|(read|write)_conversion_fn)$|^MPI_File_\w+_end\.buf$"
     r"|(set_attr|Attr_put)\.attribute_val$|Free_mem\.base$|xscan(_init)?(_c)?\.recvbuf$"
     r"|Comm_remote_\w+\.|get_contents_c\.array_of_large_counts$"
     r"|^MPI_T_(enum_get|\w+_get_info)\w*\.|^MPI_T_pvar_(read|readreset|write)|^MPI_T_cvar_write"

@@ -108,6 +108,9 @@ class Programs(Case):
     def test_modern(self):
         self.try_all(PROGRAMS / "modern.f90", 2, 3, sections=True)
 
+    def test_files(self):
+        self.try_all(PROGRAMS / "files.f90", 1, 2, 3, sections=True)
+
     def test_modules_for_a_compiler_without_sections(self):
         """As older ones get them, made with a newer one."""
         source = BUILD / "generated" / "fortran-tests" / "calls_f08.f90"
@@ -194,7 +197,7 @@ class OnMpich(Programs):
 
     test_every_procedure = test_main_in_c = test_the_demo_has_the_same_field = None
     test_a_tool_in_c_sees_each_call_once = test_what_calls_cost = None
-    test_modules_for_a_compiler_without_sections = None
+    test_modules_for_a_compiler_without_sections = test_files = None
 
     def test_requests_that_c_completes(self):
         """Which it does not tell of: they are completed by Fortran here."""

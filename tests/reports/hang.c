@@ -187,6 +187,19 @@ static void sleeps(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// A collective call on a file, to which rank 1 does not come.
+static void file_skipped(void) {
+  MPI_File file;
+  char name[64];
+  snprintf(name, sizeof name, "/tmp/headway-hang-%d", (int)getppid());
+  MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                MPI_INFO_NULL, &file);
+  MPI_Barrier(MPI_COMM_WORLD);
+  unlink(name);
+  if (rank == 1) MPI_Recv(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_File_write_at_all(file, 4 * rank, &rank, 1, MPI_INT, MPI_STATUS_IGNORE);
+}
+
 static void run(const char* name) {
   if (!strcmp(name, "sends_round")) sends_round();
   if (!strcmp(name, "receives_round")) receives_round();
@@ -209,6 +222,7 @@ static void run(const char* name) {
   if (!strcmp(name, "beyond")) beyond();
   if (!strcmp(name, "computes")) computes();
   if (!strcmp(name, "sleeps")) sleeps();
+  if (!strcmp(name, "file_skipped")) file_skipped();
 }
 
 int main(int argc, char** argv) {

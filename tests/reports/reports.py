@@ -57,6 +57,8 @@ HUNG = [
      "in MPI_Recv"),
     ("beyond", 3, CAUSE + r"rank 0 is in MPI_Barrier \(number 1 on the inter-communicator of ranks 0 and 1 with "
      r"rank 2 of MPI_COMM_WORLD\), which rank 2, on the other side, has not come to: .* still waits in MPI_Recv"),
+    ("file_skipped", 2, CAUSE + r"rank 0 is in MPI_File_write_at_all \(number \d+ on .*headway-hang.*\), which "
+     "rank 1 has not come to: .* still waits in MPI_Recv"),
     ("sender_gone", 2, CAUSE + r"rank 1 is done \(its process has ended\) .* rank 0 still waits"),
     ("sender_left", 2, WAITING + "rank 1, which has left MPI"),
     ("computes", 2, WAITING + "rank 1, which computes outside MPI"),

@@ -12,6 +12,10 @@
 #include "objects/comm.h"
 #include "runtime/process.h"
 
+namespace headway::io {
+struct File;
+}
+
 namespace headway::api {
 
 inline constexpr int unset = base::nobody;
@@ -22,6 +26,7 @@ struct Story {
   objects::Comm* comm = nullptr;
   objects::Session* session = nullptr;  // of a call on a session
   objects::Window* window = nullptr;    // of a call on a window
+  io::File* file = nullptr;             // of a call on a file
   // That the call was given for what it makes: hears of this call's errors, too.
   objects::Errhandler* handler = nullptr;
   int peer = unset;

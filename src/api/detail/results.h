@@ -49,6 +49,8 @@ struct Missing {
   MPI_Datatype datatype = nullptr;
   MPI_Errhandler errhandler = nullptr;  // of what the call would make
   MPI_Win win = nullptr;
+  MPI_File file = nullptr;
+  bool of_files = false;  // on none, or on one that is not open yet
   bool any_time = false;  // MPI need not run for this call
 };
 [[gnu::cold, gnu::noinline]] int raise_missing(const Missing& what);
