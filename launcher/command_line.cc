@@ -24,6 +24,7 @@ namespace {
 // What one section of the line holds once it is translated: our options, then the program.
 struct Translated {
   std::vector<std::string> options;
+  std::vector<PeerOption> peers;
   std::vector<std::string> command;
 };
 
@@ -86,7 +87,10 @@ Translated translate(const std::vector<std::string>& words) {
         values = {values[0] + "=" + values[1]};
       }
     }
-    if (row->meaning.empty()) continue;
+    if (row->meaning.empty()) {
+      result.peers.push_back({std::string(row->name), values, row->takers});
+      continue;
+    }
     std::string option = "--" + std::string(row->meaning);
     if (!row->value.empty()) {
       option += "=" + std::string(row->value);
@@ -231,7 +235,11 @@ void merge(Plan& plan, const Given& given) {
   }
   plan.unset.insert(plan.unset.end(), given.unset.begin(), given.unset.end());
   if (given.timeout_s >= 0) plan.timeout_s = given.timeout_s;
-  if (!given.bind.empty()) plan.bind = parse_bind(given.bind);
+  if (!given.bind.empty()) {
+    plan.bind = parse_bind(given.bind);
+    plan.bind_text = given.bind;
+  }
+  if (given.per_machine > 0) plan.per_machine = given.per_machine;
   if (!given.stdin_text.empty()) {
     plan.stdin_rank = parse_stdin(given.stdin_text);
     plan.stdin_named = true;
@@ -246,7 +254,7 @@ void merge(Plan& plan, const Given& given) {
   plan.show_binding |= given.show_binding;
   for (const std::string& list : given.displays) {
     for (const std::string& word : split_list(list)) {
-      // The others of Open MPI tell of several machines.
+      // The others of Open MPI tell of its own daemons.
       plan.show_binding |=
           strncasecmp(word.c_str(), "map", 3) == 0 || strncasecmp(word.c_str(), "bind", 4) == 0;
     }
@@ -260,6 +268,7 @@ void merge(Plan& plan, const Given& given) {
   plan.verbose |= given.verbose;
   plan.show_info |= given.info;
   plan.check |= given.check;
+  plan.dry_run |= given.dry_run;
 }
 
 // The names of --envlist, or none at all; nothing where all are passed on.
@@ -339,8 +348,13 @@ std::vector<std::vector<std::string>> expand_config_files(
     std::vector<WordList> inner;
     std::string error;
     if (!read_config_file(path, inner, error)) throw Refusal{error};
+    WordList before = line.options;
+    for (const PeerOption& peer : line.peers) {
+      before.push_back("--" + peer.name);
+      before.insert(before.end(), peer.values.begin(), peer.values.end());
+    }
     for (WordList& words : inner) {
-      words.insert(words.begin(), line.options.begin(), line.options.end());
+      words.insert(words.begin(), before.begin(), before.end());
       result.push_back(std::move(words));
     }
   }
@@ -372,11 +386,12 @@ CommandLine parse(const std::vector<std::string>& words) {
   CommandLine result;
   Plan& plan = result.plan;
   std::vector<std::string> hosts, host_files;
-  Given job;  // of all sections
+  bool own_hosts = false;  // some program has machines of its own
+  Given job;               // of all sections
   for (const std::vector<std::string>& part : expand_config_files(split_sections(words))) {
     Translated line = translate(part);
     Given given;
-    CLI::App app("Starts the ranks of an MPI job on this machine.", "mpiexec");
+    CLI::App app("Starts the ranks of an MPI job.", "mpiexec");
     describe(app, given);
     try {
       std::reverse(line.options.begin(), line.options.end());  // as CLI11 wants them
@@ -408,9 +423,17 @@ CommandLine parse(const std::vector<std::string>& words) {
                            given.config_file.c_str())};
     }
     merge(plan, given);
+    plan.peer_options.insert(plan.peer_options.end(), line.peers.begin(), line.peers.end());
     remember(job, given);
-    hosts.insert(hosts.end(), given.hosts.begin(), given.hosts.end());
-    host_files.insert(host_files.end(), given.host_files.begin(), given.host_files.end());
+    if (!given.hosts.empty() || !given.host_files.empty()) {
+      // The same ones once more, as with each line of a -configfile, are no others.
+      const bool same = given.hosts == hosts && given.host_files == host_files;
+      if (!same) {
+        own_hosts |= !hosts.empty() || !host_files.empty();
+        hosts.insert(hosts.end(), given.hosts.begin(), given.hosts.end());
+        host_files.insert(host_files.end(), given.host_files.begin(), given.host_files.end());
+      }
+    }
     if (plan.show_info && line.command.empty()) break;
     if (line.command.empty()) {
       throw Refusal{
@@ -426,8 +449,13 @@ CommandLine parse(const std::vector<std::string>& words) {
     throw Refusal{
         format("--stdin %d: the job has only the ranks 0 to %d", plan.stdin_rank, ranks - 1)};
   }
-  const std::string refusal = check_hosts(hosts, host_files, plan);
+  const std::string refusal = find_place(hosts, host_files, plan.place);
   if (!refusal.empty()) throw Refusal{refusal};
+  if (plan.place.elsewhere && own_hosts) {
+    throw Refusal{
+        "--hosts: other machines for each program are not handed over; name the machines once, for "
+        "all programs"};
+  }
   return result;
 }
 

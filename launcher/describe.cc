@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "dialects.h"
+#include "engine_options.h"
 
 namespace headway::launcher {
 namespace {
@@ -24,6 +25,10 @@ constexpr const char* examples = R"(Examples:
   mpiexec -n 1 ./master : -n 3 ./worker     two programs, one job
   mpiexec -n 4 --set PROGRESS=off ./a       with an option of the library (see --info)
   mpiexec -n 1 gdb ./a                      one rank in a debugger
+  mpiexec -n 8 --hosts node1,node2 ./a      ranks on two machines
+
+Ranks on other machines, named or those of a batch job, are started by an engine that is
+installed there: Slurm's srun, Flux, MPICH's Hydra or prterun; --dry-run prints its line.
 
 Options of MPICH's, Intel MPI's and Open MPI's launchers and of the MPI standard are known too;
 --help-others lists them. More ranks than cores need no option.
@@ -72,11 +77,23 @@ void describe_ranks(CLI::App& app, Given& given) {
       ->check(CLI::Range(0.001, 1e9))
       ->group("Ranks")
       ->type_name("S");
-  add_list(app, "--host", given.hosts, "Accepted if it names this machine", "Ranks", "HOST");
-  add_list(app, "--hostfile", given.host_files, "Accepted if it names this machine", "Ranks",
-           "FILE");
   add_text(app, "--arch", given.architecture, "Accepted if this machine is of that kind", "Ranks",
            "NAME");
+}
+
+void describe_machines(CLI::App& app, Given& given) {
+  add_list(app, "--hosts,--host", given.hosts,
+           "Machines for the ranks, HOST or HOST:N with the number that it takes; ranks on others "
+           "than this one are started by an engine",
+           "Machines", "HOST,HOST");
+  add_list(app, "--hostfile", given.host_files,
+           "The same from a file: lines of HOST, HOST:N or HOST slots=N", "Machines", "FILE");
+  app.add_option("--ppn", given.per_machine, "Ranks on each machine, at most")
+      ->check(CLI::Range(1, 1'000'000))
+      ->group("Machines")
+      ->type_name("N");
+  app.add_flag("--dry-run", given.dry_run, "Start nothing; print the line that would be executed")
+      ->group("Machines");
 }
 
 void describe_settings(CLI::App& app, Given& given) {
@@ -151,6 +168,7 @@ void describe(CLI::App& app, Given& given) {
                "Show what the options of other launchers and of the standard mean here");
   app.add_flag("--help-rows", given.help_rows, "For the manual page")->group("");
   describe_ranks(app, given);
+  describe_machines(app, given);
   describe_settings(app, given);
   describe_output(app, given);
   app.add_option("--bind-to", given.bind,
@@ -174,6 +192,7 @@ void print_help_rows(const CLI::App& app) {
   for (const Dialect* row : told_rows()) {
     printf("other\t%.*s\t%s\n", int(row->name.size()), row->name.data(), explain(*row).c_str());
   }
+  print_engine_rows();
   printf("%s\n", examples);
 }
 

@@ -10,6 +10,7 @@ namespace headway::launcher {
 // What the options of one section say, as text or plain values.
 struct Given {
   int ranks = 0;  // not given
+  int per_machine = 0;
   std::vector<std::string> export_names, section_environment, job_environment, unset, settings;
   std::vector<std::string> hosts, host_files, outputs;
   std::vector<std::string> passed, job_passed, displays;
@@ -19,7 +20,7 @@ struct Given {
   double timeout_s = -1;
   bool tag = false, merge = false, show_binding = false, verbose = false, info = false;
   bool version = false, check = false, help_rows = false, help_others = false;
-  bool timestamp = false, passes_none = false, job_passes_none = false;
+  bool timestamp = false, passes_none = false, job_passes_none = false, dry_run = false;
 };
 
 // Adds all options, which put what they find into `given`.

@@ -2,8 +2,9 @@
 // that older releases used), each with the number of words that it takes and what it means here.
 // Plain data; both `-name` and `--name` are accepted for every row, as users mix them. Invariant:
 // what a peer's help or the standard names has a row: it is done, means nothing on one machine, or
-// is refused with what to use instead. --help-others, the manual page and docs/launcher-options.md
-// show the rows.
+// is refused with what to use instead. What means nothing here goes to the engine that knows it
+// where the ranks are on other machines (engine_line.h), and is refused by others. --help-others,
+// the manual page and docs/launcher-options.md show the rows.
 #pragma once
 #include <string>
 #include <string_view>
@@ -17,6 +18,12 @@ enum class Words : unsigned char {
   assignment  // NAME=VALUE, or NAME VALUE
 };
 
+// The engines that take an option of another launcher as it stands.
+inline constexpr unsigned for_hydra = 1;
+inline constexpr unsigned for_prterun = 2;
+inline constexpr unsigned for_hydra_and_prterun = for_hydra | for_prterun;
+inline constexpr unsigned every_engine = 4;  // without a word: all do so already
+
 struct Dialect {
   std::string_view name;  // without dashes
   Words words;
@@ -24,6 +31,7 @@ struct Dialect {
   std::string_view value;    // given to our option where the user's has no words of its own
   // Why it is not done, and what to use instead; "" where it is done or means nothing.
   std::string_view refusal = "";
+  unsigned takers = 0;  // of what means nothing on one machine
 };
 
 // What a row means, for help: "as --np N", "accepted: ..." or "refused: ...".

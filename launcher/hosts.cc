@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <ifaddrs.h>
 #include <netinet/in.h>
-#include <set>
-#include <sstream>
 #include <unistd.h>
 
+#include "allocation.h"
 #include "say.h"
 
 namespace headway::launcher {
@@ -60,180 +57,33 @@ bool is_this_machine(const std::string& name) {
   if (is_address(name)) return is_local_address(name);
   if (name == "localhost" || name == "localhost.localdomain") return true;
   const std::string own = host_name();
-  return name == own || until(name, '.') == until(own, '.');
+  // One may be written without its domain; two of different domains are two machines.
+  const bool is_short = name.find('.') == std::string::npos || own.find('.') == std::string::npos;
+  return name == own || (is_short && until(name, '.') == until(own, '.'));
 }
 
-// The machine of `name`, `name:slots` or `[v6]:slots`.
-std::string strip_slots(const std::string& text) {
-  if (text.starts_with("[")) return until(text.substr(1), ']');
-  const size_t colon = text.find(':');
-  const bool one_colon =
-      colon != std::string::npos && text.find(':', colon + 1) == std::string::npos;
-  return one_colon ? text.substr(0, colon) : text;
+// "localhost" and the like are another machine on each.
+bool is_alias(const std::string& name) {
+  if (name == "localhost" || name == "localhost.localdomain") return true;
+  return is_address(name) && (name.starts_with("127.") || name == "::1");
 }
 
-std::vector<std::string> names_in_list(const std::string& text) {
-  std::vector<std::string> names;
-  std::istringstream list(text);
-  for (std::string entry; std::getline(list, entry, ',');) {
-    if (!entry.empty()) names.push_back(strip_slots(entry));
-  }
-  return names;
+// The same list with this machine by the name that others know it by.
+HostList without_aliases(const std::vector<Host>& hosts) {
+  const char* slurms = getenv("SLURMD_NODENAME");
+  const std::string own = slurms && *slurms ? slurms : host_name();
+  HostList list;
+  for (const Host& host : hosts) list.add(is_alias(host.name) ? own : host.name, host.slots);
+  return list;
 }
 
-// The first word of each line; what follows (slots=4, binding) means nothing on one machine.
-bool names_in_file(const std::string& path, std::vector<std::string>& names) {
-  std::ifstream file(path);
-  if (!file) return false;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(until(line, '#'));
-    std::string word;
-    if (words >> word) names.push_back(strip_slots(word));
-  }
-  return true;
-}
-
-std::string quoted(const std::string& word) {
-  constexpr const char* plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? "'\\''" : std::string(1, c);
-  return result + "'";
-}
-
-// "-n 4 ./solver input.txt", the programs of a job apart by colons.
-std::string ranks_and_programs(const Plan& plan) {
-  std::string text;
-  for (const Section& section : plan.sections) {
-    text += format("%s-n %d", text.empty() ? "" : " : ", section.ranks);
-    for (const std::string& word : section.command) text += " " + quoted(word);
-  }
-  return text;
-}
-
-int number_in(const char* variable) {
-  const char* text = getenv(variable);
-  return text ? atoi(text) : 0;
-}
-
-// Who list the machines of a job in a file, one or more lines each.
-struct NodeFile {
-  const char* variable;
-  const char* system;  // null: whoever set the variable, as Kubernetes' MPI operator does
-  const char* engine;  // what starts ranks there
-  const char* option;  // names the file; null: it finds the hosts without being told
-};
-constexpr const char* hydra = "mpiexec.hydra";
-constexpr NodeFile node_files[] = {
-    {"PBS_NODEFILE", "PBS", hydra, "-f"},
-    {"OAR_NODEFILE", "OAR", hydra, "-f"},
-    {"COBALT_NODEFILE", "Cobalt", hydra, "-f"},
-    {"PE_HOSTFILE", "Grid Engine", hydra, nullptr},
-    {"HYDRA_HOST_FILE", nullptr, hydra, "-f"},
-    {"PRTE_MCA_prte_default_hostfile", nullptr, "prterun", "--hostfile"},
-    {"OMPI_MCA_prte_default_hostfile", nullptr, "prterun", "--hostfile"},
-    {"OMPI_MCA_orte_default_hostfile", nullptr, "prterun", "--hostfile"},
-};
-
-// The file that the variable names, or null.
-const char* path_in(const NodeFile& file) {
-  const char* path = getenv(file.variable);
-  return path && *path ? path : nullptr;
-}
-
-// LSF writes "host slots host slots ..."; older releases a host for each slot.
-std::vector<std::string> hosts_of_lsf() {
-  std::vector<std::string> names;
-  const char* pairs = getenv("LSB_MCPU_HOSTS");
-  const char* list = pairs ? pairs : getenv("LSB_HOSTS");
-  std::istringstream words(list ? list : "");
-  std::string slots;
-  for (std::string name; words >> name && (!pairs || words >> slots);) names.push_back(name);
-  return names;
-}
-
-// What a batch system gave to this job.
-struct Allocation {
-  std::string whose;  // for people; empty: none is known
-  size_t machines = 1;
-  std::string elsewhere;  // its only machine, which is not this one
-};
-
-// Steps that Slurm makes itself (batch script, shell of salloc) have numbers near the largest; they
-// stand for the whole allocation. Others were placed by srun.
-bool is_placed_step() {
-  const char* step = getenv("SLURM_STEP_ID");
-  constexpr unsigned long long first_special = 0xfffffff0;
-  return step && *step && strtoull(step, nullptr, 10) < first_special &&
-         getenv("SLURM_STEP_NUM_NODES");
-}
-
-Allocation slurm_allocation() {
-  Allocation result{"this Slurm job", 1, ""};
-  const int machines = is_placed_step()
-                           ? number_in("SLURM_STEP_NUM_NODES")
-                           : std::max(number_in("SLURM_JOB_NUM_NODES"), number_in("SLURM_NNODES"));
-  result.machines = static_cast<size_t>(std::max(machines, 1));
-  // The shell of salloc may be on the login node, where slurmd has set nothing.
-  const char* list = getenv("SLURM_JOB_NODELIST");
-  if (result.machines == 1 && list && *list && !getenv("SLURMD_NODENAME") && !strpbrk(list, "[,") &&
-      !is_this_machine(list)) {
-    result.elsewhere = list;
-  }
-  return result;
-}
-
-Allocation allocation_of(const NodeFile& file, const char* path) {
-  std::vector<std::string> names;
-  if (!names_in_file(path, names) || names.empty()) return {};
-  const size_t machines = std::set<std::string>(names.begin(), names.end()).size();
-  if (file.system) return {format("this %s job", file.system), machines, ""};
-  // A batch system starts us on one of the machines; here we may be beside them.
-  const bool is_elsewhere = machines == 1 && !is_this_machine(names[0]);
-  return {format("the host file %s, which %s names,", path, file.variable), machines,
-          is_elsewhere ? names[0] : ""};
-}
-
-Allocation find_allocation() {
-  if (getenv("SLURM_JOB_ID")) return slurm_allocation();
-  for (const NodeFile& file : node_files) {
-    if (const char* path = path_in(file)) return allocation_of(file, path);
-  }
-  if (getenv("FLUX_JOB_ID")) {
-    return {"this Flux job", static_cast<size_t>(std::max(number_in("FLUX_JOB_NNODES"), 1)), ""};
-  }
-  if (getenv("LSB_JOBID") || getenv("LSB_HOSTS")) {
-    const std::vector<std::string> names = hosts_of_lsf();
-    return {"this LSF job", std::set<std::string>(names.begin(), names.end()).size(), ""};
-  }
-  return {};
-}
-
-// The command that serves several machines here; `hosts` are those that the user named, or "".
-std::string right_command(const Plan& plan, const std::string& hosts) {
-  const std::string rest = ranks_and_programs(plan);
-  if (getenv("SLURM_JOB_ID")) {
-    const std::string where = hosts.empty() ? "" : "-w " + hosts + " ";
-    if (plan.sections.size() > 1) {
-      return format("srun --mpi=pmi2 %s-n %d --multi-prog FILE (man srun)", where.c_str(),
-                    plan.ranks());
-    }
-    return "srun --mpi=pmi2 " + where + rest;
-  }
-  if (getenv("FLUX_JOB_ID")) return "flux run -o pmi=simple " + rest;
-  if (!hosts.empty()) {
-    return format("mpiexec.hydra -hosts %s %s (MPICH's launcher), or prterun --host %s %s",
-                  hosts.c_str(), rest.c_str(), hosts.c_str(), rest.c_str());
-  }
-  for (const NodeFile& file : node_files) {
-    const char* path = path_in(file);
-    if (!path) continue;
-    const std::string option = file.option ? format("%s %s ", file.option, path) : "";
-    return format("%s %s%s (%s launcher)", file.engine, option.c_str(), rest.c_str(),
-                  file.engine == hydra ? "MPICH's" : "Open MPI's");
-  }
-  return "mpiexec.hydra " + rest + " (MPICH's launcher, which asks the batch system)";
+// What a host file says and no engine would be told.
+std::string lost_words(const HostList& list) {
+  if (list.unknown().empty()) return "";
+  return format(
+      "a host file says %s, which is not handed over; leave it out, or give the engine its own "
+      "file in HEADWAY_ENGINE_OPTIONS",
+      list.unknown().c_str());
 }
 
 }  // namespace
@@ -244,40 +94,53 @@ std::string host_name() {
   return name;
 }
 
-std::string check_hosts(const std::vector<std::string>& host_lists,
-                        const std::vector<std::string>& host_files, const Plan& plan) {
-  std::vector<std::string> names;
-  for (const std::string& list : host_lists) {
-    const std::vector<std::string> more = names_in_list(list);
-    names.insert(names.end(), more.begin(), more.end());
+std::string find_place(const std::vector<std::string>& host_lists,
+                       const std::vector<std::string>& host_files, Place& place) {
+  HostList list;
+  for (const std::string& text : host_lists) {
+    if (!list.add_list(text)) return list.error();
   }
   for (const std::string& path : host_files) {
-    if (!names_in_file(path, names)) {
-      return format("cannot read the host file %s: %s", path.c_str(), strerror(errno));
-    }
+    if (!list.add_file(path)) return list.error();
   }
-  std::string all;
-  const std::string* foreign = nullptr;
-  for (const std::string& name : names) {
-    all += (all.empty() ? "" : ",") + name;
-    if (!foreign && !is_this_machine(name)) foreign = &name;
+  place = {};
+  const std::vector<Host> named = list.hosts();
+  if (named.empty() && !host_files.empty()) {
+    return format("the host file %s names no machine", host_files[0].c_str());
   }
-  if (foreign) {
-    return format("%s is not this machine (%s), and this mpiexec starts ranks here only; use %s",
-                  foreign->c_str(), host_name().c_str(), right_command(plan, all).c_str());
+  if (named.empty() && !host_lists.empty()) return "--hosts names no machine";
+  if (!named.empty()) {
+    const auto foreign = std::find_if(named.begin(), named.end(),
+                                      [](const Host& host) { return !is_this_machine(host.name); });
+    // The user wants this machine, allocation or not.
+    if (foreign == named.end()) return "";
+    place.elsewhere = true;
+    place.whose = foreign->name;
+    place.named = true;
+    place.hosts = without_aliases(named).hosts();
+    place.machines = static_cast<int>(place.hosts.size());
+    place.manager = manager_here();
+    place.slots = place.manager == Manager::slurm ? slots_of_slurm() : 0;
+    return lost_words(list);
   }
-  if (!names.empty()) return "";  // the user wants this machine, allocation or not
-  const Allocation allocation = find_allocation();
-  const std::string here =
-      right_command(plan, "") + ", or add --host localhost to start them here, on " + host_name();
-  if (!allocation.elsewhere.empty()) {
-    return format("%s has the machine %s, and this mpiexec starts ranks on %s only; use %s",
-                  allocation.whose.c_str(), allocation.elsewhere.c_str(), host_name().c_str(),
-                  here.c_str());
+  Allocation allocation = find_allocation();
+  if (!allocation.refusal.empty()) {
+    return allocation.refusal + ", or add --host localhost to start them here, on " + host_name();
   }
-  if (allocation.machines <= 1) return "";
-  return format("%s has %zu machines, and this mpiexec starts ranks on one only; use %s",
-                allocation.whose.c_str(), allocation.machines, here.c_str());
+  // A batch system starts us on one of its machines; on others we may be beside them.
+  const bool beside =
+      allocation.machines == 1 && !allocation.only.empty() && !is_this_machine(allocation.only);
+  if (allocation.machines <= 1 && !beside) return "";
+  place.elsewhere = true;
+  place.whose =
+      allocation.machines > 1
+          ? format("%s has %d machines", allocation.whose.c_str(), allocation.machines)
+          : format("%s has the machine %s", allocation.whose.c_str(), allocation.only.c_str());
+  place.manager = allocation.manager;
+  place.hosts = allocation.list.hosts();
+  place.machines = allocation.machines;
+  place.slots = allocation.slots;
+  return lost_words(allocation.list);
 }
 
 }  // namespace headway::launcher

@@ -1,5 +1,7 @@
-// Hosts: mpiexec starts ranks on this machine only. Names of this machine are accepted; others,
-// and an allocation of several machines, are refused with the command that does serve them.
+// Hosts: whether a job belongs on this machine, which mpiexec serves itself, or on others, whose
+// ranks an engine starts (engine.h): by the names that the user gives, else by what a batch system
+// or an operator gave to this job. Thread: none. Invariant: nobody is asked over a network, and no
+// name is looked up.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,9 +10,9 @@
 
 namespace headway::launcher {
 
-// "" if the job belongs here; else the sentence that says where it does.
-std::string check_hosts(const std::vector<std::string>& host_lists,
-                        const std::vector<std::string>& host_files, const Plan& plan);
+// "" and where the job belongs; or why it cannot start at all.
+std::string find_place(const std::vector<std::string>& host_lists,
+                       const std::vector<std::string>& host_files, Place& place);
 
 std::string host_name();
 

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "binding.h"
+#include "engine.h"
 #include "guard/system.h"
+#include "hosts.h"
 #include "program.h"
 #include "settings/options.h"
 
@@ -78,6 +80,18 @@ void print_guards(const Plan& plan) {
   }
 }
 
+// What would start ranks on other machines from here.
+void print_engine() {
+  Place place;
+  find_place({}, {}, place);  // a job that cannot start says so when it is started
+  const Engine engine = choose_engine(place);
+  if (engine.explanation.empty()) {
+    printf("other machines %s, %s\n", name_of(engine.kind), engine.path.c_str());
+  } else {
+    printf("other machines nothing here starts ranks there (docs/launcher.md)\n");
+  }
+}
+
 }  // namespace
 
 void print_version() { printf("mpiexec (Headway MPI) %s\n", HEADWAY_VERSION); }
@@ -91,6 +105,7 @@ void print_info(const Plan& plan) {
   } else {
     printf("library        %s/libmpi_abi.so.1\n", folder.c_str());
   }
+  print_engine();
   const Binding binding = plan_binding(plan.bind, std::max(1, plan.ranks()), true);
   printf("\ncores\n");
   std::string picture = binding.picture;

@@ -1,5 +1,7 @@
-// mpiexec: starts the ranks of a job on this machine. See docs/launcher.md.
+// mpiexec: starts the ranks of a job on this machine, or hands it over to what starts them on
+// others. See docs/launcher.md.
 #include <cerrno>
+#include <cstdio>
 #include <fcntl.h>
 #include <string>
 #include <unistd.h>
@@ -8,10 +10,12 @@
 #include "binding.h"
 #include "color.h"
 #include "command_line.h"
+#include "hand_over.h"
 #include "info.h"
 #include "job.h"
 #include "needs.h"
 #include "program.h"
+#include "quoting.h"
 #include "say.h"
 
 namespace {
@@ -32,7 +36,22 @@ std::string seen_from_here(const Section& section, const std::string& path) {
   return relative ? section.directory + "/" + path : path;
 }
 
+// Of a job that would be started here, by nobody else.
+void print_dry_run(const Plan& plan) {
+  std::string line = "mpiexec";
+  for (size_t i = 0; i < plan.sections.size(); ++i) {
+    line += format("%s -n %d ", i > 0 ? " :" : "", plan.sections[i].ranks);
+    line += quoted(plan.sections[i].command);
+  }
+  printf("%s\n", line.c_str());
+}
+
 int run(const Plan& plan) {
+  if (plan.place.elsewhere && !plan.check) return hand_over(plan);
+  if (plan.dry_run) {
+    print_dry_run(plan);
+    return 0;
+  }
   std::vector<std::string> paths;
   for (const Section& section : plan.sections) {
     const Program program = find_program(section);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "color.h"
+#include "host_list.h"
 
 namespace headway::launcher {
 
@@ -26,6 +27,27 @@ struct Section {
   std::optional<std::vector<std::string>> passed;  // the only variables of ours that it gets
 };
 
+// Who gave the machines of a job, and starts processes there.
+enum class Manager : unsigned char { none, slurm, flux, prrte, other };
+
+// Where the job belongs (hosts.h).
+struct Place {
+  bool elsewhere = false;  // its ranks, or some, are not for this machine
+  std::string whose;       // for people: "node7", "this Slurm job has 3 machines"
+  Manager manager = Manager::none;
+  std::vector<Host> hosts;  // empty: the manager knows them
+  bool named = false;       // by the user; else they are all that the job was given
+  int machines = 1;
+  int slots = 0;  // ranks that were asked for when the machines were; 0: not known
+};
+
+// An option of another launcher that means nothing on one machine, as it was given.
+struct PeerOption {
+  std::string name;  // without dashes
+  std::vector<std::string> values;
+  unsigned takers = 0;  // engines that know it by this name (dialects.h)
+};
+
 struct Plan {
   std::vector<Section> sections;
   std::vector<Assignment> environment;  // for all sections
@@ -33,6 +55,7 @@ struct Plan {
   std::optional<double> timeout_s;
   const char* timeout_by = "--timeout";  // or the variable that set it
   Bind bind = Bind::automatic;
+  std::string bind_text;  // as it was given
   bool show_binding = false;
   bool tag_output = false;
   bool timestamp = false;  // before each line
@@ -47,6 +70,10 @@ struct Plan {
   Library library = Library::ours;
   bool show_info = false;
   bool check = false;  // of MPI functions, in the place of a run
+  bool dry_run = false;
+  int per_machine = 0;  // ranks, at most, on each; 0: nobody said
+  std::vector<PeerOption> peer_options;
+  Place place;
 
   // Each rank's output is read and written by us, also of a single rank.
   bool sorts_output() const {

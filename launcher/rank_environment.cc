@@ -7,11 +7,10 @@
 namespace headway::launcher {
 namespace {
 
-// Left by a launcher around us, or by a library of a rank that has started us.
 constexpr std::string_view foreign_names[] = {
-    "PMI_FD",          "PMI_PORT",        "PMI_RANK",      "PMI_SIZE",
-    "PMI_ID",          "PMI_SPAWNED",     "PMI_APPNUM",    "PMI_UNIVERSE_SIZE",
-    "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HEADWAY_INSIDE"};
+    "PMI_FD",          "PMI_PORT",        "PMI_RANK",       "PMI_SIZE",
+    "PMI_ID",          "PMI_SPAWNED",     "PMI_APPNUM",     "PMI_UNIVERSE_SIZE",
+    "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HEADWAY_INSIDE", "MPIEXEC_APPNUM"};
 constexpr std::string_view foreign_prefixes[] = {"PMIX_",
                                                  "OMPI_COMM_WORLD_",
                                                  "OMPI_UNIVERSE_SIZE",
@@ -28,12 +27,16 @@ constexpr std::string_view foreign_prefixes[] = {"PMIX_",
 
 std::string_view name_of(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
+}  // namespace
+
 bool is_foreign(std::string_view name) {
   return std::find(std::begin(foreign_names), std::end(foreign_names), name) !=
              std::end(foreign_names) ||
          std::any_of(std::begin(foreign_prefixes), std::end(foreign_prefixes),
                      [name](std::string_view prefix) { return name.starts_with(prefix); });
 }
+
+namespace {
 
 void remove(std::vector<std::string>& environment, std::string_view name) {
   std::erase_if(environment, [name](const std::string& entry) { return name_of(entry) == name; });

@@ -2,11 +2,16 @@
 // itself reaches them, so that no library takes a rank for a part of that outer job.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan.h"
 
 namespace headway::launcher {
+
+// Whether a variable of this name was left by a launcher around us, or by a library of a rank that
+// has started us.
+bool is_foreign(std::string_view name);
 
 // The variables that all ranks of a section share; `library_folder` may be "". `threads` becomes
 // OMP_NUM_THREADS where the user says nothing of it; 0 leaves that to the ranks' masks.

@@ -14,34 +14,6 @@
 namespace headway::launcher {
 namespace {
 
-// Cuts a line into words; false if a quote is not closed.
-bool split_words(const std::string& line, WordList& words) {
-  std::string word;
-  bool begun = false;
-  char quote = '\0';
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote == '\0' && isspace(static_cast<unsigned char>(c))) {
-      if (begun) words.push_back(word);
-      word.clear();
-      begun = false;
-      continue;
-    }
-    begun = true;
-    if (c == quote) {
-      quote = '\0';
-    } else if (quote == '\0' && (c == '\'' || c == '"')) {
-      quote = c;
-    } else if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
-      word += line[++i];
-    } else {
-      word += c;
-    }
-  }
-  if (begun) words.push_back(word);
-  return quote == '\0';
-}
-
 void add_sections(const WordList& words, std::vector<WordList>& sections) {
   sections.emplace_back();
   for (const std::string& word : words) {
@@ -84,6 +56,33 @@ long largest(long begin, long end, long step, long most) {
 }
 
 }  // namespace
+
+bool split_words(const std::string& line, WordList& words) {
+  std::string word;
+  bool begun = false;
+  char quote = '\0';
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote == '\0' && isspace(static_cast<unsigned char>(c))) {
+      if (begun) words.push_back(word);
+      word.clear();
+      begun = false;
+      continue;
+    }
+    begun = true;
+    if (c == quote) {
+      quote = '\0';
+    } else if (quote == '\0' && (c == '\'' || c == '"')) {
+      quote = c;
+    } else if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+      word += line[++i];
+    } else {
+      word += c;
+    }
+  }
+  if (begun) words.push_back(word);
+  return quote == '\0';
+}
 
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> parts;
@@ -169,10 +168,8 @@ bool check_architecture(const std::string& name, std::string& error) {
     return text == "amd64" ? "x86_64" : text == "arm64" ? "aarch64" : text;
   };
   if (common(name) == common(machine.machine)) return true;
-  error = format(
-      "-arch %s: this machine is %s, and ranks can run on no other; leave it out, or use "
-      "a launcher for several machines (mpiexec.hydra, prterun)",
-      name.c_str(), machine.machine);
+  error = format("-arch %s: this machine is %s, and of others the kind is not known; leave it out",
+                 name.c_str(), machine.machine);
   return false;
 }
 

@@ -9,6 +9,9 @@ namespace headway::launcher {
 
 using WordList = std::vector<std::string>;
 
+// Cuts a line into words as a shell would; false if a quote is not closed.
+bool split_words(const std::string& line, WordList& words);
+
 // The sections of a file of -configfile: a line each, or separated by ":"; # opens a comment line,
 // a backslash at the end continues a line, quotes and backslashes work as in a shell.
 bool read_config_file(const std::string& path, std::vector<WordList>& sections, std::string& error);

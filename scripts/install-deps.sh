@@ -6,7 +6,9 @@
 # the cross compiler of scripts/check-arm64.sh as well, and --debuggers takes gdb and valgrind, without
 # which their tests are skipped: CI wants them, and others need not have them; --fortran takes gfortran,
 # which nothing but the tests of Fortran needs; --trial takes what scripts/trial.py makes a bare system
-# with; --browser takes the one in which bench/page_opening.py opens pages. Options in this order.
+# with; --browser takes the one in which bench/page_opening.py opens pages; --engines takes Slurm and an
+# sshd, which tests/engines starts for itself (Debian starts an sshd and a munged of the system's, too, where
+# services are started at all; Debian's MPIs and libpmix are not among them). Options in this order.
 set -euo pipefail
 
 packages=(
@@ -37,11 +39,15 @@ if [ "${1:-}" = --browser ]; then
   packages+=(chromium)
   shift
 fi
+if [ "${1:-}" = --engines ]; then
+  packages+=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins openssh-server)
+  shift
+fi
 if [ "${1:-}" = --list ]; then
   printf '%s\n' "${packages[@]}"
   exit 0
 elif [ $# -gt 0 ]; then
-  echo "usage: $0 [--cross] [--debuggers] [--fortran] [--trial] [--browser] [--list]" >&2
+  echo "usage: $0 [--cross] [--debuggers] [--fortran] [--trial] [--browser] [--engines] [--list]" >&2
   exit 2
 fi
 

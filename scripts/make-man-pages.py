@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the manual pages docs/man/*.in and docs/launcher-options.md from what the commands print as
-help and from the table of options; --check only compares, and ends with 1 if a page is out of date.
+"""Makes the manual pages docs/man/*.in, docs/launcher-options.md and docs/engine-options.md from what the
+commands print as help and from the table of options; --check only compares, and ends with 1 if a page is out of date.
 
 The build puts version and suffix of the names into them (tools/man). They are kept in the tree so
 that a cross build, which cannot run the commands, has them too."""
@@ -84,6 +84,19 @@ def others_doc(build):
     return "".join(text)
 
 
+def engines_doc(build):
+    """docs/engine-options.md."""
+    rows = [line.split("\t")[1:] for line in output_of(build / "bin" / "mpiexec", "--help-rows").splitlines()
+            if line.startswith("engine\t")]
+    return ("<!-- Made by scripts/make-man-pages.py. Do not edit. -->\n# How engines are told\n\n"
+            "What becomes of each option of `mpiexec` where the ranks are on other machines and an engine\n"
+            "starts them ([several machines](launcher.md#several-machines)). Words in code marks stand in the\n"
+            "engine's line; *refused*: `mpiexec` starts nothing, and names the option. `mpiexec --dry-run ...`\n"
+            "prints the line.\n\n| mpiexec | srun | flux run | Hydra | prterun |\n|---|---|---|---|---|\n"
+            + "".join(f"| {' | '.join([f'`{name}`' if name.startswith('-') else name, *cells])} |\n"
+                      for name, *cells in rows))
+
+
 def mpiexec_page(build):
     groups, rest = {}, []
     for line in output_of(build / "bin" / "mpiexec", "--help-rows").splitlines():
@@ -92,13 +105,13 @@ def mpiexec_page(build):
             # The check of a value stands behind its name, as in "N:INT in [1 - 1000000]".
             groups.setdefault(group, []).append(
                 entry(names.replace(",", ", "), kind.split(":")[0], text))
-        elif not line.startswith("other\t"):
+        elif not line.startswith(("other\t", "engine\t")):
             rest.append(line)
     examples, _, ends = "\n".join(rest).partition("Exit code: ")
     examples, _, others = examples.partition("\n\n")
     body = [heading("mpiexec", 1, "User Commands"),
-            section("NAME", f"mpiexec{SUFFIX}, mpirun{SUFFIX} \\- start the ranks of an MPI job on "
-                            "this machine\n"),
+            section("NAME", f"mpiexec{SUFFIX}, mpirun{SUFFIX} \\- start the ranks of an MPI "
+                            "job\n"),
             section("SYNOPSIS", f".B mpiexec{SUFFIX}\n[\\fIOPTIONS\\fR] \\fIPROGRAM\\fR "
                                 "[\\fIARGUMENTS\\fR] [: [\\fIOPTIONS\\fR] \\fIPROGRAM\\fR "
                                 "[\\fIARGUMENTS\\fR]]...\n"),
@@ -117,6 +130,9 @@ def mpiexec_page(build):
                  "HEADWAY_*", "", "Options of the library, as --set gives them: see headway(7).")
                      + entry("HEADWAY_CORES_FILE", "", "The file in which jobs reserve cores; "
                              "/tmp/headway-mpiexec-cores, and names of sockets, if not set.")
+                     + entry("HEADWAY_ENGINE", "srun|flux|hydra|prterun", "What starts ranks on other "
+                             "machines. Not set: Slurm or Flux in their jobs, else Hydra, else prterun.")
+                     + entry("HEADWAY_ENGINE_OPTIONS", "", "More words for its line, as a shell has them.")
                      + entry("MPIEXEC_TIMEOUT", "", "As --timeout, in seconds.")
                      + entry("NO_COLOR", "", "If set and not empty: no colour, as --color never.")
                      + entry("OMP_NUM_THREADS", "", "Set for ranks whose cores do not tell their "
@@ -399,6 +415,7 @@ def main():
     }
     files = {PAGES / f"{name}.in": text for name, text in pages.items() if text is not None}
     files[ROOT / "docs" / "launcher-options.md"] = others_doc(options.build)
+    files[ROOT / "docs" / "engine-options.md"] = engines_doc(options.build)
     stale = []
     for file, text in files.items():
         if file.exists() and file.read_text() == text:

@@ -110,6 +110,7 @@ Outcome Bootstrap::join_pmi(const Environment& seen) {
   job_.rank = hello.rank;
   job_.size = hello.size;
   job_.appnum = hello.appnum;
+  if (job_.appnum < 0) take_number_of_program();
   job_.universe_size = hello.universe_size;
   adopt_job_id(pmi_.kvs_name());
   char mapping[value_max];
@@ -118,6 +119,12 @@ Outcome Bootstrap::join_pmi(const Environment& seen) {
     nodes_ = NodeMap();  // a hint only
   }
   return Outcome::ok;
+}
+
+// srun does not know it, over either protocol; our mpiexec before it does.
+void Bootstrap::take_number_of_program() {
+  const char* told = getenv("MPIEXEC_APPNUM");
+  if (told) job_.appnum = atoi(told);
 }
 
 Outcome Bootstrap::join_pmix(const Environment& seen) {
@@ -134,6 +141,7 @@ Outcome Bootstrap::join_pmix(const Environment& seen) {
   job_.rank = identity.rank;
   job_.size = identity.size;
   job_.appnum = identity.appnum;
+  take_number_of_program();
   job_.universe_size = identity.universe_size;
   adopt_job_id(pmix_.name_space());
   return Outcome::ok;
@@ -207,6 +215,15 @@ int Bootstrap::node_of(int rank) const {
     case Launcher::none: break;
   }
   return 0;
+}
+
+Beside Bootstrap::beside() const {
+  switch (job_.launcher) {
+    case Launcher::pmi1: return nodes_.beside(job_.rank, job_.size);
+    case Launcher::pmix: return pmix_.beside();
+    case Launcher::none: break;
+  }
+  return {0, 1};
 }
 
 // A rank that ends without MPI_Finalize says no goodbye, so that the launcher notices.

@@ -67,6 +67,8 @@ class Bootstrap {
   // Number of the node that a rank was started on, or -1 where the launcher does not tell. A hint:
   // whether two ranks share memory is found out by trying.
   int node_of(int rank) const;
+  // The same of all ranks that were started beside this one.
+  Beside beside() const;
 
   const Job& job() const { return job_; }
   int rank() const { return job_.rank; }
@@ -76,6 +78,7 @@ class Bootstrap {
  private:
   Outcome join();
   Outcome join_pmi(const struct Environment& seen);
+  void take_number_of_program();
   Outcome join_pmix(const struct Environment& seen);
   Outcome explain(Outcome outcome, const char* text);
   Outcome explain_no(Outcome outcome, const char* what);

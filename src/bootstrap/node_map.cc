@@ -67,4 +67,31 @@ int NodeMap::node_of(int rank) const {
   return -1;
 }
 
+Beside NodeMap::beside(int rank, int size) const {
+  Beside result;
+  const int node = node_of(rank);
+  if (node < 0) return result;
+  for (int other = 0; other < size; ++other) {
+    if (node_of(other) != node) continue;
+    if (result.count++ == 0) result.first = other;
+  }
+  return result;
+}
+
+bool parse_ranks(std::string_view text, Beside& beside) {
+  Beside result;
+  do {
+    int from = 0, to = 0;
+    if (!take_number(text, from)) return false;
+    to = from;
+    if (take(text, '-') && (!take_number(text, to) || to < from)) return false;
+    if (result.count == 0 || from < result.first) result.first = from;
+    result.count += to - from + 1;
+    if (result.count > number_max) return false;
+  } while (take(text, ','));
+  if (!text.empty()) return false;
+  beside = result;
+  return true;
+}
+
 }  // namespace headway::bootstrap

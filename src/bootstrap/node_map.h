@@ -7,10 +7,21 @@
 
 namespace headway::bootstrap {
 
+// The ranks that were started on the same machine as one of them.
+struct Beside {
+  int first = -1;  // the lowest; -1: it is not known
+  int count = 0;
+};
+
+// Of a list of ranks, as PMIx gives it: "0,1,2", or "0-2,7".
+[[nodiscard]] bool parse_ranks(std::string_view text, Beside& beside);
+
 class NodeMap {
  public:
   [[nodiscard]] bool parse(std::string_view text);
   int node_of(int rank) const;
+  // Of a job of `size` ranks.
+  Beside beside(int rank, int size) const;
 
  private:
   struct Block {

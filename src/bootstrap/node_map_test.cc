@@ -31,6 +31,36 @@ TEST(NodeMap, SeveralBlocks) {
   EXPECT_EQ(nodes(map, 6), (std::vector<int>{4, 4, 0, 1, 4, 4}));
 }
 
+TEST(NodeMap, RanksOfOneNode) {
+  NodeMap map;
+  ASSERT_TRUE(map.parse("(vector,(0,2,3))"));
+  EXPECT_EQ(map.beside(4, 6).first, 3);
+  EXPECT_EQ(map.beside(4, 6).count, 3);
+  EXPECT_EQ(map.beside(4, 5).count, 2) << "the last node is not full";
+  ASSERT_TRUE(map.parse("(vector,(0,3,1))"));
+  EXPECT_EQ(map.beside(5, 7).first, 2);
+  EXPECT_EQ(map.beside(5, 7).count, 2);
+  EXPECT_EQ(NodeMap().beside(0, 4).first, -1);
+  EXPECT_EQ(NodeMap().beside(0, 4).count, 0);
+}
+
+TEST(RanksOfPmix, ListsAndRanges) {
+  const auto parsed = [](const char* text) {
+    Beside beside;
+    EXPECT_TRUE(parse_ranks(text, beside)) << text;
+    return std::vector<int>{beside.first, beside.count};
+  };
+  EXPECT_EQ(parsed("3"), (std::vector<int>{3, 1}));
+  EXPECT_EQ(parsed("0,1,2"), (std::vector<int>{0, 3}));
+  EXPECT_EQ(parsed("5,4"), (std::vector<int>{4, 2}));
+  EXPECT_EQ(parsed("8-11,3"), (std::vector<int>{3, 5}));
+  for (const char* bad : {"", ",", "1,", "a", "1-", "3-1", "1,,2", "1 2", "-1", "0-100000000"}) {
+    Beside beside;
+    EXPECT_FALSE(parse_ranks(bad, beside)) << bad;
+    EXPECT_EQ(beside.first, -1) << bad;
+  }
+}
+
 TEST(NodeMap, GarbageTellsNothing) {
   NodeMap map;
   for (const char* text :

@@ -223,6 +223,18 @@ int PmixClient::node_of(int rank) const {
   return node;
 }
 
+Beside PmixClient::beside() const {
+  Beside result;
+  if (!joined_) return result;
+  const pmix::Process all = process(pmix::rank_wildcard);
+  pmix::Value* value = nullptr;
+  if (pmix_.get(&all, "pmix.lpeers", nullptr, 0, &value) != pmix::success || !value) return result;
+  const bool is_text = value->type == pmix::type_string && value->data.string;
+  if (is_text && !parse_ranks(value->data.string, result)) result = {};
+  release(value);
+  return result;
+}
+
 void PmixClient::abort(int exit_code, const char* message) const {
   if (joined_) pmix_.abort(exit_code, message, nullptr, 0);
 }

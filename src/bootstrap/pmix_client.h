@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "bootstrap/node_map.h"
 #include "bootstrap/outcome.h"
 #include "bootstrap/pmix_abi.h"
 
@@ -36,6 +37,8 @@ class PmixClient {
 
   // The node of a rank, or -1.
   int node_of(int rank) const;
+  // The ranks of this node, in one question.
+  Beside beside() const;
 
   bool joined() const { return joined_; }
   // The library's own word for why the last call failed; "" if it has none.

@@ -113,11 +113,9 @@ void write_card(char* out, size_t room, bool shares_memory, const char* network)
   append_hex(text, machine_id());
   text << ",";
   append_hex(text, node_id(shares_memory));
-  for (const uint64_t word : cores) {
-    text << ",";
-    append_hex(text, word);
-  }
-  text << ",";
+  char list[core_list_max];
+  write_cores(cores, list);
+  text << "," << list << ",";
   append_host(text);
   text << "," << network;
   const size_t n = text.size() < room ? text.size() : room - 1;
@@ -126,15 +124,15 @@ void write_card(char* out, size_t room, bool shares_memory, const char* network)
 }
 
 bool read_card(char* text, Card& card) {
-  uint64_t* const fields[] = {&card.machine,  &card.node,     &card.cores[0], &card.cores[1],
-                              &card.cores[2], &card.cores[3], &card.cores[4], &card.cores[5],
-                              &card.cores[6], &card.cores[7]};
-  for (uint64_t* field : fields) {
+  for (uint64_t* field : {&card.machine, &card.node}) {
     char* rest = nullptr;
     *field = strtoull(text, &rest, 16);
     if (rest == text || *rest != ',') return false;
     text = rest + 1;
   }
+  const char* const behind = read_cores(text, card.cores);
+  if (!behind || *behind != ',') return false;
+  text += behind - text + 1;
   const size_t length = strcspn(text, ",");
   if (text[length] != ',' || length >= sizeof card.host) return false;
   memcpy(card.host, text, length);

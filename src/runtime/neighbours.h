@@ -9,12 +9,11 @@
 
 #include "base/text.h"
 #include "base/vec.h"
+#include "runtime/core_list.h"
 #include "settings/options.h"
 #include "transports/tcp/tcp.h"
 
 namespace headway::runtime {
-
-inline constexpr size_t mask_words = 8;  // 512 cores
 
 struct Card {
   uint64_t machine = 0;

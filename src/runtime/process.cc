@@ -18,6 +18,7 @@
 #include "guard/versions.h"
 #include "objects/context.h"
 #include "rma/windows.h"
+#include "runtime/card_file.h"
 #include "runtime/counters.h"
 #include "runtime/host_ring.h"
 #include "runtime/landmarks.h"
@@ -37,6 +38,27 @@ alignas(base::Vec<uint32_t>) char node_ranks_memory[sizeof(base::Vec<uint32_t>)]
 alignas(waiting::Waiter) char waiter_memory[sizeof(waiting::Waiter)];
 
 constexpr unsigned launcher_first_us = 300'000;
+constexpr char cards_key[] = "headway-cards-";  // and the first rank of a machine
+constexpr int least_for_cards = 8;  // ranks of a job: fewer ask sooner than a file is made
+
+// What a rank has published: from the file of this machine's first rank, where it stands in the
+// order in which it is asked for here, or from the launcher, and then into the file.
+bool read_published(bootstrap::Bootstrap& launcher, CardFile& cards, const char* key, int owner,
+                    char* text, size_t room) {
+  if (cards.reads()) return cards.next(text, room);
+  if (launcher.get(key, text, room, owner) != bootstrap::Outcome::ok) return false;
+  cards.add(text);
+  return true;
+}
+
+// Opens that file, if the launcher knows its place. Whatever is wrong with it: there is none.
+void find_cards(bootstrap::Bootstrap& launcher, int first, CardFile& cards) {
+  base::Text<bootstrap::key_max> key;
+  key << cards_key << first;
+  char place[bootstrap::value_max];
+  if (launcher.get(key.c_str(), place, sizeof place, first) != bootstrap::Outcome::ok) return;
+  (void)cards.open(place);
+}
 
 }  // namespace
 
@@ -206,17 +228,23 @@ Outcome Process::find_neighbours() {
         sched_getaffinity(0, sizeof cores, &cores) == 0 ? uint32_t(CPU_COUNT(&cores)) : 1;
     return node_ranks_->push(0) ? Outcome::ok : Outcome::no_memory;
   }
-  if (const Outcome done = publish(); done != Outcome::ok) return done;
+  bootstrap::Beside beside;
+  if (bootstrap.size() >= least_for_cards) beside = bootstrap.beside();
+  CardFile cards;
+  if (const Outcome done = publish(beside, cards); done != Outcome::ok) return done;
   if (bootstrap.fence() != bootstrap::Outcome::ok) {
     return fail(Outcome::no_route, bootstrap.explanation());
   }
-  if (const Outcome done = read_cards(); done != Outcome::ok) return done;
+  if (const Outcome done = read_cards(beside, cards); done != Outcome::ok) return done;
+  // Where memory is shared there is a fence behind which all have read the file.
+  if (!some_node_shares_) cards.leave_open();
   if (const Outcome done = share_memory(); done != Outcome::ok) return done;
   return connect_network();
 }
 
-// Puts this rank's card: machine, node, cores, TCP addresses; rank 0 adds the job's secret.
-Outcome Process::publish() {
+// Puts this rank's card: machine, node, cores, TCP addresses; rank 0 adds the job's secret, and the
+// first rank of a machine where all cards will stand for the others there.
+Outcome Process::publish(const bootstrap::Beside& beside, CardFile& cards) {
   if (bootstrap.rank() == 0) {
     char text[2 * sizeof secret_ + 1];
     if (!make_secret(secret_, text)) {
@@ -243,18 +271,29 @@ Outcome Process::publish() {
   if (bootstrap.put(key.c_str(), card) != bootstrap::Outcome::ok) {
     return fail(Outcome::no_route, bootstrap.explanation());
   }
+  if (beside.count < 2 || beside.first != rank()) return Outcome::ok;
+  char place[128];
+  cards.make(place, sizeof place);
+  key.clear();
+  key << cards_key << rank();
+  // Always put: some launchers wait for a key that is not there.
+  if (bootstrap.put(key.c_str(), place) != bootstrap::Outcome::ok) {
+    return fail(Outcome::no_route, bootstrap.explanation());
+  }
   return Outcome::ok;
 }
 
-Outcome Process::read_cards() {
+Outcome Process::read_cards(const bootstrap::Beside& beside, CardFile& cards) {
   Neighbourhood neighbours;
   HostRing hosts;
   char text[bootstrap::value_max];
+  if (beside.count > 1 && beside.first != rank()) find_cards(bootstrap, beside.first, cards);
   for (int i = 0; i < bootstrap.size(); ++i) {
     base::Text<bootstrap::key_max> key;
     key << "headway-card-" << i;
-    if (bootstrap.get(key.c_str(), text, sizeof text, i) != bootstrap::Outcome::ok) {
-      return fail(Outcome::no_route, bootstrap.explanation());
+    if (!read_published(bootstrap, cards, key.c_str(), i, text, sizeof text)) {
+      return fail(Outcome::no_route,
+                  cards.reads() ? "this machine's file of cards is cut" : bootstrap.explanation());
     }
     Card card;
     if (!read_card(text, card))
@@ -284,10 +323,11 @@ Outcome Process::read_cards() {
   if (settings.shm && memory_is_closed() && neighbours.first_apart() == uint32_t(rank())) {
     tell_that_closed();
   }
-  if (bootstrap.get("headway-secret", text, sizeof text, 0) != bootstrap::Outcome::ok ||
+  if (!read_published(bootstrap, cards, "headway-secret", 0, text, sizeof text) ||
       !read_secret(text, secret_)) {
     return fail(Outcome::no_route, "the job's secret could not be read from the launcher");
   }
+  cards.finish();
   if (network_) tcp_.set_secret(secret_, bootstrap.job().job_id);
   return Outcome::ok;
 }

@@ -25,6 +25,7 @@ class Waiter;
 
 namespace headway::runtime {
 
+class CardFile;
 class Leftovers;
 
 // Of the rooms, and of the world model (MPI_Init to MPI_Finalize), which sessions outlive. Resting:
@@ -97,8 +98,8 @@ class Process {
   void tell_whereabouts();
   uint64_t yield_us(bool crowded) const;
   Outcome find_neighbours();
-  Outcome publish();
-  Outcome read_cards();
+  Outcome publish(const bootstrap::Beside& beside, CardFile& cards);
+  Outcome read_cards(const bootstrap::Beside& beside, CardFile& cards);
   Outcome reach_by_network(int peer, const char* network);
   void tell_that_closed();
   // process_node.cc

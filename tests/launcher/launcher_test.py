@@ -6,6 +6,7 @@ import sys
 import cases_check  # noqa: F401  (each registers its cases)
 import cases_cores  # noqa: F401
 import cases_ends  # noqa: F401
+import cases_engines  # noqa: F401
 import cases_hosts  # noqa: F401
 import cases_input_output  # noqa: F401
 import cases_options  # noqa: F401

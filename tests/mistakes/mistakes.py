@@ -54,12 +54,12 @@ def run(mistake: Mistake, mpi: library.Headway) -> str:
     programs = mpi.build / "tests" / "mistakes"
     with tempfile.TemporaryDirectory(prefix="headway-mistake-") as folder:
         environment = {**mpi.environment(), **dict(mistake.environment), "DIR": folder,
-                       "PATH": f"{mpi.build / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C"}
+                       "PATH": f"{mpi.build / 'bin'}:{mistake.path or os.environ['PATH']}", "LC_ALL": "C"}
         for name in ("NO_COLOR", "MPIEXEC_TIMEOUT", "TERM"):
             environment.pop(name, None)
         if mistake.before:
             subprocess.run(["sh", "-c", mistake.before], env=environment, check=True, timeout=10)
-        done = job.run(["sh", "-c", f"cd '{programs}' && ulimit -c 0 && {mistake.line}"], environment,
+        done = job.run(["/bin/sh", "-c", f"cd '{programs}' && ulimit -c 0 && {mistake.line}"], environment,
                        LIMIT, mistake.program or mistake.name)
         text = steady(done.output, folder)
     problems = []

@@ -21,6 +21,7 @@ class Mistake:
     before: str = ""  # a shell line before it; $DIR is an empty folder
     command: str = ""  # instead of mpiexec -n RANKS OPTIONS ./NAME
     program: str = ""  # whose source is not shown
+    path: str = ""  # the search path behind mpiexec's folder, where what lies on the usual one would change the output
 
     @property
     def line(self) -> str:
@@ -241,10 +242,11 @@ SECTIONS = (
                 command="mpiexec -n 2 $DIR/input.txt"),
         Mistake("mistyped_option", "A mistyped option", "",
                 ("did you mean PROGRESS",), 2, command="mpiexec -n 2 --set PROGRES=off ./hello"),
-        Mistake("missing_host", "A host that this mpiexec cannot reach",
-                "Our `mpiexec` starts ranks on one machine; the line names the command that does more.",
-                ("node17 is not this machine", r"mpiexec\.hydra -hosts", "prterun"), 2,
-                command="mpiexec -n 2 --host node17 ./hello"),
+        Mistake("missing_host", "Another machine, and nothing that starts ranks there",
+                "Ranks on other machines are started by an engine, which has to be installed.",
+                ("node17: ranks on other machines are started by an engine, and none is installed here",
+                 "apt install mpich", "prterun"), 2,
+                command="mpiexec -n 2 --host node17 ./hello", path="/nowhere"),
         Mistake("wrong_launcher", "Another library's mpiexec",
                 "A program of ours under Open MPI's `mpirun`, without the PMIx library that both could "
                 "speak. Instead of as many jobs of one rank as there are ranks, one sentence.",

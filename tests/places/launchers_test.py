@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -74,6 +75,42 @@ for verb, told in (("put", "did not take what this rank publishes (headway-"),
     def pmi_refuses(bench, verb, told):
         bench.run([*PLAIN, "--refuse", verb, "-n", 2, bench.mpi.program("p2p_random")], None)
         bench.says(f"headway: MPI_Init failed: the launcher {told}")
+
+
+def questions(bench, ranks, mapping, **variables):
+    """How often the ranks of a job have asked the launcher for a text."""
+    with tempfile.TemporaryDirectory(prefix="headway-questions-") as folder:
+        said = ["--map", mapping] if mapping else []
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        bench.run([*PLAIN, *said, "--count", f"{folder}/count", "-n", ranks, "env", *settings,
+                   bench.mpi.program("p2p_order")])
+        told = pathlib.Path(folder, "count").read_text(encoding="ascii").splitlines()
+    return int(dict(line.split() for line in told)["get"])
+
+
+@case("all cards are asked for once a machine, by its first rank")
+def cards_once(bench):
+    ranks = 16
+    each = questions(bench, ranks, "")
+    expect(each >= ranks * ranks, f"without a map each rank asks for all: {each} questions")
+    once = questions(bench, ranks, f"(vector,(0,1,{ranks}))")
+    expect(once <= 4 * ranks + ranks, f"one machine: {once} questions of {ranks} ranks, {each} without a map")
+    two = questions(bench, ranks, f"(vector,(0,2,{ranks // 2}))")
+    expect(once < two <= 4 * ranks + 2 * ranks, f"two machines in the map: {two} questions")
+    # Without shared memory no fence follows, and the file is there all the same.
+    apart = questions(bench, ranks, f"(vector,(0,1,{ranks}))", HEADWAY_SHM="off")
+    expect(apart <= 4 * ranks + ranks, f"over TCP: {apart} questions")
+
+
+@case("a map that is wrong, or a first rank whose files may not be opened: each asks for itself")
+def cards_each(bench):
+    for mapping in ("(vector,(0,1,3))", "(vector,(0,3,1),(7,1,1))", "(vector,(0,1,1000000))"):
+        questions(bench, 9, mapping)
+    ranks, one_machine = 8, "(vector,(0,1,8))"
+    shared = questions(bench, ranks, one_machine)
+    refused = questions(bench, ranks, one_machine, REFUSED=2, REFUSED_ERROR=13,
+                        LD_PRELOAD=f"{bench.mpi.build}/tests/places/librefuse.so")
+    expect(refused >= shared + ranks - 2, f"rank 2 asks for itself: {refused} questions, {shared} where it need not")
 
 
 @case("another libpmix on the path than the launcher's: the launcher's is taken")

@@ -1,25 +1,30 @@
 #!/usr/bin/env python3
-"""plain_launcher.py [--refuse VERB] -n RANKS PROGRAM ARGS: a launcher that speaks PMI-1 and does no
-more: when a rank dies or aborts, the others go on (as under srun without --kill-on-bad-exit), and
-its name and that of our mpiexec are strangers. --refuse: the verb (put, get, barrier_in) is
-answered by a no. Ends with the worst code of its ranks, 128 + N for signal N."""
+"""plain_launcher.py [--refuse VERB] [--map TEXT] [--count FILE] -n RANKS PROGRAM ARGS: a launcher that
+speaks PMI-1 and does no more: when a rank dies or aborts, the others go on (as under srun without
+--kill-on-bad-exit), and its name and that of our mpiexec are strangers. --refuse: the verb (put, get,
+barrier_in) is answered by a no. --map: what it says as PMI_process_mapping. --count: where it writes
+how often each verb came. Ends with the worst code of its ranks, 128 + N for signal N."""
 
 import os
 import selectors
 import socket
 import subprocess
 import sys
+from collections import Counter
 
 
 class Server:
-    def __init__(self, ranks, refused):
+    def __init__(self, ranks, refused, mapping):
         self.ranks, self.refused = ranks, refused
-        self.keys, self.inside = {}, []
+        self.keys, self.inside, self.asked = {}, [], Counter()
+        if mapping:
+            self.keys["PMI_process_mapping"] = mapping
 
     def answer(self, rank, line):
         """Lines for ranks: [(rank, text)]."""
         words = dict(part.split("=", 1) for part in line.split() if "=" in part)
         verb = words["cmd"]
+        self.asked[verb] += 1
         rc = -1 if verb == self.refused else 0
         if verb == "init":
             return [(rank, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")]
@@ -53,11 +58,12 @@ class Server:
 
 
 def main(words):
-    refused = None
-    if words[0] == "--refuse":
-        refused, words = words[1], words[2:]
+    given = {}
+    while words[0] in ("--refuse", "--map", "--count"):
+        given[words[0]], words = words[1], words[2:]
     ranks, program = int(words[1]), words[2:]
-    server, selector, processes, ends = Server(ranks, refused), selectors.DefaultSelector(), [], []
+    server = Server(ranks, given.get("--refuse"), given.get("--map"))
+    selector, processes, ends = selectors.DefaultSelector(), [], []
     for rank in range(ranks):
         ours, theirs = socket.socketpair()
         environment = {**os.environ, "PMI_FD": str(theirs.fileno()), "PMI_RANK": str(rank),
@@ -85,6 +91,9 @@ def main(words):
                     except OSError:
                         pass  # it has ended
     codes = [process.wait() for process in processes]
+    if "--count" in given:
+        with open(given["--count"], "w", encoding="ascii") as file:
+            file.write("".join(f"{verb} {count}\n" for verb, count in server.asked.items()))
     return max(128 - code if code < 0 else code for code in codes)
 
 

@@ -25,9 +25,9 @@ enum { MOST_ANCESTORS = 16, MOST_FOLDERS = 1000000, MOST_TRIES = 100 };
 static const double late_s = 600; /* ranks of one job start within that time */
 
 /* Programs that start ranks: the nearest one above this process tells jobs apart. */
-static const char* const launchers[] = {"hydra_pmi_proxy", "mpiexec", "mpiexec.hydra", "mpirun",
-                                        "prted",           "prterun", "orted",         "slurmstepd",
-                                        "pbs_mom",         "palsd",   "jsmd",          "srun"};
+static const char* const launchers[] = {
+    "hydra_pmi_proxy", "mpiexec", "mpiexec.hydra", "mpirun", "prted", "prterun",   "orted",
+    "slurmstepd",      "pbs_mom", "palsd",         "jsmd",   "srun",  "flux-shell"};
 
 static ssize_t read_file(const char* path, char* to, size_t room) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -75,9 +75,16 @@ static bool control_port(long pid, char* to, size_t room) {
   return false;
 }
 
+/* Newer releases of PMIx take the variable out of the environment when a rank has joined. */
+static const char* pmix_namespace;
+
+__attribute__((constructor)) static void keep_namespace(void) {
+  pmix_namespace = getenv("PMIX_NAMESPACE");
+}
+
 static bool from_environment(char* to, size_t room) {
   const char* own = getenv("HEADWAY_RECORD_JOB");
-  const char* pmix = getenv("PMIX_NAMESPACE");
+  const char* pmix = pmix_namespace;
   const char* job = getenv("SLURM_JOB_ID");
   const char* step = getenv("SLURM_STEP_ID");
   if (own && *own) {
@@ -89,6 +96,14 @@ static bool from_environment(char* to, size_t room) {
   } else {
     return false;
   }
+  return true;
+}
+
+/* A job of Flux has such a shell on each of its machines, and one name on all. */
+static bool flux_job(const char* launcher, char* to, size_t room) {
+  const char* job = getenv("FLUX_JOB_ID");
+  if (strcmp(launcher, "flux-shell") != 0 || !job || !*job) return false;
+  snprintf(to, room, "flux %s", job);
   return true;
 }
 
@@ -104,7 +119,7 @@ static void job_name(char* to, size_t room) {
     if (!about_process(pid, name, sizeof name, &parent, &start)) break;
     for (size_t k = 0; k < sizeof launchers / sizeof *launchers; ++k) {
       if (strncmp(name, launchers[k], 15) != 0) continue; /* the kernel keeps 15 letters */
-      if (control_port(pid, to, room)) return;
+      if (control_port(pid, to, room) || flux_job(name, to, room)) return;
       snprintf(to, room, "%s %ld %llu", host, pid, start);
       return;
     }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/memory_file.h"
 #include "base/spin_lock.h"
 #include "base/text.h"
 #include "transports/shm/segment.h"
@@ -50,14 +50,6 @@ Shape shape_for(uint32_t ranks) {
   if (ranks <= 16) return {64, 128 << 10};
   if (ranks <= 128) return {32, 16 << 10};
   return {16, 16 << 10};
-}
-
-uint64_t random_cookie() {
-  uint64_t cookie = 0;
-  if (getrandom(&cookie, sizeof cookie, GRND_NONBLOCK) != ssize_t(sizeof cookie)) {
-    cookie = uint64_t(getpid()) << 32 ^ uint64_t(reinterpret_cast<uintptr_t>(&cookie));
-  }
-  return cookie | 1;
 }
 
 }  // namespace
@@ -102,7 +94,7 @@ Outcome Node::create(uint32_t ranks, char* key, size_t room) {
   }
   auto* head = reinterpret_cast<Head*>(memory_);
   head->magic = head_magic;  // all else is zero in new memory
-  head->cookie = random_cookie();
+  head->cookie = base::random_cookie();
   head->ranks = ranks;
   base::Text<128> text;
   text << getpid() << ":" << fd << ":" << head->cookie;

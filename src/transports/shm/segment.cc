@@ -1,16 +1,14 @@
 #include "transports/shm/segment.h"
 
 #include <cerrno>
-#include <csignal>
-#include <ctime>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/descriptors.h"
+#include "base/memory_file.h"
 #include "base/text.h"
 
 namespace headway::shm {
@@ -22,14 +20,6 @@ struct Head {
 };
 constexpr uint64_t head_magic = 0x4865616457696e31;  // "HeadWin1"
 constexpr uint64_t most_bytes = uint64_t(1) << 46;   // no machine has more
-
-int64_t random_cookie() {
-  int64_t cookie = 0;
-  if (getrandom(&cookie, sizeof cookie, GRND_NONBLOCK) != ssize_t(sizeof cookie)) {
-    cookie = int64_t(getpid()) << 32 ^ int64_t(reinterpret_cast<uintptr_t>(&cookie));
-  }
-  return cookie | 1;
-}
 
 Outcome why_not_opened(int error) {
   switch (error) {
@@ -45,15 +35,8 @@ Outcome why_not_opened(int error) {
 }  // namespace
 
 bool set_size(int fd, off_t size, off_t used) {
-  sigset_t limit, before;
-  sigemptyset(&limit);
-  sigaddset(&limit, SIGXFSZ);
-  pthread_sigmask(SIG_BLOCK, &limit, &before);
-  const bool done = ftruncate(fd, size) == 0 && fallocate(fd, 0, 0, used) == 0;
-  const timespec at_once{};
-  if (!done && errno == EFBIG) sigtimedwait(&limit, nullptr, &at_once);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return done;
+  return base::within_file_limit(
+      [=] { return ftruncate(fd, size) == 0 && fallocate(fd, 0, 0, used) == 0; });
 }
 
 Outcome Segment::map(int fd, uint64_t bytes) {
@@ -79,7 +62,7 @@ Outcome Segment::create(uint64_t bytes, Key& key) {
   }
   auto* head = reinterpret_cast<Head*>(memory_);
   head->magic = head_magic;
-  head->cookie = random_cookie();
+  head->cookie = int64_t(base::random_cookie());
   key = {getpid(), fd, head->cookie};
   return Outcome::ok;
 }

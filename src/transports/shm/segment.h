@@ -12,8 +12,7 @@
 
 namespace headway::shm {
 
-// Sets a file's size, with memory behind the first `used` bytes. A limit on the size of files
-// (ulimit -f) counts here, too: its signal would kill the process before it could say why.
+// Sets a file's size, with memory behind the first `used` bytes.
 bool set_size(int fd, off_t size, off_t used);
 
 class Segment {

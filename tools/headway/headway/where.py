@@ -155,7 +155,8 @@ def choose(pid: int | None) -> int:
             others = ", ".join(map(str, jobs(True)))
             told = f"; other users' jobs are asked by name: {others}" if others else ""
             none = "no job of yours runs here under Headway's mpiexec, and no recording is being made in this folder"
-            raise Unknown(f"{none}{told}")
+            away = "; ranks on several machines are seen, on each of them, where headway record stands before their program"
+            raise Unknown(f"{none}{told}{away}")
         if len(running) > 1:
             raise Unknown(f"several jobs run here: name one: {', '.join(map(str, running))} (processes of mpiexec)")
         return running[0]

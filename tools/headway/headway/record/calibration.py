@@ -48,7 +48,7 @@ LIMIT = 60.0  # seconds after which it is given up
 MOST_WORDS = 64  # of an environment
 UNPRINTED = re.compile(r'["\\\x00-\x1f]')
 LAUNCHERS = ("mpiexec", "mpirun")
-A_LAUNCHER = re.compile(r"(mpiexec|mpirun|srun|prun|prterun|orterun|aprun|jsrun)([-_.].*)?")
+A_LAUNCHER = re.compile(r"(mpiexec|mpirun|srun|prun|prterun|orterun|aprun|jsrun)([-_.].*)?|flux")  # flux-x is a program
 # What is named in a line to run what stands behind it.
 INTERPRETERS = re.compile(r"(ba|da|z|k|c|tc|fi)?sh|python[\d.]*|perl|ruby|julia|Rscript|octave|matlab")
 STARTS = (b"\x7fELF", b"#!")  # of a file that the kernel runs
