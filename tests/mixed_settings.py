@@ -22,7 +22,7 @@ PROGRAMS = "p2p_random", "rma_random", "coll_random"
 OTHER = {
     "PROGRESS": ["off"], "SPIN": ["0"], "YIELD": ["0"], "PATROL": ["0"], "SHM": ["off"], "ONE_COPY": ["off"],
     "EAGER_MAX_SHM": ["0", "100"], "EAGER_MAX_TCP": ["0", "100"], "UNEXPECTED_MAX": ["64K"], "SEND_AHEAD": ["0"],
-    "SPARE": ["off", "always"], "WINDOWS_DIRECT": ["off"], "EARLY_RELEASE": ["off", "matched", "always"],
+    "SPARE": ["off", "always"], "WINDOWS_DIRECT": ["off", "on"], "EARLY_RELEASE": ["off", "matched", "always"],
     "RELEASE_THRESHOLD": ["0"], "RELEASE_BATCH": ["1"], "GUARD": ["none", "missing", "minor", "trap"], "PREFETCH": ["off"],
     "PREFETCH_WRITES": ["userfaultfd", "signal"], "PREFETCH_THRESHOLD": ["64K"], "PREFETCH_MAX": ["64K"],
     "PREFETCH_UNEXPECTED": ["always", "off"], "MATCHER": ["list", "source", "pnp", "col+list", "list+pnp", "col+pnp"],

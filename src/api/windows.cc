@@ -96,6 +96,8 @@ int make_window(const char* call, Wish wish, MPI_Info info, MPI_Comm comm, MPI_W
   }
   if (const int code = check_wish(story, wish)) return code;
   wish.direct = process().settings.windows_direct != 0;
+  // Who leaves MPI with a frame to be looked at needs somebody who does.
+  wish.follows = process().settings.windows_direct == 2 && process().settings.progress != 0;
   const Inside inside(call, unset, unset, story.comm);
   objects::Comm* own = nullptr;
   Outcome outcome = make_own(story.comm, own);

@@ -23,6 +23,8 @@ using waiting::Waiter;
 constexpr uint32_t most_unanswered = 64;
 // Bytes of an operation that may leave together with others.
 constexpr uint64_t most_small = 256;
+// Bytes that a frame brings to who looks at its ring sooner than the system copies them.
+constexpr uint64_t most_followed = 1024;
 
 // What a request keeps alive for its user.
 void let_go(Request* request) {
@@ -96,14 +98,34 @@ class Using {
   protocols::Reach::Use use_;
 };
 
+// In the target's memory, by this thread; by frames; or either, when the epoch ends.
+enum class Way : uint8_t { memory, frames, later };
+
+// Which of both it is now. Where it is not the one of the operations before, those are waited for.
+Way choose_way(Waiter& waiter, const There& there, bool puts) {
+  Target& target = there.target();
+  if (!target.is_near()) return Way::frames;
+  if (target.is_direct()) return Way::memory;
+  // Who has just left a fence is on its way to the next one, and waits for us there.
+  const bool waits = puts && there.window.follows && there.window.epoch == Epoch::fence &&
+                     there.bytes() <= most_small && there.type.is_contiguous(there.count);
+  if (waits || (there.bytes() <= most_followed && is_looking(waiter, target))) {
+    target.set_framed(true);
+    return waits ? Way::later : Way::frames;
+  }
+  finish_frames(waiter, target);
+  return Way::memory;
+}
+
 // One operation, frame by frame; or piece by piece in the target's memory. Engine held, all but
 // waits.
 class Moving {
  public:
-  Moving(Waiter& waiter, const There& there, Kind kind, const Work* work, const UserMemory* origin,
-         const UserMemory* result)
+  Moving(Waiter& waiter, const There& there, Way way, Kind kind, const Work* work,
+         const UserMemory* origin, const UserMemory* result)
       : waiter_(waiter),
         target_(there.target()),
+        way_(way),
         kind_(kind),
         work_(work),
         origin_(origin),
@@ -127,7 +149,7 @@ class Moving {
         origin_->read(from, body_ + length, bytes);
         length += bytes;
       }
-      if (target_.is_near()) {
+      if (way_ == Way::memory) {
         const Outcome done = do_it(from, bytes, uint32_t(length));
         if (done != Outcome::ok) return done;
       } else {
@@ -147,9 +169,10 @@ class Moving {
   // be refused, since a frame is carried out as a whole or not at all.
   bool may_wait(const Request* request, uint64_t bytes) const {
     return !request && bytes <= most_small && bytes == layout_.bytes() &&
-           !target_.window->is_dynamic() && !target_.peer->on_this_host();
+           !target_.window->is_dynamic() && (way_ == Way::later || !target_.peer->on_this_host());
   }
   bool leave_later(const Run* runs, uint32_t n, uint64_t bytes) {
+    if (way_ == Way::later && !target_.has_room_in_batch(bytes)) settle_batch(waiter_, target_);
     const char* data = body_ + sizeof(Head) + n * sizeof(Run);
     return windows().batch(target_, kind_, work_ ? work_->tag() : 0, runs, n, data, bytes);
   }
@@ -202,6 +225,7 @@ class Moving {
 
   Waiter& waiter_;
   Target& target_;
+  const Way way_;
   const Kind kind_;
   const Work* const work_;
   const UserMemory* const origin_;
@@ -231,12 +255,14 @@ bool may_pass(Waiter& waiter, const There& there, const Handle& handle) {
 // What each operation that holds the engine begins with: its target is within reach, the program's
 // pages are open, and it counts.
 template <class... Memory>
-Outcome begin(Waiter& waiter, const There& there, const Memory&... memory) {
-  Target& target = there.target();
-  if (const Outcome near = approach(waiter, there.window, target); near != Outcome::ok) return near;
+Outcome begin(Waiter& waiter, const There& there, Kind kind, Way& way, const Memory&... memory) {
+  if (const Outcome near = approach(waiter, there.window, there.target()); near != Outcome::ok) {
+    return near;
+  }
+  way = choose_way(waiter, there, kind == Kind::put);
   waiter.open(memory...);
   ++windows().counters.begun;
-  windows().counters.direct += target.is_near();
+  windows().counters.direct += way == Way::memory;
   return Outcome::ok;
 }
 // The same for accumulates, which the engine keeps apart where there are no stripes.
@@ -261,18 +287,18 @@ bool move_whole(Waiter& waiter, const There& there, const UserMemory& here, bool
 }
 
 // An operation that brings something into `result`: at once, or by a request.
-Outcome bring(Waiter& waiter, const There& there, Kind kind, const Work* work,
+Outcome bring(Waiter& waiter, const There& there, Way way, Kind kind, const Work* work,
               const UserMemory* origin, const UserMemory& result, Handle& handle) {
   Target& target = there.target();
-  if (target.is_near() || result.bytes() == 0) {
-    const Outcome done = Moving(waiter, there, kind, work, origin, &result).run(nullptr);
+  if (way == Way::memory || result.bytes() == 0) {
+    const Outcome done = Moving(waiter, there, way, kind, work, origin, &result).run(nullptr);
     return done == Outcome::ok ? hand_out_complete(target, handle) : done;
   }
   Request* request = take_request(target, result, handle.asked);
   if (!request) return Outcome::no_memory;
   if (handle.asked) handle.made = request;
   begin_request(request);
-  return Moving(waiter, there, kind, work, origin, nullptr).run(request);
+  return Moving(waiter, there, way, kind, work, origin, nullptr).run(request);
 }
 
 }  // namespace
@@ -286,10 +312,12 @@ Outcome put(Waiter& waiter, const There& there, const UserMemory& origin, Handle
   }
   const Holding holding(waiter.engine);
   Target& target = there.target();
-  if (const Outcome near = begin(waiter, there, origin); near != Outcome::ok) return near;
-  if (!move_whole(waiter, there, origin, true, done)) {
+  Way way;
+  if (const Outcome near = begin(waiter, there, Kind::put, way, origin); near != Outcome::ok)
+    return near;
+  if (way != Way::memory || !move_whole(waiter, there, origin, true, done)) {
     const Using in_use(waiter, origin);
-    done = Moving(waiter, there, Kind::put, nullptr, &origin, nullptr).run(nullptr);
+    done = Moving(waiter, there, way, Kind::put, nullptr, &origin, nullptr).run(nullptr);
   }
   return done == Outcome::ok ? hand_out_complete(target, handle) : done;
 }
@@ -303,27 +331,32 @@ Outcome get(Waiter& waiter, const There& there, const UserMemory& result, Handle
   }
   const Holding holding(waiter.engine);
   Target& target = there.target();
-  if (const Outcome near = begin(waiter, there, result); near != Outcome::ok) return near;
-  if (move_whole(waiter, there, result, false, done)) {
+  Way way;
+  if (const Outcome near = begin(waiter, there, Kind::get, way, result); near != Outcome::ok)
+    return near;
+  if (way == Way::memory && move_whole(waiter, there, result, false, done)) {
     return done == Outcome::ok ? hand_out_complete(target, handle) : done;
   }
-  return bring(waiter, there, Kind::get, nullptr, nullptr, result, handle);
+  return bring(waiter, there, way, Kind::get, nullptr, nullptr, result, handle);
 }
 
 Outcome accumulate(Waiter& waiter, const There& there, const Work& work, const UserMemory& origin,
                    Handle& handle) {
   HEADWAY_CHECK(!work.has_operand() || origin.bytes() == there.bytes());
   if (work.has_operand() && may_pass_apart(waiter, there, handle)) {
-    return Moving(waiter, there, Kind::accumulate, &work, &origin, nullptr).run(nullptr);
+    return Moving(waiter, there, Way::memory, Kind::accumulate, &work, &origin, nullptr)
+        .run(nullptr);
   }
   const Holding holding(waiter.engine);
   Target& target = there.target();
-  if (const Outcome near = begin(waiter, there, origin); near != Outcome::ok) return near;
+  Way way;
+  if (const Outcome near = begin(waiter, there, Kind::accumulate, way, origin); near != Outcome::ok)
+    return near;
   Outcome done = Outcome::ok;
   // Without an operand nothing is left to be done.
   if (work.has_operand()) {
     const Using in_use(waiter, origin);
-    done = Moving(waiter, there, Kind::accumulate, &work, &origin, nullptr).run(nullptr);
+    done = Moving(waiter, there, way, Kind::accumulate, &work, &origin, nullptr).run(nullptr);
   }
   return done == Outcome::ok ? hand_out_complete(target, handle) : done;
 }
@@ -334,12 +367,16 @@ Outcome get_accumulate(Waiter& waiter, const There& there, const Work& work,
   const UserMemory operands = work.has_operand() ? origin : UserMemory();
   const UserMemory* const given = work.has_operand() ? &operands : nullptr;
   if (may_pass_apart(waiter, there, handle)) {
-    return Moving(waiter, there, Kind::accumulate, &work, given, &result).run(nullptr);
+    return Moving(waiter, there, Way::memory, Kind::accumulate, &work, given, &result).run(nullptr);
   }
   const Holding holding(waiter.engine);
-  if (const Outcome near = begin(waiter, there, operands, result); near != Outcome::ok) return near;
+  Way way;
+  if (const Outcome near = begin(waiter, there, Kind::accumulate, way, operands, result);
+      near != Outcome::ok) {
+    return near;
+  }
   const Using in_use(waiter, operands);
-  return bring(waiter, there, Kind::accumulate, &work, given, result, handle);
+  return bring(waiter, there, way, Kind::accumulate, &work, given, result, handle);
 }
 
 namespace {
@@ -392,10 +429,13 @@ Outcome compare_and_swap(Waiter& waiter, const There& there, const Work& work,
     return swap_near(waiter, target, {there, work, expected, fresh}, work, result);
   }
   const Holding holding(waiter.engine);
-  if (const Outcome near = begin(waiter, there, expected, fresh, result); near != Outcome::ok)
+  Way way;
+  if (const Outcome near = begin(waiter, there, Kind::swap, way, expected, fresh, result);
+      near != Outcome::ok) {
     return near;
+  }
   SwapBody body(there, work, expected, fresh);
-  if (target.is_near()) return swap_near(waiter, target, body, work, result);
+  if (way == Way::memory) return swap_near(waiter, target, body, work, result);
   Request* request = take_request(target, result, false);
   if (!request) return Outcome::no_memory;
   begin_request(request);

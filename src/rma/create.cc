@@ -58,6 +58,7 @@ Window* allocate(objects::Comm* comm, const Wish& wish, objects::Errhandler* err
   window->errhandler = errhandler;
   errhandler->retain();
   window->hints = wish.hints;
+  window->follows = wish.follows;
   window->flavor = wish.flavor;
   window->size = wish.size;
   window->disp_unit = wish.unit > INT_MAX ? INT_MAX : int(wish.unit);

@@ -21,7 +21,8 @@ struct Wish {
   intptr_t size = 0;
   int64_t unit = 1;
   objects::WindowHints hints{};
-  bool direct = true;  // ranks of one host work in one another's memory themselves
+  bool direct = true;    // ranks of one host work in one another's memory themselves
+  bool follows = false;  // Window::follows
 };
 
 // A window of `comm`, which is nobody else's and becomes the window's, also on failure.

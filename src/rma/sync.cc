@@ -3,7 +3,9 @@
 #include <atomic>
 
 #include "base/check.h"
+#include "base/spin_lock.h"
 #include "collectives/lean.h"
+#include "rma/carry_out.h"
 #include "rma/windows.h"
 #include "waiting/holding.h"
 
@@ -63,6 +65,11 @@ void await_flushed(Waiter& waiter, const Target& target) {
   wait_for(waiter, target, [&] { return target.told >= asked; });
 }
 
+// What went by frames to a target that is near is carried out, as far as nobody sends more.
+void note_quiet(Target& target) {
+  if (target.framed && target.requests == 0 && target.is_quiet()) target.set_framed(false);
+}
+
 // A loop of calls that need nobody's answer may wait for what somebody does with an answer of ours,
 // or with our core: so now and then it looks, and gives the core away if others want it.
 bool is_look_due() {
@@ -77,13 +84,15 @@ void look_now_and_then(Waiter& waiter, const Window& window) {
 // Engine held. All are asked before the first answer is waited for.
 Outcome flush_held(Waiter& waiter, Window& window, int rank) {
   settle_memory();
-  (void)for_each(window, rank, [](Target& target) {
+  (void)for_each(window, rank, [&](Target& target) {
+    if (target.framed) settle_batch(waiter, target);
     if (!target.is_quiet()) ask_to_flush(target);
     return Outcome::ok;
   });
   return for_each(window, rank, [&](Target& target) {
     await_requests(waiter, target);
     await_flushed(waiter, target);
+    note_quiet(target);
     return take_failure(target);
   });
 }
@@ -123,7 +132,7 @@ void send_unlock(Target& target) {
   windows().send_batch(target);
   const bool answers = !target.is_quiet();
   if (target.by_word) {
-    HEADWAY_CHECK(!answers);  // who sees the word needs no frames
+    HEADWAY_CHECK(!answers);  // nobody hears of the word: frames are over before
     target.by_word = false;
     if (target.lock_word()->give_back(kind_of(target.hold))) {
       windows().send(target, Kind::look, {});
@@ -142,15 +151,21 @@ void send_unlock(Target& target) {
 Outcome unlock_held(Waiter& waiter, Window& window, int rank) {
   look_now_and_then(waiter, window);
   settle_memory();
+  (void)for_each(window, rank, [](Target& target) {
+    if (target.by_word && !target.is_quiet()) ask_to_flush(target);
+    return Outcome::ok;
+  });
   (void)for_each(window, rank, [&](Target& target) {
     if (target.hold == Hold::none) return Outcome::ok;
     await_requests(waiter, target);
+    if (target.by_word) await_flushed(waiter, target);
     send_unlock(target);
     return Outcome::ok;
   });
   return for_each(window, rank, [&](Target& target) {
     if (target.hold == Hold::none) return Outcome::ok;
     await_flushed(waiter, target);
+    note_quiet(target);
     target.hold = Hold::none;
     target.given = false;
     return take_failure(target);
@@ -169,7 +184,8 @@ Outcome meet(Waiter& waiter, Window& window) {
 
 Outcome fence(Waiter& waiter, Window& window, bool precedes, bool succeeds) {
   Outcome outcome = Outcome::ok;
-  if (precedes) {
+  // A program may be wrong in saying that nothing precedes: what waits for this fence leaves.
+  if (precedes || window.is_fence_used()) {
     const Holding holding(waiter.engine);
     outcome = flush_held(waiter, window, all_ranks);
   }
@@ -328,9 +344,51 @@ Outcome approach(Waiter& waiter, Window& window, Target& target) {
   return Outcome::ok;
 }
 
+bool is_looking(Waiter& waiter, const Target& target) {
+  protocols::Messages& engine = waiter.engine;
+  return target.window->follows && !engine.is_crowded() &&
+         engine.node().is_waiting(target.peer->number);
+}
+
+void settle_batch(Waiter& waiter, Target& target) {
+  if (!target.has_batch()) return;
+  // Behind frames it cannot go by another way. Who has left the last fence when we did is about to
+  // wait in this one: for a part of what a copy takes we see whether it comes.
+  constexpr int looks = 20;
+  bool looking = target.told != target.sent;
+  for (int look = 0; look < looks && !looking; ++look) {
+    if (look > 0) base::cpu_relax();
+    looking = is_looking(waiter, target);
+  }
+  if (looking) {
+    windows().send_batch(target);
+    return;
+  }
+  alignas(8) char body[most_body];
+  const uint32_t length = windows().take_batch(target, body);
+  Places places;
+  const bool sense = places.read(body, length);
+  HEADWAY_CHECK(sense);
+  const bool done = sense && put(waiter.engine.node(), target.far, places) == Outcome::ok;
+  target.failed |= !done;
+}
+
+void finish_frames(Waiter& waiter, Target& target) {
+  if (!target.framed) return;
+  settle_batch(waiter, target);
+  note_quiet(target);
+  while (target.framed) {
+    if (!target.is_quiet()) ask_to_flush(target);
+    await_requests(waiter, target);
+    await_flushed(waiter, target);
+    note_quiet(target);
+  }
+}
+
 Outcome flush(Waiter& waiter, Window& window, int rank) {
-  // Of a target that no frames go to nothing is left to be done, and the engine is not needed.
-  if (rank != all_ranks && window.target(rank).is_near()) {
+  // Of a target that no frames went to nothing is left to be done, and the engine is not needed.
+  const Target* const one = rank != all_ranks ? &window.target(rank) : nullptr;
+  if (one && one->is_near() && !one->is_framed()) {
     settle_memory();
     if (!is_look_due()) return Outcome::ok;
     const Holding holding(waiter.engine);

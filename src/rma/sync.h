@@ -45,5 +45,11 @@ Outcome part(waiting::Waiter& waiter, Window& window);
 // With the engine held: what an operation needs first in an epoch of lock_all: the target's lock,
 // which is asked for when it is first accessed. no_memory: nothing is known of it.
 Outcome approach(waiting::Waiter& waiter, Window& window, Target& target);
+// With the engine held: a frame is looked at at once by that target, which is near.
+bool is_looking(waiting::Waiter& waiter, const Target& target);
+// What waits to leave together for a target that is near leaves, or is put there by ourselves.
+void settle_batch(waiting::Waiter& waiter, Target& target);
+// With the engine held, but for the waits: what went by frames to a target that is near is over.
+void finish_frames(waiting::Waiter& waiter, Target& target);
 
 }  // namespace headway::rma

@@ -1,8 +1,9 @@
 // Window: a window for one-sided communication: its own memory, what is known of the other ranks'
 // memory, and which epochs are open. Thread: holder of the engine, except what its user alone
 // changes (objects/window.h). Owner: the handle; it lives from rma::make() to rma::dissolve().
-// Invariants: operations to one target go by one way, so that none overtakes another; `sent` is
-// never less than `asked`, and that never less than `told`.
+// Invariants: nothing goes to a target by another way before what went by the last one is carried
+// out, so that no operation overtakes another; `sent` is never less than `asked`, and that never
+// less than `told`.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -64,6 +65,7 @@ struct Target {
   bool by_word;  // the latter: nobody was asked
   bool started;  // in the group of MPI_Win_start
   bool failed;   // some operation did not find its memory
+  bool framed;   // though it is near: frames went to it that may not be carried out yet
   Batch* batch;  // null: none has been needed yet
 
   // --- it as an origin ---
@@ -74,7 +76,15 @@ struct Target {
   bool is_direct() const { return direct.base != nullptr; }
   // No frame is needed.
   bool is_near() const { return is_direct() || far.is_usable(); }
+  // Asked also by those who do not hold the engine.
+  bool is_framed() const { return __atomic_load_n(&framed, __ATOMIC_RELAXED); }
+  void set_framed(bool is) { __atomic_store_n(&framed, is, __ATOMIC_RELAXED); }
   bool has_batch() const { return batch && batch->count != 0; }
+  // One more run of so many bytes leaves with what waits already.
+  bool has_room_in_batch(uint64_t bytes) const {
+    return !has_batch() ||
+           (batch->count < Batch::most_places && batch->bytes + bytes <= Batch::most_bytes);
+  }
   // All that it was to do without an answer is done, as far as it has said.
   bool is_quiet() const { return told == sent && !has_batch(); }
   // Its lock word, if it is seen here.
@@ -100,6 +110,7 @@ struct Window : objects::Window {
   // Operations have begun since the last fence: noted by any thread that begins one.
   std::atomic<bool> fence_used{false};
   bool unchecked = false;  // lock_all: nobody else locks
+  bool follows = false;    // what is small goes by frames to a target that waits in MPI
   uint32_t locked = 0;     // targets, by MPI_Win_lock
   bool is_exposed = false;
   base::Vec<int> accessed;  // ranks of MPI_Win_start

@@ -103,19 +103,25 @@ bool Windows::batch(Target& target, Kind kind, int32_t tag, const Run* runs, uin
   return true;
 }
 
-void Windows::send_batch(Target& target) {
-  if (!target.has_batch()) return;
+uint32_t Windows::take_batch(Target& target, char (&body)[most_body]) {
   Batch& batch = *target.batch;
   const Head head{0, batch.count, 0};
   const size_t runs = batch.count * sizeof(Run);
-  char body[most_body];
   memcpy(body, &head, sizeof head);
   memcpy(body + sizeof head, batch.runs, runs);
   memcpy(body + sizeof head + runs, batch.data, batch.bytes);
+  const auto length = uint32_t(sizeof head + runs + batch.bytes);
+  batch.count = batch.bytes = 0;
+  return length;
+}
+
+void Windows::send_batch(Target& target) {
+  if (!target.has_batch()) return;
+  Batch& batch = *target.batch;
+  char body[most_body];
   FrameHeader header;
   header.tag = batch.tag;
-  header.length = uint32_t(sizeof head + runs + batch.bytes);
-  batch.count = batch.bytes = 0;  // first: this is not before itself
+  header.length = take_batch(target, body);  // first: this is not before itself
   ++target.sent;
   send(target, batch.kind, header, body);
 }

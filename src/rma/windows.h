@@ -42,6 +42,8 @@ class Windows {
              const char* data, uint64_t bytes);
   // Those that wait for others to leave with leave now.
   void send_batch(Target& target);
+  // The same as the body of a frame, which somebody carries out instead: its length.
+  uint32_t take_batch(Target& target, char (&body)[most_body]);
   // A frame to a target's window, behind these. What finds no room waits in a copy.
   void send(Target& target, Kind kind, FrameHeader header, const void* body = nullptr);
 

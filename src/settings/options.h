@@ -36,8 +36,8 @@ struct Settings {
   uint64_t eager_max_tcp = 16384;
   uint64_t unexpected_max = 512ull << 20;
   uint64_t send_ahead = 16ull << 20;
-  uint64_t spare = 1;  // protocols::Spare::Wish
-  uint64_t windows_direct = 1;
+  uint64_t spare = 1;           // protocols::Spare::Wish
+  uint64_t windows_direct = 2;  // off, on, auto
   // early release
   uint64_t early_release = 3;
   uint64_t release_threshold_us = 150;
@@ -132,10 +132,11 @@ inline constexpr OptionInfo option_table[] = {
      "does "
      "not stand behind all of it; always: any link over TCP, off: all that the system takes",
      &Settings::spare, nullptr},
-    {"WINDOWS_DIRECT", Category::protocols, Audience::tuner, OptionKind::boolean, "on", "",
-     "let one-sided operations work in the target's memory themselves where both ranks are on one "
-     "host: in memory that they share (MPI_Win_allocate, MPI_Win_allocate_shared), else by the "
-     "system's copies, unless ONE_COPY is off; off sends them to the target, as over a network",
+    {"WINDOWS_DIRECT", Category::protocols, Audience::tuner, OptionKind::choice, "auto",
+     "off|on|auto",
+     "let one-sided operations work in the target's memory themselves on one host: in memory that "
+     "both ranks map, else by the system's copies, unless ONE_COPY is off; auto sends small ones "
+     "to a target that waits in MPI rather than copy; off sends all, as over a network",
      &Settings::windows_direct, nullptr},
     {"EARLY_RELEASE", Category::early_release, Audience::user, OptionKind::choice, "auto",
      "off|matched|always|auto",
