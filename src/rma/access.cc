@@ -102,19 +102,19 @@ class Using {
 enum class Way : uint8_t { memory, frames, later };
 
 // Which of both it is now. Where it is not the one of the operations before, those are waited for.
-Way choose_way(Waiter& waiter, const There& there, bool puts) {
+Outcome choose_way(Waiter& waiter, const There& there, bool puts, Way& way) {
   Target& target = there.target();
-  if (!target.is_near()) return Way::frames;
-  if (target.is_direct()) return Way::memory;
+  way = target.is_near() ? Way::memory : Way::frames;
+  if (way == Way::frames || target.is_direct()) return Outcome::ok;
   // Who has just left a fence is on its way to the next one, and waits for us there.
   const bool waits = puts && there.window.follows && there.window.epoch == Epoch::fence &&
                      there.bytes() <= most_small && there.type.is_contiguous(there.count);
   if (waits || (there.bytes() <= most_followed && is_looking(waiter, target))) {
     target.set_framed(true);
-    return waits ? Way::later : Way::frames;
+    way = waits ? Way::later : Way::frames;
+    return Outcome::ok;
   }
-  finish_frames(waiter, target);
-  return Way::memory;
+  return finish_frames(waiter, target);
 }
 
 // One operation, frame by frame; or piece by piece in the target's memory. Engine held, all but
@@ -153,6 +153,10 @@ class Moving {
         const Outcome done = do_it(from, bytes, uint32_t(length));
         if (done != Outcome::ok) return done;
       } else {
+        if (way_ == Way::later && !target_.has_room_in_batch(bytes)) {
+          const Outcome settled = settle_batch(waiter_, target_);
+          if (settled != Outcome::ok) return settled;
+        }
         await_room(request != nullptr);
         if (!may_wait(request, bytes) || !leave_later(runs, n, bytes)) {
           send(uint32_t(length), request != nullptr);
@@ -172,7 +176,6 @@ class Moving {
            !target_.window->is_dynamic() && (way_ == Way::later || !target_.peer->on_this_host());
   }
   bool leave_later(const Run* runs, uint32_t n, uint64_t bytes) {
-    if (way_ == Way::later && !target_.has_room_in_batch(bytes)) settle_batch(waiter_, target_);
     const char* data = body_ + sizeof(Head) + n * sizeof(Run);
     return windows().batch(target_, kind_, work_ ? work_->tag() : 0, runs, n, data, bytes);
   }
@@ -259,7 +262,8 @@ Outcome begin(Waiter& waiter, const There& there, Kind kind, Way& way, const Mem
   if (const Outcome near = approach(waiter, there.window, there.target()); near != Outcome::ok) {
     return near;
   }
-  way = choose_way(waiter, there, kind == Kind::put);
+  const Outcome chosen = choose_way(waiter, there, kind == Kind::put, way);
+  if (chosen != Outcome::ok) return chosen;
   waiter.open(memory...);
   ++windows().counters.begun;
   windows().counters.direct += way == Way::memory;

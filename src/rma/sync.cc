@@ -84,17 +84,18 @@ void look_now_and_then(Waiter& waiter, const Window& window) {
 // Engine held. All are asked before the first answer is waited for.
 Outcome flush_held(Waiter& waiter, Window& window, int rank) {
   settle_memory();
-  (void)for_each(window, rank, [&](Target& target) {
-    if (target.framed) settle_batch(waiter, target);
+  const Outcome settled = for_each(window, rank, [&](Target& target) {
+    const Outcome one = target.framed ? settle_batch(waiter, target) : Outcome::ok;
     if (!target.is_quiet()) ask_to_flush(target);
-    return Outcome::ok;
+    return one;
   });
-  return for_each(window, rank, [&](Target& target) {
+  const Outcome flushed = for_each(window, rank, [&](Target& target) {
     await_requests(waiter, target);
     await_flushed(waiter, target);
     note_quiet(target);
     return take_failure(target);
   });
+  return settled != Outcome::ok ? settled : flushed;
 }
 
 // Of a group's ranks, all can be talked with. Nothing is sent before.
@@ -350,8 +351,8 @@ bool is_looking(Waiter& waiter, const Target& target) {
          engine.node().is_waiting(target.peer->number);
 }
 
-void settle_batch(Waiter& waiter, Target& target) {
-  if (!target.has_batch()) return;
+Outcome settle_batch(Waiter& waiter, Target& target) {
+  if (!target.has_batch()) return Outcome::ok;
   // Behind frames it cannot go by another way. Who has left the last fence when we did is about to
   // wait in this one: for a part of what a copy takes we see whether it comes.
   constexpr int looks = 20;
@@ -362,20 +363,19 @@ void settle_batch(Waiter& waiter, Target& target) {
   }
   if (looking) {
     windows().send_batch(target);
-    return;
+    return Outcome::ok;
   }
   alignas(8) char body[most_body];
   const uint32_t length = windows().take_batch(target, body);
   Places places;
   const bool sense = places.read(body, length);
   HEADWAY_CHECK(sense);
-  const bool done = sense && put(waiter.engine.node(), target.far, places) == Outcome::ok;
-  target.failed |= !done;
+  return sense ? put(waiter.engine.node(), target.far, places) : Outcome::internal;
 }
 
-void finish_frames(Waiter& waiter, Target& target) {
-  if (!target.framed) return;
-  settle_batch(waiter, target);
+Outcome finish_frames(Waiter& waiter, Target& target) {
+  if (!target.framed) return Outcome::ok;
+  const Outcome settled = settle_batch(waiter, target);
   note_quiet(target);
   while (target.framed) {
     if (!target.is_quiet()) ask_to_flush(target);
@@ -383,6 +383,7 @@ void finish_frames(Waiter& waiter, Target& target) {
     await_flushed(waiter, target);
     note_quiet(target);
   }
+  return settled;
 }
 
 Outcome flush(Waiter& waiter, Window& window, int rank) {

@@ -48,8 +48,9 @@ Outcome approach(waiting::Waiter& waiter, Window& window, Target& target);
 // With the engine held: a frame is looked at at once by that target, which is near.
 bool is_looking(waiting::Waiter& waiter, const Target& target);
 // What waits to leave together for a target that is near leaves, or is put there by ourselves.
-void settle_batch(waiting::Waiter& waiter, Target& target);
+// What the copy ended with.
+Outcome settle_batch(waiting::Waiter& waiter, Target& target);
 // With the engine held, but for the waits: what went by frames to a target that is near is over.
-void finish_frames(waiting::Waiter& waiter, Target& target);
+Outcome finish_frames(waiting::Waiter& waiter, Target& target);
 
 }  // namespace headway::rma

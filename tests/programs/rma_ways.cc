@@ -206,6 +206,26 @@ void see_both_ways(mpi_t::Counters& tool) {
   MPI(MPI_Win_unlock_all(window));
 }
 
+// In a fence's epoch short puts wait for its end, whatever the target does; long ones do not.
+void wait_for_the_fence(mpi_t::Counters& tool) {
+  rma::Window window(rma::Flavor::create, bytes);
+  const auto counted = [&] { return tool.read("window_operations") - tool.read("window_direct"); };
+  MPI(MPI_Win_fence(0, window));
+  if (check::rank == 0) {
+    const auto before = counted();
+    std::vector<int64_t> values(1000, 9);
+    for (int i = 0; i < 100; ++i) {
+      MPI(MPI_Put(&values[0], 1, MPI_INT64_T, 1, 8 * i, 1, MPI_INT64_T, window));
+    }
+    CHECK_EQ(counted() - before, mpi_t::Value(100));
+    MPI(MPI_Put(values.data(), 1000, MPI_INT64_T, 1, 8 * 100, 1000, MPI_INT64_T, window));
+    CHECK_EQ(counted() - before, mpi_t::Value(100));
+  }
+  MPI(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
+  const int64_t* const own = window.as<int64_t>();
+  if (check::rank == 1) CHECK(std::count(own, own + 1100, int64_t{9}) == 1100);
+}
+
 // With the word "must": both ways were gone.
 void both_ways() {
   if (check::size != 2 || !must() || !has_cores()) return;
@@ -214,6 +234,7 @@ void both_ways() {
   {
     mpi_t::Counters tool;
     see_both_ways(tool);
+    wait_for_the_fence(tool);
   }
   MPI(MPI_T_finalize());
 }
