@@ -1,5 +1,7 @@
 #include "io/worker.h"
 
+#include "base/own_thread.h"
+
 #include <atomic>
 #include <csignal>
 #include <pthread.h>
@@ -48,19 +50,8 @@ void Worker::start(protocols::Engine& engine) {
 
 void Worker::make_thread(protocols::Engine& engine) {
   engine_ = &engine;
-  // A fault of its own would end the process if it were blocked.
-  sigset_t all, before;
-  sigfillset(&all);
-  sigdelset(&all, SIGSEGV);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, stack_bytes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
-  const bool made = pthread_create(&thread, &attributes, main, this) == 0;
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const bool made = base::start_own_thread(thread, stack_bytes, true, main, this);
   started_.store(made, std::memory_order_release);
 }
 

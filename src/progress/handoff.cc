@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/own_thread.h"
 #include "base/spin_lock.h"
 
 namespace headway::progress {
@@ -64,21 +65,10 @@ Outcome Handoff::start(Work* work, std::atomic<uint32_t>* armed, int sockets, bo
     if (patrol_timer_.fd < 0 || !add_to(outer_, patrol_timer_.fd, EPOLLIN, source_patrol))
       return Outcome::no_resource;
   }
-  // All signals are the program's: none may be delivered on our thread. But a fault of its own, at
-  // a page whose writes are told by signals, would end the process if it were blocked.
-  sigset_t all, before;
-  sigfillset(&all);
-  sigdelset(&all, SIGSEGV);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, thread_stack);
-  with_thread_ = true;
-  const int failed = pthread_create(&thread_, &attributes, thread_main, this);
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (failed) with_thread_ = false;
-  return failed ? Outcome::no_resource : Outcome::ok;
+  with_thread_ = true;  // before it looks
+  if (base::start_own_thread(thread_, thread_stack, false, thread_main, this)) return Outcome::ok;
+  with_thread_ = false;
+  return Outcome::no_resource;
 }
 
 uint64_t Handoff::thread_ns() const {
