@@ -41,6 +41,7 @@ Gait Judgement::gait_of(const Spot& before, const Spot& after) const {
     case Spot::Kind::computing:
     case Spot::Kind::in_call: break;
   }
+  if (after.abroad) return Gait::unsure;  // nobody here sees whether another job gets on
   if (before.kind != Spot::Kind::computing && before.kind != Spot::Kind::in_call) {
     return Gait::unsure;
   }

@@ -62,6 +62,10 @@ bool is_this_machine(const std::string& name) {
   return name == own || (is_short && until(name, '.') == until(own, '.'));
 }
 
+// A rank's library has started this mpiexec. The rank may be one of a job on several machines,
+// which an engine has put here; what it spawns stays with it.
+bool is_spawned() { return getenv("HEADWAY_SPAWN_PORT") != nullptr; }
+
 // "localhost" and the like are another machine on each.
 bool is_alias(const std::string& name) {
   if (name == "localhost" || name == "localhost.localdomain") return true;
@@ -114,6 +118,12 @@ std::string find_place(const std::vector<std::string>& host_lists,
                                       [](const Host& host) { return !is_this_machine(host.name); });
     // The user wants this machine, allocation or not.
     if (foreign == named.end()) return "";
+    if (is_spawned()) {
+      return format(
+          "a job that a rank spawns runs on the machine of that rank, %s, and the info "
+          "key host names another one, %s; leave the key out",
+          host_name().c_str(), foreign->name.c_str());
+    }
     place.elsewhere = true;
     place.whose = foreign->name;
     place.named = true;
@@ -123,6 +133,7 @@ std::string find_place(const std::vector<std::string>& host_lists,
     place.slots = place.manager == Manager::slurm ? slots_of_slurm() : 0;
     return lost_words(list);
   }
+  if (is_spawned()) return "";
   Allocation allocation = find_allocation();
   if (!allocation.refusal.empty()) {
     return allocation.refusal + ", or add --host localhost to start them here, on " + host_name();

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -243,8 +245,31 @@ void Job::watch_input() {
   }
 }
 
+// A rank that has spawned (MPI_Comm_spawn) has started a mpiexec for that, which is a child of ours
+// once the rank has ended.
+bool Job::has_spawned() const {
+  struct stat own, other;
+  if (stat("/proc/self/exe", &own) != 0) return false;
+  std::ifstream children(format("/proc/self/task/%d/children", getpid()));
+  for (pid_t pid = 0; children >> pid;) {
+    const bool ours = stat(format("/proc/%d/exe", pid).c_str(), &other) == 0 &&
+                      own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+    const bool is_rank = std::any_of(ranks_.begin(), ranks_.end(),
+                                     [pid](const Rank& rank) { return rank.pid == pid; });
+    std::string name;  // our watchdog has the same file, and a name of its own
+    std::getline(std::ifstream(format("/proc/%d/comm", pid)), name);
+    if (ours && !is_rank && name == "mpiexec") return true;
+  }
+  return false;
+}
+
 bool Job::finished() {
   if (running() != 0) return give_up_at_ >= 0 && now_ms() >= give_up_at_;
+  // The jobs that were spawned end before this one, or with it.
+  if (!ending_ && !failure_ && has_spawned()) {
+    if (interrupted_by_ == 0) return false;
+    signal_ranks(SIGKILL, true);
+  }
   if (failure_ && !ending_) decide();
   if (ending_ && !killed_) {
     killed_ = true;

@@ -83,6 +83,7 @@ class Job {
   void pause_streams(Sink& sink, bool pause);
   void check_lost_output(Sink& sink);
   bool finished();
+  bool has_spawned() const;
   int timeout() const;
   void on_time();
   void close_streams();

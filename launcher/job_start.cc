@@ -1,8 +1,11 @@
 // Job, first part: everything until the ranks run.
+#include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -32,8 +35,19 @@ bool same_place(int a, int b) {
          first.st_ino == second.st_ino;
 }
 
+// A name that a library of ours has drawn for a job that it spawns; "": it has not.
+std::string spawned_job_name() {
+  const char* given = getenv("HEADWAY_SPAWN_JOB");
+  const std::string name = given ? given : "";
+  const bool is_plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  return is_plain && name.size() < 64 ? name : "";
+}
+
 // Unique among jobs that run at the same time anywhere: libraries make names of it.
 std::string new_job_name() {
+  if (std::string given = spawned_job_name(); !given.empty()) return given;
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, GRND_NONBLOCK) != ssize_t(sizeof random)) {
     timespec now;
@@ -75,6 +89,7 @@ bool Job::prepare_signals() {
     return false;
   }
   poller_.add(signals_, EPOLLIN, Source::signals);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // see has_spawned()
   return true;
 }
 

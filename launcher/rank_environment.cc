@@ -1,16 +1,29 @@
 #include "rank_environment.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 #include <unistd.h>
 
 namespace headway::launcher {
 namespace {
 
-constexpr std::string_view foreign_names[] = {
-    "PMI_FD",          "PMI_PORT",        "PMI_RANK",       "PMI_SIZE",
-    "PMI_ID",          "PMI_SPAWNED",     "PMI_APPNUM",     "PMI_UNIVERSE_SIZE",
-    "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "HEADWAY_INSIDE", "MPIEXEC_APPNUM"};
+// Left by a launcher around us, or by a library of a rank that has started us.
+constexpr std::string_view foreign_names[] = {"PMI_FD",
+                                              "PMI_PORT",
+                                              "PMI_RANK",
+                                              "PMI_SIZE",
+                                              "PMI_ID",
+                                              "PMI_SPAWNED",
+                                              "PMI_APPNUM",
+                                              "PMI_UNIVERSE_SIZE",
+                                              "MPI_LOCALRANKID",
+                                              "MPI_LOCALNRANKS",
+                                              "HEADWAY_INSIDE",
+                                              "MPIEXEC_APPNUM",
+                                              "HEADWAY_SPAWN_PORT",
+                                              "HEADWAY_SPAWN_JOB",
+                                              "HEADWAY_PARENT_PORT"};
 constexpr std::string_view foreign_prefixes[] = {"PMIX_",
                                                  "OMPI_COMM_WORLD_",
                                                  "OMPI_UNIVERSE_SIZE",
@@ -69,6 +82,10 @@ std::vector<std::string> section_environment(const Plan& plan, const Section& se
   }
   for (const Assignment& variable : section.environment) {
     set(environment, variable.first, variable.second);
+  }
+  // A library of ours has started this mpiexec, for ranks that its own are the parents of.
+  if (const char* port = getenv("HEADWAY_SPAWN_PORT")) {
+    set(environment, "HEADWAY_PARENT_PORT", port);
   }
   constexpr std::string_view omp_threads = "OMP_NUM_THREADS";
   if (threads > 0 && !holds(environment, omp_threads)) {

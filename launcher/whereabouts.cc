@@ -256,6 +256,7 @@ Spot look_at(pid_t pid, const std::string& told, bool with_comms) {
   take_call(memory, there, spot);
   if (spot.kind == Spot::Kind::unknown) return spot;
   look_at_process(pid, spot);
+  spot.abroad = there.abroad != 0;
   spot.many_threads = there.many_threads != 0 && threads_of(pid) > 1;
   base::Landmarks marks;
   if (!memory.read(reinterpret_cast<uintptr_t>(there.landmarks), &marks, sizeof marks)) {

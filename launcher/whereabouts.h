@@ -115,6 +115,7 @@ struct Spot {
   bool connecting = false;    // a connection is being made, and messages may wait for it
   bool unsteady = false;      // it changed faster than it could be read
   bool many_threads = false;  // another thread may be in another call
+  bool abroad = false;        // what it waits for may come from another job
   uint64_t barrier = 0;       // the launcher's own, at the start, that the rank waits in; 0: none
   Site site;                  // of `call`
   // Until its message comes nothing leaves this rank, whatever it does.

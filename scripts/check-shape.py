@@ -30,7 +30,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "Engine: public members": (0, 1),
     "engine.h: lines": (133, 220),
     "engine.h: files that include it": (11, 12),
-    "engine.h: .cc that see it": (35, 40),
+    "engine.h: .cc that see it": (40, 40),
     "protocols: functions of the largest class": (67, 80),
     "Request: members": (30, 30),
     "Request: bools": (0, 0),
@@ -49,7 +49,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     '"MPI_ in api': (178, 220),
     "comm size and rank in collectives": (0, 0),
 }  # fmt: skip
-LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (269, 40)}
+LEAST: dict[str, tuple[int, int]] = {"HEADWAY_CHECK": (274, 40)}
 # The table of what a recorder is told names every mechanism, as the tables of options and counters do.
 EVENTS = r"base/event_sink\.h"
 

@@ -28,6 +28,7 @@ ROWS = {
 GUESTS = {
     room: {"protocols", "runtime"} for room in ("matching", "guard", "transports", "bootstrap")
 }
+GUESTS["transports"].add("spawn")  # whose junctions with other jobs are transports
 
 # Floors within protocols. Those of one floor do not see each other. engine.h has them all, and only the
 # .cc files of the plain way see it.

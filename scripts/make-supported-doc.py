@@ -34,14 +34,18 @@ INTRODUCTION = """\
 <!-- Made by scripts/make-supported-doc.py from abi/, src/api and tests/. Do not edit. -->
 # What is supported
 
-All {functions} functions of MPI {major}.{minor} can be linked, each with its `PMPI_` twin. {there} of them are there; the others
-raise `MPI_ERR_UNSUPPORTED_OPERATION` through the error handler that applies, and name themselves.
+{how_many}
 
 *Since* is the version of MPI that brought a function. *Test* is a program of `tests/` that calls it, of several one
 that does so often. Besides, `tests/arguments` calls every function that returns with each argument wrong in
 turn; a function of which only that is known has `arguments` in its row: there are {alone}.
 
 """
+
+ALL = "All {functions} functions of MPI {major}.{minor} are there, each with its `PMPI_` twin."
+SOME = """\
+All {functions} functions of MPI {major}.{minor} can be linked, each with its `PMPI_` twin. {there} of them are there; the others
+raise `MPI_ERR_UNSUPPORTED_OPERATION` through the error handler that applies, and name themselves."""
 
 
 class Facts:
@@ -135,8 +139,9 @@ def chapters(facts):
 def page(facts):
     major, minor = facts.abi["mpi_version"]
     alone = sum(facts.test(name) == "arguments" for name in facts.names)
-    out = [INTRODUCTION.format(functions=len(facts.names), major=major, minor=minor, there=len(facts.there), alone=alone),
-           chapters(facts)]
+    functions, there = len(facts.names), len(facts.there)
+    how_many = (ALL if there == functions else SOME).format(functions=functions, major=major, minor=minor, there=there)
+    out = [INTRODUCTION.format(how_many=how_many, alone=alone), chapters(facts)]
     for title in facts.titles:
         out.append(f"\n## {title[0].upper() + title[1:]}\n\n| function | state | since | test |\n|---|---|---|---|\n")
         for name in facts.of(title):

@@ -172,7 +172,8 @@ WRONG = {
                                 "MPI_ERR_RMA_SYNC", "fatal on this window"),
     "outside of a window": ("MPI_Put", "has 4 bytes: it begins at byte 4 and ends before byte 8",
                             "window halo of 1 rank", "MPI_ERR_RMA_RANGE"),
-    "not there yet": ("MPI_Open_port", "not there yet", "MPI_ERR_UNSUPPORTED_OPERATION"),
+    "name of no port": ("MPI_Comm_connect", "no such port is open: the name is not that of a port of this library",
+                        "MPI_ERR_PORT", "MPI_Open_port gave"),
 }
 
 for wrong, told in WRONG.items():

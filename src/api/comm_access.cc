@@ -1,6 +1,7 @@
 // Communicators, looking at them: MPI 5.0, sections 7.4.1 and 7.8.
 #include <cstring>
 
+#include "api/detail/dynamic.h"
 #include "api/detail/groups.h"
 #include "api/detail/info.h"
 #include "api/detail/results.h"
@@ -127,7 +128,7 @@ int comm_get_info(const char* call, MPI_Comm comm, MPI_Info* info_used) {
 int comm_get_parent(const char* call, MPI_Comm* parent) {
   const Story story{.call = call};
   if (!is_running()) return not_running(story.call);
-  *parent = MPI_COMM_NULL;
+  *parent = handle_of<MPI_Comm>(parents());
   return MPI_SUCCESS;
 }
 

@@ -3,9 +3,11 @@
 
 #include "api/detail/attributes.h"
 #include "api/detail/comms.h"
+#include "api/detail/dynamic.h"
 #include "api/detail/info.h"
 #include "api/detail/requests.h"
 #include "api/detail/results.h"
+#include "objects/context.h"
 #include "p2p/bsend.h"
 #include "waiting/holding.h"
 
@@ -107,7 +109,11 @@ int free_comm(const char* call, MPI_Comm* comm) {
   const Callback left = delete_attributes(story.comm->attributes, *comm);
   if (left.code != MPI_SUCCESS) return raise(story, left);
   let_buffer_go(story.comm);
-  drop(story.comm);
+  if (crosses_jobs(*story.comm)) [[unlikely]] {
+    drop_across(story.comm);
+  } else {
+    drop(story.comm);
+  }
   *comm = MPI_COMM_NULL;
   return MPI_SUCCESS;
 }
@@ -157,6 +163,13 @@ int comm_split(const char* call, MPI_Comm comm, int color, int key, MPI_Comm* ne
   return split(story, color < 0 ? -1 : color, key, newcomm);
 }
 
+// Which ranks share memory with this one: those of its node, and of its job.
+int shared_color(const objects::Comm& comm) {
+  constexpr int node_bits = 31 - int(objects::context_job_bits);
+  const int node = int(process().node_ranks()[0]);
+  return crosses_jobs(comm) ? int(home().job) << node_bits | node : node;
+}
+
 int comm_split_type(const char* call, MPI_Comm comm, int split_type, int key, MPI_Info info,
                     MPI_Comm* newcomm) {
   Story story{.call = call};
@@ -166,12 +179,12 @@ int comm_split_type(const char* call, MPI_Comm comm, int split_type, int key, MP
     if (const int code = take_info(story, info, hints)) return code;
   }
   switch (split_type) {
-    case MPI_COMM_TYPE_SHARED: return split(story, int(process().node_ranks()[0]), key, newcomm);
+    case MPI_COMM_TYPE_SHARED: return split(story, shared_color(*story.comm), key, newcomm);
     case MPI_COMM_TYPE_HW_GUIDED:
     case MPI_COMM_TYPE_RESOURCE_GUIDED: {
       const char* wanted = hints ? hints->find("mpi_hw_resource_type") : nullptr;
       if (wanted && strcmp(wanted, shared_memory_domain) == 0) {
-        return split(story, int(process().node_ranks()[0]), key, newcomm);
+        return split(story, shared_color(*story.comm), key, newcomm);
       }
       [[fallthrough]];
     }
@@ -218,6 +231,9 @@ int comm_disconnect(const char* call, MPI_Comm* comm) {
     waiting::Waiter& waiter = process().waiter();
     const waiting::Holding holding(waiter.engine);
     waiter.until([&] { return waiter.engine.is_idle(waited, waited->context); }, nullptr);
+  }
+  if (crosses_jobs(*story.comm)) {
+    if (const int code = part(story)) return code;
   }
   return free_comm(call, comm);
 }

@@ -113,6 +113,11 @@ Wrong look_at_remote_group(const objects::Group& local, MPI_Group handle, int re
   if (has(local, group->members[remote_leader])) {
     return {MPI_ERR_RANK, "the remote leader is in the local group", leaders_group};
   }
+  for (int i = 0; i < group->size; ++i) {
+    if (is_of_this_job(group->members[i])) continue;
+    return {MPI_ERR_GROUP, "a process of the remote group is of another job",
+            "use MPI_Intercomm_create, with a peer communicator in which both leaders are"};
+  }
   remote = group;
   return {};
 }

@@ -4,6 +4,7 @@
 
 #include "api/detail/attributes.h"
 #include "api/detail/comms.h"
+#include "api/detail/dynamic.h"
 #include "api/detail/files.h"
 #include "api/detail/info.h"
 #include "api/detail/message.h"
@@ -36,6 +37,7 @@ int start(const char* call, int required, int* provided) {
   if (self.open_world(required) != Outcome::ok) cannot_start(call);
   if (required == MPI_THREAD_MULTIPLE) self.expect_threads();
   complete_info_env();
+  meet_parents(call);
   if (provided) *provided = required;
   return MPI_SUCCESS;
 }

@@ -95,6 +95,12 @@ int take_from_group(FromGroup& from, MPI_Group group, const char* stringtag, MPI
   }
   if (from.group->size == 0) return MPI_SUCCESS;
   if (const int code = refuse_ended(story, *from.group)) return code;
+  for (int i = 0; i < from.group->size; ++i) {
+    if (is_of_this_job(from.group->members[i])) continue;
+    return raise(story, MPI_ERR_GROUP, "a process of the group is of another job",
+                 "make it from a communicator in which all of them are: MPI_Comm_create_group, "
+                 "or between two groups MPI_Intercomm_create");
+  }
   if (from.group->self >= 0) return MPI_SUCCESS;
   return raise(story, MPI_ERR_GROUP, "this process is not in the group",
                "the members of the group call this, and nobody else");

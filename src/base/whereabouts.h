@@ -60,7 +60,7 @@ struct WhereaboutsOf {
   Cell<int> poll_tag{nobody};
   Cell<uint64_t> polls{0};
   Cell<int> many_threads{0};  // several threads may be in calls at once (MPI_THREAD_MULTIPLE)
-  Cell<int> reserved{0};
+  Cell<int> abroad{0};        // it is connected with other jobs, or about to be: they may wake it
   Cell<const Landmarks*> landmarks{nullptr};
   // Where in the program the call stands (base/call_site.h): of the wait that was under way when
   // `waits` had this value, once it has lasted a moment. Written before that value.

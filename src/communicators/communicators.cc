@@ -164,11 +164,33 @@ Outcome share_numbers(const Makers& makers, objects::Comm* comm, base::Vec<int64
   return schedule ? schedule->run(makers.waiter) : Outcome::no_memory;
 }
 
-uint64_t mark_of(const objects::Group& group, const char* tag) {
+bool identities_of(const Makers& makers, const objects::Group& group,
+                   base::Vec<uint64_t>& identities) {
+  if (!identities.resize(size_t(group.size))) return false;
+  const waiting::Holding holding(makers.waiter.engine);
+  const protocols::Peers& peers = makers.waiter.engine.links().peers();
+  for (int i = 0; i < group.size; ++i) identities[size_t(i)] = peers.identity_of(group.members[i]);
+  return true;
+}
+
+bool members_of(const Makers& makers, const base::Vec<uint64_t>& identities,
+                objects::Group& group) {
+  const waiting::Holding holding(makers.waiter.engine);
+  const protocols::Peers& peers = makers.waiter.engine.links().peers();
+  for (size_t i = 0; i < identities.size(); ++i) {
+    group.members[i] = peers.process_with(identities[i]);
+    if (group.members[i] == protocols::Peers::nobody) return false;
+  }
+  return true;
+}
+
+uint64_t mark_of(const Makers& makers, const objects::Group& group, const char* tag) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   const auto add = [&hash](uint64_t part) { hash = (hash ^ part) * 0x100000001b3; };
   for (const char* at = tag; *at; ++at) add(uint8_t(*at));
-  for (int i = 0; i < group.size; ++i) add(uint64_t(group.members[i]) + 256);
+  const waiting::Holding holding(makers.waiter.engine);
+  const protocols::Peers& peers = makers.waiter.engine.links().peers();
+  for (int i = 0; i < group.size; ++i) add(peers.identity_of(group.members[i]) + 256);
   return hash >> 3;
 }
 
@@ -256,7 +278,7 @@ Outcome create_group(const Makers& makers, objects::Comm* comm, objects::Group* 
 Outcome create_from_group(const Makers& makers, objects::Group* group, const char* tag,
                           objects::Comm*& made) {
   objects::Comm* everyone = makers.registry.everyone;
-  const uint64_t apart = creation_context | from_group_context | mark_of(*group, tag);
+  const uint64_t apart = creation_context | from_group_context | mark_of(makers, *group, tag);
   const uint64_t context = agree(makers, everyone, *group, 0, apart);
   made = nullptr;
   return context ? adopt(makers, *everyone, context, group, made) : Outcome::no_memory;

@@ -2,7 +2,9 @@
 
 #include "collectives/inter.h"
 #include "communicators/detail/steps.h"
+#include "communicators/detail/words.h"
 #include "objects/context.h"
+#include "waiting/holding.h"
 
 namespace headway::communicators {
 namespace {
@@ -30,12 +32,12 @@ struct Verdict {
   Outcome outcome = Outcome::ok;
   Meeting meeting = Meeting::made;
   bool leads = false;
-  uint8_t unused = 0;
+  bool mixed = false;  // of several jobs, in both groups together
 };
 static_assert(sizeof(Verdict) == 16);
 
-UserMemory memory_of(const objects::Group& group) {
-  return {group.members, uint64_t(group.size) * sizeof *group.members};
+UserMemory memory_of(base::Vec<uint64_t>& identities) {
+  return {identities.data(), identities.size() * sizeof identities[0]};
 }
 
 // Both leaders hear the same: `ok` if both have that.
@@ -47,12 +49,13 @@ Outcome agree_on(const Makers& makers, const Line& line, Outcome own) {
   return own != Outcome::ok ? own : Outcome(theirs);
 }
 
-// Numbers of processes mean the same to both: there is one job. A leader without memory for the
-// other group takes part to the end, so that the other one need not wait for it.
+// Numbers of processes mean something in one process alone, identities the same in all. A leader
+// without memory for the other group takes part to the end, so that the other one need not wait for
+// it.
 Outcome meet(const Makers& makers, const Line& line, const objects::Group& group,
              const objects::Group* expected, Verdict& verdict, objects::Group*& remote) {
-  Hello mine{makers.new_context(), uint64_t(group.size), mark_of(group, ""),
-             expected ? mark_of(*expected, "") : 0};
+  Hello mine{makers.new_context(), uint64_t(group.size), mark_of(makers, group, ""),
+             expected ? mark_of(makers, *expected, "") : 0};
   Hello theirs{};
   if (const Outcome swapped =
           swap(makers, line, UserMemory(&mine, sizeof mine), UserMemory(&theirs, sizeof theirs));
@@ -61,9 +64,12 @@ Outcome meet(const Makers& makers, const Line& line, const objects::Group& group
   }
   remote = objects::Group::make(int(theirs.size));
   int shared = objects::undefined_rank;
-  Outcome own =
-      swap(makers, line, memory_of(group), remote ? memory_of(*remote) : UserMemory(nullptr, 0));
-  if (!remote) own = Outcome::no_memory;  // what came was longer than the nothing that it went to
+  base::Vec<uint64_t> told, heard;
+  const bool has_room = remote && identities_of(makers, group, told) && heard.resize(theirs.size);
+  // Without room, what comes is longer than the nothing that it goes to.
+  Outcome own = swap(makers, line, memory_of(told), memory_of(heard));
+  if (!has_room) own = Outcome::no_memory;
+  if (own == Outcome::ok && !members_of(makers, heard, *remote)) own = Outcome::unsupported;
   if (own == Outcome::ok) own = find_shared(group, *remote, shared);
   if (const Outcome both = agree_on(makers, line, own); both != Outcome::ok) return both;
   const auto is_as_expected = [](const Hello& one, const Hello& other) {
@@ -74,6 +80,9 @@ Outcome meet(const Makers& makers, const Line& line, const objects::Group& group
   } else if (!is_as_expected(mine, theirs) || !is_as_expected(theirs, mine)) {
     verdict.meeting = Meeting::differ;
   }
+  for (const base::Vec<uint64_t>* side : {&told, &heard}) {
+    for (const uint64_t one : *side) verdict.mixed |= one >> 32 != told[0] >> 32;
+  }
   verdict.size = uint32_t(remote->size);
   verdict.leads = mine.context < theirs.context;
   verdict.context = verdict.leads ? mine.context : theirs.context;
@@ -82,34 +91,52 @@ Outcome meet(const Makers& makers, const Line& line, const objects::Group& group
 
 // --- their groups ---
 
-// The leader tells the members of the remote group. A rank without memory for them passes on what
-// comes, since others of its group may hear it from this one alone.
+// The leader, which has the remote group, tells its members. A rank without memory for them passes
+// on what comes, since others of its group may hear it from this one alone.
 template <class TellGroup>
-Outcome tell_members(objects::Group* remote, uint32_t size, TellGroup&& tell_group) {
-  constexpr uint32_t most = 1024;  // at once
-  uint32_t passed[most];
+Outcome tell_members(const Makers& makers, objects::Group* remote, bool has_members, uint32_t size,
+                     TellGroup&& tell_group) {
+  constexpr uint32_t most = 512;  // at once
+  uint64_t identities[most] = {};
+  const auto each = [&](uint32_t from, uint32_t count, auto&& visit) {
+    const waiting::Holding holding(makers.waiter.engine);
+    const protocols::Peers& peers = makers.waiter.engine.links().peers();
+    for (uint32_t i = 0; i < count; ++i) visit(peers, remote->members[from + i], identities[i]);
+  };
   Outcome outcome = remote ? Outcome::ok : Outcome::no_memory;
   for (uint32_t at = 0; at < size; at += most) {
     const uint32_t count = size - at < most ? size - at : most;
-    const Outcome told =
-        tell_group(remote ? remote->members + at : passed, uint64_t(count) * sizeof *passed);
+    if (has_members) {
+      each(at, count, [](const protocols::Peers& peers, uint32_t member, uint64_t& identity) {
+        identity = peers.identity_of(member);
+      });
+    }
+    const Outcome told = tell_group(identities, uint64_t(count) * sizeof *identities);
     if (outcome == Outcome::ok) outcome = told;
+    if (has_members || !remote || told != Outcome::ok) continue;
+    each(at, count, [&](const protocols::Peers& peers, uint32_t& member, uint64_t identity) {
+      member = peers.process_with(identity);
+      if (member == protocols::Peers::nobody) outcome = Outcome::unsupported;
+    });
   }
   return outcome;
 }
 
 // A leader comes with its verdict and the remote group, which this takes over; the others get both.
-// tell_group(data, bytes): from the leader to all of its group.
-template <class TellGroup>
+// tell_group(data, bytes): from the leader to all of its group. settle(outcome): what all of both
+// sides find, of which one may know a process that another has not met.
+template <class TellGroup, class Settle>
 Outcome conclude(const Makers& makers, const objects::Comm& parent, objects::Group* group,
-                 Verdict verdict, objects::Group* remote, TellGroup&& tell_group,
+                 Verdict verdict, objects::Group* remote, TellGroup&& tell_group, Settle&& settle,
                  objects::Comm*& made, Meeting& meeting) {
   Outcome outcome = tell_group(&verdict, sizeof verdict);
   if (outcome == Outcome::ok) outcome = verdict.outcome;
   meeting = verdict.meeting;
   if (outcome == Outcome::ok && meeting == Meeting::made) {
+    const bool has_members = remote != nullptr;
     if (!remote) remote = objects::Group::make(int(verdict.size));
-    outcome = tell_members(remote, verdict.size, tell_group);
+    outcome = tell_members(makers, remote, has_members, verdict.size, tell_group);
+    if (verdict.mixed) outcome = settle(outcome);
     if (outcome == Outcome::ok) {
       remote->belong(group->session);
       outcome = adopt(makers, parent, verdict.context, group, made, remote, verdict.leads);
@@ -210,7 +237,15 @@ Outcome create_inter(const Makers& makers, objects::Comm* local, int leader,
     collectives::Schedule* schedule = collectives::bcast(place_of(makers, local), told, leader);
     return schedule ? schedule->run(makers.waiter) : Outcome::no_memory;
   };
-  return conclude(makers, *local, local->group, verdict, remote, tell_group, made, meeting);
+  const auto settle = [&](Outcome own) {
+    Outcome all = agree_on(makers, local, own);
+    if (local->own.self == leader) {
+      all = agree_on(makers, Line{{other.comm, other.rank, other.tag}, leaders_apart}, all);
+    }
+    const Outcome told = tell_group(&all, sizeof all);
+    return told == Outcome::ok ? all : told;
+  };
+  return conclude(makers, *local, local->group, verdict, remote, tell_group, settle, made, meeting);
 }
 
 Outcome create_inter_from_groups(const Makers& makers, objects::Group* local, int leader,
@@ -232,18 +267,19 @@ Outcome create_inter_from_groups(const Makers& makers, objects::Group* local, in
     }
     pair.size = 2;
     pair.members = both;
-    const uint64_t apart = groups_apart | mark_of(pair, tag);
+    const uint64_t apart = groups_apart | mark_of(makers, pair, tag);
     const int rank = everyone->group->find(remote_group->members[remote_leader]);
     verdict.outcome =
         meet(makers, {{everyone, rank, 0}, apart}, *local, remote_group, verdict, remote);
   }
-  const uint64_t apart = groups_apart | mark_of(*local, tag);
+  const uint64_t apart = groups_apart | mark_of(makers, *local, tag);
   const auto tell_group = [&](void* data, uint64_t bytes) {
     return tell(makers, everyone, *local, leader, 0, apart, UserMemory(data, bytes))
                ? Outcome::ok
                : Outcome::no_memory;
   };
-  return conclude(makers, *everyone, local, verdict, remote, tell_group, made, meeting);
+  const auto settle = [](Outcome own) { return own; };  // api/ lets in one job alone
+  return conclude(makers, *everyone, local, verdict, remote, tell_group, settle, made, meeting);
 }
 
 Outcome merge(const Makers& makers, objects::Comm* comm, bool high, objects::Comm*& made) {

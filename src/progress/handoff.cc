@@ -81,8 +81,27 @@ uint64_t Handoff::thread_ns() const {
   return uint64_t(spent.tv_sec) * 1'000'000'000 + uint64_t(spent.tv_nsec);
 }
 
+// Level-triggered, as those in it are.
+bool Handoff::join_sockets(int more) {
+  HEADWAY_CHECK(joint_ < 0);
+  joint_ = base::with_room([] { return epoll_create1(EPOLL_CLOEXEC); });
+  if (joint_ < 0) return false;
+  if (add_to(joint_, sockets_, EPOLLIN, source_sockets) &&
+      add_to(joint_, more, EPOLLIN, source_sockets)) {
+    return true;
+  }
+  ::close(joint_);
+  joint_ = -1;
+  return false;
+}
+
 Outcome Handoff::watch(int sockets) {
   if (sockets < 0) return Outcome::ok;
+  if (sockets_ >= 0) {
+    if (!join_sockets(sockets)) return Outcome::no_resource;
+    if (sockets_watched_) set_sockets_watched(false);
+    sockets = joint_;
+  }
   sockets_ = sockets;
   set_sockets_watched(true);
   return sockets_watched_ ? Outcome::ok : Outcome::no_resource;
@@ -121,7 +140,7 @@ void Handoff::stop() {
 
 void Handoff::abandon() {
   with_thread_ = false;
-  for (int* fd : {&inner_, &outer_, &timer_, &patrol_timer_.fd}) {
+  for (int* fd : {&inner_, &outer_, &joint_, &timer_, &patrol_timer_.fd}) {
     if (*fd >= 0) close(*fd);
     *fd = -1;
   }

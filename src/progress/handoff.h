@@ -86,7 +86,8 @@ class Handoff {
   Outcome start(Work* work, std::atomic<uint32_t>* armed, int sockets, bool with_thread,
                 uint32_t patrol_after = 0);
   void stop();
-  // Sockets that came later than start().
+  // Sockets that came later than start(); and once more, beside those. Engine held, if there are
+  // threads already.
   Outcome watch(int sockets);
   // The message thread looks at this one always, also while the engine is taken.
   Outcome watch_faults(int fd);
@@ -301,6 +302,7 @@ class Handoff {
   bool arm_and_unlock();
   void leave_to_thread();
   bool unlock_armed();
+  bool join_sockets(int more);
   void attend_slowly();
   void arm_outer(bool armed) const;
   void set_sockets_armed(bool armed);
@@ -358,7 +360,8 @@ class Handoff {
   While reminds_while_ = While::always;
   uint64_t remind_at_ = 0;    // ns
   PatrolTimer patrol_timer_;  // in the outer epoll: runs while the thread is on patrol
-  int sockets_ = -1;          // the transport's epoll
+  int sockets_ = -1;          // the transport's epoll, or joint_
+  int joint_ = -1;            // the epolls of two transports
   int inner_ = -1;  // bell and sockets, level-triggered: an application thread sleeps on it
   int outer_ = -1;  // inner_, one shot: the message thread sleeps on it
   pthread_t thread_{};

@@ -199,7 +199,8 @@ bool Engine::is_idle() const {
 bool Engine::is_idle(const void* communicator, uint64_t context) const {
   for (uint32_t i = 0; i < requests_.capacity(); ++i) {
     const Request& request = *requests_.at(i);
-    if (!request.taken || request.done.load(std::memory_order_relaxed)) continue;
+    // Of one that is released its user has heard, and the rest is still on its way.
+    if (!request.taken || request.done.load(std::memory_order_relaxed) == Done::whole) continue;
     const bool message = request.kind == RequestKind::send || request.kind == RequestKind::receive;
     if (!message && request.kind != RequestKind::schedule) continue;
     if (request.communicator == communicator || (message && request.key.context == context)) {

@@ -25,9 +25,13 @@ Outcome Links::use_node(const uint32_t* local_ranks, uint32_t count, uint32_t se
 }
 
 void Links::use(transports::Transport& transport) {
+  look_at(transport);
+  peers_.reach_by(transport);
+}
+
+void Links::look_at(transports::Transport& transport) {
   HEADWAY_CHECK(other_count_ < most_transports);
   others_[other_count_++] = &transport;
-  peers_.reach_by(transport);
 }
 
 void Links::connect(Peer& peer) {

@@ -30,6 +30,8 @@ class Links {
                    transports::Receiver* receiver);
   // All others are reached by this transport, by their ranks. It has been started.
   void use(transports::Transport& transport);
+  // One that is looked at like the others, and reaches those whom its owner says.
+  void look_at(transports::Transport& transport);
 
   Peers& peers() { return peers_; }
   shm::Node& node() { return node_; }

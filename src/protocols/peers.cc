@@ -23,6 +23,36 @@ Outcome Peers::add_job(uint32_t job, uint32_t size, uint32_t& first) {
   for (const Job& known : jobs_) {
     if (known.job == job) return Outcome::refused;
   }
+  return add(job, size, first);
+}
+
+Outcome Peers::add_others(const uint64_t* identities, uint32_t count, uint32_t& first) {
+  HEADWAY_CHECK(jobs_.size() >= 1 && identities_.size() == processes() - jobs_[0].size);
+  if (!identities_.reserve(identities_.size() + count)) return Outcome::no_memory;
+  if (const Outcome added = add(elsewhere, count, first); added != Outcome::ok) return added;
+  for (uint32_t i = 0; i < count; ++i) (void)identities_.push(identities[i]);
+  return Outcome::ok;
+}
+
+uint64_t Peers::identity_of(uint32_t process) const {
+  HEADWAY_CHECK(process < processes());
+  const Job& own = jobs_[0];
+  return process < own.size ? identity(own.job, process) : identities_[process - own.size];
+}
+
+uint32_t Peers::process_with(uint64_t wanted) const {
+  const Job& own = jobs_[0];
+  const uint32_t rank = uint32_t(wanted);
+  if (wanted >> 32 == own.job) return rank < own.size ? rank : nobody;
+  for (size_t i = identities_.size(); i > 0; --i) {
+    const uint32_t process = own.size + uint32_t(i - 1);
+    const Peer* peer = identities_[i - 1] == wanted ? find(process) : nullptr;
+    if (peer && !peer->left) return process;
+  }
+  return nobody;
+}
+
+Outcome Peers::add(uint32_t job, uint32_t size, uint32_t& first) {
   const uint32_t before = processes();
   HEADWAY_CHECK(before == (jobs_.empty() ? 0 : jobs_.back().first + jobs_.back().size));
   if (size >= nobody - before) return Outcome::no_resource;
@@ -66,7 +96,7 @@ void Peers::reach_by(transports::Transport& transport) {
 
 // On this host without a transport is only this process.
 void Peers::reach(Peer& peer) const {
-  if (!transport_ || peer.transport || peer.on_this_host()) return;
+  if (!transport_ || peer.transport || peer.on_this_host() || peer.process >= jobs_[0].size) return;
   peer.number = peer.process;
   peer.transport = transport_;
   peer.caps = transport_->caps();

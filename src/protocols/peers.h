@@ -30,8 +30,18 @@ class Peers {
   // those of others (objects/context.h). refused: a job is here by that name; no_memory,
   // no_resource: too many processes. Then nothing has changed.
   Outcome add_job(uint32_t job, uint32_t size, uint32_t& first);
-  // The number of that process, or `nobody`.
+  // The same for processes of other jobs that this one has met, by their identities. No transport
+  // reaches them before somebody says which.
+  Outcome add_others(const uint64_t* identities, uint32_t count, uint32_t& first);
+  // The number of that process of a job that was added by its name, or `nobody`.
   uint32_t process_of(uint32_t job, uint32_t rank) const;
+  // What means the same in all jobs that have met, where a number means something in one process.
+  static constexpr uint64_t identity(uint32_t job, uint32_t rank) {
+    return uint64_t(job) << 32 | rank;
+  }
+  uint64_t identity_of(uint32_t process) const;
+  // The number of that process, the latest one if it has several and has not left; or `nobody`.
+  uint32_t process_with(uint64_t identity) const;
   // Of how many processes there are numbers.
   uint32_t processes() const { return uint32_t(table_.size()); }
 
@@ -58,8 +68,8 @@ class Peers {
     HEADWAY_CHECK(find(process));
     return *find(process);
   }
-  // Whom no transport reaches, made or not, this one does, by its number; the first one that is
-  // told stays. This process itself needs none.
+  // Whom of the own job no transport reaches, made or not, this one does, by its number; the first
+  // one that is told stays. This process itself needs none.
   void reach_by(transports::Transport& transport);
 
   template <class Each>
@@ -73,6 +83,7 @@ class Peers {
   struct Job {
     uint32_t job, first, size;
   };
+  static constexpr uint32_t elsewhere = UINT32_MAX;  // in place of a job's name: of several jobs
   struct Chunk {
     Chunk* next;
     uint32_t used;
@@ -80,12 +91,14 @@ class Peers {
   };
   [[gnu::cold, gnu::noinline]] Peer* make(uint32_t process);
   void reach(Peer& peer) const;
+  Outcome add(uint32_t job, uint32_t size, uint32_t& first);
   const Job* job_of(uint32_t process) const;
   bool grow();
 
   base::Vec<Peer*> table_;  // by number
   base::Vec<uint64_t> nodes_;
-  base::Vec<Job> jobs_;  // in the order of their numbers
+  base::Vec<Job> jobs_;             // in the order of their numbers
+  base::Vec<uint64_t> identities_;  // by number, of all but the own job's
   Chunk* first_ = nullptr;
   Chunk* last_ = nullptr;                       // the one with room
   transports::Transport* transport_ = nullptr;  // reach_by()

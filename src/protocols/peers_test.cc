@@ -117,6 +117,37 @@ TEST(Peers, SameRankOfTwoJobs) {
   EXPECT_EQ(peers.processes(), 16u);
 }
 
+// Processes of other jobs have a number for each time that they were met; what stands for them in
+// all jobs leads to the latest one that is still there.
+TEST(Peers, OthersByTheirIdentities) {
+  Peers peers;
+  uint32_t own, first, second;
+  ASSERT_EQ(peers.add_job(3, 4, own), Outcome::ok);
+  const uint64_t met[] = {Peers::identity(9, 7), Peers::identity(12, 0)};
+  ASSERT_EQ(peers.add_others(met, 2, first), Outcome::ok);
+  ASSERT_EQ(peers.add_others(met, 1, second), Outcome::ok);
+  EXPECT_EQ(first, 4u);
+  EXPECT_EQ(second, 6u);
+  EXPECT_EQ(peers.processes(), 7u);
+  EXPECT_EQ(peers.identity_of(2), Peers::identity(3, 2));
+  EXPECT_EQ(peers.identity_of(4), met[0]);
+  EXPECT_EQ(peers.identity_of(5), met[1]);
+  EXPECT_EQ(peers.identity_of(6), met[0]);
+  EXPECT_EQ(peers.process_with(Peers::identity(3, 3)), 3u);
+  EXPECT_EQ(peers.process_with(Peers::identity(3, 4)), Peers::nobody);
+  EXPECT_EQ(peers.process_with(Peers::identity(9, 8)), Peers::nobody);
+  EXPECT_EQ(peers.process_with(met[0]), Peers::nobody) << "nobody has made it";
+  Peer* older = peers.get(4);
+  Peer* latest = peers.get(6);
+  ASSERT_TRUE(older && latest && peers.get(5));
+  EXPECT_EQ(peers.process_with(met[0]), 6u);
+  EXPECT_EQ(peers.process_with(met[1]), 5u);
+  latest->left = true;
+  EXPECT_EQ(peers.process_with(met[0]), 4u);
+  older->left = true;
+  EXPECT_EQ(peers.process_with(met[0]), Peers::nobody);
+}
+
 TEST(Peers, WithoutMemoryNothingChanges) {
   Peers peers;
   uint32_t first;

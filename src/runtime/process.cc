@@ -25,6 +25,8 @@
 #include "runtime/leftovers.h"
 #include "runtime/locked.h"
 #include "runtime/neighbours.h"
+#include "spawn/junction.h"
+#include "spawn/talk.h"
 #include "waiting/waiter.h"
 
 namespace headway::runtime {
@@ -159,6 +161,7 @@ Outcome Process::init() {
   const bool by_signals =
       guard::Versions::Wish(settings.prefetch_writes) == guard::Versions::Wish::signal;
   rma::start(*engine_, settings.one_copy != 0 && !by_signals);
+  spawn::junctions().prepare(*engine_, *engine_, tcp_config(settings, 0, 1), on_lost_abroad);
   tell_whereabouts();
   if (const Outcome found = find_neighbours(); found != Outcome::ok) return found;
   // A quota is that of this rank's own control group, and so of the ranks beside it in a container.
@@ -456,6 +459,21 @@ void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
   instance.abort(1, text.c_str(), why == Outcome::peer_lost ? reason.c_str() : "");
 }
 
+// A process of another job: the launcher here knows nothing of it, but may have had to end it, too.
+void Process::on_lost_abroad(Outcome why, const spawn::Row& who, const char* story) {
+  if (instance.state.load(std::memory_order_acquire) == State::resting) return;
+  if (why == Outcome::peer_lost) usleep(launcher_first_us);
+  base::Text<900> text;
+  text << "lost contact with rank " << who.rank << " of the other job " << who.job_name
+       << ", with which this one is connected: " << story
+       << ". Likely cause: that job has died, or a process of it has ended before "
+          "MPI_Comm_disconnect or MPI_Finalize. Likely remedy: see what that job said last. The "
+          "job ends.";
+  base::Text<120> reason;
+  reason << "headway: lost contact with rank " << who.rank << " of another job";
+  instance.abort(1, text.c_str(), reason.c_str());
+}
+
 // What a child would find in closed pages is nothing. The message thread opens them meanwhile.
 void Process::before_fork() {
   while (instance.is_running() && instance.engine_->release().any_closed()) sched_yield();
@@ -469,6 +487,8 @@ void Process::after_fork_in_child() {
   instance.engine_->handoff().abandon();
   instance.deaths_.stop();
   if (instance.network_) instance.tcp_.abandon();
+  spawn::junctions().abandon();
+  spawn::ports().close_all();
   instance.state.store(State::after, std::memory_order_release);
   instance.world.store(State::after, std::memory_order_release);
 }

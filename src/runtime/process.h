@@ -19,6 +19,9 @@
 namespace headway::protocols {
 class Engine;
 }
+namespace headway::spawn {
+struct Row;
+}
 namespace headway::waiting {
 class Waiter;
 }
@@ -123,6 +126,7 @@ class Process {
   void barrier(Leftovers& leftovers);
   Outcome fail(Outcome outcome, const char* sentence);
   static void on_fatal(Outcome why, uint32_t peer, const char* story);
+  static void on_lost_abroad(Outcome why, const spawn::Row& who, const char* story);
   static void before_fork();
   static void after_fork_in_child();
   static void dump_state(int signal);

@@ -9,6 +9,8 @@
 #include "runtime/leftovers.h"
 #include "runtime/locked.h"
 #include "runtime/process.h"
+#include "spawn/junction.h"
+#include "spawn/talk.h"
 #include "waiting/waiter.h"
 
 namespace headway::runtime {
@@ -155,6 +157,8 @@ void Process::take_down() {
   engine_->stop_guard();
   deaths_.stop();
   if (network_) tcp_.finish();
+  spawn::junctions().finish();
+  spawn::ports().close_all();
   engine_->node().detach();
 }
 

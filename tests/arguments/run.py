@@ -29,9 +29,11 @@ UNWRITTEN = "MPI_ERR_UNSUPPORTED_OPERATION"  # functions that only have their na
 # What a null pointer gives; buffers and texts of info objects have classes of their own.
 NULL = {"MPI_ERR_ARG", "MPI_ERR_BUFFER", "MPI_ERR_INFO_KEY", "MPI_ERR_INFO_VALUE"}
 # Calls that fail in this table all the same: there is nothing to detach, no handle of the tools, and
-# what is to be removed is in use; no split access has begun, and external32 is there already.
+# what is to be removed is in use; no split access has begun, and external32 is there already. No port
+# or name of those words is known, no descriptor is a socket, and no such program is there.
 FAILS = re.compile(r"MPI_T_|MPI_Grequest_complete$|MPI_(Buffer|Comm|Session)_detach|MPI_Remove_error_"
-                   r"|MPI_Comm_remote_|MPI_Intercomm_|MPI_Win_detach$|MPI_File_\w+_end$|MPI_Register_datarep")
+                   r"|MPI_Comm_remote_|MPI_Intercomm_|MPI_Win_detach$|MPI_File_\w+_end$|MPI_Register_datarep"
+                   r"|MPI_Close_port$|MPI_Comm_(accept|connect|join|spawn|spawn_multiple)$|MPI_Lookup_name$")
 LIMIT = 300
 
 

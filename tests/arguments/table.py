@@ -51,6 +51,7 @@ MAY_BE_NULL = re.compile(
     r"|cancel_fn|(read|write)_conversion_fn)$|^MPI_File_\w+_end\.buf$"
     r"|(set_attr|Attr_put)\.attribute_val$|Free_mem\.base$|xscan(_init)?(_c)?\.recvbuf$"
     r"|Comm_remote_\w+\.|get_contents_c\.array_of_large_counts$"
+    r"|^MPI_Comm_spawn(_multiple)?\.array_of_(argv|errcodes)$"
     r"|^MPI_T_(enum_get|\w+_get_info)\w*\.|^MPI_T_pvar_(read|readreset|write)|^MPI_T_cvar_write"
     r"|^MPI_T_\w+_get_(cvars|pvars|events|categories)\.")
 COUNTED = {"count", "sendcount", "recvcount", "incount", "outcount", "origin_count", "target_count", "result_count"}

@@ -49,6 +49,23 @@ def hosts():
 
 
 @case
+def what_a_rank_spawns_stays_here():
+    """Also where that rank is one of a job on several machines: nobody there would tell the new ranks of their parents."""
+    with folder() as path, engines(*KINDS) as machine:
+        machines = os.path.join(path, "machines")
+        with open(machines, "w", encoding="ascii") as file:
+            file.write("node1\nnode2\n")
+        spawned = dict(HEADWAY_SPAWN_PORT="a port")
+        for around in (dict(PBS_NODEFILE=machines), dict(SLURM_JOB_ID="1", SLURM_JOB_NUM_NODES="3"),
+                       dict(SLURM_JOB_ID="1", SLURM_JOB_NUM_NODES="3", SLURM_STEP_ID="2", SLURM_STEP_NUM_NODES="2")):
+            result = run("-n", "2", "/bin/sh", "-c", "echo $HEADWAY_PARENT_PORT", env=machine.environment(**around, **spawned))
+            equal((result.code, result.out, machine.kind), (0, "a port\n" * 2, ""), f"{around}", result)
+        result = run("--host", "node17", "/bin/echo", env=machine.environment(**spawned))
+        expect(result.code == 2 and "info key host names another one, node17" in result.err, "another machine", result)
+        equal(machine.kind, "", "no engine is asked", result)
+
+
+@case
 def machines_of_two_domains():
     if os.geteuid() != 0:
         return  # this machine is given another name

@@ -200,6 +200,7 @@ TEST(Causes, WhoMovesIsNotAccused) {
   quiet([](Spot& spot) { spot.unsteady = true; }, "it changed while it was read");
   quiet([](Spot& spot) { spot.vain = 2; }, "it had no time to look");
   quiet([](Spot& spot) { spot.many_threads = true; }, "another thread may move");
+  quiet([](Spot& spot) { spot.abroad = true; }, "another job may move it");
   quiet([](Spot& spot) { spot.signs.clear(); }, "its counters cannot be read");
   quiet([](Spot& spot) { spot.frames_out = 1; }, "a frame is on its way");
   quiet([](Spot& spot) { spot.connecting = true; }, "a frame may wait for its connection");

@@ -29,7 +29,7 @@ LIST = "\n## Functions that are not there\n\n"
 
 
 def function_list(needs):
-    names = ", ".join(f"`{name}`" for name in needs.missing)
+    names = ", ".join(f"`{name}`" for name in needs.missing) or "None."
     return "\n".join(textwrap.wrap(names, 104, break_on_hyphens=False, break_long_words=False))
 
 

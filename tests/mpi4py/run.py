@@ -95,8 +95,9 @@ class Mpi4py:
         command = [self.mpiexec, "-n", str(ranks), self.python, HERE / "ranks.py", self.tests, files,
                    module, finished]
         with open(files.parent / "said", "w+", encoding="utf-8", errors="replace") as said:
-            with subprocess.Popen(command, env=environment(**spawn), stdin=subprocess.DEVNULL,
-                                  stdout=said, stderr=subprocess.STDOUT) as process:
+            # Processes that a test spawns look for its functions, too.
+            with subprocess.Popen(command, env=environment(PYTHONPATH=str(self.tests), **spawn),
+                                  stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT) as process:
                 code = wait(process, files, limit)
             said.seek(0)
             return code, said.read()

@@ -114,24 +114,6 @@ void in_wait() {
   MPI(MPI_Comm_free(&comm));
 }
 
-// A function that is not there yet looks at its communicator, whose handler hears of it.
-void not_there_yet() {
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  MPI_Comm comm = MPI_COMM_NULL, other = MPI_COMM_NULL;
-  MPI(MPI_Comm_create_errhandler(note, &handler));
-  MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-  MPI(MPI_Comm_set_errhandler(comm, handler));
-  called = 0;
-  EXPECT_CLASS(MPI_ERR_UNSUPPORTED_OPERATION,
-               MPI_Comm_accept("port", MPI_INFO_NULL, 0, comm, &other));
-  CHECK_EQ(called, 1);
-  CHECK_EQ(last_comm, comm);
-  EXPECT_CLASS(MPI_ERR_COMM, MPI_Comm_accept("port", MPI_INFO_NULL, 0, MPI_COMM_NULL, &other));
-  CHECK_EQ(called, 1);
-  MPI(MPI_Errhandler_free(&handler));
-  MPI(MPI_Comm_free(&comm));
-}
-
 void strings() {
   for (int error_class = MPI_SUCCESS; error_class <= MPI_ERR_ABI; ++error_class) {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -217,7 +199,6 @@ int main(int argc, char** argv) {
                       {"user_handler", user_handler},
                       {"call_by_hand", call_by_hand},
                       {"in_wait", in_wait},
-                      {"not_there_yet", not_there_yet},
                       {"strings", strings},
                       {"own_classes", own_classes},
                       {"removal", removal},

@@ -8,6 +8,11 @@ namespace headway::api {
 // Finds the session of a handle, as story.session; raises MPI_ERR_SESSION.
 int take_session(Story& story, MPI_Session handle);
 
+// Numbers of processes of other jobs come behind those of the own one.
+inline bool is_of_this_job(uint32_t process) {
+  return process < uint32_t(registry().everyone->own.size);
+}
+
 // What a call that makes a communicator out of groups alone is given.
 struct FromGroup {
   Story story;

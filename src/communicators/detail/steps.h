@@ -46,7 +46,12 @@ Outcome share_numbers(const Makers& makers, objects::Comm* comm, base::Vec<int64
                       size_t width, const int64_t* own);
 
 // Which messages belong to the creation of which communicator: by its members and its tag.
-uint64_t mark_of(const objects::Group& group, const char* tag);
+uint64_t mark_of(const Makers& makers, const objects::Group& group, const char* tag);
+// What the numbers of a group's processes mean to other processes, and back. False: no memory, or a
+// process that this one has not met.
+bool identities_of(const Makers& makers, const objects::Group& group,
+                   base::Vec<uint64_t>& identities);
+bool members_of(const Makers& makers, const base::Vec<uint64_t>& identities, objects::Group& group);
 
 inline const datatypes::Type* int64_type() {
   return &datatypes::predefined(datatypes::BasicType::int64_t);

@@ -234,9 +234,9 @@ void Tcp::Impl::bury() {
 void Tcp::Impl::fail_link(Link& link, Outcome why, const char* what, int error) {
   const uint32_t peer = link.peer;
   Line story;
-  story.add("rank ").number(config.rank).add(" (");
+  story.add(config.whom).number(config.rank).add(" (");
   add_address(story, link.local);
-  story.add(") lost its connection to rank ").number(peer).add(" (");
+  story.add(") lost its connection to ").add(config.whom).number(peer).add(" (");
   add_address(story, link.remote);
   story.add(" port ").number(link.remote_port).add("): ").add(what);
   if (error) story.add(": ").add(error_words(error));

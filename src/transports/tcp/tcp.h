@@ -19,6 +19,7 @@ struct Config {
   uint32_t size = 1;
   unsigned char secret[16] = {};  // proves to ranks of this job that one is of it
   const char* job = "";           // its name
+  const char* whom = "rank ";     // before the numbers of its peers, in stories
   const char* interface = "";     // HEADWAY_TCP_INTERFACE
   uint64_t connect_timeout_us = 10'000'000;
   uint32_t max_body = 1u << 20;  // a longer body in a frame is garbage

@@ -447,7 +447,8 @@ void Tcp::Impl::give_up(Meeting& meeting) {
   if (meeting.outgoing) meeting.candidates[meeting.index].error = ETIMEDOUT;
   drop_outgoing(meeting);
   Line story;
-  story.add("no TCP connection from rank ").number(config.rank).add(" to rank ").number(peer);
+  story.add("no TCP connection from ").add(config.whom).number(config.rank);
+  story.add(" to ").add(config.whom).number(peer);
   if (!meeting.count) story.add(": it has told no address that can be reached from here");
   bool starved = meeting.count > 0, strangers_answered = false, refused = meeting.count > 0;
   for (size_t i = 0; i < meeting.count; ++i) {

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Jobs that meet: two of our launcher's, or of none, by a published name; what is said where one of them
+dies, where a stranger comes to the port, and while one waits for the other; and what is left behind."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import sys
+import uuid
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from harness import job, library  # noqa: E402
+from harness.cases import Cases, expect  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+CASES = Cases()
+case = CASES.case
+
+
+class Bench:
+    """Starts jobs of the program dyn_pair side by side."""
+
+    def __init__(self, mpi: library.Headway):
+        self.mpi = mpi
+        self.command: list[str] = []
+        self.output = ""
+
+    def start(self, ranks: int, words: list[str]) -> job.Result:
+        """ranks 0: one process without a launcher."""
+        program = str(self.mpi.program("dyn_pair"))
+        launcher = [str(self.mpi.mpiexec), "-n", str(ranks)] if ranks else []
+        self.command = [*launcher, program, *words]
+        environment = {**self.mpi.environment(), "LD_LIBRARY_PATH": str(self.mpi.library)}
+        environment.pop("XDG_RUNTIME_DIR", None)
+        result = job.run(self.command, environment, 30, "dyn_pair")
+        self.output += "".join(f"{words[0]}: {line}\n" for line in (result.output + result.story).splitlines())
+        expect(result.code is not None, f"{words[0]}: no end after 30 s")
+        expect(not result.left_behind, f"{words[0]}: left behind: {', '.join(result.left_behind)}")
+        return result
+
+    def side_by_side(self, *jobs: tuple[int, list[str]]) -> list[job.Result]:
+        with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
+            return [one.result() for one in [pool.submit(self.start, *one) for one in jobs]]
+
+
+def good(result: job.Result, ranks: int) -> None:
+    expect(result.code == 0, f"exit code {result.code}")
+    expect(len(re.findall(r"^ok ", result.output, re.M)) == max(ranks, 1), "not all ranks said 'ok'")
+    expect("hangs" not in result.output, "the launcher thinks that it hangs")
+
+
+for left, right in ((1, 1), (2, 3), (4, 1), (0, 0), (0, 2)):
+    @case(f"a job of {left} and one of {right} meet by a name (0: without a launcher)", left, right)
+    def meet(bench, left, right):
+        name = f"test {uuid.uuid4()}"
+        served, called = bench.side_by_side((left, ["serve", name]), (right, ["call", name]))
+        good(served, left)
+        good(called, right)
+
+
+@case("who connects may wait for long, and nobody is told that it hangs")
+def late(bench):
+    name = f"test {uuid.uuid4()}"
+    served, called = bench.side_by_side((2, ["late", name]), (2, ["call", name]))
+    good(served, 2)
+    good(called, 2)
+
+
+@case("strangers at the port are turned away, and hold nobody up for long")
+def strangers(bench):
+    name = f"test {uuid.uuid4()}"
+    served, stranger, called = bench.side_by_side((2, ["serve", name]), (0, ["silent", name]),
+                                                  (2, ["call", name]))
+    good(served, 2)
+    good(stranger, 0)
+    good(called, 2)
+
+
+@case("a rank dies: the job that is connected with its job ends, too, and says with whom it was")
+def dies(bench):
+    name = f"test {uuid.uuid4()}"
+    served, fell = bench.side_by_side((3, ["serve", name]), (2, ["fall", name]))
+    expect(fell.code == 137, f"the dead one's job: exit code {fell.code}")
+    expect(served.code == 1, f"the other job: exit code {served.code}")
+    expect(re.search(r"lost contact with rank \d of the other job headway_", served.output) is not None,
+           "it does not say with whom")
+    expect("rank 1" in fell.output and "SIGKILL" in fell.output, "the launcher names no rank")
+
+
+@case("a spawned rank dies: its parents' job ends, too, and the rank is named")
+def spawned_dies(bench):
+    result = bench.start(2, ["parents"])
+    expect(result.code == 1, f"exit code {result.code}")
+    expect(re.search(r"mpiexec: rank 1 .*SIGKILL", result.output) is not None, "nobody names the rank")
+    expect(re.search(r"lost contact with rank \d of the other job", result.output) is not None,
+           "the parents do not say why")
+
+
+for way in ("disconnects", "frees"):
+    @case(f"who {way} is not held up by a job that has finalized instead", way)
+    def finalized(bench, way):
+        result = bench.start(2, [way])
+        expect(result.code == 0, f"exit code {result.code}")
+        expect(len(re.findall(rf"^ok {way}", result.output, re.M)) == 2, "not all parents said 'ok'")
+        expect(len(re.findall(r"^ok ends", result.output, re.M)) == 6, "not all that were spawned ended well")
+
+
+@case("the launcher waits for jobs that were spawned and have parted from their parents")
+def parted(bench):
+    result = bench.start(2, ["leave"])
+    expect(result.code == 0, f"exit code {result.code}")
+    expect(len(re.findall(r"^ok leave", result.output, re.M)) == 2, "not all parents said 'ok'")
+    expect(re.search(r"^ok stays", result.output, re.M) is not None, "the spawned one did not end well")
+
+
+if __name__ == "__main__":
+    os.environ.pop("HEADWAY_SPAWN_PORT", None)
+    sys.exit(CASES.main(__doc__, HERE.parent / "build", Bench, at_once=2))
