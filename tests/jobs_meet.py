@@ -5,10 +5,15 @@ dies, where a stranger comes to the port, and while one waits for the other; and
 from __future__ import annotations
 
 import concurrent.futures
+import hashlib
+import hmac
 import os
 import pathlib
 import re
+import socket
+import struct
 import sys
+import time
 import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -77,6 +82,64 @@ def strangers(bench):
     good(served, 2)
     good(stranger, 0)
     good(called, 2)
+
+
+class Liar:
+    """Knows the secret of the port that a job has published, and then says what no library would. Layouts: spawn/talk.cc,
+    spawn/meet.cc, spawn/row.h."""
+
+    def __init__(self, name: str):
+        file = pathlib.Path(f"/tmp/headway-names-{os.geteuid()}") / hashlib.sha256(name.encode()).hexdigest()
+        until = time.monotonic() + 10
+        while not file.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        secret, card = re.search(r"headway-port-1:(\w+):(.*)", file.read_text()).groups()
+        self.key = bytes.fromhex(secret)
+        self.socket = socket.create_connection(("127.0.0.1", int(card.split(",")[2])), timeout=10)
+        own = struct.pack("<QII16s", 0x4865616477617931, 1, 0, bytes(16))
+        self.say(own)
+        theirs = self.hear(64)[:32]
+        self.say(hmac.new(self.key, b"connect\0" + own + theirs, "sha256").digest())
+
+    def say(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def hear(self, count: int) -> bytes:
+        return self.socket.recv(count, socket.MSG_WAITALL)
+
+    def start(self, size: int) -> None:
+        self.say(struct.pack("<B3xIQ16s40s", 0, size, 0, b"", b""))
+        self.hear(72)
+
+
+def no_trouble_known(liar: Liar) -> None:
+    liar.start(1)
+    liar.say(b"\xc8")
+
+
+def no_row(liar: Liar) -> None:
+    liar.start(1)
+    liar.say(b"\0")
+    liar.hear(1)
+    liar.say(struct.pack("<II", 1 << 31, 1 << 31) + b"x" * (64 + 640))
+    liar.say(b"\0")
+
+
+for lie, told in (("no processes", lambda liar: liar.start(0)),
+                  ("4 G processes", lambda liar: liar.start(0xffffffff)),
+                  ("a trouble that is none", no_trouble_known),
+                  ("a row of letters", no_row)):
+    @case(f"whoever knows the port and tells of {lie} gets a refusal, and breaks nothing", told)
+    def lied(bench, told):
+        name = f"test {uuid.uuid4()}"
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            served = pool.submit(bench.start, 2, ["serve", name])
+            liar = Liar(name)
+            told(liar)
+            served = served.result()
+        liar.socket.close()
+        expect("another version of the library" in served.output, "the refusal is not told")
+        expect("error in MPI_Comm_accept" in served.output and 0 < served.code < 128, f"exit code {served.code}")
 
 
 @case("a rank dies: the job that is connected with its job ends, too, and says with whom it was")

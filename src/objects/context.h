@@ -40,6 +40,9 @@ constexpr uint64_t make_context(uint32_t job, uint64_t number) {
   HEADWAY_CHECK(job >> context_job_bits == 0 && number != 0 && is_context_number(number));
   return uint64_t(job) << context_job_shift | number << 1;
 }
+constexpr uint32_t context_job(uint64_t context) {
+  return uint32_t(context >> context_job_shift) & ((1u << context_job_bits) - 1);
+}
 // Of what a communicator has.
 constexpr bool is_context(uint64_t context) {
   return (context & (creation_context | from_group_context | 1)) == 0;

@@ -53,6 +53,8 @@ TEST(Context, PartsDoNotMeet) {
   EXPECT_EQ(make_context(last_job, last) & make_context(0, last), make_context(0, last));
   EXPECT_EQ(make_context(last_job, 1) ^ make_context(0, 1),
             make_context(last_job, last) ^ make_context(0, last));
+  EXPECT_EQ(context_job(make_context(last_job, last)), last_job);
+  EXPECT_EQ(context_job(make_context(0, last) | late_context | 1), 0u);
   // A hundred thousand ranks can make 700 million each.
   EXPECT_TRUE(is_context_number(context_number(700'000'000, 99'999, 100'000)));
 }

@@ -20,6 +20,9 @@ using protocols::UserMemory;
 // In the new communicator's context: the first messages, which make the links.
 constexpr uint64_t first_apart = objects::creation_context;
 
+// Of one side. More is a lie, for which nobody asks for memory.
+constexpr uint32_t most_processes = 1 << 20;
+
 // What a root tells the other one, and then what it tells its group.
 struct Start {
   Trouble trouble = Trouble::none;
@@ -47,6 +50,7 @@ class Meeting {
   bool swap(const void* out, size_t out_bytes, void* in, size_t in_bytes);
   Trouble begin(Trouble own);
   Trouble introduce();
+  bool is_context_theirs() const;
   Trouble take_in();
   Trouble agree(Trouble own);
   Trouble adopt(objects::Errhandler* handler, objects::Comm*& made);
@@ -107,6 +111,8 @@ Trouble Meeting::begin(Trouble own) {
       Start theirs;
       if (!swap(&mine, sizeof mine, &theirs, sizeof theirs)) {
         start_.trouble = Trouble::gone;
+      } else if (theirs.size == 0 || theirs.size > most_processes) {
+        start_.trouble = Trouble::version;
       } else {
         start_.size = theirs.size;
         start_.context = leads_ ? mine.context : theirs.context;
@@ -157,9 +163,20 @@ Trouble Meeting::introduce() {
   return tell(others_.data(), others_.size() * sizeof(Row)) ? Trouble::none : Trouble::no_memory;
 }
 
+// Whether the context is one that its maker may give.
+bool Meeting::is_context_theirs() const {
+  if (leads_) return true;
+  if (!objects::is_context(start_.context)) return false;
+  for (const Row& row : others_) {
+    if (row.job == objects::context_job(start_.context)) return true;
+  }
+  return false;
+}
+
 // The others get their numbers here.
 Trouble Meeting::take_in() {
   if (!junction_) return Trouble::no_socket;
+  if (!is_context_theirs()) return Trouble::version;
   bool all_at_home = true;
   for (Row& row : others_) {
     row.job_name[sizeof row.job_name - 1] = row.card[sizeof row.card - 1] = '\0';
@@ -205,6 +222,7 @@ Trouble Meeting::agree(Trouble own) {
     worst = mine > worst ? mine : worst;
     uint8_t theirs = 0;
     if (!swap(&worst, 1, &theirs, 1)) theirs = uint8_t(Trouble::gone);
+    theirs = uint8_t(read_trouble(theirs));
     worst = theirs > worst ? theirs : worst;
   }
   return tell(&worst, 1) ? Trouble(worst) : Trouble::no_memory;

@@ -19,4 +19,9 @@ enum class [[nodiscard]] Trouble : uint8_t {
   no_launcher   // there is none that could start anything
 };
 
+// What the other side says, which may be another version.
+constexpr Trouble read_trouble(uint8_t said) {
+  return said <= uint8_t(Trouble::no_launcher) ? Trouble(said) : Trouble::version;
+}
+
 }  // namespace headway::spawn
