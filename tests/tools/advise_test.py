@@ -16,7 +16,7 @@ import advise_made  # noqa: E402
 import calibrated_made  # noqa: E402
 import numpy as np  # noqa: E402
 import record_made  # noqa: E402
-from headway.record import advise, edits, models, program, reading, transport, waiting  # noqa: E402
+from headway.record import advise, crowding, edits, models, program, reading, transport, waiting  # noqa: E402
 from headway.record.facts import LONG, Facts  # noqa: E402
 from headway.record.model import CORE_TAKEN, Run  # noqa: E402
 
@@ -408,6 +408,28 @@ class CoreTaken(unittest.TestCase):
         found = judged(run, calibrated_made.facts_of("thread"))
         if found.why:
             self.assertIn("somebody else had a rank's core", found.why)
+
+
+    def test_fewer_cores_than_ranks_promise_nothing(self):
+        made = advise_made.drawn(advise_made.put_off, 5)
+        run, _ = simulated(made.programs, made.progress, 5)
+        ranks = len(run.ranks)
+        for cores, host, promised in (("0-15", "one", True), ("7", "one", False), ("7", "each", True), ("", "one", True)):
+            for rank in run.ranks:
+                rank.header["cores"] = cores
+                rank.boot = host if host == "one" else f"{rank.rank}"
+            found = judged(run, calibrated_made.facts_of(made.progress))
+            first = found.advice[0]
+            self.assertEqual((first.change.kind, number(found, first.change.key)), (made.kind, made.site))
+            self.assertEqual(first.least > 0, promised, (cores, host))
+            self.assertEqual(f"1 core for {ranks} ranks" in shown(found), not promised)
+            self.assertEqual("at least" in advise.sentence(found, first), promised)
+            self.assertEqual(advise.as_json(found)["advice"][0]["doubt"] == "", promised)
+
+    def test_no_promise_of_less_than_others_took(self):
+        run, _ = simulated(advise_made.drawn(advise_made.put_off, 5).programs, "calls", 5)
+        self.assertEqual(crowding.doubt(run, 0.05, 0.06), "")
+        self.assertIn("5 % of all rank time", crowding.doubt(run, 0.05, 0.04))
 
 
 def taken(run, ns, draw):

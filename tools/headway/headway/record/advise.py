@@ -6,7 +6,8 @@ replay less that of the changed one; promised is the lower end over all these mo
 the run or more, and no less than what that model's replay of the unchanged run misses. Runs that compute a little longer
 here and shorter there (`shaken`) must gain 1 %, too, and the least of all is promised. The best change is carried out,
 then the others are judged again, so that gains of several may be added up. Where no model fits, nothing is promised, and
-it is told by how much the best one misses. What was dropped is kept, with the reason (`dropped`).
+it is told by how much the best one misses. Where ranks had no cores, a change is told without a promise (`crowding`).
+What was dropped is kept, with the reason (`dropped`).
 
 JSON, format "headway-advice", version 1. Times are ns, whole; what is not known is null. Keys below are there; others
 may come without a new version; an unknown kind is a string.
@@ -23,6 +24,7 @@ may come without a new version; an unknown kind is a string.
     other           the same of the call into or behind which it goes; of a test, where the stretch begins
     count           tests in a stretch; else 0
     least, most     ns that the run gets shorter, over all models that fit; least also over runs that differ a little
+    doubt           a sentence why nothing is promised, since the machine decides what the run takes: least is 0; else ""
     check           what must be looked at before: a trace does not show it
     text            a sentence
   told              never promised; each: kind (collective, balance, pack, unpack), call, other, rank, more (share; of
@@ -66,7 +68,7 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from headway.record import changes, classes, dropped, edits, packing
+from headway.record import changes, classes, crowding, dropped, edits, packing
 from headway.record.dropped import Dropped, Drops
 from headway.record.edits import Change
 from headway.record.facts import FAR, NEAR, Facts
@@ -99,6 +101,7 @@ class Advice:
     most: int
     touched: float | None = None  # of unpack: ns from the receive's return to the first touch, where that is known
     model: Model | None = None  # that gives `least`
+    doubt: str = ""  # why nothing of it is promised, `least` is 0 then
 
 
 @dataclass
@@ -201,7 +204,7 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
     found.dropped = drops.without(one.change for one in found.advice)
     if not found.advice:
         most_of(found.dropped, start, fits, time.process_time() + SECONDS / 4)
-    found.advice = most_first(found.advice, start, fits, least)
+    found.advice = [doubted(found, one) for one in most_first(found.advice, start, fits, least)]
     some = [c for c in possible(state, least) if c.kind == edits.COLLECTIVE]
     if (unequal := changes.balance(state.program)) is not None:
         some.append(unequal)
@@ -211,6 +214,12 @@ def advise(waiting: Waiting, known: Known = Known(), facts: Facts = Facts()) -> 
             found.told.append(judged[0])
     found.told.sort(key=lambda one: -one.most)
     return found
+
+
+def doubted(found: Advices, one: Advice) -> Advice:
+    """Right all the same, but without a promise, where the machine may take what it gains."""
+    why = crowding.doubt(found.line.run, found.no_core, one.least / max(1, found.duration))
+    return replace(one, least=0, doubt=why) if why else one
 
 
 def most_first(chosen: list[Advice], start: State, fits: list[Fit], least: int) -> list[Advice]:
@@ -377,6 +386,8 @@ def sentence(found: Advices, one: Advice) -> str:
     call = world.name(change.key)
     at, there = clean(world.site(change.key).text), clean(world.site(change.other).text)
     if change.kind in changes.PROMISED:
+        if one.doubt:
+            return f"{what_to_do(found, change)}: up to {amount(found, one.most)}; not promised: {one.doubt}"
         upper = f", up to {amount(found, one.most)}" if one.most >= 1.1 * one.least else ""
         return f"{what_to_do(found, change)}: at least {amount(found, one.least)}{upper}"
     if change.kind == edits.COLLECTIVE:
@@ -528,6 +539,7 @@ def as_json(found: Advices) -> dict:
                 "count": one.change.count,
                 "least": one.least,
                 "most": one.most,
+                "doubt": one.doubt,
                 "check": edits.CHECK[one.change.kind],
                 "text": sentence(found, one),
             }

@@ -42,12 +42,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headway.record import classes, columns, cost, model
+from headway.record import classes, columns, cost
 from headway.record.causes import Causes, pieces
 from headway.record.columns import take
+from headway.record.crowding import short_of_cores
 from headway.record.efficiency import Efficiency, efficiency
 from headway.record.hidden import Hidden, hidden
-from headway.record.model import Rank, Site
+from headway.record.model import Site
 from headway.record.timeline import Timeline
 from headway.record.waiting import Waiting
 from headway.record.words import clean, count_text, range_text, time_text
@@ -374,15 +375,9 @@ def crowded(found: Report) -> list[str]:
     lost = float(found.waiting.waited[classes.NO_CORE])
     if lost < CROWDED * found.whole:
         return []
-    machines: dict[str, list[Rank]] = {}
-    for rank in found.waiting.line.run.ranks:
-        machines.setdefault(rank.boot, []).append(rank)
     text = f"for {percent(lost, found.whole)} % of all rank time a rank in MPI could have gone on and had no core"
-    for ranks in machines.values():
-        cores = set().union(*(model.cores(rank.header) for rank in ranks))
-        if cores and len(ranks) > len(cores):
-            many = f"{len(cores)} core{'s' if len(cores) > 1 else ''}"
-            return [f"{text}: {ranks[0].host} has {many} for {len(ranks)} ranks. Start fewer there, or give them more cores"]
+    if short := short_of_cores(found.waiting.line.run):
+        return [f"{text}: {short}. Start fewer there, or give them more cores"]
     return [
         f"{text}: other ranks, programs or threads ran on it, or a limit of its container was reached. Give each rank a core of its own"
     ]

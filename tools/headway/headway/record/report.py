@@ -151,6 +151,8 @@ def piece(given: Advices, one: Advice) -> str:
     duration = max(1, given.duration)
     least, most = advise.amount(given, one.least), advise.amount(given, one.most)
     gain = f"Promised: at least {least}, at most {most} of {time_text(given.duration)}"
+    if one.doubt:
+        gain = f"At most {most} of {time_text(given.duration)}; not promised"
     shares = [(one.least / duration, "sure", f"at least {least}"), ((one.most - one.least) / duration, "maybe", f"up to {most}")]
     return (
         f'<li data-least="{one.least}" data-most="{one.most}"><p class=do>{sentence(given, one)}</p>{bar(shares, gain)}'

@@ -40,6 +40,8 @@ def gain_text(tried: Tried) -> str:
 
 def promise_text(tried: Tried) -> str:
     one, gain = tried.advice, tried.gain
+    if one.doubt:
+        return f"Not promised: {one.doubt}."
     kept = "" if gain.value >= one.least else "; less was measured"
     if kept and gain.high >= one.least:
         kept = "; these pairs do not tell whether it gives that, more of them (--pairs) would"

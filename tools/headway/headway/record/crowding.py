@@ -1,0 +1,32 @@
+"""Where the machine decides what a run takes, and not its program: a host has fewer cores than ranks, or somebody else had
+the ranks' cores. What such a run would gain from a change may go to whoever gets a core next time: nothing of it is promised."""
+
+from __future__ import annotations
+
+from headway.record import model
+from headway.record.model import Rank, Run
+from headway.record.words import clean
+
+
+def short_of_cores(run: Run) -> str:
+    """Of the first host that has fewer cores than ranks: how many; "" where none has, or where that is not known."""
+    machines: dict[str, list[Rank]] = {}
+    for rank in run.ranks:
+        machines.setdefault(rank.boot, []).append(rank)
+    for ranks in machines.values():
+        cores = set().union(*(model.cores(rank.header) for rank in ranks))
+        if cores and len(ranks) > len(cores):
+            many = f"{len(cores)} core{'s' if len(cores) > 1 else ''}"
+            return f"{clean(ranks[0].host)} has {many} for {len(ranks)} ranks"
+    return ""
+
+
+def doubt(run: Run, no_core: float, gain: float) -> str:
+    """Why that gain is not promised, as what follows "not promised: "; else "". Both are shares: `no_core` of all ranks' time,
+    in which they could have gone on and had no core, `gain` of the run's."""
+    short = short_of_cores(run)
+    if short:
+        return f"{short}, so which of them goes on is the system's choice"
+    if gain <= no_core:
+        return f"for {100 * no_core:.0f} % of all rank time somebody else had a rank's core, which is more than it gains"
+    return ""
