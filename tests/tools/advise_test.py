@@ -286,13 +286,17 @@ class Models(unittest.TestCase):
             self.assertLessEqual(min(f.miss for f in some if f.model.moves == transport.BEGUN), models.FITS, seed)
 
     def test_wires_that_carry_one_message_at_a_time(self):
-        for seed in range(SEED, SEED + COUNT):
-            for wires in (False, True):
-                clocks = [record_made.Clock(), record_made.Clock()]
-                some = self.fits(advise_made.crowded, "calls", seed, clocks=clocks, wires=wires)
+        """Where messages seldom meet on a wire, longer transfers explain the run as well: then both models count."""
+        for seed in (*range(SEED, SEED + COUNT), 7, 199576630):  # of the last one the wires add 20 %
+            made = advise_made.drawn(advise_made.crowded, seed)
+            worlds = [{"clocks": [record_made.Clock(), record_made.Clock()], "wires": wires} for wires in (False, True)]
+            free, one = (simulated(made.programs, "calls", seed, **world)[1] for world in worlds)
+            for wires, world in enumerate(worlds):
+                some = self.fits(advise_made.crowded, "calls", seed, **world)
                 best = {w: min(f.miss for f in some if f.model.wires == w) for w in (False, True)}
-                self.assertLessEqual(best[wires], models.FITS, (seed, best))
-                self.assertGreater(best[not wires], models.FITS, (seed, best))
+                self.assertLessEqual(best[bool(wires)], models.FITS, (seed, best))
+                if not wires or one >= 1.25 * free or seed == 7:
+                    self.assertGreater(best[not wires], models.FITS, (seed, best))
 
     def test_programs_that_test(self):
         """Rows of tests in vain are calls of their own, or one, and what they take is learned."""
