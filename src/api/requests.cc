@@ -245,7 +245,9 @@ class Listed {
     for (int i = 0; i < count; ++i) {
       Request* request = handles[i] == MPI_REQUEST_NULL ? nullptr : find_request(handles[i]);
       are_valid_ &= request || handles[i] == MPI_REQUEST_NULL;
-      if (is_short()) few_[i] = request && is_active(request) ? request : nullptr;
+      if (request && !is_active(request)) request = nullptr;
+      were_done_ &= !request || is_done(request);
+      if (is_short()) few_[i] = request;
     }
   }
   // False: one of the handles is none of a request, and nothing else may be asked.
@@ -254,13 +256,8 @@ class Listed {
   explicit Listed(Request* one) : count_(1), handles_(nullptr) { few_[0] = one; }
   int count() const { return count_; }
   Request* operator[](int i) const { return is_short() ? few_[i] : active_at(handles_, i); }
-  bool are_done() const {
-    for (int i = 0; i < count_; ++i) {
-      const Request* request = (*this)[i];
-      if (request && !is_done(request)) return false;
-    }
-    return true;
-  }
+  // When the list was looked through.
+  bool were_done() const { return were_done_; }
   // Errors of all that are left end the job.
   bool errors_abort() const {
     for (int i = 0; i < count_; ++i) {
@@ -279,7 +276,7 @@ class Listed {
 
   const int count_;
   const MPI_Request* const handles_;
-  bool are_valid_ = true;
+  bool are_valid_ = true, were_done_ = true;
   Request* few_[most];
 };
 
@@ -303,7 +300,7 @@ bool retire_held(const Listed& listed, MPI_Request* requests, MPI_Status* status
       forget_stale(requests[i]);
       continue;
     }
-    (void)show(request, status);
+    if (status != MPI_STATUS_IGNORE) (void)show(request, status);
     if (take_from_user(request, &requests[i])) give_back(request);
   }
   return true;
@@ -420,8 +417,8 @@ HEADWAY_ENTRY(MPI_Waitall)(int count, MPI_Request* requests, MPI_Status* statuse
   const Listed listed(count, requests);
   if (!listed.are_valid()) return bad_request(call);
   const Inside inside(call);
-  const bool retired = listed.are_done() ? retire_at_once(listed, requests, statuses)
-                                         : wait_for_all(listed, requests, statuses);
+  const bool retired = listed.were_done() ? retire_at_once(listed, requests, statuses)
+                                          : wait_for_all(listed, requests, statuses);
   return retired ? MPI_SUCCESS : retire_all(call, count, requests, statuses);
 }
 

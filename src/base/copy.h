@@ -57,8 +57,30 @@ inline bool string_copy([[maybe_unused]] char* to, [[maybe_unused]] const char* 
 #endif
 }
 
+// Up to 16 bytes, without a call, which costs more than the copy. The two do not overlap.
+inline constexpr size_t few_bytes = 16;
+inline void copy_few(char* to, const char* from, size_t n) {
+  const auto ends = [=](auto word) {  // the first and the last of so many bytes, which may overlap
+    auto last = word;
+    memcpy(&word, from, sizeof word);
+    memcpy(&last, from + n - sizeof last, sizeof last);
+    memcpy(to, &word, sizeof word);
+    memcpy(to + n - sizeof last, &last, sizeof last);
+  };
+  if (n >= sizeof(uint64_t)) {
+    ends(uint64_t{});
+  } else if (n >= sizeof(uint32_t)) {
+    ends(uint32_t{});
+  } else if (n) {
+    to[0] = from[0];
+    to[n / 2] = from[n / 2];
+    to[n - 1] = from[n - 1];
+  }
+}
+
 // The two do not overlap.
 inline void copy_piece(char* to, const char* from, size_t n) {
+  if (n <= few_bytes) return copy_few(to, from, n);
   if (n >= strings_from && string_copy(to, from, n)) return;
 #if defined(__SSE2__)
   if (n >= 1024) {

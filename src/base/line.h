@@ -14,4 +14,7 @@ inline void claim_line(const char* at) {
 #endif
 }
 
+// This core will read there soon.
+inline void fetch_line(const void* at) { __builtin_prefetch(at); }
+
 }  // namespace headway::base

@@ -280,6 +280,29 @@ TEST(Matching, GrowthKeepsTheOrderOfEqualKeys) {
   EXPECT_EQ(queue.find({8, any, any}), nullptr);
 }
 
+// A row of one key is posted while the table grows: at every length that it may have then.
+TEST(Matching, ARowOfOneKeyIsFoundWhereItIsAfterGrowth) {
+  constexpr int32_t row = 8;
+  std::deque<Hook> others(3000), ours(row);
+  for (size_t before = 1010; before < 1030; ++before) {  // 1,024 fill the first table
+    PostedQueue queue;
+    ASSERT_TRUE(queue.prepare());
+    for (size_t i = 0; i < before; ++i) {
+      others[i] = {};
+      others[i].key = {7, int32_t(i), 5};
+      queue.post(&others[i]);
+    }
+    for (Hook& hook : ours) {
+      hook = {};
+      hook.key = {9, 1, 2};
+      queue.post(&hook);
+    }
+    for (Hook& hook : ours) ASSERT_EQ(queue.match({9, 1, 2}), &hook) << "behind " << before;
+    EXPECT_EQ(queue.match({9, 1, 2}), nullptr) << "behind " << before;
+    for (size_t i = 0; i < before; ++i) ASSERT_EQ(queue.match({7, int32_t(i), 5}), &others[i]);
+  }
+}
+
 // What a choice of tags and contexts could do to a hash: strides of all powers of two, and both
 // ends of the range.
 struct Pattern {

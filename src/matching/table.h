@@ -45,7 +45,7 @@ class Table {
   }
   // The same, and takes it out.
   Hook* take(const Key& key, uint64_t& traversed) {
-    for (Hook** place = bucket(key); *place; place = &By::links(*place).next) {
+    for (Hook** place = first_of(key); *place; place = &By::links(*place).next) {
       ++traversed;
       Hook* hook = *place;
       if (!(By::key(hook) == key)) continue;
@@ -59,7 +59,7 @@ class Table {
       grow();
     ++count_;
     found_ = nullptr;
-    Hook** first = bucket(By::key(hook));
+    Hook** first = first_of(By::key(hook));
     Links& links = By::links(hook);
     links.before = links.after = hook;
     for (Hook* head = *first; head; head = By::links(head).next) {
@@ -105,7 +105,7 @@ class Table {
   }
   void clear() {
     base::heap_free(buckets_, memory());
-    buckets_ = found_ = nullptr;
+    buckets_ = found_ = again_ = nullptr;
     mask_ = count_ = 0;
   }
   size_t count() const { return count_; }
@@ -124,6 +124,11 @@ class Table {
         static_cast<unsigned __int128>((key.context << 1) ^ secret_) * (where ^ secret_ >> 1);
     const uint64_t mixed = uint64_t(product) ^ uint64_t(product >> 64);
     return &buckets_[(mixed ^ mixed >> 29) & mask_];
+  }
+  // The same; in a row of one key it is not reckoned anew.
+  Hook** first_of(const Key& key) {
+    if (again_ && *again_ && By::key(*again_) == key) return again_;
+    return again_ = bucket(key);
   }
   static void leave_ring(Links& links) {
     HEADWAY_CHECK(&By::links(By::links(links.before).after) == &links &&
@@ -158,6 +163,7 @@ class Table {
     Hook** old = buckets_;
     const size_t old_count = old ? mask_ + 1 : 0;
     buckets_ = fresh;
+    again_ = nullptr;
     mask_ = wanted - 1;
     limit_ = wanted <= small_buckets ? most_a_bucket * wanted : wanted;
     for (size_t i = 0; i < old_count; ++i) {
@@ -175,6 +181,7 @@ class Table {
 
   Hook** buckets_ = nullptr;
   Hook** found_ = nullptr;  // where the last find() found it, until something changes
+  Hook** again_ = nullptr;  // the last bucket that was asked for
   size_t mask_ = 0;
   size_t limit_ = 0;  // of hooks, before it grows
   size_t count_ = 0;

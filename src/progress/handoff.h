@@ -150,8 +150,8 @@ class Handoff {
       HEADWAY_CHECK(!shield_.any_closed() && !shield_.held.up);
       patrol_.rests();
       lock_.unlock();
-    } else if (!leave_to_patrol()) {
-      leave_slowly();
+    } else {
+      leave_pending();
     }
     if (traps_) [[unlikely]]
       base::resume_calls();
@@ -293,8 +293,9 @@ class Handoff {
   void let_go();
   void take_reminder();
   void forget_reminder();
+  [[gnu::noinline]] void leave_pending();
   void leave_slowly();
-  [[gnu::noinline]] bool leave_to_patrol();
+  bool leave_to_patrol();
   void rest();
   void look_after();
   bool serve_watched(uint64_t source);
@@ -321,6 +322,11 @@ class Handoff {
   bool is_worked_for() const { return poller_ != 0 && !sleepers_ && !shield_.closes; }
   void show_waiting(bool waits) {
     if (waiting_) waiting_->store(waits, std::memory_order_relaxed);
+  }
+  // The message thread is on patrol, and this one leaves it nothing but what is pending.
+  bool is_on_patrol() const {
+    return patrol_.is_on() && quiet_ && !is_armed_ && !called_ && poller_ == 0 &&
+           !patrol_timer_.is_slow();
   }
   void refresh_quiet() { quiet_ = parked_.empty() && sleepers_ == 0 && !shield_.closes; }
   void run_thread();

@@ -3,6 +3,15 @@
 
 namespace headway::progress {
 
+// Something is pending, or somebody else is inside. A row of calls for a moment is quickest.
+void Handoff::leave_pending() {
+  if (is_on_patrol() && patrol_.leaves_again()) [[likely]] {
+    lock_.unlock();
+  } else if (!leave_to_patrol()) {
+    leave_slowly();
+  }
+}
+
 // False: it is to be armed, or there is nothing to look after. Where pages are closed it always is:
 // whoever touches one waits.
 bool Handoff::leave_to_patrol() {

@@ -45,6 +45,14 @@ class Patrol {
     if (!away_ && enough_ != 0) begin_absence();
     ++leaves_;
   }
+  // It leaves once more in a row of calls for a moment. False, and nothing is noted: the absence
+  // is to be looked at, or a look at what has come is due.
+  bool leaves_again() {
+    if (!away_ || (leaves_ + 1) % look_every == 0) return false;
+    came_ = 0;
+    ++leaves_;
+    return true;
+  }
   // It was about to leave, and worked on.
   void leaves_only_now() { begin_absence(1); }
   bool is_away() const { return away_; }

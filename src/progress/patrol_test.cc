@@ -56,6 +56,35 @@ TEST(Patrol, IsEarnedByShortAbsencesAndLostByALongOne) {
   EXPECT_FALSE(patrol.is_due());
 }
 
+// Calls for a moment, one after the other: each counts as an end of an absence, and now and then
+// one of them is to look.
+TEST(Patrol, ARowOfLeavesIsCountedAndInterruptedForALook) {
+  Patrol patrol;
+  patrol.start(2);
+  EXPECT_FALSE(patrol.leaves_again()) << "it has not left yet";
+  patrol.leaves();
+  ASSERT_TRUE(patrol.is_away());
+  EXPECT_TRUE(patrol.note_look());
+  EXPECT_FALSE(patrol.note_look()) << "it has not left since";
+  uint32_t in_a_row = 1, looks = 0;
+  for (int i = 0; i < 1000; ++i) {
+    if (patrol.leaves_again()) {
+      EXPECT_FALSE(patrol.is_look_due());
+      ++in_a_row;
+    } else {
+      patrol.leaves();
+      EXPECT_TRUE(patrol.is_look_due());
+      EXPECT_EQ(in_a_row, Patrol::look_every - 1);
+      in_a_row = 0;
+      ++looks;
+    }
+  }
+  EXPECT_EQ(looks, 1000 / Patrol::look_every);
+  EXPECT_TRUE(patrol.note_look()) << "the last leave is one as others";
+  patrol.comes();
+  EXPECT_FALSE(patrol.leaves_again()) << "it is back";
+}
+
 // One that so many short absences have earned.
 Patrol earned(uint32_t enough) {
   Patrol patrol;

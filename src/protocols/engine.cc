@@ -150,7 +150,10 @@ bool Engine::advance_for(Peer* peer) {
   if (peer && peer->in.attached()) {
     // Many looks at the one line that will change, before a round over everything else.
     for (int look = 0; look < hot_looks; ++look) {
-      if (const shm::Cell* cell = peer->in.peek()) return take_frame(*peer, *cell);
+      const shm::Cell* cell = peer->in.peek();
+      if (!cell) continue;
+      if (look == 0) peer->in.fetch_ahead(*cell);
+      return take_frame(*peer, *cell);
     }
   } else if (peer && peer->transport) {
     if (peer->transport->reap_peer(peer->number, Links::reap_budget)) return true;

@@ -112,18 +112,28 @@ void Messages::note_seen(Peer& peer, const FrameHeader& header) {
   if (peer.direct.advertised) peer.in.advert().saw(peer.seen);
 }
 
-// The receive that takes a message. Those that their senders have claimed are taken already.
-Request* Messages::match(const FrameHeader& header) {
-  while (auto* receive = static_cast<Request*>(posted_.match(key_of(header), traffic_of(header)))) {
-    if (engine().one_copy_.withdraw(receive)) [[likely]]
+namespace {
+
+// Stands within deliver_eager(), where a call would cost a tenth of it.
+[[gnu::always_inline]] inline Request* take_receive(matching::PostedQueue& posted,
+                                                    OneCopy& one_copy, const FrameHeader& header) {
+  while (auto* receive = static_cast<Request*>(posted.match(key_of(header), traffic_of(header)))) {
+    if (one_copy.withdraw(receive)) [[likely]]
       return receive;
   }
   return nullptr;
 }
 
+}  // namespace
+
+// The receive that takes a message. Those that their senders have claimed are taken already.
+Request* Messages::match(const FrameHeader& header) {
+  return take_receive(posted_, engine().one_copy_, header);
+}
+
 bool Messages::deliver_eager(Peer& peer, const FrameHeader& header, const char* body) {
   if (key_of(header).is_wild() || !engine().fetches_.note_eager(peer, header)) return false;
-  if (Request* receive = match(header)) [[likely]] {
+  if (Request* receive = take_receive(posted_, engine().one_copy_, header)) [[likely]] {
     describe(receive, key_of(header), header.length, peer);
     engine().fetches_.note_origin(receive, origin_told(header), nullptr);
     receive->memory.write(0, body, receive->status_bytes());

@@ -168,14 +168,12 @@ class Producer : public RingEnd {
 
  private:
   static constexpr uint32_t no_place = ~0u;
+  static constexpr uint32_t claimed_ahead = 8;  // cells
 
   static void copy_small(char* to, const void* from, uint32_t n) {
-    // Most small messages are a few words; a call to memcpy costs more than the copy.
-    if (n == 8) {
-      memcpy(to, from, 8);
-    } else if (n == 4) {
-      memcpy(to, from, 4);
-    } else if (n) {
+    if (n <= base::few_bytes) {
+      base::copy_few(to, static_cast<const char*>(from), n);
+    } else {
       memcpy(to, from, n);
     }
   }
@@ -187,11 +185,13 @@ class Producer : public RingEnd {
   }
 
   // Stores leave the core one after the other, and each line of a cell is with the consumer since
-  // the last lap: in a row of messages every one would wait for its own. So the next cell but one
-  // is claimed meanwhile; at the next one the consumer may be looking. Where messages go to and fro
-  // that only takes a line from it that it looks at next.
+  // the last lap: in a row of messages every one would wait for its own. So a later cell is claimed
+  // meanwhile: not one of the next, at which the consumer may be looking, or which it fetches
+  // (Consumer::fetch_ahead). Where messages go to and fro that only takes a line from it that it
+  // looks at next.
   void claim_later(uint32_t length) const {
-    const char* line = reinterpret_cast<const char*>(&cells_[(next_ + 1) & (shape_.cells - 1)]);
+    const char* line =
+        reinterpret_cast<const char*>(&cells_[(next_ + claimed_ahead) & (shape_.cells - 1)]);
     for (const char* const end = line + 64 * lines_of(length); line != end; line += 64)
       base::claim_line(line);
   }
@@ -213,6 +213,12 @@ class Consumer : public RingEnd {
   const Cell* peek() const {
     const Cell& cell = cells_[next_ & (shape_.cells - 1)];
     return cell.number.load(std::memory_order_acquire) == next_ + 1 ? &cell : nullptr;
+  }
+  // The next frame, this one, lay there already: its sender is ahead, and the one after the next is
+  // fetched meanwhile. Longer bodies have more lines of their own to wait for.
+  void fetch_ahead(const Cell& cell) const {
+    if (cell.header.length <= inline_max)
+      base::fetch_line(&cells_[(next_ + 2) & (shape_.cells - 1)]);
   }
   // Null if the header's length cannot be true.
   const char* body(const Cell& cell) const {

@@ -113,10 +113,12 @@ bool Rings::reap(uint64_t) {
   meet_newcomers();
   bool moved = false;
   for (const uint32_t local : open_) {
-    HEADWAY_CHECK(ends_[local].in->attached());
+    const Consumer& in = *ends_[local].in;
+    HEADWAY_CHECK(in.attached());
     for (int frames = 0; frames < frames_a_turn; ++frames) {
-      const Cell* cell = ends_[local].in->peek();
+      const Cell* cell = in.peek();
       if (!cell) break;
+      if (frames != 0) in.fetch_ahead(*cell);
       moved = take(local, *cell);
     }
   }
