@@ -25,7 +25,7 @@ FILES = {
     "lib/headway/record/librecorder.so", "lib/headway/record/layer-abi.so", "lib/headway/record/libtrying.so",
     "lib/headway/record/try-abi.so",
     *(f"lib/headway/record/layer/{name}"
-      for name in ("layer.c", "layer.h", "layer_cost.h", "layer_narrow.h", "layer_now.h", "layer_sizes.h", "layer_tables.h", "layer_told.h", "now.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
+      for name in ("layer.c", "layer.h", "layer_cost.h", "layer_narrow.h", "layer_now.h", "layer_quick.h", "layer_sizes.h", "layer_tables.h", "layer_told.h", "now.h", "recorder.h", "make-layer.sh", "layer_entries.inc", "recorder_kinds.h",
                    "recorder_names.inc")),
     *(f"lib/headway/record/try/{name}"
       for name in ("layer.c", "layer_collectives.h", "layer_hash.h", "layer_puts_off.h", "layer_tables.h", "layer_test.h", "try.h", "make-layer.sh",

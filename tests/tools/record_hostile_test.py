@@ -152,7 +152,7 @@ class Hostile(Folder):
 
     def test_headers(self):
         good = made.header(0, 2) | {"version": 1}
-        self.check(self.text(0, good | {"version": 3}), "format 3; this headway reads formats 1 and 2", fatal=True)
+        self.check(self.text(0, good | {"version": 4}), "format 4; this headway reads formats 1 to 3", fatal=True)
         self.check(self.text(0, b"{" * 50), "no JSON", fatal=True)
         self.check(self.text(0, b"[" * 200_000), "no JSON", fatal=True)
         self.check(self.text(0, b'{"version": ' + b"1" * 10_000 + b"}"), "no JSON", fatal=True)

@@ -24,8 +24,9 @@ from record_rows import row  # noqa: E402
 
 SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
 SEEDS = 25
-MOST = 4080  # events of a block
+MOST = 8064  # rows of a block
 DRIVER = """#include "rows.c"
+#include <stdlib.h>
 RECORD_API __thread RecordThread* record_me __attribute__((tls_model("initial-exec")));
 RECORD_API uint64_t record_next_switch = UINT64_MAX;
 void record_switch(void) {}
@@ -41,14 +42,17 @@ static void put(const void* data, size_t length) {
 
 static void write_block(void) {
   const RecordBlockHead head = record_head_of(&thread);
-  const size_t shapes = head.shapes * sizeof *thread.shapes, rows = head.events * sizeof *thread.rows;
-  const uint64_t about[] = {sizeof head + shapes + (rows + 7) / 8 * 8, thread.last, record_last_of(&thread, &head)};
-  if (!head.events) return;
+  const size_t shapes = head.shapes * sizeof *thread.shapes, rows = head.rows * sizeof *thread.rows;
+  const uint64_t about[] = {sizeof head + shapes + rows, thread.last, record_last_of(&thread, &head)};
+  if (!head.rows) return;
+  record_me = &thread;
+  const RecordBlockHead own = record_head_of(&thread);
+  record_me = NULL;
+  if (own.events != head.events || own.rows != head.rows) abort();
   put(about, sizeof about);
   put(&head, sizeof head);
   put(thread.shapes, shapes);
   put(thread.rows, rows);
-  to += (8 - rows % 8) % 8;
   record_empty_rows(&thread);
 }
 
@@ -65,8 +69,9 @@ size_t put_all(const RecordEvent* events, size_t count, char* out, uint64_t* tol
   rare = refused = 0;
   record_empty_rows(&thread);
   for (const RecordEvent* one = events; one < events + count; ++one) {
-    /* Also those with times of their own: they are put otherwise. */
-    const bool more = one > events && one->end >= one[-1].end && one->request;
+    /* Also those with times of their own, and some that are no completions: they are put otherwise. */
+    const bool more = one > events && one->end >= one[-1].end && one->request &&
+                      (one->kind == RECORD_COMPLETION || one->site % 16 == 15);
     thread.number = one->thread;
     (more ? record_put_more : record_put)(&thread, one->kind, one->flags, one->site, one->begin, one->end, one->comm,
                                           one->peer, one->tag, one->request, one->bytes);
@@ -143,19 +148,48 @@ class Put(Folder):
                 self.assertTrue((self.read(blocks) == events).all())
                 if not seed % 2 and kinds <= 200:
                     # The first may begin with events without numbers, and end at the first one with a number.
-                    self.assertLessEqual(len(blocks), -(-count // MOST) + 1)
+                    self.assertLessEqual(len(blocks), -(-2 * count // MOST) + 1, "of a long one two rows")
 
-    def test_a_loop_takes_a_quarter(self):
+    def test_a_loop_takes_a_sixth(self):
         """A row of shapes comes again and again, with new times and numbers: of calls with several events each."""
         calls = [1000 + 50 * (n // 5) for n in range(MOST)]  # of five events each
         events = np.array(
-            [row(n % 5, n % 5, at, at + 4, 1, n % 5, 7, n if n % 5 else 0, 8) for n, at in enumerate(calls)], EVENT
+            [
+                row(COMPLETION if n % 5 else 5, n % 5, at, at + 4, 1, n % 5, 7, n if n % 5 else 0, 8)
+                for n, at in enumerate(calls)
+            ],
+            EVENT,
         )
         (data,), rare, refused = self.put(events)
-        self.assertLessEqual(len(data), 24 + 5 * 32 + 12 * MOST)
+        self.assertLessEqual(len(data), 24 + 5 * 32 + 8 * MOST)
         self.assertLessEqual(rare, 6)
         self.assertEqual(refused, 0)
         self.assertTrue((self.read([data]) == events).all())
+
+    def test_long_ones_take_two_rows(self):
+        """Calls that are long, or far from the one before; what they completed has their times, and takes one."""
+        most = (1 << 16) - 1
+        for apart, length, rows in ((most, 3, 1), (most + 1, 3, 2), (most, most - 1, 1), (1 << 20, most + 1, 2)):
+            with self.subTest(apart=apart, length=length):
+                calls = [(1000 + apart * n, 1000 + apart * n + length) for n in range(100)]
+                events = np.array(
+                    [row(COMPLETION if n else 2, 1, *times, request=n) for times in calls for n in range(3)], EVENT
+                )
+                (data,), _, _ = self.put(events)
+                self.assertTrue((self.read([data]) == events).all())
+                shapes = struct.unpack_from("<I", data, 4)[0]
+                # The first has nothing before it.
+                self.assertIn((len(data) - 24 - 32 * shapes) // 8, (200 + 100 * rows, 199 + 100 * rows))
+
+    def test_a_completion_alone(self):
+        """With times of its own, or behind the end of a block: nothing before it has them."""
+        for events in (
+            [row(COMPLETION, 1, 50, 60, request=4)],
+            [row(2, 1, 10, 20), row(COMPLETION, 1, 10, 21, request=4), row(COMPLETION, 1, 11, 21, request=5)],
+            [row(2, 1, 10 * n, 10 * n + 2) for n in range(MOST)] + [row(COMPLETION, 1, 10 * MOST - 10, 10 * MOST - 8, request=4)],
+        ):
+            events = np.array(events, EVENT)
+            self.assertTrue((self.read(self.put(events)[0]) == events).all())
 
     def test_where_a_new_block_begins(self):
         one = np.array([row(2, 1, 1000 + 10 * n, 1004 + 10 * n, request=1 + n) for n in range(20)], EVENT)
@@ -196,24 +230,38 @@ class Put(Folder):
                     self.assertTrue((self.read(blocks) == events).all())
 
 
-def payload(events):
+def payload(events, kind):
     """The same without the recorder: as docs/recording-format.md has it."""
     shapes, which = np.unique(events[list(packed.COMMON)], return_inverse=True)
     told = np.zeros(len(shapes), packed.SHAPE)
     for name in packed.COMMON:
         told[name] = shapes[name]
-    rows = np.zeros(len(events), packed.ROW)
-    rows["since"][1:] = np.diff(events["begin"])
-    rows["took"], rows["shape"] = events["end"] - events["begin"], which.reshape(-1)
     asked = events["request"][events["request"] > 0]
     least = int(asked.min()) - 1 if len(asked) else 0
-    rows["request"] = np.where(events["request"] > 0, events["request"] - np.uint32(least), 0)
-    data = packed.HEAD.pack(len(events), len(told), int(events["begin"][0]), least, 0) + told.tobytes() + rows.tobytes()
+    rows, begin, end = [], int(events["begin"][0]), 0
+    for at, (event, shape) in enumerate(zip(events, which.reshape(-1).tolist())):
+        since, took = int(event["begin"]) - begin, int(event["end"]) - int(event["begin"])
+        number = int(event["request"]) - least if event["request"] else 0
+        completes = event["kind"] == COMPLETION
+        if kind == packed.NARROW and completes and at and since == 0 and event["end"] == end:
+            since = took = 0
+        elif kind == packed.NARROW and (completes or (since | took) >> 16):
+            rows.append((since >> 16, took >> 16, packed.FAR, 0))
+        most = (1 << 16 if kind == packed.NARROW else 1 << 32) - 1
+        rows.append((since & most, took & most, shape, number))
+        begin, end = int(event["begin"]), event["end"]
+    data = np.array(rows, packed.NARROW_ROW if kind == packed.NARROW else packed.ROW).tobytes()
+    head = packed.HEAD.pack(
+        len(rows), len(told), int(events["begin"][0]), least, len(events) if kind == packed.NARROW else 0
+    )
+    data = head + told.tobytes() + data
     return data + bytes(-len(data) % 8)
 
 
 class Read(Folder):
     """Files of packed blocks, and what of damaged ones counts."""
+
+    kind, row, counted = packed.NARROW, 8, 20  # where a block says how many events it has
 
     def setUp(self):
         super().setUp()
@@ -226,8 +274,8 @@ class Read(Folder):
         for path in sorted(self.folder.iterdir()):
             plain, small = path.read_bytes(), 0
             for _, kind, _, given, _ in self.blocks(self.repacked(plain)):
-                if kind == packed.PACKED:
-                    small += max(0, len(given) - EVENT.itemsize * struct.unpack_from("<I", given)[0])
+                if kind == self.kind:
+                    small += max(0, len(given) - EVENT.itemsize * struct.unpack_from("<I", given, self.counted)[0])
             self.size.append(len(plain) + small)  # nothing is smaller than it is
             path.write_bytes(self.repacked(path.read_bytes()))
         self.path = self.folder / "rank-0.hwr"
@@ -247,7 +295,7 @@ class Read(Folder):
                 events = np.frombuffer(given, EVENT)
                 # Of the simulation's calls some begin before the one before them: these stay as they are.
                 if (np.diff(events["begin"].astype(np.int64)) >= 0).all():
-                    kind, given = packed.PACKED, payload(events)
+                    kind, given = self.kind, payload(events, self.kind)
             found += packed.BLOCK.pack(packed.MAGIC, kind, thread, len(given), *span) + given
         return found
 
@@ -268,27 +316,55 @@ class Read(Folder):
         self.assertGreaterEqual(packed.unpacked_size(self.path), len(self.whole))
 
     def test_damaged_blocks(self):
-        at, _, _, given, span = next(block for block in self.blocks(self.whole) if block[1] == packed.PACKED)
+        at, _, _, given, span = next(block for block in self.blocks(self.whole) if block[1] == self.kind)
         count, shapes = struct.unpack_from("<II", given)
-        last = packed.HEAD.size + shapes * 32 + 12 * (count - 1)
+        last = packed.HEAD.size + shapes * 32 + self.row * (count - 1)
+        which = last + self.row - 4  # of the last row
         for changed, sentence in (
             (struct.pack("<I", count + 2) + given[4:], "not the [0-9]+ that it tells of"),
             (struct.pack("<II", count, 1 << 31) + given[8:], "not the [0-9]+ that it tells of"),
-            (struct.pack("<I", 0) + given[4:], "a block of 0 packed events"),
-            (struct.pack("<I", 1 << 31) + given[4:], "a block of 2147483648 packed events"),
+            (struct.pack("<I", 0) + given[4:], "a block of .* packed events in 0 rows"),
+            (struct.pack("<I", 1 << 31) + given[4:], "a block of .* packed events in 2147483648 rows"),
             (given[:16], "fewer than its beginning"),
             (given[:8] + struct.pack("<Q", (1 << 64) - 1) + given[16:], "outside of what its block says"),
             (given[:8] + struct.pack("<Q", 5) + given[16:], "outside of what its block says"),
-            (given[: last + 8] + struct.pack("<H", shapes) + given[last + 10 :], "a shape that its block does not have"),
+            (given[:which] + struct.pack("<H", shapes) + given[which + 2 :], "a shape that its block does not have"),
             (given[:24] + struct.pack("<H", 200) + given[26:], "kind that the header does not name"),
             (given[:26] + b"\7" + given[27:], "another thread"),
+            *self.damages(given, shapes, which),
         ):
             with self.subTest(sentence):
-                head = packed.BLOCK.pack(packed.MAGIC, packed.PACKED, 0, len(changed), *span)
+                head = packed.BLOCK.pack(packed.MAGIC, self.kind, 0, len(changed), *span)
                 self.path.write_bytes(self.whole[:at] + head + changed + self.whole[at + packed.BLOCK.size + len(given) :])
                 rank = format.read(self.path).rank
                 self.assertRegex(rank.problem, sentence)
                 self.assertEqual(len(rank.events), 0)
+
+    def damages(self, given, shapes, which):
+        """Of blocks of this kind alone."""
+        count, first = struct.unpack_from("<I", given, 20)[0], packed.HEAD.size + shapes * 32
+        rows, far = given[first:], struct.pack("<4H", 1, 1, packed.FAR, 0)
+        near = rows[8 * (struct.unpack_from("<4H", rows)[2] == packed.FAR) :]  # the first without what is far of it
+        its_shape = 32 * struct.unpack_from("<4H", near)[2]
+        told = given[24:first]
+
+        def block(*parts, events=count, told=told):
+            data = b"".join(parts)
+            head = struct.pack("<II", len(data) // 8, shapes) + given[8:20] + struct.pack("<I", events)
+            return head + told + data
+
+        return (
+            (block(rows, far), "of times that no event follows"),
+            (block(far, far, near), "of times that no event follows"),
+            (block(far, near, events=count - 1), "tells of [0-9]+, and has [0-9]+"),
+            (block(rows, events=count - 1), "tells of"),
+            (block(rows, events=0), "a block of 0 packed events"),
+            (block(rows, events=len(rows) // 8 + 1), "no number of 1 to"),
+            (
+                block(near, told=told[:its_shape] + struct.pack("<H", COMPLETION) + told[its_shape + 2 :]),
+                "begins with a completion",
+            ),
+        )
 
     def test_any_bytes(self):
         """Bytes are changed anywhere; whatever that gives, nothing but BadRecording may be raised."""
@@ -300,6 +376,15 @@ class Read(Folder):
             with self.subTest(seed=seed):
                 for rank in reading.read(self.folder).ranks:
                     self.assertTrue((rank.end >= rank.begin).all())
+
+
+class ReadOlder(Read):
+    """Of format 2."""
+
+    kind, row, counted = packed.PACKED, 12, 0
+
+    def damages(self, given, shapes, which):
+        return ()
 
 
 if __name__ == "__main__":

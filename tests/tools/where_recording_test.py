@@ -65,16 +65,17 @@ class World:
         channels[key] = (key, number, KIND[name], root % needs.WORD, 0, 0, 0, 0)
         return number
 
-    def operations(self, rank, rows):
-        """(kind, flags, comm, peer, tag, number) with handles 10, 11, ...; active ones."""
+    def operations(self, rank, rows, over=()):
+        """(kind, flags, comm, peer, tag, number) with handles 10, 11, ...; active ones, but those of `over`, which are
+        still there."""
         table = OPERATION.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         slots = [(0, 0, 0)] * 64
         for i, (name, flags, comm, peer, tag, number) in enumerate(rows):
             table += OPERATION.pack(i + 1, 0, KIND[name], flags, 0, 1, comm, peer, tag, number, 0)
-            at = (((10 + i) * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 20) & 63
+            at = ((10 + i) * 0x61C88647 >> 20) & 63
             while slots[at][1]:
                 at = at + 1 & 63
-            slots[at] = (10 + i, i + 1, i + 1)
+            slots[at] = (10 + i, i + 1, 0 if i in over else i + 1)
         page = self.looks[rank].page
         page.table, page.slots = table, b"".join(SLOT.pack(*slot) for slot in slots)
 
@@ -186,6 +187,13 @@ class Receives(unittest.TestCase):
         self.assertEqual(world.need(0), OPEN, "of the others nothing is known")
         world.wait(0, "MPI_Waitany", keys=(10, 11, 99))
         self.assertEqual(world.need(0), OPEN, "nor of that one")
+        self.assertEqual(len(world.looks[0].page.operations()), 2)
+        rows = [("MPI_Irecv", RECEIVE, WORLD, 1, 5, 0), ("MPI_Irecv", RECEIVE, WORLD, 2, 5, 0)]
+        world.operations(0, rows, over=(1,))
+        world.wait(0, "MPI_Waitany", keys=(10, 11))
+        self.assertEqual(world.need(0), OPEN, "what its handle stood for before is not what it stands for now")
+        self.assertEqual([one.peer for one in world.looks[0].page.operations()], [1])
+        world.operations(0, rows)
         world.message(2, 0, 5)
         world.wait(0, "MPI_Waitany", keys=(10, 11))
         self.assertEqual(world.need(0), OPEN)
@@ -567,8 +575,8 @@ class Refused(Folder):
         self.refused(4, "recorded by an older headway, which tells nothing of ranks that run")
 
     def test_of_a_newer_one(self):
-        self.file(version=3)
-        self.refused(4, "rank-0.hwr: it has format 3; this headway reads formats 1 and 2")
+        self.file(version=4)
+        self.refused(4, "rank-0.hwr: it has format 4; this headway reads formats 1 to 3")
 
     def test_elsewhere(self):
         self.file(boot="another", host="node7")

@@ -72,5 +72,6 @@ static void look(RecordThread* me, uint64_t begin, uint64_t end, int is_wait) {
 void record_look_at_delay(RecordThread* me, uint64_t begin, uint64_t end, int is_wait) {
   const uint64_t from = record_now();
   look(me, begin, end, is_wait);
+  record_set_until(me);
   me->timed += record_now() - from;
 }

@@ -156,9 +156,9 @@ void record_put_events(unsigned thread, const RecordEvent* events, size_t count)
 }
 
 void record_put_rows(const RecordThread* of, const RecordBlockHead* head) {
-  const size_t shapes = head->shapes * sizeof *of->shapes, rows = head->events * sizeof *of->rows;
-  const size_t length = sizeof *head + shapes + (rows + 7) / 8 * 8;
-  const Block block = {MAGIC,  RECORD_PACKED_EVENTS, of->number,
+  const size_t shapes = head->shapes * sizeof *of->shapes, rows = head->rows * sizeof *of->rows;
+  const size_t length = sizeof *head + shapes + rows;
+  const Block block = {MAGIC,  RECORD_NARROW_EVENTS, of->number,
                        length, head->begin,          record_last_of(of, head)};
   const struct iovec data[] = {{(void*)of->shapes, shapes}, {(void*)of->rows, rows}};
   if (put_with_clock(&block, head, sizeof *head, data)) {

@@ -20,8 +20,9 @@ enum RecordBlockType {
   RECORD_END,
   RECORD_THREADS,
   RECORD_COUNTS,
-  RECORD_PACKED_EVENTS,
-  RECORD_FILLING /* no reader looks at it */
+  RECORD_PACKED_EVENTS, /* of format 2: nothing writes them any more */
+  RECORD_FILLING,       /* no reader looks at it */
+  RECORD_NARROW_EVENTS
 };
 
 /* Nothing is written any more: it was ended, or this process is not recorded. */

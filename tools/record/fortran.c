@@ -57,14 +57,19 @@ static bool is_of_mpi(const char* path) {
   return path && strncmp(record_last_part(path), "libmpi", 6) == 0;
 }
 
+int record_is_of_mpi(uintptr_t at) {
+  const unsigned count = __atomic_load_n(&self.count, __ATOMIC_ACQUIRE);
+  for (unsigned i = 0; i < count; ++i) {
+    if (at >= self.libraries[i].begin && at < self.libraries[i].end) return 1;
+  }
+  return 0;
+}
+
 uintptr_t record_fortran_from(uintptr_t from) {
   const uintptr_t caller = record_fortran_caller;
   record_fortran_caller = 0;
-  const unsigned count = __atomic_load_n(&self.count, __ATOMIC_ACQUIRE);
-  for (unsigned i = 0; i < count; ++i) {
-    if (from >= self.libraries[i].begin && from < self.libraries[i].end) return caller;
-  }
-  return from; /* of C: the last call from Fortran reached no call of C */
+  /* Else of C: the last call from Fortran reached no call of C. */
+  return record_is_of_mpi(from) ? caller : from;
 }
 
 uint32_t record_fortran_site(RecordThread* me, uintptr_t from) {
@@ -207,6 +212,7 @@ static bool is_seen_anyway(const char* path) {
 static void lead_all(const RecordLayer* layer) {
   Fresh fresh = {.count = 0};
   dl_iterate_phdr(look_at, &fresh);
+  if (fresh.count) record_forget_memos(); /* of calls that seemed to come from C */
   for (unsigned i = 0; i < fresh.count; ++i) {
     const Tables* tables = &fresh.all[i].tables;
     if (!layer || !tables->symbols || !tables->names || is_seen_anyway(fresh.all[i].path) ||

@@ -35,6 +35,7 @@ static const char* const names[] = {
 #include "layer_cost.h"
 #include "layer_narrow.h"
 #include "layer_now.h"
+#include "layer_quick.h"
 #include "layer_sizes.h"
 #include "layer_tables.h"
 #include "layer_told.h"
@@ -217,6 +218,7 @@ ENTRY int layer_MPI_Cancel(MPI_Request* request) {
   Operation found = {0};
   look_up(key_of_request(*request), &found);
   const int rc = PMPI_Cancel(request);
+  if (!cancels) record_forget_memos();
   cancels = true;
   note_odd();
   record_put(me, K_MPI_Cancel, failed(rc), site, begin, record_now(), 0, RECORD_NONE, RECORD_NONE,

@@ -10,7 +10,7 @@
 #ifndef HEADWAY_RECORD_LAYER_COST_H
 #define HEADWAY_RECORD_LAYER_COST_H
 
-#include "layer_told.h"
+#include "layer_quick.h"
 
 enum {
   COST_BATCHES = 9,
@@ -22,42 +22,72 @@ enum {
   COST_SPARE_BITS = 2
 };
 
-static bool record_message(const void* from, MPI_Request* requests, MPI_Status* statuses) {
-  RecordThread* me = record_enter(K_MPI_Irecv);
+static bool begin_message(const void* from, unsigned kind, int peer, MPI_Request* request) {
+  RecordThread* me = record_me;
+  RecordMemo* const memo = quick_memo(me, kind, from, peer, 1);
+  if (memo && is_message_of(memo, 8, MPI_BYTE, 1, MPI_COMM_SELF)) {
+    const uint64_t begin = quick_now();
+    if (quick_begin(me, from, begin)) {
+      quick_begun(me, memo, kind == K_MPI_Isend, begin, quick_now(), MPI_SUCCESS, request);
+      return true;
+    }
+  }
+  me = record_enter(kind);
   if (!me) return false;
   me->off = 0; /* also where these calls are not wanted */
-  uint32_t site = record_site(me, me->from = from);
-  uint64_t begin = record_now(), end = record_now();
-  told_irecv(me, K_MPI_Irecv, site, begin, end, MPI_SUCCESS, 0, 1, bytes_of(8, MPI_BYTE),
-             MPI_COMM_SELF, &requests[0]);
+  const uint32_t site = record_site(me, me->from = from);
+  const uint64_t begin = record_now(), end = record_now();
+  if (kind == K_MPI_Isend) {
+    told_isend(me, kind, site, begin, end, MPI_SUCCESS, peer, 1, bytes_of(8, MPI_BYTE),
+               MPI_COMM_SELF, request);
+  } else {
+    told_irecv(me, kind, site, begin, end, MPI_SUCCESS, peer, 1, bytes_of(8, MPI_BYTE),
+               MPI_COMM_SELF, request);
+  }
+  remember_message(me, kind, site, from, MPI_SUCCESS,
+                   kind == K_MPI_Isend ? RECORD_SEND : RECORD_RECEIVE, 8, MPI_BYTE, peer, 1,
+                   MPI_COMM_SELF);
   record_leave(me);
+  return true;
+}
 
-  me = record_enter(K_MPI_Isend);
-  if (!me) return false;
-  me->off = 0;
-  site = record_site(me, me->from = from);
-  begin = record_now();
-  end = record_now();
-  told_isend(me, K_MPI_Isend, site, begin, end, MPI_SUCCESS, 0, 1, bytes_of(8, MPI_BYTE),
-             MPI_COMM_SELF, &requests[1]);
-  record_leave(me);
-
+static bool end_message(const void* from, MPI_Request* requests, MPI_Status* statuses) {
+  enum { BOTH = 2 };
+  RecordThread* me = record_me;
+  RecordMemo* const memo = quick_memo(me, K_MPI_Waitall, from, BOTH, 0);
+  if (memo && quick_keys(me, BOTH, requests)) {
+    const uint64_t begin = quick_now();
+    if (quick_begin(me, from, begin)) {
+      quick_wait(me, memo, K_MPI_Waitall, begin, BOTH);
+      const uint64_t end = quick_now();
+      wait_is_over(me);
+      quick_all_over(me, memo, begin, end, MPI_SUCCESS, BOTH, requests, statuses);
+      return true;
+    }
+  }
   me = record_enter(K_MPI_Waitall);
   if (!me) return false;
   me->off = 0;
-  site = record_site(me, me->from = from);
+  const uint32_t site = record_site(me, me->from = from);
   Keys keys;
-  copy_keys(me, &keys, 2, requests);
+  copy_keys(me, &keys, BOTH, requests);
   MPI_Status* const st = room_for(&keys, statuses);
-  begin = begin_blocking(me);
-  wait_for_requests(me, K_MPI_Waitall, site, 2);
-  end = record_now();
+  const uint64_t begin = begin_blocking(me);
+  wait_for_requests(me, K_MPI_Waitall, site, BOTH);
+  const uint64_t end = record_now();
   wait_is_over(me);
   told_all(me, K_MPI_Waitall, site, begin, end, MPI_SUCCESS, 1, &keys, requests, st);
   free_keys(&keys);
+  remember_wait(me, K_MPI_Waitall, site, from, MPI_SUCCESS, BOTH, keys.shape, keys.epoch);
   end_blocking(me, begin, end);
   record_leave(me);
   return true;
+}
+
+/* With two partners, so that each call has a memo of its own, as calls from three places have. */
+static bool record_message(const void* from, MPI_Request* requests, MPI_Status* statuses) {
+  return begin_message(from, K_MPI_Irecv, 0, &requests[0]) &&
+         begin_message(from, K_MPI_Isend, 2, &requests[1]) && end_message(from, requests, statuses);
 }
 
 static int compare_ticks(const void* one, const void* other) {
@@ -86,6 +116,7 @@ static double ticks_of_batches(RecordThread* me, int messages, volatile char* ot
   for (int batch = 0; batch < COST_BATCHES; ++batch) {
     me->next = next;
     me->last_block = record_now(); /* so that no block is written: there is no file yet */
+    record_set_until(me);
     walk_through(other);
     const uint64_t begin = record_now();
     for (int i = 0; i < messages; ++i)
@@ -112,11 +143,11 @@ static RecordCallTicks ticks_of_call(RecordThread* me) {
 /* `me` is in MPI_Init. */
 static RecordCallTicks measure_call(RecordThread* me) {
   static Channel spare[1 << COST_SPARE_BITS];
-  enum { NEEDED = COST_EVENTS * COST_MESSAGES + 64 };
+  enum { NEEDED = 2 * COST_EVENTS * COST_MESSAGES + 64 };
   if (me->vain.count || me->limit - me->next < NEEDED) return (RecordCallTicks){0};
   RecordRow* const next = me->next;
   const uint64_t before = me->before, last = me->last, first = me->first, calls = me->calls;
-  const uint32_t shapes = me->shape_count, numbers = me->requests;
+  const uint32_t shapes = me->shape_count, numbers = me->requests, far_rows = me->far_rows;
   const uint16_t shape = me->at;
   const void* const from = me->from;
   const uint64_t last_block = me->last_block;
@@ -143,6 +174,7 @@ static RecordCallTicks measure_call(RecordThread* me) {
   me->first = first;
   me->calls = calls;
   me->shape_count = shapes;
+  me->far_rows = far_rows;
   me->requests = numbers;
   me->at = shape;
   me->last_block = last_block;
@@ -152,6 +184,9 @@ static RecordCallTicks measure_call(RecordThread* me) {
   channel_shift = shift;
   channel_used = used;
   bytes_at = at;
+  record_set_until(me);
+  record_forget_memos();
+  if (slot_count) grow_slots(); /* without those of these operations */
   return found;
 }
 

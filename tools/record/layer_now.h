@@ -82,6 +82,7 @@ static bool grow_channels(void) {
   record_now_page->channels_at = at;
   record_now_page->channels = (uint64_t)1 << bits;
   if (old != no_channels) record_now_give_back(old, was * sizeof *old, old_at);
+  record_forget_memos();
   return true;
 }
 

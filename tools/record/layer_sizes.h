@@ -114,6 +114,7 @@ __attribute__((noinline)) static uint64_t asked_bytes(const MPI_Status* status) 
   if (read != told) {
     bytes_may_be_at = NOWHERE;
     __atomic_store_n(&bytes_at, NOWHERE, __ATOMIC_RELAXED);
+    record_forget_memos();
   } else if (told && ++agreed >= AGREEING) {
     __atomic_store_n(&bytes_at, at, __ATOMIC_RELAXED);
   }

@@ -15,31 +15,57 @@ typedef struct Operation {
   uint16_t kind;     /* of the call that made it */
   uint8_t flags;
   bool persistent, active;
-  bool rare; /* more is to be done at its end than to tell it: persistent, `made` or `held` */
+  bool rare; /* more is to be done at its end than to tell it: persistent, or there is `more` */
   uint32_t comm;
   int peer, tag;
   uint32_t number; /* as RecordWait has it; 0: not counted */
   uint64_t bytes;
-  MPI_Comm* made; /* of MPI_Comm_idup */
-  void** held;    /* lists that it reads until its end, four or null; freed then */
-  int parent_order;
+  RecordMemo* memo; /* by which it was begun; never null, and it holds if it has this serial: */
+  uint64_t serial;
+  struct More* more; /* or null; only of one that is rare */
 } Operation;
 
+typedef struct More {
+  void** held;    /* lists that it reads until its end, four or null; freed then */
+  MPI_Comm* made; /* of MPI_Comm_idup */
+  int parent_order;
+} More;
+
+/* Where the last operation of a handle is over it stays there (`last` is 0), for the next one that
+   is looked for from there: mostly the handle comes again, or one that differs in its high half, as
+   of MPIs that count in it how often a handle was given. */
 typedef struct Slot {
   uint64_t key;
   uint32_t first, last; /* 0: empty */
 } Slot;
 _Static_assert(sizeof(Operation) == 64 && offsetof(Operation, bytes) == 32 && sizeof(Slot) == 16,
                "as documented");
+/* A memo has these as they lie here. */
+enum { BEGUN_BYTES = 48 };
+_Static_assert(offsetof(Operation, kind) == 8 && offsetof(Operation, memo) == 40 &&
+                   offsetof(Operation, serial) == 48 &&
+                   offsetof(RecordMemo, memo) == offsetof(RecordMemo, operation) + 32 &&
+                   offsetof(RecordMemo, serial) == offsetof(RecordMemo, operation) + 40,
+               "copied as one");
 
-static Slot* slots;
-static size_t slot_count, slot_used;
-static uint64_t slots_at; /* in the memory that others see */
-static Operation* operations;
+enum { NO_MEMO = 1 }; /* the serial of operations that no memo has begun */
+static RecordMemo no_memo;
+static Operation nobody[1] = {{.memo = &no_memo, .serial = NO_MEMO}};
+static Slot no_slots[1] = {{.key = UINT64_MAX}};
+static Slot* slots = no_slots;
+static size_t slot_count, slot_mask, slot_used; /* those of operations that are over, too */
+static uint64_t slots_at;                       /* in the memory that others see */
+static Operation* operations = nobody;
 static uint32_t operation_room, operation_free;
 static uint64_t operations_at;
 static uint32_t last_id, last_comm = SELF;
+/* Far enough from the end for all that threads number on the quick way before one of them comes
+   here again, at the latest for its next block. */
+#define MOST_ID (UINT32_MAX - (1u << 24))
 static bool several; /* threads may be here at once */
+/* Handles with one low half were there at once, of one of which there may be several operations:
+   from now on no memo is made. */
+static bool has_twins;
 static char gate;
 
 #define RARE __attribute__((noinline, cold))
@@ -62,6 +88,7 @@ ENTRY void unlock(void) { unlock_if(several); }
 
 static void begin_several(void) {
   several = true;
+  record_forget_memos();
   record_now_page->several = 1;
 }
 
@@ -75,20 +102,42 @@ static void free_lists(void** lists) {
   free(lists);
 }
 
+static void free_more(More* more) {
+  if (!more) return;
+  free_lists(more->held);
+  free(more);
+}
+
 ENTRY size_t place(uint64_t key) {
-  return (size_t)((key * 0x9e3779b97f4a7c15u) >> 20) & (slot_count - 1);
+  return (size_t)((uint64_t)(uint32_t)key * 0x61c88647 >> 20) & slot_mask;
 }
 
 static inline Slot* find_slot(uint64_t key) {
-  if (__builtin_expect(!slot_count, 0)) return NULL;
-  for (size_t at = place(key); slots[at].first; at = (at + 1) & (slot_count - 1)) {
-    if (slots[at].key == key) return &slots[at];
+  for (size_t at = place(key); slots[at].first; at = (at + 1) & slot_mask) {
+    if (slots[at].key == key) return slots[at].last ? &slots[at] : NULL;
   }
   return NULL;
 }
 
+ENTRY void free_operation(uint32_t at) {
+  operations[at].next = operation_free;
+  operation_free = at;
+}
+
+/* A key that is looked for from another slot than the first, as 0 is not: that of an empty slot is
+   never one that is looked for there. */
+static uint64_t elsewhere(void) {
+  uint64_t key = 1;
+  while (place(key) == 0) ++key;
+  return key;
+}
+
+/* Without those that are over; larger, if the rest needs it. */
 RARE static bool grow_slots(void) {
-  const size_t was = slot_count, now = was ? was * 2 : 1024;
+  const size_t was = slot_count;
+  size_t kept = 0;
+  for (size_t i = 0; i < was; ++i) kept += slots[i].last != 0;
+  const size_t now = !was ? 1024 : kept * 4 > was ? was * 2 : was;
   const uint64_t was_at = slots_at;
   Slot* old = slots;
   Slot* larger = record_now_room(now * sizeof *larger, &slots_at);
@@ -98,46 +147,33 @@ RARE static bool grow_slots(void) {
   }
   slots = larger;
   slot_count = now;
+  slot_mask = now - 1;
+  slot_used = kept;
+  slots[0].key = elsewhere();
   for (size_t i = 0; i < was; ++i) {
-    if (!old[i].first) continue;
-    size_t at = place(old[i].key);
-    while (slots[at].first) at = (at + 1) & (now - 1);
-    slots[at] = old[i];
+    if (old[i].last) {
+      size_t at = place(old[i].key);
+      while (slots[at].first) at = (at + 1) & slot_mask;
+      slots[at] = old[i];
+    } else if (old[i].first) {
+      free_operation(old[i].first);
+    }
   }
   record_now_page->slots_at = slots_at;
   record_now_page->slots = now;
-  record_now_give_back(old, was * sizeof *old, was_at);
+  if (old != no_slots) record_now_give_back(old, was * sizeof *old, was_at);
   return true;
-}
-
-__attribute__((noinline)) static void remove_slot(Slot* slot) {
-  size_t hole = (size_t)(slot - slots);
-  --slot_used;
-  for (size_t at = (hole + 1) & (slot_count - 1); slots[at].first;
-       at = (at + 1) & (slot_count - 1)) {
-    const size_t home = place(slots[at].key);
-    if (((at - home) & (slot_count - 1)) >= ((at - hole) & (slot_count - 1))) {
-      slots[hole] = slots[at];
-      hole = at;
-    }
-  }
-  slots[hole].first = slots[hole].last = 0;
 }
 
 /* The first operation of that row is over. */
 static inline void drop_first(Slot* slot) {
   const uint32_t at = slot->first;
-  slot->first = operations[at].next;
-  operations[at].next = operation_free;
-  operation_free = at;
-  if (slot->first) return;
-  const size_t behind = ((size_t)(slot - slots) + 1) & (slot_count - 1);
-  if (__builtin_expect(slots[behind].first != 0, 0)) {
-    remove_slot(slot);
-  } else {
-    slot->first = slot->last = 0;
-    --slot_used;
+  if (__builtin_expect(at == slot->last, 1)) {
+    slot->last = 0;
+    return;
   }
+  slot->first = operations[at].next;
+  free_operation(at);
 }
 
 /* More of them, if there is memory. Index 0 is nobody. */
@@ -146,10 +182,11 @@ RARE static void grow_operations(void) {
   uint64_t at;
   Operation* more = record_now_room(now * sizeof *more, &at);
   if (!more) return;
-  if (operation_room) memcpy(more, operations, operation_room * sizeof *more);
+  memcpy(more, operations, (operation_room ? operation_room : 1) * sizeof *more);
   record_now_page->operations_at = at;
   record_now_page->operations = now;
-  record_now_give_back(operations, operation_room * sizeof *more, operations_at);
+  if (operation_room)
+    record_now_give_back(operations, operation_room * sizeof *more, operations_at);
   operations = more;
   operations_at = at;
   for (uint32_t i = operation_room ? operation_room : 1; i < now; ++i) {
@@ -170,8 +207,7 @@ ENTRY uint32_t new_operation(void) {
 
 /* Locked. */
 ENTRY uint32_t next_id_locked(void) {
-  const uint32_t id = last_id + 1;
-  last_id = __builtin_expect(id != 0, 1) ? id : 1;
+  last_id = __builtin_expect(last_id < MOST_ID, 1) ? last_id + 1 : 1;
   return last_id;
 }
 
@@ -182,15 +218,31 @@ static uint32_t next_id(void) {
   return id;
 }
 
+RARE static void note_twins(void) {
+  if (!has_twins) record_forget_memos();
+  has_twins = true;
+}
+
 /* A new operation of that handle, the last of its row; null without memory. The lock is held until
  * the caller has filled it in. */
 ENTRY Operation* add_operation(uint64_t key) {
+  if (__builtin_expect(slot_used * 2 >= slot_count, 0) && !grow_slots()) return NULL;
+  const size_t home = place(key);
+  size_t to = home;
+  while (slots[to].first && slots[to].key != key) {
+    if (__builtin_expect((uint32_t)slots[to].key == (uint32_t)key && slots[to].last, 0))
+      note_twins();
+    to = (to + 1) & slot_mask;
+  }
+  if (!slots[to].first && slots[home].first && !slots[home].last) to = home;
+  Slot* slot = &slots[to];
+  if (__builtin_expect(slot->first != 0 && slot->last == 0, 1)) {
+    slot->key = key;
+    slot->last = slot->first;
+    return &operations[slot->first];
+  }
   const uint32_t at = new_operation();
   if (__builtin_expect(!at, 0)) return NULL;
-  if (__builtin_expect(slot_used * 2 >= slot_count, 0) && !grow_slots()) return NULL;
-  size_t to = place(key);
-  while (slots[to].first && slots[to].key != key) to = (to + 1) & (slot_count - 1);
-  Slot* slot = &slots[to];
   if (__builtin_expect(slot->first != 0, 0)) {
     operations[slot->last].next = at;
     slot->last = at;
@@ -201,16 +253,19 @@ ENTRY Operation* add_operation(uint64_t key) {
   return &operations[at];
 }
 
-/* What it is to hold until its end, of an MPI that has no large counts. */
-ENTRY void** held_now(void) {
-  if (__builtin_expect(!narrows, 1)) return NULL;
-  void** lists = to_hold;
-  to_hold = NULL;
-  return lists;
+/* What is rare of an operation; null if nothing is, or without memory: then it is not told. Of an
+ * MPI that has no large counts that is also what it is to hold until its end. */
+__attribute__((noinline)) static More* more_now(MPI_Comm* made, int parent_order) {
+  void** held = narrows ? to_hold : NULL;
+  if (held) to_hold = NULL;
+  if (!held && !made) return NULL;
+  More* more = malloc(sizeof *more);
+  if (more) *more = (More){held, made, parent_order};
+  return more;
 }
 
-/* The oldest operation of that handle: taken out, unless it is persistent: then it is inactive from
- * now on. */
+/* The oldest operation of that handle: taken out, with what is rare of it, unless it is persistent:
+ * then it is inactive from now on. */
 static bool take(uint64_t key, Operation* found) {
   lock();
   Slot* slot = find_slot(key);
@@ -220,7 +275,7 @@ static bool take(uint64_t key, Operation* found) {
     if (found->persistent) {
       operations[at].active = false;
     } else {
-      free_lists(found->held);
+      operations[at].more = NULL;
       drop_first(slot);
     }
   }
@@ -232,7 +287,8 @@ static void forget(uint64_t key) {
   lock();
   Slot* slot = find_slot(key);
   if (slot) {
-    free_lists(operations[slot->first].held);
+    free_more(operations[slot->first].more);
+    operations[slot->first].more = NULL;
     drop_first(slot);
   }
   unlock();
@@ -291,6 +347,7 @@ static void forget_comm(MPI_Comm comm) {
   Comm* found = find_comm(comm);
   if (found) {
     end_counts(found->id);
+    record_forget_memos();
     *found = comms[--comm_count];
   }
   unlock();
@@ -358,6 +415,8 @@ static void tell_comm(MPI_Comm comm, uint32_t id, uint32_t parent, const char* c
   } else {
     PMPI_Comm_size(comm, &size);
   }
+  /* One of that handle was freed where nobody looked, as in a callback of another call. */
+  forget_comm(comm);
   lock();
   if (comm_count == comm_room) {
     Comm* more = realloc(comms, sizeof *comms * (size_t)(comm_room + 64));

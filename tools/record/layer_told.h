@@ -36,16 +36,11 @@ ENTRY unsigned failed(int rc) {
 ENTRY uint64_t begin_blocking(RecordThread* me) {
   const uint64_t now = record_now();
   me->now->begin = now;
-  if (__builtin_expect(now - me->last_block > record_spans.block, 0)) record_write(me);
-  if (__builtin_expect(now - me->delay_read > record_spans.apart, 0)) {
-    record_look_at_delay(me, now, now, 0);
-    return record_now();
-  }
-  return now;
+  return __builtin_expect(now >= me->until, 0) ? record_due(me, now) : now;
 }
 
 ENTRY void end_blocking(RecordThread* me, uint64_t begin, uint64_t end) {
-  if (__builtin_expect(end - begin > record_spans.wait, 0)) record_look_at_delay(me, begin, end, 1);
+  if (__builtin_expect(end - begin > me->long_wait, 0)) record_look_at_delay(me, begin, end, 1);
 }
 
 /* ---- point to point ---- */
@@ -77,9 +72,10 @@ ENTRY uint32_t begun_locked(int rc, unsigned kind, unsigned flags, uint32_t comm
     operation->tag = tag;
     operation->number = number;
     operation->bytes = bytes;
-    operation->made = NULL;
-    operation->held = held_now();
-    operation->rare = operation->held != NULL;
+    operation->memo = &no_memo;
+    operation->serial = NO_MEMO;
+    operation->more = __builtin_expect(narrows, 0) ? more_now(NULL, 0) : NULL;
+    operation->rare = operation->more != NULL;
   }
   return id;
 }
@@ -94,13 +90,16 @@ __attribute__((noinline)) static uint32_t begun(int rc, unsigned kind, unsigned 
   return id;
 }
 
-/* Of operations that are not begun in an inner loop. */
-static void keep(uint64_t key, const Operation* told) {
+/* Of operations that are not begun in an inner loop. `made`, null or of MPI_Comm_idup: the new
+ * communicator, which is the how manieth of its parent. */
+static void keep(uint64_t key, const Operation* told, MPI_Comm* made, int parent_order) {
   lock();
   Operation* operation = add_operation(key);
   if (operation) {
     *operation = *told;
-    operation->held = held_now();
+    operation->memo = &no_memo;
+    operation->serial = NO_MEMO;
+    operation->more = more_now(made, parent_order);
     operation->rare = true;
   }
   unlock();
@@ -199,6 +198,7 @@ static void told_vain(RecordThread* me, unsigned kind, uint32_t site, uint64_t b
   if (!vain->count) {
     *vain = (RecordVain){.site = site, .kind = (uint16_t)kind, .begin = begin};
     me->at = RECORD_SHAPES; /* so that the next record is none of those that are put at once */
+    me->until = 0;
   }
   ++vain->count;
   vain->end = end;
@@ -222,7 +222,7 @@ static inline void told_probe(CALL, int found, MPI_Message message, int source, 
     if (message != MPI_MESSAGE_NO_PROC)
 #endif
       keep(message_key(message),
-           &(Operation){.id = id, .kind = (uint16_t)kind, .flags = RECORD_RECEIVE});
+           &(Operation){.id = id, .kind = (uint16_t)kind, .flags = RECORD_RECEIVE}, NULL, 0);
   }
   record_put(me, kind, RECORD_RECEIVE | wild(source, tag) | failed(rc), site, begin, end, where,
              told_peer(came ? status->MPI_SOURCE : source), told_tag(came ? status->MPI_TAG : tag),
@@ -253,7 +253,8 @@ static inline void told_init(CALL, unsigned flags, int peer, int tag, uint64_t b
                       .comm = id_of(comm),
                       .peer = told_peer(peer),
                       .tag = collective ? tag_of_collective(kind, comm) : told_tag(tag),
-                      .bytes = bytes});
+                      .bytes = bytes},
+         NULL, 0);
   }
   record_put(me, kind, failed(rc), site, begin, end, id_of(comm), RECORD_NONE, RECORD_NONE, 0,
              bytes);
@@ -291,6 +292,9 @@ typedef struct Keys {
   MPI_Status* statuses;
   MPI_Status few_statuses[FEW];
   uint64_t* few; /* where others see them */
+  /* Of the row of the call itself, where it has one beside those of its requests: */
+  unsigned shape;
+  uint64_t epoch;
 } Keys;
 
 static uint64_t key_of_request(MPI_Request request) {
@@ -299,6 +303,8 @@ static uint64_t key_of_request(MPI_Request request) {
 
 ENTRY void copy_keys(RecordThread* me, Keys* to, int64_t count, const MPI_Request* requests) {
   to->count = to->asked = count > 0 ? count : 0;
+  to->shape = RECORD_SHAPES;
+  to->epoch = 0;
   to->statuses = NULL;
   to->keys = to->few = me->now->keys;
   if (to->count > FEW && !(to->keys = malloc(sizeof *to->keys * (size_t)to->count))) {
@@ -346,11 +352,12 @@ __attribute__((noinline)) static void put_rare(RecordThread* me, unsigned kind, 
   } else if (found.id) {
     flags |= found.flags;
     bytes = found.bytes;
-    if (found.made) {
+    MPI_Comm* const made = found.more ? found.more->made : NULL;
+    if (made) {
       const uint32_t parent = found.comm;
-      if (rc == MPI_SUCCESS && *found.made != MPI_COMM_NULL) {
-        tell_comm(*found.made, (uint32_t)found.bytes, parent, names[found.kind],
-                  found.parent_order);
+      if (rc == MPI_SUCCESS && *made != MPI_COMM_NULL) {
+        tell_comm(*made, (uint32_t)found.bytes, parent, names[found.kind],
+                  found.more->parent_order);
       }
       bytes = 0;
     }
@@ -372,6 +379,7 @@ __attribute__((noinline)) static void put_rare(RecordThread* me, unsigned kind, 
     note_odd(); /* what was it? */
   }
   record_put(me, kind, flags, site, begin, end, found.comm, found.peer, found.tag, found.id, bytes);
+  if (!found.persistent) free_more(found.more);
 }
 
 /* One operation is over: its record. `more`: there is one of that call before it. */
@@ -446,7 +454,7 @@ __attribute__((noinline)) static void put_only(RecordThread* me, unsigned kind, 
   put_completed(me, kind, site, begin, end, MPI_SUCCESS, key, status);
 }
 
-ENTRY void told_all(CALL, int flag, const Keys* keys, const MPI_Request* requests,
+ENTRY void told_all(CALL, int flag, Keys* keys, const MPI_Request* requests,
                     const MPI_Status* statuses) {
   if (__builtin_expect(rc != MPI_SUCCESS, 0)) {
     told_all_failed(me, kind, site, begin, end, rc, keys, requests, statuses);
@@ -465,6 +473,8 @@ ENTRY void told_all(CALL, int flag, const Keys* keys, const MPI_Request* request
     return;
   }
   put_none(me, kind, site, begin, end, MPI_SUCCESS, (int)there);
+  keys->shape = me->at;
+  keys->epoch = me->epoch;
   for (int64_t i = 0; i < many; ++i) {
     if (key[i])
       put_over(me, RECORD_COMPLETION, site, begin, end, MPI_SUCCESS, key[i], &statuses[i], true);
@@ -495,9 +505,9 @@ static void told_some(CALL, const Keys* keys, int over, const int* indices,
   }
   put_none(me, kind, site, begin, end, rc, over);
   for (int i = 0; i < over; ++i) {
-    put_completed(me, RECORD_COMPLETION, site, begin, end,
-                  rc == MPI_SUCCESS ? rc : statuses[i].MPI_ERROR, keys->keys[indices[i]],
-                  &statuses[i]);
+    put_over(me, RECORD_COMPLETION, site, begin, end,
+             rc == MPI_SUCCESS ? rc : statuses[i].MPI_ERROR, keys->keys[indices[i]], &statuses[i],
+             true);
   }
 }
 
@@ -542,17 +552,17 @@ static void told_new_comm(CALL, MPI_Comm parent, const MPI_Comm* made, MPI_Reque
     if (request && *request != MPI_REQUEST_NULL) {
       const uint32_t number = count_collective(id_of(parent), kind, RECORD_NONE);
       /* Fortran's own variable for it is gone when it is completed. */
-      keep(KEY(*request), &(Operation){.id = next_id(),
-                                       .kind = (uint16_t)kind,
-                                       .flags = RECORD_COLLECTIVE,
-                                       .active = true,
-                                       .comm = id_of(parent),
-                                       .peer = RECORD_NONE,
-                                       .tag = RECORD_NONE,
-                                       .number = number,
-                                       .bytes = from_fortran ? 0 : id,
-                                       .made = from_fortran ? NULL : (MPI_Comm*)made,
-                                       .parent_order = order});
+      keep(KEY(*request),
+           &(Operation){.id = next_id(),
+                        .kind = (uint16_t)kind,
+                        .flags = RECORD_COLLECTIVE,
+                        .active = true,
+                        .comm = id_of(parent),
+                        .peer = RECORD_NONE,
+                        .tag = RECORD_NONE,
+                        .number = number,
+                        .bytes = from_fortran ? 0 : id},
+           from_fortran ? NULL : (MPI_Comm*)made, order);
     } else if (*made != MPI_COMM_NULL) {
       tell_comm(*made, id, id_of(parent), names[kind], order);
     }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RECORD_NOW_VERSION = 1 };
+enum { RECORD_NOW_VERSION = 2 };
 enum {
   RECORD_NOW_WAITS = 64, /* threads whose waits are told */
   RECORD_NOW_KEYS = 32,  /* requests of a wait that are told */

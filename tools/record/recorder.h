@@ -33,7 +33,7 @@ enum {
 enum { RECORD_MOST_KINDS = 1 << 12, RECORD_MOST_PERSISTENT = 1 << 19 };
 enum { RECORD_COMPLETION = 0x8000, RECORD_CORE_TAKEN = 0x8001, RECORD_GAP = 0x8002 };
 enum { RECORD_NONE = -1, RECORD_ANY = -2 };
-enum { RECORD_VERSION = 2 };
+enum { RECORD_VERSION = 3 };
 
 typedef struct RecordEvent {
   uint16_t kind;
@@ -57,14 +57,18 @@ typedef struct RecordShape {
   uint64_t bytes;
 } RecordShape;
 
+/* Ticks above 16 bits are in a row of their own before it, of no event, whose shape is RECORD_FAR.
+   A completion without such a row has the times of the event before it. */
 typedef struct RecordRow {
-  uint32_t since; /* ticks, since the begin of the event before; of the first one 0 */
-  uint32_t took;
+  uint16_t since; /* ticks, since the begin of the event before; of the first one 0 */
+  uint16_t took;
   uint16_t shape;
   uint16_t request; /* 0: none, else its number less `requests` */
 } RecordRow;
 
-enum { RECORD_ROWS = 4080, RECORD_SHAPES = 512, RECORD_PLACES = 1024 }; /* of a block */
+/* Of a block: with its few shapes and all that stands around it, 64 KB, which the kernel writes at
+   the price of 48. */
+enum { RECORD_ROWS = 8064, RECORD_SHAPES = 512, RECORD_PLACES = 1024, RECORD_FAR = UINT16_MAX };
 
 /* Tests that found nothing, one behind the other from one site: one record for all of them. */
 typedef struct RecordVain {
@@ -81,22 +85,49 @@ typedef struct RecordKnownSite {
   uint32_t id;
 } RecordKnownSite;
 
+/* What followed from a call's place and arguments last time: a call with the same ones is told by
+   it, without a look at anything else (layer_quick.h). It holds as long as its thread's `epoch` is
+   that of its `stamp`. */
+enum { RECORD_MEMOS = 128, RECORD_EPOCH = RECORD_MOST_KINDS };
+typedef struct RecordMemo {
+  uintptr_t from; /* where the program called */
+  uint64_t stamp; /* the epoch, and above it the kind */
+  /* As the program gave them: */
+  uint64_t type, comm;
+  int32_t count, peer, tag; /* of a call on requests `peer` is how many */
+  uint32_t site;
+  void* channel;
+  uint32_t shape; /* of its row */
+  uint32_t over_shape : 16, flags : 8, reserved : 8;
+  /* Of an operation that it begins: what the layer's table has of it, but its numbers. */
+  uint64_t operation[4];
+  struct RecordMemo* memo; /* this one */
+  uint64_t serial;         /* another one each time that it is written */
+  /* When that is over: */
+  uint64_t over;       /* the serial of the wait for it last time */
+  uint64_t over_bytes; /* of that row's shape */
+} RecordMemo;
+
 typedef struct RecordThread {
-  /* What each call looks at comes first, in one cache line. */
+  /* What each call looks at comes first, in two cache lines. */
   RecordRow *next, *limit; /* in `rows` */
   uint8_t depth; /* calls of MPI that it is in: those inside another one are not the program's */
   uint8_t off;   /* the call that it is in is not recorded, only followed */
   uint8_t number;
-  uint16_t at;           /* the last row's shape; RECORD_SHAPES: no row is there */
+  uint16_t at;           /* a row's shape, mostly the last one's; RECORD_SHAPES: no row is there */
+  uint32_t requests;     /* from where the numbers of rows are counted */
   const void* from;      /* where the program called, of the call that it is in */
+  uint64_t epoch;        /* in steps of RECORD_EPOCH: another one, and no memo holds any more */
+  uint64_t until;        /* ticks from which on something is to be done beside recording */
+  uint64_t long_wait;    /* in ticks: its run delay is looked at behind such a call */
+  uint64_t before, last; /* begin and end of the last row's event */
+  uint64_t calls;        /* that are in the block */
   RecordWait* now;       /* what others see of its wait */
   uint64_t last_block;   /* ticks at which a block was last written; 0: names wait for the next */
   uint64_t delay_read;   /* ticks at which its run delay was last known */
   RecordVain vain;       /* where it counts some, `at` is RECORD_SHAPES */
-  uint64_t before, last; /* begin and end of the last row's event */
-  uint32_t requests;     /* from where the numbers of rows are counted */
   uint32_t shape_count;
-  uint64_t calls;        /* that are in the block */
+  uint32_t far_rows;     /* in the block: those that are no event's */
   uint64_t first;        /* begin of the first row's event */
   uint64_t delay_ns;     /* run delay when it was last read */
   uint64_t switches;     /* how often it had left its core by then */
@@ -104,6 +135,8 @@ typedef struct RecordThread {
   int schedstat;         /* file, -1: none */
   uint32_t fortran_site; /* of its last call from Fortran */
   RecordKnownSite sites[RECORD_SITE_CACHE], python_sites[RECORD_SITE_CACHE];
+  RecordMemo memos[RECORD_MEMOS] __attribute__((aligned(64)));
+  uint32_t seen[RECORD_MEMOS]; /* of a call that was there last and is not remembered */
   RecordRow rows[RECORD_ROWS];
   /* The last is no event's. Each in one cache line. */
   RecordShape shapes[RECORD_SHAPES + 1] __attribute__((aligned(32)));
@@ -113,7 +146,9 @@ typedef struct RecordThread {
   RecordWait alone;                   /* what `now` is where there is no place that others see */
 } RecordThread;
 
-_Static_assert(offsetof(RecordThread, vain) <= 64, "in one cache line");
+_Static_assert(sizeof(RecordMemo) == 128 && offsetof(RecordMemo, operation) == 64,
+               "in two cache lines");
+_Static_assert(offsetof(RecordThread, vain) <= 128, "in two cache lines");
 
 #define RECORD_API __attribute__((visibility("default")))
 /* On the way of each call: a compiler that thinks of size would call some of them. */
@@ -159,9 +194,18 @@ RECORD_API void record_put_otherwise(RecordThread* me, const RecordEvent* event)
 RECORD_API void record_write(RecordThread* me); /* its buffer, to the file */
 RECORD_API void record_write_vain(RecordThread* me);
 RECORD_API void record_switch(void);
+/* `until` anew, after something of what it depends on has changed. */
+RECORD_API void record_set_until(RecordThread* me);
+/* A call that may take long begins, and `until` is over: writes what is to be written, and looks at
+   the run delay. When the call begins. */
+RECORD_API uint64_t record_due(RecordThread* me, uint64_t now);
+/* What memos say may hold no more: of all threads. */
+RECORD_API void record_forget_memos(void);
 RECORD_API uint32_t record_other_site(RecordThread* me,
                                       uintptr_t address); /* not in the thread's cache */
 RECORD_API uint32_t record_python_site(RecordThread* me);
+/* A place in the code of an MPI's libraries, if there was a call from Fortran; no program's. */
+RECORD_API int record_is_of_mpi(uintptr_t at);
 /* `from`: where C was called. Where the program called, if that was from Fortran. */
 RECORD_API uintptr_t record_fortran_from(uintptr_t from);
 RECORD_API uint32_t record_fortran_site(RecordThread* me, uintptr_t from);
@@ -270,13 +314,13 @@ RECORD_INLINE void record_put(RecordThread* me, unsigned kind, unsigned flags, u
   RecordRow* const row = me->next;
   const uint64_t other =
       record_other_than(me, &me->shapes[at], kind, flags, site, comm, peer, tag, bytes) |
-      (since | took) >> 32 | number >> 16 | me->off;
+      (since | took) >> 16 | number >> 16 | me->off | (kind == RECORD_COMPLETION);
   if (__builtin_expect(other != 0 || end < me->last || row == me->limit || (request && !number),
                        0)) {
     RECORD_PUT_OTHERWISE();
   } else {
-    row->since = (uint32_t)since;
-    row->took = (uint32_t)took;
+    row->since = (uint16_t)since;
+    row->took = (uint16_t)took;
     row->shape = (uint16_t)at;
     row->request = (uint16_t)number;
     __atomic_store_n(&me->next, row + 1, __ATOMIC_RELEASE); /* as record_add_row does */
@@ -287,22 +331,20 @@ RECORD_INLINE void record_put(RecordThread* me, unsigned kind, unsigned flags, u
   if (__builtin_expect(end >= record_next_switch, 0)) record_switch();
 }
 
-/* The same of one more event with the times of the one before it, and a request. */
+/* The same of a completion with the times of the event before it, and a request. */
 RECORD_INLINE void record_put_more(RecordThread* me, unsigned kind, unsigned flags, uint32_t site,
                                    uint64_t begin, uint64_t end, uint32_t comm, int peer, int tag,
                                    uint32_t request, uint64_t bytes) {
   const unsigned at = me->behind[me->at];
-  const uint64_t took = end - begin;
   const uint32_t number = request - me->requests;
   RecordRow* const row = me->next;
   const uint64_t other =
       record_other_than(me, &me->shapes[at], kind, flags, site, comm, peer, tag, bytes) |
-      (begin ^ me->before) | took >> 32 | me->off;
+      (begin ^ me->before) | (end ^ me->last) | me->off | (kind != RECORD_COMPLETION);
   if (__builtin_expect(other != 0 || row == me->limit || number - 1u >= UINT16_MAX, 0)) {
     RECORD_PUT_OTHERWISE();
   } else {
-    row->since = 0;
-    row->took = (uint32_t)took;
+    row->since = row->took = 0;
     row->shape = (uint16_t)at;
     row->request = (uint16_t)number;
     __atomic_store_n(&me->next, row + 1, __ATOMIC_RELEASE); /* as record_add_row does */

@@ -1,6 +1,7 @@
 /* rows: a thread's events until they are in the file, packed from the beginning: most calls of a
    program differ from earlier ones in nothing but their times and the number of their operation. So
-   a block has each shape of event once, and a row of 12 bytes an event (docs/recording-format.md).
+   a block has each shape of event once, and a row of 8 bytes an event, of a long one two
+   (docs/recording-format.md).
    An event of the shape that came behind the one before it last time becomes a row where it is put
    (record_put); what is rarer, here. Thread: its own. Owner: threads.c. Invariant: what a block
    holds reads back as the same events, in their order. */
@@ -13,13 +14,12 @@
 
 /* The payload's beginning; shapes and rows come behind it. */
 typedef struct RecordBlockHead {
-  uint32_t events, shapes;
+  uint32_t rows, shapes;
   uint64_t begin; /* of the first event */
-  uint32_t requests, reserved;
+  uint32_t requests, events;
 } RecordBlockHead;
 
-_Static_assert(sizeof(RecordShape) == 32 && sizeof(RecordRow) == 12 &&
-                   sizeof(RecordBlockHead) == 24,
+_Static_assert(sizeof(RecordShape) == 32 && sizeof(RecordRow) == 8 && sizeof(RecordBlockHead) == 24,
                "as documented");
 
 /* Nothing is in the block. */

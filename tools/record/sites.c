@@ -27,7 +27,7 @@ static struct {
 /* Others may ask where this thread waits: what is new is in the file before its next wait. Where
    there is no file yet, it comes with the first block. */
 static void hurry(void) {
-  if (record_me && record_may_write()) record_me->last_block = 0;
+  if (record_me && record_may_write()) record_me->last_block = record_me->until = 0;
 }
 
 void record_start_sites(void) {

@@ -116,7 +116,10 @@ void record_decide(void) {
   for (int i = 0; i < RECORD_FUNCTIONS; ++i) record_wanted[i] = on && self.chosen[i];
   if (self.on && !on) self.off_since = now;
   if (!self.on && on && self.off_since) record_put_gap(self.off_since, now);
-  if (self.on != on) record_want_library(on);
+  if (self.on != on) {
+    record_want_library(on);
+    record_forget_memos_locked();
+  }
   self.on = on;
 }
 
@@ -125,6 +128,7 @@ void record_switch_off(void) {
   record_live = 0;
   record_want_library(false);
   memset(record_wanted, 0, sizeof record_wanted);
+  record_forget_memos_locked();
 }
 
 void record_switch(void) {

@@ -3,6 +3,7 @@
 #include "threads.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ RECORD_API __thread RecordThread* record_me __attribute__((tls_model("initial-ex
 
 static struct {
   RecordThread* threads;
+  RecordThread*
+      spare;      /* of threads that have ended, all 0: operations may still name their memos */
   unsigned count; /* that there ever were */
   uint64_t timed; /* of those that have ended */
   pthread_key_t key;
@@ -41,7 +44,7 @@ static void put_or_lose(RecordThread* me) {
   if (record_may_write()) {
     put_rows(me);
   } else if (!record_over) {
-    record_count_lost((uint64_t)(me->next - me->rows));
+    record_count_lost(record_head_of(me).events);
   }
   if (!any) return; /* a call that has begun counts in the block of its events */
   me->calls = 0;
@@ -55,6 +58,38 @@ void record_write(RecordThread* me) {
   if (record_may_write()) record_put_library();
   me->last_block = record_now();
   me->timed += me->last_block - begin;
+  record_unlock();
+  record_set_until(me);
+}
+
+void record_set_until(RecordThread* me) {
+  const uint64_t block = me->last_block + record_spans.block;
+  const uint64_t look = me->delay_read + record_spans.apart;
+  const uint64_t due = block < look ? block : look;
+  /* Before tests that found nothing are told, no other call is. */
+  me->long_wait = record_spans.wait;
+  me->until = me->vain.count ? 0 : due < record_next_switch ? due : record_next_switch;
+}
+
+uint64_t record_due(RecordThread* me, uint64_t now) {
+  uint64_t begin = now;
+  if (now - me->last_block > record_spans.block) record_write(me);
+  if (now - me->delay_read > record_spans.apart) {
+    record_look_at_delay(me, now, now, 0);
+    begin = record_now();
+  }
+  record_set_until(me);
+  return begin;
+}
+
+void record_forget_memos_locked(void) {
+  for (RecordThread* thread = self.threads; thread; thread = thread->other)
+    __atomic_fetch_add(&thread->epoch, RECORD_EPOCH, __ATOMIC_RELAXED);
+}
+
+void record_forget_memos(void) {
+  record_lock();
+  record_forget_memos_locked();
   record_unlock();
 }
 
@@ -90,6 +125,7 @@ void record_write_vain(RecordThread* me) {
   const RecordEvent event = event_of(me, &me->vain);
   me->vain.count = 0;
   add(me, &event);
+  record_set_until(me);
 }
 
 void record_put_otherwise(RecordThread* me, const RecordEvent* event) {
@@ -145,9 +181,28 @@ static void thread_ends(void* thread) {
   RecordThread** link = &self.threads;
   while (*link && *link != me) link = &(*link)->other;
   if (*link) *link = me->other;
+  /* Locked memory stays. */
+  if (madvise(me, sizeof *me, MADV_DONTNEED) != 0) memset(me, 0, sizeof *me);
+  me->other = self.spare;
+  self.spare = me;
   record_unlock();
   record_me = NULL;
-  munmap(me, sizeof *me);
+}
+
+/* All 0, in pages of its own: our library may close those of the program's heap, and asks here,
+   with its engine held, which thread it is. */
+static RecordThread* room_for_thread(void) {
+  record_lock();
+  RecordThread* found = self.spare;
+  if (found) self.spare = found->other;
+  record_unlock();
+  if (!found) {
+    void* made =
+        mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return made == MAP_FAILED ? NULL : made;
+  }
+  found->other = NULL;
+  return found;
 }
 
 unsigned record_take_number(void) {
@@ -173,13 +228,11 @@ RecordThread* record_enter_otherwise(unsigned kind) {
 
 RecordThread* record_first_call(void) {
   if (!record_enabled) return NULL;
-  /* In pages of its own: our library may close those of the program's heap, and asks here, with its
-     engine held, which thread it is. */
-  RecordThread* me =
-      mmap(NULL, sizeof *me, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (me == MAP_FAILED) return NULL;
+  RecordThread* me = room_for_thread();
+  if (!me) return NULL;
   record_empty_rows(me);
   me->last_block = record_now();
+  record_set_until(me);
   record_open_delay(me);
   record_lock();
   if (self.threads == NULL && self.count == 0) {

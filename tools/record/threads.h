@@ -17,4 +17,7 @@ RECORD_HIDDEN uint64_t record_timed(void);
  */
 RECORD_HIDDEN void record_put_gap(uint64_t begin, uint64_t end);
 
+/* record_forget_memos; locked. */
+RECORD_HIDDEN void record_forget_memos_locked(void);
+
 #endif

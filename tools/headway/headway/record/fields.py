@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-VERSION = 2
-READ = (1, VERSION)  # 1: without packed events
+VERSION = 3
+READ = (1, 2, VERSION)  # 1: without packed events; 2: packed in rows of 12 bytes
 MOST_RANKS = 1 << 24  # of a world
 MOST_WORDS = 1 << 10
 MOST_FUNCTIONS = 1 << 15  # kinds of events from there on are no functions
@@ -50,7 +50,7 @@ def check_header(header: Any) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise BadRecording("its header is no object")
     if header.get("version") not in READ:
-        raise BadRecording(f"it has format {str(header.get('version'))[:20]}; this headway reads formats {READ[0]} and {READ[1]}")
+        raise BadRecording(f"it has format {str(header.get('version'))[:20]}; this headway reads formats {READ[0]} to {READ[-1]}")
     size = integer(header, "size", 0, MOST_RANKS)
     integer(header, "rank", 0 if size else -1, size - 1 if size else MOST_RANKS)
     integer(header, "pid", 0, MOST_INT, 0)

@@ -23,7 +23,7 @@ from . import cost, fields, packed
 from .columns import rest, room
 from .fields import MOST_ID, MOST_INT, MOST_NS, MOST_RANKS, MOST_TICKS, MOST_U64, VERSION, BadRecording, check_header
 from .model import COMPLETION, CORE_TAKEN, EVENT, FAMILIES, GAP, LIBRARY, Comm, Rank, Site
-from .packed import BLOCK, MAGIC, PACKED
+from .packed import BLOCK, MAGIC, NARROW, PACKED
 
 HEADER, CLOCK, EVENTS, SITES, COMMUNICATORS, END, THREADS = range(1, 8)
 SEEN = 8 << 20  # bytes of a file that are looked at before they leave memory again
@@ -106,8 +106,8 @@ class _Reader:
             raise BadRecording("its first block is no header" if self.header is None else "a second header")
         if kind == EVENTS:
             self.take_events(start, length, thread, first, last)
-        elif kind == PACKED:
-            block = packed.Block(self.data, start, length)
+        elif kind in (PACKED, NARROW):
+            block = packed.Block(self.data, start, length, kind)
             self.check_events(block.events(), thread, first, last)
             self.events.append(block)
         elif kind == CLOCK:

@@ -15,7 +15,7 @@ from typing import Any
 from .fields import MOST_ID, MOST_INT, MOST_RANKS, MOST_U64, BadRecording, check_header, integer, object_of, printable, text
 
 MAGIC, NOW_MAGIC = 0x31525748, 0x31574F4E52574848
-VERSION = 1
+VERSION = 2
 BLOCK = struct.Struct("<IHHQQQ")
 HEADER, SITES, COMMUNICATORS, END, COUNTS = 1, 4, 5, 6, 8
 MOST_JSON = 256 << 20
@@ -196,13 +196,13 @@ class Page:
         if not self.slots or self.table is None or not key:
             return None
         mask = len(self.slots) // SLOT.size - 1
-        at = ((key * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 20) & mask
+        at = ((key & 0xFFFFFFFF) * 0x61C88647 >> 20) & mask
         for _ in range(mask + 1):
-            found, first, _last = SLOT.unpack_from(self.slots, at * SLOT.size)
+            found, first, last = SLOT.unpack_from(self.slots, at * SLOT.size)
             if not first:
                 return None
             if found == key:
-                return self._at(first)
+                return self._at(first) if last else None
             at = at + 1 & mask
         return None
 
@@ -211,7 +211,9 @@ class Page:
         if self.slots is None or self.table is None:
             return None
         found = []
-        for _key, first, _last in SLOT.iter_unpack(self.slots):
+        for _key, first, last in SLOT.iter_unpack(self.slots):
+            if not last:  # it is over
+                continue
             seen = 0
             while first and seen < len(self.table) // OPERATION.size:
                 one = self._at(first)
