@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "api/detail/info.h"
 #include "api/detail/results.h"
 #include "objects/context.h"
+#include "spawn/join.h"
 #include "spawn/junction.h"
 #include "spawn/launch.h"
 #include "spawn/names.h"
@@ -205,66 +205,6 @@ int comm_connect(const char* call, const char* port_name, MPI_Info info, int roo
 
 // --- join ---
 
-// What both ends of the user's socket say, in records of one length: nothing of it is left behind.
-struct Join {
-  char magic[8] = {'H', 'e', 'a', 'd', 'J', 'o', 'i', '1'};
-  unsigned char draw[16] = {};  // whose is less, connects
-  char port[spawn::port_name_room] = "";
-};
-
-// The socket is the program's: what it has set there stays.
-bool pass(int fd, void* data, size_t n, bool in) {
-  size_t done = 0;
-  bool failed = false;
-  process().waiter().until(
-      [&] {
-        while (done < n && !failed) {
-          char* at = static_cast<char*>(data) + done;
-          const ssize_t moved = in ? recv(fd, at, n - done, MSG_DONTWAIT)
-                                   : send(fd, at, n - done, MSG_DONTWAIT | MSG_NOSIGNAL);
-          if (moved > 0) {
-            done += size_t(moved);
-          } else if (moved < 0 && errno == EINTR) {
-            continue;
-          } else if (moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            break;
-          } else {
-            failed = true;
-          }
-        }
-        return done == n || failed;
-      },
-      nullptr, 1);
-  return done == n;
-}
-
-// The process at the other end of that socket is gone, or has closed it.
-bool has_hung_up(void* what) {
-  pollfd entry = {*static_cast<const int*>(what), POLLRDHUP, 0};
-  return poll(&entry, 1, 0) > 0 && (entry.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-}
-
-// The engine is held.
-Trouble swap_ports(int fd, Join& mine, Join& theirs, tcp::PortStory& told) {
-  spawn::Secret draw;
-  if (!spawn::make_secret(draw)) return Trouble::no_socket;
-  memcpy(mine.draw, draw.bytes, sizeof mine.draw);
-  const Trouble opened = spawn::ports().open(process().settings.tcp_interface, mine.port, told);
-  if (opened != Trouble::none) return opened;
-  if (!pass(fd, &mine, sizeof mine, false) || !pass(fd, &theirs, sizeof theirs, true)) {
-    told << "the socket does not lead to a process that is in MPI_Comm_join, or not any more";
-    return Trouble::gone;
-  }
-  theirs.port[sizeof theirs.port - 1] = '\0';
-  if (memcmp(mine.magic, theirs.magic, sizeof mine.magic) != 0) {
-    told
-        << "what came over the socket is not from MPI_Comm_join of this library; was there data of "
-           "the program's own in it?";
-    return Trouble::gone;
-  }
-  return Trouble::none;
-}
-
 int comm_join(const char* call, int fd, MPI_Comm* intercomm) {
   Story story{.call = call};
   if (!is_running()) return not_running(call);
@@ -282,24 +222,16 @@ int comm_join(const char* call, int fd, MPI_Comm* intercomm) {
   {
     const Abroad abroad;
     const Inside inside(call);
-    Join mine, theirs;
     bool accepts = false;
     {
       const Holding holding(process().engine());
-      trouble = swap_ports(fd, mine, theirs, told);
-      accepts = memcmp(mine.draw, theirs.draw, sizeof mine.draw) > 0;
-      if (trouble == Trouble::none) {
-        trouble =
-            accepts ? spawn::ports().accept(mine.port, talk, process().waiter(), {has_hung_up, &fd})
-                    : spawn::ports().connect(theirs.port, talk, process().waiter(),
-                                             process().settings.connect_timeout_us, told);
-      }
+      trouble = spawn::join(fd, process().waiter(), process().settings.tcp_interface,
+                            process().settings.connect_timeout_us, talk, accepts, told);
     }
     trouble = spawn::meet(home(), registry().alone, 0, &talk, trouble, accepts,
                           registry().alone->errhandler, made);
     const Holding holding(process().engine());
     talk.close();
-    (void)spawn::ports().close(mine.port);
   }
   if (trouble != Trouble::none) return raise_trouble(story, trouble, told.c_str(), nullptr);
   *intercomm = handle_of<MPI_Comm>(made->handle);

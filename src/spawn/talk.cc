@@ -113,6 +113,11 @@ void Talk::close() {
   fd_ = -1;
 }
 
+void Talk::take(int fd) {
+  close();
+  fd_ = fd;
+}
+
 // limit_ms: 0 for none.
 bool Talk::move(void* data, size_t n, Way way, const Patience& patience, uint64_t limit_ms) {
   if (fd_ < 0) return false;
@@ -130,8 +135,9 @@ bool Talk::move_all(void* data, size_t n, Way way, const Patience& patience, uin
       [&] {
         while (done < n && !failed) {
           char* at = static_cast<char*>(data) + done;
-          const ssize_t moved =
-              way == Way::in ? recv(fd_, at, n - done, 0) : ::send(fd_, at, n - done, MSG_NOSIGNAL);
+          const ssize_t moved = way == Way::in
+                                    ? recv(fd_, at, n - done, MSG_DONTWAIT)
+                                    : ::send(fd_, at, n - done, MSG_DONTWAIT | MSG_NOSIGNAL);
           if (moved > 0) {
             done += size_t(moved);
           } else if (moved < 0 && errno == EINTR) {

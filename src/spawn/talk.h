@@ -54,6 +54,9 @@ class Talk {
   Trouble greet(int fd, const Secret& secret, const Patience& patience);
   Trouble answer(int fd, const Secret& secret, uint64_t patience_ms);
 
+  // Takes over a socket of any kind, whose other end has nothing to prove.
+  void take(int fd);
+
   // False: the other end is gone.
   [[nodiscard]] bool send(const void* data, size_t n);
   [[nodiscard]] bool receive(void* data, size_t n);
