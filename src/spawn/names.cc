@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,11 +124,44 @@ Named write_record(const Path& path, const char* port, NameStory& story) {
   return Named::no_folder;
 }
 
+// While one publishes or takes back, no other process of this user does.
+class Turn {
+ public:
+  explicit Turn(const Path& folder)
+      : fd_(base::with_room(
+            [&] { return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {
+    for (int ms = 0; fd_ >= 0 && !has_it_ && ms < patience_ms; ++ms) {
+      has_it_ = flock(fd_, LOCK_EX | LOCK_NB) == 0;
+      if (!has_it_) usleep(1000);
+    }
+  }
+  ~Turn() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool has_come() const { return has_it_; }
+
+ private:
+  static constexpr int patience_ms = 2000;  // others need less than one; one may be stopped
+
+  const int fd_;
+  bool has_it_ = false;
+};
+
+Named no_turn(const Path& folder, NameStory& story) {
+  story << "the folder " << folder.c_str()
+        << " cannot be used: another process has it locked, or it cannot be opened";
+  return Named::no_folder;
+}
+
 }  // namespace
 
 Named publish_name(const char* service, const char* port, NameStory& story) {
   Path path;
   if (!find_folder(path, story)) return Named::no_folder;
+  const Turn turn(path);
+  if (!turn.has_come()) return no_turn(path, story);
   add_file(path, service);
   Publisher who;
   char other[port_name_room];
@@ -140,6 +174,8 @@ Named publish_name(const char* service, const char* port, NameStory& story) {
 Named unpublish_name(const char* service, NameStory& story) {
   Path path;
   if (!find_folder(path, story)) return Named::no_folder;
+  const Turn turn(path);
+  if (!turn.has_come()) return no_turn(path, story);
   add_file(path, service);
   Publisher who;
   char port[port_name_room];
