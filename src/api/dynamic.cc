@@ -112,6 +112,26 @@ void open_for_engine() {
 
 bool is_root(const Story& story) { return story.comm->own.self == story.root; }
 
+// The groups of both sides come together, once the root has its Talk, by `reach`. `own`: why it
+// need not try. `leads`: this side has accepted.
+template <class Reach>
+Trouble meet_others(const Story& story, int root, Trouble own, bool leads, Reach&& reach,
+                    objects::Comm*& made) {
+  spawn::Talk talk(process().waiter());
+  const Abroad abroad;
+  const Inside inside(story.call, unset, unset, story.comm);
+  open_for_engine();
+  if (is_root(story) && own == Trouble::none) {
+    const Holding holding(process().engine());
+    own = reach(talk);
+  }
+  const Trouble trouble =
+      spawn::meet(home(), story.comm, root, &talk, own, leads, story.comm->errhandler, made);
+  const Holding holding(process().engine());
+  talk.close();
+  return trouble;
+}
+
 // --- ports ---
 
 int open_port(const char* call, MPI_Info info, char* port_name) {
@@ -154,7 +174,6 @@ int come_together(const char* call, const char* port_name, MPI_Info info, int ro
   if (const int code = take_intra(story, comm)) return code;
   if (const int code = check_root(story, root)) return code;
   *newcomm = MPI_COMM_NULL;
-  spawn::Talk talk(process().waiter());
   Trouble own = Trouble::none;
   tcp::PortStory told;
   int wrong = MPI_SUCCESS;
@@ -165,25 +184,13 @@ int come_together(const char* call, const char* port_name, MPI_Info info, int ro
     if (wrong != MPI_SUCCESS) own = Trouble::refused;
   }
   objects::Comm* made = nullptr;
-  Trouble trouble = Trouble::none;
-  {
-    const Abroad abroad;
-    const Inside inside(call, unset, unset, story.comm);
-    open_for_engine();
-    if (is_root(story) && own == Trouble::none) {
-      const Holding holding(process().engine());
-      own = side == Side::accepts
-                ? spawn::ports().accept(port_name, talk, process().waiter(), {})
-                : spawn::ports().connect(port_name, talk, process().waiter(),
-                                         process().settings.connect_timeout_us, told);
-    }
-    trouble = spawn::meet(home(), story.comm, root, &talk, own, side == Side::accepts,
-                          story.comm->errhandler, made);
-    if (is_root(story)) {
-      const Holding holding(process().engine());
-      talk.close();
-    }
-  }
+  const auto reach = [&](spawn::Talk& talk) {
+    if (side == Side::accepts)
+      return spawn::ports().accept(port_name, talk, process().waiter(), {});
+    return spawn::ports().connect(port_name, talk, process().waiter(),
+                                  process().settings.connect_timeout_us, told);
+  };
+  const Trouble trouble = meet_others(story, root, own, side == Side::accepts, reach, made);
   if (wrong != MPI_SUCCESS) return wrong;
   if (trouble != Trouble::none) {
     const bool own_fault = side == Side::accepts && trouble == Trouble::bad_port;
@@ -403,7 +410,6 @@ int spawn_programs(const char* call, const Wish& wish, int root, MPI_Comm comm, 
   if (const int code = check_root(story, root)) return code;
   *intercomm = MPI_COMM_NULL;
   base::Vec<spawn::Program> programs;
-  spawn::Talk talk(process().waiter());
   spawn::Launch launched;
   base::Text<500> told;
   int wrong = MPI_SUCCESS;
@@ -413,21 +419,8 @@ int spawn_programs(const char* call, const Wish& wish, int root, MPI_Comm comm, 
     if (wrong != MPI_SUCCESS) own = Trouble::refused;
   }
   objects::Comm* made = nullptr;
-  Trouble trouble = Trouble::none;
-  {
-    const Abroad abroad;
-    const Inside inside(call, unset, unset, story.comm);
-    open_for_engine();
-    if (is_root(story) && own == Trouble::none) {
-      const Holding holding(process().engine());
-      own = launch(programs, launched, talk, told);
-    }
-    trouble = spawn::meet(home(), story.comm, root, &talk, own, true, story.comm->errhandler, made);
-    if (is_root(story)) {
-      const Holding holding(process().engine());
-      talk.close();
-    }
-  }
+  const auto reach = [&](spawn::Talk& talk) { return launch(programs, launched, talk, told); };
+  Trouble trouble = meet_others(story, root, own, true, reach, made);
   if (trouble == Trouble::gone) trouble = Trouble::not_started;
   const int code = trouble == Trouble::none ? MPI_SUCCESS : MPI_ERR_SPAWN;
   if (errcodes) {
