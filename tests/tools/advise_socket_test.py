@@ -16,7 +16,7 @@ import advise_made  # noqa: E402
 import calibrated_made  # noqa: E402
 import record_made  # noqa: E402
 from advise_test import KEPT, gain_of, judged, number, shown, simulated  # noqa: E402
-from headway.record import advise, dropped, edits, models, program, replay, transport, waiting  # noqa: E402
+from headway.record import advise, advise_json, dropped, edits, models, program, replay, transport, waiting  # noqa: E402
 from headway.record.facts import Facts, Seen  # noqa: E402
 
 SEED, COUNT = random.randrange(1 << 30), 3
@@ -222,7 +222,7 @@ class Dropped(unittest.TestCase):
         advise.fit = lambda *_: [true, free]
         given = advise.advise(found)
         self.assertEqual(given.advice, [])
-        data = json.loads(json.dumps(advise.as_json(given)))
+        data = json.loads(json.dumps(advise_json.as_json(given)))
         reasons = {(one["kind"], one["call"]["offset"] // 16): one for one in data["dropped"]}
         one = reasons[made.kind, made.site]
         self.assertEqual(one["why"], dropped.LESS)

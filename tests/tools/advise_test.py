@@ -16,7 +16,7 @@ import advise_made  # noqa: E402
 import calibrated_made  # noqa: E402
 import numpy as np  # noqa: E402
 import record_made  # noqa: E402
-from headway.record import advise, crowding, edits, models, program, reading, transport, waiting  # noqa: E402
+from headway.record import advise, advise_json, crowding, edits, models, program, reading, transport, waiting  # noqa: E402
 from headway.record.facts import LONG, Facts  # noqa: E402
 from headway.record.model import CORE_TAKEN, Run  # noqa: E402
 
@@ -327,7 +327,7 @@ class Models(unittest.TestCase):
         self.assertEqual(found.advice, [])
         self.assertLessEqual({one.change.kind for one in found.told}, {edits.BALANCE})
         self.assertRegex(found.why, r"misses by \d+\.\d % of its time|has \d+\.\d % of its time in other calls|hangs")
-        self.assertFalse(advise.as_json(found)["promises"])
+        self.assertFalse(advise_json.as_json(found)["promises"])
 
 
 class NotKnown(unittest.TestCase):
@@ -428,7 +428,7 @@ class CoreTaken(unittest.TestCase):
             self.assertEqual(first.least > 0, promised, (cores, host))
             self.assertEqual(f"1 core for {ranks} ranks" in shown(found), not promised)
             self.assertEqual("at least" in advise.sentence(found, first), promised)
-            self.assertEqual(advise.as_json(found)["advice"][0]["doubt"] == "", promised)
+            self.assertEqual(advise_json.as_json(found)["advice"][0]["doubt"] == "", promised)
 
     def test_no_promise_of_less_than_others_took(self):
         run, _ = simulated(advise_made.drawn(advise_made.put_off, 5).programs, "calls", 5)
@@ -459,7 +459,7 @@ class Odd(unittest.TestCase):
     def test_nothing_there(self):
         found = advise.advise(waiting.classify(Run("nothing", [])))
         self.assertEqual((found.advice, found.told), ([], []))
-        json.dumps(advise.as_json(found))
+        json.dumps(advise_json.as_json(found))
 
     def test_one_rank(self):
         run, _ = simulated([[("compute", 1000), ("barrier", "world")]], "thread", 1)
@@ -477,7 +477,7 @@ class Odd(unittest.TestCase):
                     rank.begin[at], rank.end[at] = (draw.choice((0, -5, 10**6, 1 << 61)) for _ in range(2))
             found = advise.advise(waiting.classify(run))
             self.assertEqual(bool(found.why), not any(f.fits for f in found.fits))
-            json.dumps(advise.as_json(found))
+            json.dumps(advise_json.as_json(found))
 
 
 class OneLine(unittest.TestCase):
@@ -518,7 +518,7 @@ class Large(unittest.TestCase):
         self.assertEqual((found.advice, found.fits, found.duration), ([], [], whole.duration))
         said = r"No advice: the run is large: [\d,]+ calls are more than are replayed\. Record a part of it"
         self.assertRegex(shown(found), said)
-        self.assertEqual((advise.as_json(found)["promises"], advise.as_json(found)["models"]), (False, []))
+        self.assertEqual((advise_json.as_json(found)["promises"], advise_json.as_json(found)["models"]), (False, []))
 
     def test_nothing_is_promised_where_some_models_were_not_tried(self):
         self.addCleanup(setattr, advise, "FITTING", advise.FITTING)
@@ -563,7 +563,7 @@ class Shown(unittest.TestCase):
     def test_words_and_data(self):
         made = advise_made.drawn(advise_made.put_off, 1)
         found, time = advised(made, 1)
-        data = json.loads(json.dumps(advise.as_json(found)))
+        data = json.loads(json.dumps(advise_json.as_json(found)))
         self.assertEqual((data["format"], data["version"], data["run"]["time"]), ("headway-advice", 1, found.duration))
         one = data["advice"][0]
         self.assertEqual((one["kind"], one["call"]["offset"] // 16, one["other"]["offset"] // 16), ("put off", 52, 53))

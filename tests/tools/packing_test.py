@@ -11,7 +11,7 @@ need_packages("numpy", "rich")
 
 import numpy as np  # noqa: E402
 import record_made  # noqa: E402
-from headway.record import advise, edits, packing, program, reading, waiting  # noqa: E402
+from headway.record import advise, advise_json, edits, packing, program, reading, waiting  # noqa: E402
 
 SEED, COUNT = random.randrange(1 << 30), 5
 SEND, WAIT = 61, 62  # call sites
@@ -129,7 +129,7 @@ class Packed(unittest.TestCase):
         text = "\n".join(line.plain for line in advise.words(given).renderables)
         self.assertRegex(text, r"right before MPI_Isend at made\+0x3d0 grows with its bytes \(0\.\d+ ns each\), so it probably puts")
         self.assertRegex(text, r"right behind MPI_Waitall at made\+0x3e0 .* takes apart .*; not promised")
-        kinds = [one["kind"] for one in advise.as_json(given)["told"]]
+        kinds = [one["kind"] for one in advise_json.as_json(given)["told"]]
         self.assertEqual(sorted(kinds), [edits.PACK, edits.UNPACK])
 
 

@@ -28,7 +28,7 @@ import waiting_made  # noqa: E402
 from trace_made import HOSTILE, Maker, run_of  # noqa: E402
 
 from headway.record import (  # noqa: E402
-    advise, advise_command, by_site, classes, command, edits, library, matrix, models, page, reading, report,
+    advise, advise_command, advise_json, by_site, classes, command, edits, library, matrix, models, page, reading, report,
     tried_words, trying, waiting, whole,
 )  # fmt: skip
 from headway.record.model import RECEIVE, SEND, GlobalComm, Site  # noqa: E402
@@ -266,7 +266,7 @@ class Advised(Folder):
     def of(self, made, tried=None):
         run = reading.read(simulated(self.folder, made))
         told = told_of(run, calibrated_made.facts_of(made.progress), tried)
-        return told, Elements(report.render(told)), json.loads(json.dumps(advise.as_json(told.given)))
+        return told, Elements(report.render(told)), json.loads(json.dumps(advise_json.as_json(told.given)))
 
     def test_each_piece_of_advice(self):
         told, shown, data = self.of(advise_made.drawn(advise_made.put_off, 1))

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from headway.commands import script
-from headway.record import advise, asking, by_site, library, lines, reading, report, tried_words, trying
+from headway.record import advise, advise_json, asking, by_site, library, lines, reading, report, tried_words, trying
 from headway.record.command import latest, run_app
 from headway.record.asking import Asked
 from headway.record.format import BadRecording
@@ -199,7 +199,7 @@ def show(
             shown.out.print(line, highlight=False, markup=False)
     page = None if to is None else page_of(told, to, shown)
     if as_data:
-        data = {"advice": advise.as_json(given) | {"tried": tried_words.as_json(told.tried)}}
+        data = {"advice": advise_json.as_json(given) | {"tried": tried_words.as_json(told.tried)}}
         data |= {"waiting": by_site.as_json(told.report), "library": library.as_json(told.own)}
         print(json.dumps(data | {"files": [str(page)] if page else []}, indent=1))
     elif page is not None and not quiet:
