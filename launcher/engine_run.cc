@@ -121,6 +121,7 @@ class Parent {
   void read_signals();
   void read_errors();
   void write_rest();
+  void write_sentences(bool waits);
   bool wait_for(int ms);
   void pass_on(const signalfd_siginfo& info);
   void end(int code, int number);
@@ -137,9 +138,10 @@ class Parent {
   bool running_ = false;
   int status_ = 0;
   int signals_ = -1;
-  int errors_ = -1;       // srun's stderr, which is read on its way
-  std::string rest_;      // what of it is not written yet; until then no more is read
-  bool in_line_ = false;  // the last of it was no whole line
+  int errors_ = -1;                     // srun's stderr, which is read on its way
+  std::string rest_;                    // what of it is not written yet; until then no more is read
+  bool in_line_ = false;                // the last that was written of it was no whole line
+  std::vector<std::string> sentences_;  // ours, until there is room: the end waits for no reader
   SrunCodes codes_;
   int ended_with_ = 0;  // the code, once it was told to end; 0: it was not
   int64_t interrupted_at_ = -1, timeout_at_ = -1, end_at_ = -1, kill_at_ = -1;
@@ -196,10 +198,25 @@ bool Parent::start(const EngineLine& line) {
   return true;
 }
 
+bool can_be_written(int file) {
+  pollfd ready = {file, POLLOUT, 0};
+  return poll(&ready, 1, 0) == 1;
+}
+
 // A sentence of ours between srun's lines.
 void Parent::tell(const std::string& sentence) {
-  if (in_line_ && write(target_, "\n", 1) == 1) in_line_ = false;
-  say(sentence);
+  sentences_.push_back(sentence);
+  write_sentences(false);
+}
+
+// Behind the lines that were read before them. `waits`: for a reader that has stopped, too.
+void Parent::write_sentences(bool waits) {
+  for (; !sentences_.empty(); sentences_.erase(sentences_.begin())) {
+    const bool fits = can_be_written(STDERR_FILENO) && can_be_written(target_);
+    if (!waits && !(rest_.empty() && fits)) return;
+    if (in_line_ && write(target_, "\n", 1) == 1) in_line_ = false;
+    say(sentences_.front());
+  }
 }
 
 // The engine is told to end, and the job has this code. srun kills its ranks at once when it is
@@ -256,7 +273,6 @@ void Parent::read_errors() {
   }
   const std::string_view text(piece, static_cast<size_t>(n));
   codes_.take(text);
-  in_line_ = text.back() != '\n';
   rest_ = text;
 }
 
@@ -264,7 +280,9 @@ void Parent::read_errors() {
 void Parent::write_rest() {
   const ssize_t written = write(target_, rest_.data(), std::min<size_t>(rest_.size(), PIPE_BUF));
   if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (written > 0) in_line_ = rest_[static_cast<size_t>(written) - 1] != '\n';
   rest_.erase(0, written > 0 ? static_cast<size_t>(written) : std::string::npos);  // nobody reads
+  write_sentences(false);
 }
 
 void Parent::on_time() {
@@ -308,9 +326,10 @@ void Parent::drain() {
     // Written lines wait for their reader, as those of any program do.
     if (!rest_.empty()) until = now_ms() + rest_ms;
     const int64_t left = until - now_ms();
-    if (left <= 0) return;
+    if (left <= 0) break;
     wait_for(static_cast<int>(left));
   }
+  write_sentences(true);
 }
 
 // Until something can be read or written; false where it cannot be waited for.
