@@ -105,7 +105,8 @@ class NowAndThen(unittest.TestCase):
     no work of their calls."""
 
     def test_waits_of_what_was_copied_once_are_put_off(self):
-        for seed in range(SEED, SEED + COUNT):
+        # Of the last one no room that is tried first holds one message, but not two.
+        for seed in (*range(SEED, SEED + COUNT), 239017018):
             made = in_turns(seed, 2)
             size = size_of(made)
             before = [[("send@60", "world", 1, 9, size)], [("compute", 3_000_000), ("recv@61", "world", 0, 9)]]

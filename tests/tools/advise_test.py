@@ -16,7 +16,7 @@ import advise_made  # noqa: E402
 import calibrated_made  # noqa: E402
 import numpy as np  # noqa: E402
 import record_made  # noqa: E402
-from headway.record import advise, advise_json, crowding, edits, models, program, reading, transport, waiting  # noqa: E402
+from headway.record import advise, advise_json, crowding, edits, models, program, reading, replay, transport, waiting  # noqa: E402
 from headway.record.facts import LONG, Facts  # noqa: E402
 from headway.record.model import CORE_TAKEN, Run  # noqa: E402
 
@@ -254,6 +254,29 @@ class Models(unittest.TestCase):
             size = next(call[4] for call in made.programs[0] if call[0] == "isend@51")
             self.assertAlmostEqual(least[0] - least[1], 0.03 * size * rounds, delta=0.2 * 0.03 * size * rounds)
 
+    def test_longer_transfers_take_more_from_computation(self):
+        """Than was measured: a core copies them on one host, and takes as much longer for it."""
+        for seed in range(SEED, SEED + COUNT):
+            made = advise_made.drawn(advise_made.early, seed)
+            run, _ = simulated(made.programs, made.progress, seed)
+            found = judged(run, calibrated_made.facts_of(made.progress))
+            change = next(one.change for one in found.advice if one.change.kind == edits.EARLY)
+            for between, more in ((False, 1.2), (True, 1.0)):  # on a wire they take longer for other reasons
+                found.program.world.between[:] = [between] * len(found.program.world.size)
+                lost = [self.lost(found.program, change, between, usual) for usual in (1.0, 1.2)]
+                self.assertGreater(lost[0], 0, seed)
+                self.assertAlmostEqual(lost[1] / lost[0], more, delta=0.05, msg=(seed, between))
+
+    def lost(self, built, change, between, usual):
+        """ns of the change's gain, to what its messages take from computation."""
+        gains = []
+        for rate in (0.0, 0.003):
+            rule = transport.Rule(between, 0, 1 << 40, copied=False, moves=transport.ALWAYS, steals=(0.0, rate))
+            model = transport.Model(transport.ALWAYS, -1, usual=usual, rules=(rule,))
+            before = replay.replay(built, model)
+            gains.append(before.duration - replay.replay(change.apply(built), model, before).duration)
+        return gains[0] - gains[1]
+
     def test_a_receiver_in_another_call(self):
         for seed in range(SEED, SEED + COUNT):
             for progress, true, others in (
@@ -413,7 +436,6 @@ class CoreTaken(unittest.TestCase):
         if found.why:
             self.assertIn("somebody else had a rank's core", found.why)
 
-
     def test_fewer_cores_than_ranks_promise_nothing(self):
         made = advise_made.drawn(advise_made.put_off, 5)
         run, _ = simulated(made.programs, made.progress, 5)
@@ -434,6 +456,54 @@ class CoreTaken(unittest.TestCase):
         run, _ = simulated(advise_made.drawn(advise_made.put_off, 5).programs, "calls", 5)
         self.assertEqual(crowding.doubt(run, 0.05, 0.06), "")
         self.assertIn("5 % of all rank time", crowding.doubt(run, 0.05, 0.04))
+
+
+class Shared(unittest.TestCase):
+    """Whether a thread of the MPI has a core of its own, or copies on one of those that compute."""
+
+    def test_how_many_cores_are_enough(self):
+        run, _ = simulated(advise_made.drawn(advise_made.in_turns, SEED).programs, "thread", SEED)
+        self.assertEqual(len(run.ranks), 2)
+        for cores, hosts, shared in (("0-3", 1, False), ("0-2", 1, True), ("0-1", 2, False), ("5", 2, True), ("", 1, False)):
+            for rank in run.ranks:
+                rank.header["cores"], rank.boot = cores, f"{rank.rank % hosts}"
+            self.assertEqual(crowding.threads_share(run), shared, (cores, hosts))
+            known = models.Known.of(calibrated_made.facts_of("thread"))
+            self.assertEqual({one.shared for one in models.models(waiting.classify(run), known)}, {shared})
+
+    def judged(self, fault, seed, progress, times):
+        """So many cores a rank, all of one host."""
+        made = advise_made.drawn(fault, seed)
+        run, _ = simulated(made.programs, progress, seed)
+        for rank in run.ranks:
+            rank.header["cores"], rank.boot = f"0-{times * len(run.ranks) - 1}", "one"
+        found = judged(run, calibrated_made.facts_of(progress))
+        self.assertEqual(found.why, "", (seed, progress, times))
+        return made, found
+
+    def early(self, seed, times):
+        """Promised of a receive that is posted earlier; per round, and what a transfer needs."""
+        made, found = self.judged(advise_made.early, seed, "thread", times)
+        some = [one for one in found.advice if one.change.kind == edits.EARLY]
+        rounds = sum(name.startswith("wait@54") for name, *_ in made.programs[0])
+        return max((one.least for one in some), default=0) / rounds, max(found.program.world.need)
+
+    def test_what_comes_by_itself_takes_a_core_from_both_of_its_ranks(self):
+        """Of a ring each rank sends and receives: both copies are its own. The unchanged run is explained all the same."""
+        for seed in range(SEED, SEED + COUNT):
+            free, need = self.early(seed, 2)
+            shared, _ = self.early(seed, 1)
+            self.assertGreater(free, 0.5 * need, seed)
+            self.assertLessEqual(shared, max(0.0, free - 0.9 * need), seed)
+
+    def test_what_calls_copy_costs_no_more(self):
+        for seed in range(SEED, SEED + COUNT):
+            given = []
+            for times in (2, 1):
+                found = self.judged(advise_made.release, seed, "pull", times)[1]
+                given.append([(one.change, one.least) for one in found.advice])
+            self.assertTrue(given[0], seed)
+            self.assertEqual(given[0], given[1], seed)
 
 
 def taken(run, ns, draw):

@@ -1,7 +1,10 @@
 """Where the machine decides what a run takes, and not its program: a host has fewer cores than ranks, or somebody else had
-the ranks' cores. What such a run would gain from a change may go to whoever gets a core next time: nothing of it is promised."""
+the ranks' cores. What such a run would gain from a change may go to whoever gets a core next time: nothing of it is promised.
+And where threads of the MPI have no cores of their own, what they copy takes those of the ranks."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from headway.record import model
 from headway.record.model import Rank, Run
@@ -10,15 +13,27 @@ from headway.record.words import clean
 
 def short_of_cores(run: Run) -> str:
     """Of the first host that has fewer cores than ranks: how many; "" where none has, or where that is not known."""
-    machines: dict[str, list[Rank]] = {}
-    for rank in run.ranks:
-        machines.setdefault(rank.boot, []).append(rank)
-    for ranks in machines.values():
-        cores = set().union(*(model.cores(rank.header) for rank in ranks))
-        if cores and len(ranks) > len(cores):
+    for ranks, cores in machines(run):
+        if len(ranks) > len(cores):
             many = f"{len(cores)} core{'s' if len(cores) > 1 else ''}"
             return f"{clean(ranks[0].host)} has {many} for {len(ranks)} ranks"
     return ""
+
+
+def threads_share(run: Run) -> bool:
+    """A host has not a core for each rank and one more for a thread of each that moves messages; False where that is not known."""
+    return any(2 * len(ranks) > len(cores) for ranks, cores in machines(run))
+
+
+def machines(run: Run) -> Iterator[tuple[list[Rank], set[int]]]:
+    """The ranks of each host, and the cores on which they may run; without those that did not tell."""
+    found: dict[str, list[Rank]] = {}
+    for rank in run.ranks:
+        found.setdefault(rank.boot, []).append(rank)
+    for ranks in found.values():
+        cores = set().union(*(model.cores(rank.header) for rank in ranks))
+        if cores:
+            yield ranks, cores
 
 
 def doubt(run: Run, no_core: float, gain: float) -> str:

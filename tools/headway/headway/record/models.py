@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headway.record import crowding
 from headway.record.facts import Facts
 from headway.record.program import COPY, FAST, Program
 from headway.record.replay import Outcome, replay as replayed
@@ -34,7 +35,7 @@ USUAL = 0.0, 0.33, 0.67, 1.0  # of `World.longer`
 # Times what was measured that transfers of the run may take: bytes that the sender has just written come from a far core's
 # cache at a sixth of the rate of those that lie in the receiver's.
 LONGER = 8.0
-ROOMS = tuple(1 << at for at in range(16, 25, 2))  # bytes between two ranks, that are tried
+ROOMS = tuple(1 << at for at in range(16, 25, 2))  # bytes between two ranks, that are tried first
 SMALL_ROOM, ROOM = 16, 4.0  # a part of the largest message, and times what is under way at once, between which they matter
 CLOSEST = 3  # rooms that are looked at further
 
@@ -97,10 +98,15 @@ class Known:
 
 def models(waiting: Waiting, known: Known = Known()) -> list[Model]:
     """Those that are not excluded at once."""
+    some = unshared(waiting, known)
+    return [replace(model, shared=True) for model in some] if crowding.threads_share(waiting.line.run) else some
+
+
+def unshared(waiting: Waiting, known: Known) -> list[Model]:
     m, line = waiting.messages, waiting.line
     if not len(m.index):
         return [Model(ALWAYS, 0)]
-    copied = (m.gone >= 0) & (m.gone < m.asked)
+    copied = (m.gone >= 0) & (m.gone < m.asked) & ~let_go(waiting, known)
     left = np.maximum(m.left, 0)
     waited = (m.left >= 0) & (m.asked > m.begun) & (m.gone >= m.asked) & (line.begin[left] < m.asked)
     waited &= line.end[left] - line.begin[left] > A_CALL
@@ -135,6 +141,17 @@ def models(waiting: Waiting, known: Known = Known()) -> list[Model]:
     if STREAM in known.moves:
         found |= dict.fromkeys(streams(waiting, known, wires))
     return list(found)
+
+
+def let_go(waiting: Waiting, known: Known) -> np.ndarray:
+    """Messages that this MPI does not copy, though it lets go whoever waits for their send alone: such a send that was over
+    before its receive tells nothing of what is copied, and of what fits between two ranks."""
+    m = waiting.messages
+    found = np.zeros(len(m.index), bool)
+    for rule in reversed(known.rules):
+        some = (m.between == rule.between) & (rule.low <= m.size) & (m.size <= rule.high)
+        found[some] = rule.lets_go is not None and rule.copied is False
+    return found
 
 
 def held_up(waiting: Waiting, low: int) -> int:
@@ -227,16 +244,35 @@ def takes_longer(program: Program, model: Model) -> bool:
 
 
 def closest(program: Program, some: list[Model], until: float) -> list[Model]:
-    """Of models that differ in the room between two ranks, those that come closest to the run."""
-    world, found = program.world, []
-    for model in some if len(some) > CLOSEST else []:
-        fits = [judged(program, model, until)]
-        if any(world.unsure):
-            fits = [judged(program, scaled(program, replace(model, usual=1 + USUAL[1] * world.longer), until), until)]
-        elif takes_longer(program, model):
-            fits.append(judged(program, stretched(program, model, until), until))
-        found.append((min(f.distance for f in fits), model))
-    return [model for _, model in sorted(found, key=lambda one: one[0])[:CLOSEST]] if found else some
+    """Of models that differ in the room between two ranks, those that come closest to the run, of twice and half their rooms,
+    too: one message may fit into a room where two do not, and the rooms that are tried first lie further apart."""
+    if not some:
+        return []
+    distances = {model: distance(program, model, until) for model in some}
+    for model in sorted(some, key=distances.__getitem__)[:CLOSEST]:
+        for near in beside(model):
+            if near not in distances:
+                distances[near] = distance(program, near, until)
+    return sorted(distances, key=distances.__getitem__)[:CLOSEST]
+
+
+def beside(model: Model) -> list[Model]:
+    """With rooms between those that are tried first."""
+    if model.room == model.window:
+        return [replace(model, room=room, window=room) for room in (model.room // 2, 2 * model.room)]
+    rooms = [replace(model, room=room) for room in (model.room // 2, 2 * model.room)]
+    return rooms + [replace(model, window=window) for window in (model.window // 2, 2 * model.window)]
+
+
+def distance(program: Program, model: Model, until: float) -> float:
+    """Of the closest length of its transfers."""
+    world = program.world
+    if any(world.unsure):
+        return judged(program, scaled(program, replace(model, usual=1 + USUAL[1] * world.longer), until), until).distance
+    found = judged(program, model, until).distance
+    if takes_longer(program, model):
+        found = min(found, judged(program, stretched(program, model, until), until).distance)
+    return found
 
 
 def in_time(program: Program, model: Model, until: float) -> Outcome | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from headway.record.program import ENVELOPE, EVERYBODY, NOBODY, RECEIVE, SEND, SIDES, Program
 from headway.record.streams import FLOWS, Streams
-from headway.record.transport import ALWAYS, BEGUN, MATCHING, PULL, PUSH, STREAM, Model, Rule
+from headway.record.transport import ALWAYS, BEGUN, MATCHING, PULL, PUSH, STREAM, Model
 
 # Of what happens at one time, the first comes first: a call that finds something to do lasts.
 DONE, ARRIVE, ANSWER, MOVED = range(FLOWS)
@@ -29,13 +29,6 @@ class Outcome:
 def replay(program: Program, model: Model, before: Outcome | None = None) -> Outcome | None:
     """None if it hangs. `before`: of the unchanged run, under the same model, if the program is an edited one."""
     return Replay(program, model, before).run()
-
-
-def taken(way: Rule, side: int, beside: int) -> float:
-    """ns a byte that a message takes from the computation of its sender (0) or its receiver (1): see `Outcome.beside`."""
-    if not beside & 1 << side:
-        return 0.0
-    return (way.steals if beside == 3 or way.helped is None else way.helped)[side]
 
 
 @dataclass
@@ -423,17 +416,38 @@ class Replay:
         """What came beside computation takes time from it: more than it took before, if it came so then."""
         if self.pushed[message]:
             return
-        world, way = self.world, self.way[message]
+        world = self.world
         ranks = world.source[message], world.target[message]
         beside = sum(bit for bit, rank in zip((1, 2), ranks) if self.away(message, rank, now))
         self.beside[message] = beside
         if not beside or self.before is None:
             return
-        # What cores copy takes as much longer than measured as the run's transfers do.
-        longer = max(1.0, self.model.usual / way.by_one) if way.pushed else 1.0
         for side, rank in enumerate(ranks):
-            rate = taken(way, side, beside) - taken(way, side, self.before.beside[message])
-            self.stolen[rank] += int(max(0.0, rate) * longer * world.size[message])
+            more = self.takes(message, side, beside) - self.takes(message, side, self.before.beside[message])
+            self.stolen[rank] += max(0, more)
+
+    def takes(self, message: int, side: int, beside: int) -> int:
+        """ns from the computation of its sender (0) or its receiver (1): see `Outcome.beside`."""
+        if not beside & 1 << side:
+            return 0
+        world, way = self.world, self.way[message]
+        rates = way.steals if beside == 3 or way.helped is None else way.helped
+        # What cores copy takes as much longer than measured as the run's transfers do; on one host that is all that steals.
+        copies = way.pushed or not world.between[message]
+        longer = max(1.0, self.model.usual / way.by_one) if copies else 1.0
+        ns = int(rates[side] * longer * world.size[message])
+        if self.model.shared and not world.between[message] and self.by_itself(message, side):
+            ns = max(ns, self.need[message] - self.latency[message])
+        return ns
+
+    def by_itself(self, message: int, side: int) -> bool:
+        """Whether that rank's part of it is copied outside of its calls."""
+        way = self.way[message]
+        if self.eager[message]:
+            return False
+        if way.moves in (PULL, PUSH):
+            return not way.busy and side == (way.moves == PULL)
+        return way.moves in (ALWAYS, BEGUN)
 
     def meet(self, message: int, now: int) -> None:
         """The receive is posted, and the send's request has come."""

@@ -29,6 +29,8 @@ A model says when the data of a message move:
   steals         data that come by themselves, while a rank computes, make it compute longer: something copies them on
                  its core. What came so in the unchanged run has made that computation longer already. `helped` is what it
                  takes from one side while the other one is in a call
+  shared         on one host there is no core beside those that compute: what comes by itself there takes from both ranks'
+                 computation as long as its transfer needs, if no more was measured
   saves          a copied message that comes before its receive is posted is copied once more when that is posted, in that
                  call; posted before it came, it spares its call that
   wires          the hosts' wires carry one message at a time
@@ -97,6 +99,7 @@ class Model:
     window: int = 0
     reads: float = 0.5
     behind: bool = False
+    shared: bool = False
 
     def way(self, size: int, between: bool) -> Rule:
         """Of such messages; all of it is known. What is larger than `ahead` does not fit between two ranks."""
