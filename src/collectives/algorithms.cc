@@ -127,10 +127,35 @@ Kind find_kind(const char* text, size_t length) {
   return Kind::none;
 }
 
+// Where the lines of each kind begin: a small call would feel the way through all of them. N: there
+// is none.
 template <size_t N>
-Algorithm first_of(const Rule (&table)[N], Kind kind, int ranks, uint64_t bytes) {
-  for (const Rule& rule : table) {
-    if (rule.kind == kind && ranks <= rule.ranks && bytes <= rule.bytes) return rule.algorithm;
+struct Starts {
+  constexpr explicit Starts(const Rule (&table)[N]) {
+    for (uint8_t& start : of) start = uint8_t(N);
+    for (size_t i = N; i-- > 0;) of[size_t(table[i].kind)] = uint8_t(i);
+  }
+  uint8_t of[size_t(Kind::last)];
+};
+template <size_t N>
+constexpr bool stand_together(const Rule (&table)[N]) {
+  for (size_t i = 1; i < N; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (table[j].kind == table[i].kind && table[i - 1].kind != table[i].kind) return false;
+    }
+  }
+  return N < UINT8_MAX;
+}
+static_assert(stand_together(rules) && stand_together(crowded_rules) && stand_together(node_rules));
+constexpr Starts rule_starts(rules);
+constexpr Starts crowded_starts(crowded_rules);
+constexpr Starts node_starts(node_rules);
+
+template <size_t N>
+Algorithm first_of(const Rule (&table)[N], const Starts<N>& starts, Kind kind, int ranks,
+                   uint64_t bytes) {
+  for (size_t i = starts.of[size_t(kind)]; i < N && table[i].kind == kind; ++i) {
+    if (ranks <= table[i].ranks && bytes <= table[i].bytes) return table[i].algorithm;
   }
   return Algorithm::automatic;
 }
@@ -216,9 +241,12 @@ Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes, Sha
   if (wanted != Algorithm::automatic) [[unlikely]]
     return wanted;
   Algorithm found = Algorithm::automatic;
-  if (sharing == Sharing::crowded) found = first_of(crowded_rules, kind, ranks, bytes);
-  if (sharing == Sharing::nodes) found = first_of(node_rules, kind, ranks, bytes);
-  if (found == Algorithm::automatic) found = first_of(rules, kind, ranks, bytes);
+  if (sharing == Sharing::crowded) {
+    found = first_of(crowded_rules, crowded_starts, kind, ranks, bytes);
+  } else if (sharing == Sharing::nodes) {
+    found = first_of(node_rules, node_starts, kind, ranks, bytes);
+  }
+  if (found == Algorithm::automatic) found = first_of(rules, rule_starts, kind, ranks, bytes);
   return found == Algorithm::automatic ? Algorithm::direct : found;
 }
 

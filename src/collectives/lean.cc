@@ -92,12 +92,14 @@ class Talk {
     finish(leaving);
   }
   // out(rank) to each of the others, and theirs to in(rank). All are on their way before one is
-  // waited for: a rank that is late holds up no other.
-  template <class Out, class In>
-  void exchange_with_all(Out&& out, In&& in, uint64_t bytes) {
+  // waited for: a rank that is late holds up no other. `meanwhile`: what this rank does by itself,
+  // while the others may be at work already.
+  template <class Out, class In, class Meanwhile>
+  void exchange_with_all(Out&& out, In&& in, uint64_t bytes, Meanwhile&& meanwhile) {
     Request* leaving[most_direct];
     Request* coming[most_direct];
     start_to_all(out, bytes, leaving);
+    meanwhile();
     start_from_all(in, bytes, coming);
     finish_all(coming);
     finish_all(leaving);
@@ -209,6 +211,18 @@ char* small_buffer(const Data& data) {
 bool is_short_run(const Data& block) {
   return block.bytes() > 0 && block.bytes() <= most_bytes && block.memory().is_flat();
 }
+
+// Where even blocks lie, of which each is one run: reckoned once for a call. `first`: rank 0's.
+class Runs {
+ public:
+  explicit Runs(const Data& first)
+      : first_(first.memory().flat()), step_(int64_t(first.count) * first.type->extent()) {}
+  char* operator()(int rank) const { return base::element_at(first_, uint64_t(rank), step_); }
+
+ private:
+  char* first_;
+  int64_t step_;
+};
 
 // True if blocks like this one are runs of few bytes that go straight to whom they are for.
 bool is_lean(const Place& place, Kind kind, const Data& block) {
@@ -369,7 +383,7 @@ bool barrier_now(const Place& place, waiting::Waiter& waiter, Outcome& outcome) 
   Talk talk(place, waiter, Kind::barrier);
   if (direct) {
     const auto nothing = [](int) { return nullptr; };
-    talk.exchange_with_all(nothing, nothing, 0);
+    talk.exchange_with_all(nothing, nothing, 0, [] {});
   } else {
     for (int distance = 1; distance < size; distance *= 2) {
       talk.exchange((rank + distance) % size, nullptr, (rank + size - distance) % size, nullptr, 0);
@@ -462,11 +476,11 @@ bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
     return false;
   }
   alignas(64) char vectors[most_gathered];
-  memcpy(vectors + uint64_t(rank) * bytes, in.buffer, bytes);
   {
     Talk talk(place, waiter, Kind::allreduce, in.memory());
     talk.exchange_with_all([&](int) { return in.buffer; },
-                           [&](int from) { return vectors + uint64_t(from) * bytes; }, bytes);
+                           [&](int from) { return vectors + uint64_t(from) * bytes; }, bytes,
+                           [&] { memcpy(vectors + uint64_t(rank) * bytes, in.buffer, bytes); });
     outcome = talk.outcome;
   }
   if (outcome == Outcome::ok || reduction.kernel) {
@@ -477,29 +491,31 @@ bool allreduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, 
 
 bool allgather_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Blocks& out,
                    Outcome& outcome) {
-  const uint64_t bytes = out[0].bytes();
-  if (!is_lean(place, Kind::allgather, out[0])) return false;
+  const Data first = out[0];
+  const uint64_t bytes = first.bytes();
+  if (!is_lean(place, Kind::allgather, first)) return false;
   if (in.type && (in.bytes() != bytes || !in.memory().is_flat())) return false;
-  char* own = out[place.team().self].memory().flat();
-  if (in.type) copy_own(in.memory().flat(), own, bytes);
-  Talk talk(place, waiter, Kind::allgather, {}, out.range(0, place.team().size).memory());
-  talk.exchange_with_all([&](int) { return own; },
-                         [&](int from) { return out[from].memory().flat(); }, bytes);
+  const Runs theirs(first);
+  char* own = theirs(place.team().self);
+  char* mine = in.type ? in.memory().flat() : own;
+  Talk talk(place, waiter, Kind::allgather, in.memory(), out.range(0, place.team().size).memory());
+  talk.exchange_with_all([&](int) { return mine; }, theirs, bytes,
+                         [&] { copy_own(mine, own, bytes); });
   outcome = talk.outcome;
   return true;
 }
 
 bool alltoall_now(const Place& place, waiting::Waiter& waiter, const Blocks& in, const Blocks& out,
                   Outcome& outcome) {
-  const int rank = place.team().self;
-  const uint64_t bytes = out[0].bytes();
-  if (in.in_place() || !is_lean(place, Kind::alltoall, out[0])) return false;
-  if (in[0].bytes() != bytes || !in[0].memory().is_flat()) return false;
-  copy_own(in[rank].memory().flat(), out[rank].memory().flat(), bytes);
-  const int size = place.team().size;
+  const int rank = place.team().self, size = place.team().size;
+  const Data first = out[0];
+  const uint64_t bytes = first.bytes();
+  if (in.in_place() || !is_lean(place, Kind::alltoall, first)) return false;
+  const Data first_in = in[0];
+  if (first_in.bytes() != bytes || !first_in.memory().is_flat()) return false;
+  const Runs mine(first_in), theirs(first);
   Talk talk(place, waiter, Kind::alltoall, in.range(0, size).memory(), out.range(0, size).memory());
-  talk.exchange_with_all([&](int to) { return in[to].memory().flat(); },
-                         [&](int from) { return out[from].memory().flat(); }, bytes);
+  talk.exchange_with_all(mine, theirs, bytes, [&] { copy_own(mine(rank), theirs(rank), bytes); });
   outcome = talk.outcome;
   return true;
 }
@@ -551,7 +567,7 @@ bool gather_now(const Place& place, waiting::Waiter& waiter, const Data& in, con
   if (!is_lean(place, Kind::gather, own) || !may_copy_own(in, own)) return false;
   Talk talk(place, waiter, Kind::gather, in.memory(), out.range(0, size).memory());
   if (in.type) copy_own(in.memory().flat(), own.memory().flat(), in.bytes());
-  talk.receive_from_all([&](int from) { return out[from].memory().flat(); }, own.bytes());
+  talk.receive_from_all(Runs(out[0]), own.bytes());
   outcome = talk.outcome;
   return true;
 }
@@ -569,7 +585,7 @@ bool scatter_now(const Place& place, waiting::Waiter& waiter, const Blocks& in, 
   const Data own = in[rank];
   if (!is_lean(place, Kind::scatter, own) || !may_copy_own(out, own)) return false;
   Talk talk(place, waiter, Kind::scatter, in.range(0, size).memory(), out.memory());
-  talk.send_to_all([&](int to) { return in[to].memory().flat(); }, own.bytes());
+  talk.send_to_all(Runs(in[0]), own.bytes());
   if (out.type) copy_own(own.memory().flat(), out.memory().flat(), out.bytes());
   outcome = talk.outcome;
   return true;

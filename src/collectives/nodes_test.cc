@@ -93,5 +93,33 @@ TEST(Choice, FollowsTheNodes) {
   EXPECT_EQ(choose(forced, Kind::allgather, 2, 8, Sharing::apart), Algorithm::direct);  // refused
 }
 
+// By the first and the last line of a table, and by those in between, as they stand there.
+TEST(Choice, FindsTheLinesOfItsKind) {
+  const Forced none;
+  const auto chosen = [&](Kind kind, uint64_t bytes, Sharing sharing, int ranks = 8) {
+    return choose(none, kind, ranks, bytes, sharing);
+  };
+  using enum Sharing;
+  EXPECT_EQ(chosen(Kind::barrier, 0, apart), Algorithm::dissemination);
+  EXPECT_EQ(chosen(Kind::barrier, 0, crowded), Algorithm::direct);
+  EXPECT_EQ(chosen(Kind::barrier, 0, crowded, 33), Algorithm::dissemination);
+  EXPECT_EQ(chosen(Kind::bcast, 8, apart), Algorithm::binomial);
+  EXPECT_EQ(chosen(Kind::bcast, 1 << 20, apart), Algorithm::scatter_allgather);
+  EXPECT_EQ(chosen(Kind::bcast, 1 << 20, apart, 4), Algorithm::binomial);
+  EXPECT_EQ(chosen(Kind::gather, 8, apart), Algorithm::binomial);
+  EXPECT_EQ(chosen(Kind::gather, 4 << 10, apart), Algorithm::direct);
+  EXPECT_EQ(chosen(Kind::allgather, 8, apart, 2), Algorithm::direct);
+  EXPECT_EQ(chosen(Kind::allgather, 8, apart), Algorithm::bruck);
+  EXPECT_EQ(chosen(Kind::allgather, 4 << 10, apart), Algorithm::ring);
+  EXPECT_EQ(chosen(Kind::alltoallw, 8, apart, 33), Algorithm::pairwise);
+  EXPECT_EQ(chosen(Kind::allreduce, 512, crowded), Algorithm::direct);
+  EXPECT_EQ(chosen(Kind::allreduce, 4 << 10, crowded), Algorithm::doubling);
+  EXPECT_EQ(chosen(Kind::allreduce, 8 << 10, crowded), Algorithm::halving);
+  EXPECT_EQ(chosen(Kind::scan, 8, crowded), Algorithm::doubling);
+  EXPECT_EQ(chosen(Kind::exscan, 8, apart), Algorithm::doubling);
+  // None has a line for it.
+  EXPECT_EQ(chosen(Kind::neighbor_alltoall, 8, crowded), Algorithm::direct);
+}
+
 }  // namespace
 }  // namespace headway::collectives

@@ -1,5 +1,6 @@
 // Collectives that move data: Barrier, Bcast, Gather, Scatter, Allgather, Alltoall; blocking and
 // immediate (or persistent), from 0 bytes to 1 MB, every root, in place, derived datatypes.
+#include <algorithm>
 #include <time.h>
 #include <unistd.h>
 
@@ -199,6 +200,48 @@ void columns() {
   });
 }
 
+// Each block is one run, with a gap before the next one, upwards and downwards: the gaps stay as
+// they are.
+void blocks_apart() {
+  everywhere([](const Place& p) {
+    const int run = 3;
+    for (const int step : {5, 3, -5}) {
+      MPI_Datatype ints = MPI_DATATYPE_NULL, block = MPI_DATATYPE_NULL;
+      MPI(MPI_Type_contiguous(run, MPI_INT, &ints));
+      MPI(MPI_Type_create_resized(ints, 0, step * int(sizeof(int)), &block));
+      MPI(MPI_Type_commit(&block));
+      const int room = 5 * p.size, first = step < 0 ? room - 5 : 0;
+      std::vector<int> mine(run), in(room, guard), out(room, guard);
+      fill_block(mine.data(), run, p.rank, step);
+      const auto verify = [&](auto&& of_rank) {
+        for (int r = 0; r < p.size; ++r) {
+          for (int i = 0; i < run; ++i) CHECK_EQ(in[first + r * step + i], of_rank(r, i));
+        }
+        const auto gaps = size_t(std::count(in.begin(), in.end(), guard));
+        CHECK_EQ(gaps, size_t(room - run * p.size));
+        std::fill(in.begin(), in.end(), guard);
+      };
+      const auto theirs = [&](int r, int i) { return value(r, i, step); };
+      coll::allgather(mine.data(), run, MPI_INT, &in[first], 1, block, p.comm);
+      verify(theirs);
+      for (int root = 0; root < p.size; ++root) {
+        coll::gather(mine.data(), run, MPI_INT, &in[first], 1, block, root, p.comm);
+        if (p.rank == root) verify(theirs);
+        for (int r = 0; r < p.size; ++r) fill_block(&out[first + r * step], run, r, root);
+        std::vector<int> got(run + 1, guard);
+        coll::scatter(&out[first], 1, block, got.data(), run, MPI_INT, root, p.comm);
+        check_block(got.data(), run, p.rank, root);
+        CHECK_EQ(got[run], guard);
+      }
+      for (int r = 0; r < p.size; ++r) fill_block(&out[first + r * step], run, r, p.rank);
+      coll::alltoall(&out[first], 1, block, &in[first], 1, block, p.comm);
+      verify([&](int r, int i) { return value(p.rank, i, r); });
+      MPI(MPI_Type_free(&ints));
+      MPI(MPI_Type_free(&block));
+    }
+  });
+}
+
 // Many small collectives in a row, so that fast ranks run ahead of slow ones.
 void in_a_row() {
   everywhere([](const Place& p) {
@@ -226,5 +269,6 @@ int main(int argc, char** argv) {
                       {"alltoall", alltoall},
                       {"bcast_derived", bcast_derived},
                       {"columns", columns},
+                      {"blocks_apart", blocks_apart},
                       {"in_a_row", in_a_row}});
 }

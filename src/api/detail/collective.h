@@ -115,7 +115,7 @@ inline int take_blocks(Story& story, const void* buffer, int64_t count, MPI_Data
       [[unlikely]] {
     if (story.type->size() > 0) return raise_too_much(story);
   }
-  blocks = collectives::Blocks::even(const_cast<void*>(buffer), uint64_t(count), story.type);
+  blocks.set_even(const_cast<void*>(buffer), uint64_t(count), story.type);
   return MPI_SUCCESS;
 }
 // One for every rank.
