@@ -14,7 +14,10 @@ using settings::EventKind;
 namespace {
 
 constexpr uint64_t rated_from = 64 << 10;  // shorter messages tell little about the link
-// Looks at a ring, where the ordinary way has to tell peers twice who is inside.
+// Looks at a ring for a message that may come in one frame: longer than it takes between cores that
+// are far, since a rank that is late for having made a request makes the other one late, too, and
+// so on. Not for a longer receive, which is soon told to its sender, nor where a peer may need the
+// core.
 constexpr int hotter_looks = 1024;
 constexpr uint32_t most_in_a_row = 16;  // receives that look at nothing else
 
@@ -324,14 +327,14 @@ bool Messages::take_back(Request* posted) { return engine().one_copy_.take_back(
 bool Messages::receive_now(Peer& peer, const matching::Key& key, const UserMemory& memory,
                            uint64_t& bytes, bool once, matching::Traffic traffic) {
   if (!peer.in.attached() || key.is_wild() || unexpected_.count() != 0) return false;
-  int looks = hot_looks;
+  int looks = memory.bytes() <= shm::advertise_from && !is_crowded() ? hotter_looks : hot_looks;
   if (const int64_t others = handoff_.pending - listening_; others != 0) {
     // Only beside receives that wait for something else; and now and then it is their turn.
     if (others != int64_t(in_stage(Stage::posted)) || posted_.takes(key, traffic) ||
         ++in_a_row_ % most_in_a_row == 0) {
       return false;
     }
-    looks = hotter_looks;
+    looks = hotter_looks;  // the ordinary way has to tell peers twice who is inside
   }
   if (once) looks = 0;
   const shm::Cell* cell = peer.in.peek();
