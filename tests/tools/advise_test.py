@@ -496,14 +496,24 @@ class Shared(unittest.TestCase):
             self.assertGreater(free, 0.5 * need, seed)
             self.assertLessEqual(shared, max(0.0, free - 0.9 * need), seed)
 
-    def test_what_calls_copy_costs_no_more(self):
-        for seed in range(SEED, SEED + COUNT):
-            given = []
-            for times in (2, 1):
-                found = self.judged(advise_made.release, seed, "pull", times)[1]
-                given.append([(one.change, one.least) for one in found.advice])
-            self.assertTrue(given[0], seed)
-            self.assertEqual(given[0], given[1], seed)
+    def test_who_copies_outside_of_calls(self):
+        """A call that lasts as long as its copy needs nobody else; one that only begins it does, on its own side."""
+        found = self.judged(advise_made.early, SEED, "thread", 1)[1]
+        need = found.program.world.need[0]
+        for moves, busy, takes in (
+            (transport.ALWAYS, False, (1, 1)), (transport.BEGUN, False, (1, 1)), (transport.ANY, False, (0, 0)),
+            (transport.MATCHING, False, (0, 0)), (transport.PULL, True, (0, 0)), (transport.PULL, False, (0, 1)),
+            (transport.PUSH, True, (0, 0)), (transport.PUSH, False, (1, 0)),
+        ):  # fmt: skip
+            rule = transport.Rule(False, 0, 1 << 40, copied=False, moves=moves, busy=busy)
+            for shared in (False, True):
+                one = replay.Replay(found.program, transport.Model(moves, -1, rules=(rule,), shared=shared))
+                least = need - one.latency[0]
+                told = tuple(one.takes(0, side, 3) for side in (0, 1))
+                self.assertEqual(told, tuple(shared * least * some for some in takes), (moves, busy, shared))
+                self.assertEqual([one.takes(0, side, 2 - side) for side in (0, 1)], [0, 0], "of who is in a call")
+            one.eager[0] = 1
+            self.assertEqual([one.takes(0, side, 3) for side in (0, 1)], [0, 0], "calls copy what is short")
 
 
 def taken(run, ns, draw):
