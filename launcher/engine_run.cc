@@ -122,6 +122,7 @@ class Parent {
   void read_errors();
   void write_rest();
   void write_sentences(bool waits);
+  bool can_tell() const;
   bool wait_for(int ms);
   void pass_on(const signalfd_siginfo& info);
   void end(int code, int number);
@@ -209,15 +210,18 @@ void Parent::tell(const std::string& sentence) {
   write_sentences(false);
 }
 
-// Behind the lines that were read before them. `waits`: for a reader that has stopped, too.
+// Behind the lines that were read before them, unless those go elsewhere. `waits`: for a reader
+// that has stopped, too.
 void Parent::write_sentences(bool waits) {
   for (; !sentences_.empty(); sentences_.erase(sentences_.begin())) {
-    const bool fits = can_be_written(STDERR_FILENO) && can_be_written(target_);
-    if (!waits && !(rest_.empty() && fits)) return;
-    if (in_line_ && write(target_, "\n", 1) == 1) in_line_ = false;
+    if (!waits && !(can_tell() && can_be_written(STDERR_FILENO))) return;
+    if (in_line_ && can_be_written(target_) && write(target_, "\n", 1) == 1) in_line_ = false;
     say(sentences_.front());
   }
 }
+
+// No line that was read before it is in the way of a sentence.
+bool Parent::can_tell() const { return rest_.empty() || target_ != STDERR_FILENO; }
 
 // The engine is told to end, and the job has this code. srun kills its ranks at once when it is
 // told so: an interrupt, which it passes on, goes before.
@@ -286,6 +290,7 @@ void Parent::write_rest() {
 }
 
 void Parent::on_time() {
+  if (!running_) return;  // it ended by itself, and its number may be another's
   const int64_t now = now_ms();
   if (timeout_at_ >= 0 && now >= timeout_at_) {
     timeout_at_ = -1;
@@ -324,7 +329,7 @@ void Parent::drain() {
   int64_t until = now_ms() + rest_ms;
   while (errors_ >= 0 || !rest_.empty()) {
     // Written lines wait for their reader, as those of any program do.
-    if (!rest_.empty()) until = now_ms() + rest_ms;
+    if (!rest_.empty() || !sentences_.empty()) until = now_ms() + rest_ms;
     const int64_t left = until - now_ms();
     if (left <= 0) break;
     wait_for(static_cast<int>(left));
@@ -332,12 +337,18 @@ void Parent::drain() {
   write_sentences(true);
 }
 
-// Until something can be read or written; false where it cannot be waited for.
+// Until something can be read or written; false where it cannot be waited for. A sentence that
+// waits for its reader goes before what is read next.
 bool Parent::wait_for(int ms) {
-  const bool writes = !rest_.empty();
-  pollfd ready[2] = {{running_ ? signals_ : -1, POLLIN, 0},  // -1 is passed over
-                     {writes ? target_ : errors_, short(writes ? POLLOUT : POLLIN), 0}};
-  if (poll(ready, 2, ms) < 0) return errno == EINTR;
+  const bool writes = !rest_.empty(), tells = !sentences_.empty() && can_tell();
+  pollfd ready[3] = {{running_ ? signals_ : -1, POLLIN, 0},  // -1 is passed over
+                     {writes  ? target_
+                      : tells ? -1
+                              : errors_,
+                      short(writes ? POLLOUT : POLLIN), 0},
+                     {tells ? STDERR_FILENO : -1, POLLOUT, 0}};
+  if (poll(ready, 3, ms) < 0) return errno == EINTR;
+  if (ready[2].revents) write_sentences(false);
   if (ready[1].revents && writes) {
     write_rest();
   } else if (ready[1].revents) {
@@ -359,6 +370,7 @@ int Parent::run(const EngineLine& line) {
     if (!wait_for(patience())) {
       say(format("cannot wait for %s: %s", name_of(kind_), strerror(errno)));
       end(exit_cannot_execute, SIGTERM);
+      write_sentences(true);
       return exit_cannot_execute;
     }
     on_time();

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <poll.h>
 #include <unistd.h>
 #include <vector>
 
@@ -51,6 +53,11 @@ void say(std::string_view sentence) {
   std::string_view rest = line;
   while (!rest.empty()) {
     const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
+    if (written < 0 && (errno == EINTR || errno == EAGAIN)) {  // somebody made it non-blocking
+      pollfd room = {STDERR_FILENO, POLLOUT, 0};
+      poll(&room, 1, -1);
+      continue;
+    }
     if (written <= 0) return;  // nobody is left to tell
     rest.remove_prefix(static_cast<size_t>(written));
   }

@@ -3,6 +3,7 @@ refused by name, and how it ends. The engines are scripts (fake_engines); real o
 
 import os
 import re
+import select
 import shlex
 import signal
 import subprocess
@@ -381,6 +382,45 @@ def lines_of_srun_wait_for_their_reader():
         expect(lines == [f"line {i:<4090}" for i in range(len(lines))] and len(lines) > 30,
                f"{len(lines)} whole lines in order")
         del out
+
+
+def told_within(process, seconds):
+    """What stderr has by then, until the sentence on the time limit has come: lines that wait for nobody."""
+    text, until = b"", time.monotonic() + seconds
+    while b"is over" not in text and (left := until - time.monotonic()) > 0:
+        if select.select([process.stderr], [], [], left)[0]:
+            text += os.read(process.stderr.fileno(), 65536)
+    return text.decode()
+
+
+@case
+def a_sentence_waits_for_no_reader_of_other_lines():
+    """Its job's lines go to stdout, which nobody reads."""
+    script = 'i=0; while [ $i -lt 4000 ]; do printf "line %-4090d\n" $i >&2; i=$((i+1)); done; exec /bin/sleep 60'
+    with engines("srun") as machine:
+        env = machine.environment(**SLURM, FAKE_SCRIPT=script)
+        process = start("--merge-stderr", "--timeout", "1", "-n", "4", *PROGRAM, env=env)
+        text = told_within(process, 10)
+        expect("the time of 1 s (--timeout) is over" in text, f"told: {text[-300:]}")
+        out, _ = process.communicate(timeout=30)
+        equal(process.returncode, 124, "ended")
+        lines = out.splitlines()
+        expect(lines == [f"line {i:<4090}" for i in range(len(lines))] and len(lines) > 30, f"{len(lines)} whole lines in order")
+
+
+@case
+def a_sentence_is_told_as_soon_as_it_is_read():
+    """An engine that writes to stderr itself has filled it, and takes its time to end."""
+    script = ('trap "" TERM; i=0; while [ $i -lt 40 ]; do printf "line %-4090d\n" $i >&2; i=$((i+1)); done; '
+              'exec /bin/sleep 5')
+    with engines("hydra") as machine:
+        process = start("--hosts", "node1", "--timeout", "1", *PROGRAM, env=machine.environment(FAKE_SCRIPT=script))
+        time.sleep(2.5)
+        text = told_within(process, 4)
+        expect("the time of 1 s (--timeout) is over" in text, f"told: {text[-300:]}")
+        equal(process.poll(), None, "before the engine has ended")
+        process.communicate(timeout=30)
+        equal(process.returncode, 124, "ended")
 
 
 @case

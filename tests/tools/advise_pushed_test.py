@@ -14,7 +14,7 @@ need_packages("numpy", "rich")
 import advise_made  # noqa: E402
 import advise_test  # noqa: E402
 import calibrated_made  # noqa: E402
-from headway.record import advise, edits, held_up, models, program, transport, waiting  # noqa: E402
+from headway.record import edits, held_up, models, program, transport, waiting  # noqa: E402
 from headway.record.facts import Facts  # noqa: E402
 
 SEED, COUNT = random.randrange(1 << 30), 2
@@ -29,7 +29,7 @@ def changed(**more):
 def late(seed, form="send"):
     """A send whose receiver comes long after its sender has gone on, and computed on the copy's account."""
     draw = random.Random(seed)
-    size, work, behind = draw.randrange(200_000, 1_500_000), draw.randrange(1_500_000, 2_500_000), draw.randrange(700_000, 1_000_000)
+    size, work, behind = draw.randrange(500_000, 1_500_000), draw.randrange(1_500_000, 2_500_000), draw.randrange(700_000, 1_000_000)
     out, into = [], []
     for n in range(40):
         send = [("send@51", "world", 1, 0, size)]
@@ -64,7 +64,8 @@ class Explained(unittest.TestCase):
         for seed in range(SEED, SEED + COUNT):
             programs, size = late(seed)
             waits = waiting.classify(advise_test.simulated(programs, "pushed", seed)[0], KNOWN.lines)
-            self.assertGreater(sum(waits.messages.gone < waits.messages.asked), 0, "some were let go")
+            gone, asked = waits.messages.gone, waits.messages.asked
+            self.assertGreater(sum((gone >= 0) & (gone < asked)), 0, "some were let go")
             known = models.Known.of(changed(moves=(transport.ANY, transport.PULL, transport.PUSH), pushed=False))
             some = models.models(waits, known)
             self.assertTrue(some)
@@ -84,9 +85,6 @@ class Explained(unittest.TestCase):
             found = advise_test.judged(advise_test.simulated(programs, "pushed", seed)[0], KNOWN)
             times = [advise_test.simulated(p, "pushed", n)[1] for n in range(seed, seed + 5) for p in (programs, better)]
             gain = (sum(times[::2]) - sum(times[1::2])) / 5
-            if not found.advice:
-                self.assertLess(gain, 2 * advise.WORTH * found.duration, "of a seed that gains next to nothing")
-                continue
             first = found.advice[0]
             self.assertEqual((first.change.kind, advise_test.number(found, first.change.key)), (edits.EARLY, 53))
             self.assertGreaterEqual(gain, advise_test.KEPT * first.least, seed)

@@ -464,12 +464,18 @@ class Shared(unittest.TestCase):
     def test_how_many_cores_are_enough(self):
         run, _ = simulated(advise_made.drawn(advise_made.in_turns, SEED).programs, "thread", SEED)
         self.assertEqual(len(run.ranks), 2)
-        for cores, hosts, shared in (("0-3", 1, False), ("0-2", 1, True), ("0-1", 2, False), ("5", 2, True), ("", 1, False)):
+        for first, other, hosts, shared in (
+            ("0-3", "0-3", 1, False), ("0-2", "0-2", 1, True), ("0-1", "0-1", 2, False), ("5", "5", 2, True), ("", "", 1, False),
+            ("0", "1-31", 1, True), ("", "0-1", 1, False), ("", "0-15", 1, False), ("0-1", "2-3", 1, False),
+        ):  # fmt: skip
+            cores = first, other
             for rank in run.ranks:
-                rank.header["cores"], rank.boot = cores, f"{rank.rank % hosts}"
+                rank.header["cores"], rank.boot = cores[rank.rank], f"{rank.rank % hosts}"
             self.assertEqual(crowding.threads_share(run), shared, (cores, hosts))
             known = models.Known.of(calibrated_made.facts_of("thread"))
-            self.assertEqual({one.shared for one in models.models(waiting.classify(run), known)}, {shared})
+            some = models.models(waiting.classify(run), known)
+            self.assertEqual({one.shared for one in some}, {shared})
+            self.assertEqual({"takes a core from its ranks" in one.text for one in some if one.moves != transport.STREAM}, {shared})
 
     def judged(self, fault, seed, progress, times):
         """So many cores a rank, all of one host."""
@@ -486,7 +492,9 @@ class Shared(unittest.TestCase):
         made, found = self.judged(advise_made.early, seed, "thread", times)
         some = [one for one in found.advice if one.change.kind == edits.EARLY]
         rounds = sum(name.startswith("wait@54") for name, *_ in made.programs[0])
-        return max((one.least for one in some), default=0) / rounds, max(found.program.world.need)
+        size = next(call[4] for call in made.programs[0] if call[0] == "isend@51")
+        need = found.program.world.need[found.program.world.size.index(size)]
+        return max((one.least for one in some), default=0) / rounds, need
 
     def test_what_comes_by_itself_takes_a_core_from_both_of_its_ranks(self):
         """Of a ring each rank sends and receives: both copies are its own. The unchanged run is explained all the same."""
@@ -505,15 +513,18 @@ class Shared(unittest.TestCase):
             (transport.MATCHING, False, (0, 0)), (transport.PULL, True, (0, 0)), (transport.PULL, False, (0, 1)),
             (transport.PUSH, True, (0, 0)), (transport.PUSH, False, (1, 0)),
         ):  # fmt: skip
-            rule = transport.Rule(False, 0, 1 << 40, copied=False, moves=moves, busy=busy)
-            for shared in (False, True):
+            for shared, alone in ((False, 1.0), (True, 1.0), (True, 1.5)):  # who copies alone takes longer
+                rule = transport.Rule(False, 0, 1 << 40, copied=False, moves=moves, busy=busy, by_one=alone)
                 one = replay.Replay(found.program, transport.Model(moves, -1, rules=(rule,), shared=shared))
-                least = need - one.latency[0]
+                least = int(alone * (need - one.latency[0]))
                 told = tuple(one.takes(0, side, 3) for side in (0, 1))
                 self.assertEqual(told, tuple(shared * least * some for some in takes), (moves, busy, shared))
                 self.assertEqual([one.takes(0, side, 2 - side) for side in (0, 1)], [0, 0], "of who is in a call")
             one.eager[0] = 1
             self.assertEqual([one.takes(0, side, 3) for side in (0, 1)], [0, 0], "calls copy what is short")
+        found.program.world.between[0] = True
+        one = replay.Replay(found.program, transport.Model(transport.ALWAYS, -1, shared=True))
+        self.assertEqual([one.takes(0, side, 3) for side in (0, 1)], [0, 0], "a wire carries it")
 
 
 def taken(run, ns, draw):

@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t rated_from = 64 << 10;  // shorter messages tell little about the link
 // Looks at a ring for a message that may come in one frame: longer than it takes between cores that
-// are far, since a rank that is late for having made a request makes the other one late, too, and
-// so on. Not for a longer receive, which is soon told to its sender, nor where a peer may need the
+// are far, since a rank that made a request may come late to its next call, where its partner then
+// waits. Not for a longer receive, which is soon told to its sender, nor where a peer may need the
 // core.
 constexpr int hotter_looks = 1024;
 constexpr uint32_t most_in_a_row = 16;  // receives that look at nothing else

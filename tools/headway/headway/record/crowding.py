@@ -21,19 +21,22 @@ def short_of_cores(run: Run) -> str:
 
 
 def threads_share(run: Run) -> bool:
-    """A host has not a core for each rank and one more for a thread of each that moves messages; False where that is not known."""
-    return any(2 * len(ranks) > len(cores) for ranks, cores in machines(run))
+    """A host has not a core for each rank and one more for a thread of each that moves messages, or a rank is bound to one; False
+    where that is not known."""
+    for ranks, cores in machines(run):
+        if 2 * len(ranks) > len(cores) or any(len(model.cores(rank.header)) < 2 for rank in ranks):
+            return True
+    return False
 
 
 def machines(run: Run) -> Iterator[tuple[list[Rank], set[int]]]:
-    """The ranks of each host, and the cores on which they may run; without those that did not tell."""
+    """The ranks of each host, and the cores on which they may run (a hardware thread is one); of those ranks that told."""
     found: dict[str, list[Rank]] = {}
     for rank in run.ranks:
-        found.setdefault(rank.boot, []).append(rank)
+        if model.cores(rank.header):
+            found.setdefault(rank.boot, []).append(rank)
     for ranks in found.values():
-        cores = set().union(*(model.cores(rank.header) for rank in ranks))
-        if cores:
-            yield ranks, cores
+        yield ranks, set().union(*(model.cores(rank.header) for rank in ranks))
 
 
 def doubt(run: Run, no_core: float, gain: float) -> str:

@@ -437,7 +437,7 @@ class Replay:
         longer = max(1.0, self.model.usual / way.by_one) if copies else 1.0
         ns = int(rates[side] * longer * world.size[message])
         if self.model.shared and not world.between[message] and self.by_itself(message, side):
-            ns = max(ns, self.need[message] - self.latency[message])
+            ns = max(ns, int(way.by_one * (self.need[message] - self.latency[message])))
         return ns
 
     def by_itself(self, message: int, side: int) -> bool:

@@ -123,4 +123,5 @@ class Model:
         wires = ", one at a time on each host's wire" if self.wires else ""
         wires += ", and word of their arrival goes behind what is under way the other way" if self.behind else ""
         measured = "as measured of this MPI; of sizes that were not, " if self.rules else ""
-        return f"{measured}{first}, others move {MOVES[self.moves]}{wires}"
+        cores = "; what moves by itself takes a core from its ranks" if self.shared else ""
+        return f"{measured}{first}, others move {MOVES[self.moves]}{wires}{cores}"
