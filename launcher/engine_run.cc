@@ -338,13 +338,14 @@ void Parent::drain() {
 }
 
 // Until something can be read or written; false where it cannot be waited for. A sentence that
-// waits for its reader goes before what is read next.
+// waits for its reader goes before the lines that would come to the same one.
 bool Parent::wait_for(int ms) {
   const bool writes = !rest_.empty(), tells = !sentences_.empty() && can_tell();
+  const bool reads = !writes && !(tells && target_ == STDERR_FILENO);
   pollfd ready[3] = {{running_ ? signals_ : -1, POLLIN, 0},  // -1 is passed over
                      {writes  ? target_
-                      : tells ? -1
-                              : errors_,
+                      : reads ? errors_
+                              : -1,
                       short(writes ? POLLOUT : POLLIN), 0},
                      {tells ? STDERR_FILENO : -1, POLLOUT, 0}};
   if (poll(ready, 3, ms) < 0) return errno == EINTR;

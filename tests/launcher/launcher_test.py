@@ -13,6 +13,7 @@ import cases_options  # noqa: F401
 import cases_peers  # noqa: F401
 import cases_places  # noqa: F401
 import cases_protocol  # noqa: F401
+import cases_sentences  # noqa: F401
 import cases_typed_ahead  # noqa: F401
 from harness import main
 
