@@ -98,11 +98,12 @@ class Known:
 
 def models(waiting: Waiting, known: Known = Known()) -> list[Model]:
     """Those that are not excluded at once."""
-    some = unshared(waiting, known)
-    return [replace(model, shared=True) for model in some] if crowding.threads_share(waiting.line.run) else some
+    some = possible(waiting, known)
+    return [replace(model, takes_cores=True) for model in some] if crowding.threads_share(waiting.line.run) else some
 
 
-def unshared(waiting: Waiting, known: Known) -> list[Model]:
+def possible(waiting: Waiting, known: Known) -> list[Model]:
+    """The same, as if a thread of the MPI had a core of its own."""
     m, line = waiting.messages, waiting.line
     if not len(m.index):
         return [Model(ALWAYS, 0)]

@@ -436,7 +436,7 @@ class Replay:
         copies = way.pushed or not world.between[message]
         longer = max(1.0, self.model.usual / way.by_one) if copies else 1.0
         ns = int(rates[side] * longer * world.size[message])
-        if self.model.shared and not world.between[message] and self.by_itself(message, side):
+        if self.model.takes_cores and not world.between[message] and self.by_itself(message, side):
             ns = max(ns, int(way.by_one * (self.need[message] - self.latency[message])))
         return ns
 

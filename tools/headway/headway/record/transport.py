@@ -29,7 +29,7 @@ A model says when the data of a message move:
   steals         data that come by themselves, while a rank computes, make it compute longer: something copies them on
                  its core. What came so in the unchanged run has made that computation longer already. `helped` is what it
                  takes from one side while the other one is in a call
-  shared         on one host there is no core beside those that compute: what comes by itself there takes from both ranks'
+  takes_cores    on one host there is no core beside those that compute: what comes by itself there takes from both ranks'
                  computation as long as its transfer needs, if no more was measured
   saves          a copied message that comes before its receive is posted is copied once more when that is posted, in that
                  call; posted before it came, it spares its call that
@@ -99,7 +99,7 @@ class Model:
     window: int = 0
     reads: float = 0.5
     behind: bool = False
-    shared: bool = False
+    takes_cores: bool = False
 
     def way(self, size: int, between: bool) -> Rule:
         """Of such messages; all of it is known. What is larger than `ahead` does not fit between two ranks."""
@@ -123,5 +123,7 @@ class Model:
         wires = ", one at a time on each host's wire" if self.wires else ""
         wires += ", and word of their arrival goes behind what is under way the other way" if self.behind else ""
         measured = "as measured of this MPI; of sizes that were not, " if self.rules else ""
-        cores = "; what moves by itself takes a core from its ranks" if self.shared else ""
+        near = {self.moves, *(rule.moves for rule in self.rules if not rule.between and not rule.copied)}
+        takes = self.takes_cores and near & {ALWAYS, BEGUN}
+        cores = "; what moves by itself takes a core from its ranks" if takes else ""
         return f"{measured}{first}, others move {MOVES[self.moves]}{wires}{cores}"
