@@ -96,11 +96,11 @@ void Job::on_signal(const signalfd_siginfo& info) {
         return;
       }
       interrupted_by_ = number;
-      interrupted_at_ = now_ms();
       if (number == SIGINT && sink_for(STDERR_FILENO).is_terminal()) {
         notice_at_ = now_ms() + notice_ms;
       }
       if (!tells_before(number)) signal_ranks(number);
+      interrupted_at_ = now_ms();  // what came while many ranks were looked at is its echo, too
       return;
     case SIGTSTP:
       if (!shared) signal_ranks(SIGTSTP);

@@ -382,23 +382,27 @@ def flood(bench):
         raise Wrong(f"the job ended with {bench.last.code} after {made} connections")
 
 
+def asked(bench: Bench, live: Live, ranks: int, *patterns: str) -> None:
+    """Asks them with SIGUSR1, again and again, until they say all that twice, and ends them. Who is asked on its way to its
+    last call says where it is then; who answers again is through with its first answer."""
+    alive, end = [], time.monotonic() + 20
+    while time.monotonic() < end and not all(len(re.findall(pattern, live.text())) > 1 for pattern in patterns):
+        alive = [pid for pid in job._processes(live.mark) if job._name(pid) == "die"]
+        if len(alive) == ranks and all(job._in_mask(pid, "SigCgt", signal.SIGUSR1) for pid in alive):  # else it kills
+            for pid in alive:
+                os.kill(pid, signal.SIGUSR1)
+        time.sleep(0.2)
+    live.finish(0)
+    bench.says(*patterns)
+    if len(alive) != ranks:
+        raise Wrong(f"of {ranks} ranks {len(alive)} were alive")
+
+
 @case("SIGUSR1: a waiting rank tells where it stands and goes on")
 def state_dump(bench):
     folder = tempfile.TemporaryDirectory(prefix="headway-counters-")
     live = Live(bench, 2, ["hang", "-", "wait"], {"HEADWAY_COUNTERS": f"{folder.name}/%r.json"})
-    time.sleep(1)
-    ranks = [pid for pid in job._processes(live.mark) if job._name(pid) == "die"]
-    if len(ranks) != 2:
-        live.finish(0)
-        raise Wrong(f"{len(ranks)} ranks are alive")
-    for pid in ranks:
-        os.kill(pid, signal.SIGUSR1)
-    time.sleep(1)
-    alive = [pid for pid in job._processes(live.mark) if job._name(pid) == "die"]
-    live.finish(0)
-    if len(alive) != 2:
-        raise Wrong("SIGUSR1 ended a rank")
-    bench.says("MPI_Recv|receive", "rank 0", "rank 1", r"\b99\b")
+    asked(bench, live, 2, *(rf"rank {rank} on .*in MPI_Recv .*\b99\b" for rank in range(2)))
     for rank in range(2):
         counters = json.loads(pathlib.Path(folder.name, f"{rank}.json").read_text())
         if counters["rank"] != rank or counters["posted_receives"] < 1:
@@ -408,15 +412,9 @@ def state_dump(bench):
 @case("SIGUSR1: on an inter-communicator a waiting rank tells the sides")
 def state_dump_of_sides(bench):
     live = Live(bench, 3, ["hang", "-", "beyond"], {})
-    time.sleep(1)
-    for pid in job._processes(live.mark):
-        if job._name(pid) == "die":
-            os.kill(pid, signal.SIGUSR1)
-    time.sleep(1)
-    live.finish(0)
-    for rank, (own, size, others) in enumerate(((0, 2, 1), (0, 1, 2), (1, 2, 1))):
-        bench.says(rf"rank {rank} on .*in MPI_Recv \(peer 0, tag 99\) as rank {own} of {size} on its side, "
-                   rf"with {others} on the other")
+    asked(bench, live, 3, *(
+        rf"rank {rank} on .*in MPI_Recv \(peer 0, tag 99\) as rank {own} of {size} on its side, with {others} on the other"
+        for rank, (own, size, others) in enumerate(((0, 2, 1), (0, 1, 2), (1, 2, 1)))))
 
 
 def in_namespace(script: str) -> list[str]:

@@ -42,7 +42,7 @@ class Engines:
         return environment(**{"PATH": f"{self.path}/bin", **variables})
 
     def forget(self):
-        for name in ("words", "environment", "ranks", "kind", "pid"):
+        for name in ("words", "environment", "ranks", "kind", "pid", "ready"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{self.path}/{name}")
 
@@ -50,6 +50,11 @@ class Engines:
     def kind(self):
         """Which was called; "": none."""
         return read_file(f"{self.path}/kind").strip()
+
+    @property
+    def ready(self):
+        """Whether its FAKE_SCRIPT has come so far that it says so."""
+        return os.path.exists(f"{self.path}/ready")
 
     @property
     def words(self):

@@ -2,11 +2,14 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
+import re
 import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -105,6 +108,36 @@ def run(*words, stdin=subprocess.DEVNULL, env=None, limit=LIMIT, launcher=None, 
     return Result(process.returncode, out or "", err, time.monotonic() - start)
 
 
+def waited_for_a_core(pid):
+    """Seconds so far, of a process that may have ended and is still to be waited for."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[1]) / 1e9
+
+
+NEAR = 0.04  # of the 50 ms within which mpiexec takes the same signal for the same wish
+
+
+def send_with_echo(process, number):
+    """Sends mpiexec a signal twice, as a wrapper around it does; False if a busy machine came between the two, so that
+    they may be two wishes."""
+    waited, began = waited_for_a_core(process.pid), time.monotonic()
+    process.send_signal(number)
+    time.sleep(0.005)  # else the two become one signal
+    os.kill(process.pid, number)
+    pending = lambda: re.search(r"ShdPnd:\s*(\w+)", read_file(f"/proc/{process.pid}/status"))  # noqa: E731
+    apart = time.monotonic() - began
+    wait_until(lambda: not alive(process.pid) or not int(pending()[1], 16) >> (number - 1) & 1, "mpiexec takes the signal")
+    return apart + waited_for_a_core(process.pid) - waited < NEAR
+
+
+def until_near(once):
+    """Tries that say whether signal and echo came near each other, until they did."""
+    for _ in range(20):
+        if once():
+            return
+    raise AssertionError("a signal and its echo never came near each other: the machine is too busy")
+
+
 def start(*words, env=None, **more):
     return subprocess.Popen([Paths.mpiexec, *map(str, words)], env=env or environment(),
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -165,6 +198,20 @@ def pids_in(path, count):
     wait_until(lambda: len(numbers()) == count and all(t.endswith("\n") for t in numbers()),
                f"{count} ranks at work")
     return [int(text) for text in numbers()]
+
+
+def places(process):
+    """Where mpiexec says that its ranks are, to whoever asks: {rank: text}; none before it listens."""
+    with socket.socket(socket.AF_UNIX) as asker:
+        asker.settimeout(LIMIT)
+        try:
+            asker.connect(f"\0headway-mpiexec-{process.pid}")
+        except ConnectionRefusedError:
+            return {}
+        _, files, _, _ = socket.recv_fds(asker, 1, 1)
+    with os.fdopen(files[0], "rb") as file:
+        told = json.loads(os.pread(file.fileno(), 1 << 20, 0))
+    return {rank: group["place"] for group in told["groups"] for rank in group["ranks"]}
 
 
 def write_pid(path):
