@@ -23,8 +23,9 @@ SEED = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time()) % 100000
 COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 QUICK = len(sys.argv) > 4
 os.environ["CLUSTER_BIN"] = str(BUILD / "bin")
-sys.path.insert(0, str(HERE.parents[1] / "tools" / "headway"))
+sys.path[:0] = [str(HERE.parents[1] / "tools" / "headway"), str(HERE.parent)]
 from headway.measure.contestants import AS_ROOT, cache  # noqa: E402
+from harness.tries import until_right  # noqa: E402
 from headway.record import looks, needs, now  # noqa: E402
 
 HEADWAY = BUILD / "bin" / "headway"
@@ -106,22 +107,33 @@ class Job:
         return min(page.age(wait, at) for page, wait in waits)
 
 
+class Slow(Exception):
+    """It was told, if at all, too late."""
+
+
 def dead(peer, program, kind, seed):
     """What is wrong with what was said of it, or an empty text."""
+    try:
+        return until_right(lambda: dead_once(peer, program, kind, seed), Slow)
+    except Slow as problem:
+        return str(problem)
+
+
+def dead_once(peer, program, kind, seed):
     with Job(peer, program, kind, seed) as job:
         until = time.monotonic() + START + WITHIN
         told = None
         while time.monotonic() < until and job.process.poll() is None and not (told and told["hangs"]):
             told = job.look() or time.sleep(0.1)
         if not told or not told["hangs"]:
-            return f"not told; {told}; {job.said()}"
+            raise Slow(f"not told; {told}; {job.said()}")
         ranks = {rank for group in told["groups"] if group["dead"] for rank in group["ranks"]}
         wanted = {(at - seed) % RANKS for at in DEAD.get(kind, range(RANKS))}
         is_right = -seed % RANKS in ranks if kind == "dead-finalize" else ranks == wanted
         if not is_right:
             return f"not of ranks {sorted(wanted)}: {told}"
         if (took := job.youngest(ranks)) > WITHIN:
-            return f"told {took:.1f} s after the last rank stood"
+            raise Slow(f"told {took:.1f} s after the last rank stood")
         again = job.look()
         if not again or not again["hangs"]:
             return f"told, and then not: {again}"
