@@ -8,7 +8,7 @@ import sqlite3
 import unittest
 from pathlib import Path
 
-from support import Folder, main, need_packages
+from support import Folder, drawn_seed, main, need_packages
 
 need_packages("numpy", "rich", "typer")
 
@@ -22,7 +22,7 @@ from headway.record.model import MESSAGE, Rank, Run  # noqa: E402
 from headway.record.transport import ALWAYS, BEGUN, PULL, PUSH, Model, Rule  # noqa: E402
 from headway.shown import BadLine  # noqa: E402
 
-SEED = random.randrange(1 << 30)
+SEED = drawn_seed()
 MPI = "MPICH Version: 5.0.2"
 
 

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from support import BUILD, need_packages
+from support import BUILD, GIVEN_SEED, need_packages
 
 need_packages()
 
@@ -22,7 +22,7 @@ from headway.study.plan import SHM, K  # noqa: E402
 from headway.study.run import Settings, Study  # noqa: E402
 
 COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 2
-SEED = int(sys.argv[2]) if len(sys.argv) > 2 else int(os.environ.get("HEADWAY_TEST_SEED", "7"))
+SEED = int(sys.argv[2]) if len(sys.argv) > 2 else int(GIVEN_SEED or 7)
 
 
 def who():

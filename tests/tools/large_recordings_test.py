@@ -12,7 +12,7 @@ import types
 import unittest
 import zlib
 
-from support import Folder, main, need_packages
+from support import Folder, drawn_seed, main, need_packages
 
 need_packages("numpy", "rich")
 
@@ -31,7 +31,7 @@ from headway.record.format import BadRecording  # noqa: E402
 from headway.record.model import GlobalComm  # noqa: E402
 from headway.record.timeline import CODE, Timeline  # noqa: E402
 
-SEED = random.randrange(1 << 30)
+SEED = drawn_seed()
 PROGRAMS = 3
 
 

@@ -5,7 +5,7 @@ import random
 import tempfile
 import unittest
 
-from support import main, need_packages
+from support import drawn_seed, main, need_packages
 
 need_packages("numpy", "rich")
 
@@ -13,7 +13,7 @@ import numpy as np  # noqa: E402
 import record_made  # noqa: E402
 from headway.record import advise, advise_json, edits, packing, program, reading, waiting  # noqa: E402
 
-SEED, COUNT = random.randrange(1 << 30), 5
+SEED, COUNT = drawn_seed(), 5
 SEND, WAIT = 61, 62  # call sites
 
 

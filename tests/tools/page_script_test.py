@@ -13,7 +13,7 @@ import sys
 import unittest
 
 import support
-from support import need_packages
+from support import drawn_seed, need_packages
 
 need_packages("numpy", "rich", "typer")
 if importlib.util.find_spec("quickjs") is None:
@@ -24,7 +24,7 @@ import numpy as np  # noqa: E402
 import quickjs  # noqa: E402
 from headway.record import calls, page  # noqa: E402
 
-SEED = random.randrange(1 << 30)
+SEED = drawn_seed()
 COUNT = 200  # draws of a test
 # Sets and messages as the page unpacks them: arrays of numbers.
 PROLOGUE = """

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 from random import Random
 
-from support import Folder, need_packages
+from support import Folder, drawn_seed, need_packages
 
 need_packages("numpy")
 
@@ -22,7 +22,7 @@ from headway.record.format import BadRecording  # noqa: E402
 from headway.record.model import EVENT, SEND  # noqa: E402
 from record_rows import calls, row, write  # noqa: E402
 
-SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
+SEED = drawn_seed()
 SEEDS = 25
 NONE, COLLECTIVE = -1, 4
 

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Lines of call sites: libraries are compiled in many ways, called, and tell the return addresses that they saw."""
 
-import os
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 from random import Random
 
-from support import Folder, need_packages
+from support import Folder, drawn_seed, need_packages
 
 need_packages("numpy", "elftools")
 
@@ -18,7 +17,7 @@ from headway.record import lines  # noqa: E402
 from headway.record.demangle import demangled, demangler  # noqa: E402
 from headway.record.model import EVENT, Rank, Site  # noqa: E402
 
-SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
+SEED = drawn_seed()
 C = """
 void* seen[8];
 int count;

@@ -2,12 +2,11 @@
 """What reading a recording holds in memory: of a rank of very many events no more than of the pieces that it is worked on in.
 record_memory_test.py [first seed]; it is printed."""
 
-import random
 import sys
 import tracemalloc
 import unittest.mock
 
-from support import Folder, main, need_packages
+from support import Folder, drawn_seed, main, need_packages
 
 need_packages("numpy", "rich")
 
@@ -17,7 +16,7 @@ import record_made  # noqa: E402
 from headway.record import bounds, columns, cuts, halves, joining, matching, model, reading  # noqa: E402
 from headway.record.format import Writer  # noqa: E402
 
-SEED = random.randrange(1 << 30)
+SEED = drawn_seed()
 EVENTS, BLOCK = 1_000_000, 1360  # 48 MB
 PIECE = 1 << 16
 STEP, START, REAL = 1000, 10**9, 10**18  # ns: of each barrier, and of the clocks

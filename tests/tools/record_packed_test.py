@@ -3,7 +3,6 @@
 block counts for nothing. HEADWAY_TEST_SEED is the first seed; each failure names its own."""
 
 import ctypes
-import os
 import shutil
 import struct
 import subprocess
@@ -11,7 +10,7 @@ import sys
 import unittest
 from random import Random
 
-from support import ROOT, Folder, need_packages
+from support import ROOT, Folder, drawn_seed, need_packages
 
 need_packages("numpy")
 
@@ -22,7 +21,7 @@ from headway.record import format, packed, reading  # noqa: E402
 from headway.record.model import COMPLETION, EVENT  # noqa: E402
 from record_rows import row  # noqa: E402
 
-SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
+SEED = drawn_seed()
 SEEDS = 25
 MOST = 8064  # rows of a block
 DRIVER = """#include "rows.c"

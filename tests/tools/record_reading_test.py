@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """Recordings read back: messages and collectives of programs that were drawn, clocks of which the error is known. HEADWAY_TEST_SEED is the first seed; each failure names its own."""
 
-import os
 import sys
 import unittest
-from random import Random
 
-from support import Folder, need_packages
+from support import Folder, drawn_seed, need_packages
 
 need_packages("numpy")
 
@@ -20,7 +18,7 @@ from headway.record.model import (  # noqa: E402
 )  # fmt: skip
 from record_rows import calls, row, write  # noqa: E402
 
-SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
+SEED = drawn_seed()
 SEEDS = 25
 NONE, COLLECTIVE = -1, 4
 

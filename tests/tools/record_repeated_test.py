@@ -3,14 +3,12 @@
 program did, by its own word, with each MPI that is here. The recorder has a quick way for calls that are as they were
 last time (tools/record/layer_quick.h), and nobody may see which one a call went. HEADWAY_TEST_SEED is the first seed."""
 
-import os
 import struct
 import sys
 import unittest
 from collections import Counter
-from random import Random
 
-from support import need_packages
+from support import drawn_seed, need_packages
 
 need_packages("numpy")
 
@@ -18,7 +16,7 @@ from headway.record import packed, reading  # noqa: E402
 from headway.record.model import COMPLETION  # noqa: E402
 from recording import HERE, Recorded  # noqa: E402
 
-SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
+SEED = drawn_seed()
 ROUNDS = 20000
 NONE, RECEIVE, SEND, IN_VAIN, SELF = -1, 2, 1, 32, 2
 COUNTS = 8  # a block's type

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from support import BUILD, HEADWAY, ROOT, headway, need_packages
+from support import BUILD, HEADWAY, ROOT, drawn_seed, headway, need_packages
 
 need_packages("numpy", "rich", "typer")
 
@@ -21,7 +21,7 @@ from headway.record.model import CORE_TAKEN, FAILED, GAP, IN_VAIN, RECEIVE, SEND
 from recording import PREFIXES, SOURCE, Recorded, clean  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
+SEED = drawn_seed()
 
 
 class EveryFamily(Recorded):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ HEADWAY = BUILD / "bin" / "headway"
 sys.path.insert(0, str(ROOT / "tools" / "headway"))
 # No option of the caller's shell may reach a test, nor may the build's folder of it.
 os.environ.pop("HEADWAY_BUILD", None)
+GIVEN_SEED = os.environ.pop("HEADWAY_TEST_SEED", "")
 
 
 def headway(*words, code=0, timeout=60, **more):
@@ -33,6 +35,11 @@ def headway(*words, code=0, timeout=60, **more):
             f"{done.stdout}{done.stderr}"
         )
     return done
+
+
+def drawn_seed():
+    """Of what a test draws: another one each time, or HEADWAY_TEST_SEED, which the quick tests of CMakeLists.txt set."""
+    return int(GIVEN_SEED or random.randrange(1 << 30))
 
 
 def need_packages(*names):

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 from collections import defaultdict
 
-from support import main, need_packages
+from support import drawn_seed, main, need_packages
 
 need_packages("numpy")
 
@@ -22,7 +22,7 @@ except ImportError:
     sys.exit(77)
 from headway.record import classes, efficiency, hidden, waiting  # noqa: E402
 
-SEED = random.randrange(1 << 30)
+SEED = drawn_seed()
 NUMBER = {name: number for number, name in enumerate(classes.NAMES)}
 
 

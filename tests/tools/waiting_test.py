@@ -13,7 +13,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from support import need_packages
+from support import drawn_seed, need_packages
 
 need_packages("rich", "numpy")
 
@@ -26,7 +26,7 @@ from headway.record.transfer_time import envelope  # noqa: E402
 from rich.console import Console  # noqa: E402
 from waiting_made import BETWEEN, CALL, ONE_HOST, Made, drawn  # noqa: E402
 
-PROGRAMS, SEED = 100, random.randrange(1 << 30)
+PROGRAMS, SEED = 100, drawn_seed()
 WITHIN = 0.05
 
 

@@ -4,13 +4,14 @@ there is nothing to look at. With real programs: tests/hangs/recorded_test.py.""
 
 import json
 import os
+import subprocess
 import sys
 import time
 import unittest
 from pathlib import Path
 from random import Random
 
-from support import BUILD, Folder, headway
+from support import BUILD, HEADWAY, Folder, drawn_seed, headway
 
 from headway import where
 from headway.record import looks, needs, now
@@ -18,7 +19,7 @@ from headway.record.needs import ANY, COLLECTIVE, NONE, OPEN, RECEIVE, SEND, Nee
 from headway.record.now import BLOCK, ITSELF, OPERATION, SLOT, Comm, Look, Page, RankFile, Thread, Wait
 
 os.environ["CLUSTER_BIN"] = str(BUILD / "bin")
-SEED = int(os.environ.get("HEADWAY_TEST_SEED") or Random().randrange(1 << 30))
+SEED = drawn_seed()
 FUNCTIONS = [
     ("MPI_Recv", "recv"), ("MPI_Ssend", "send"), ("MPI_Send", "send"), ("MPI_Wait", "wait"), ("MPI_Waitall", "wait"),
     ("MPI_Waitany", "wait"), ("MPI_Barrier", "coll"), ("MPI_Bcast", "coll"), ("MPI_Reduce", "coll"), ("MPI_Scan", "coll"),
@@ -568,7 +569,15 @@ class Refused(Folder):
         text = self.folder / "text"
         text.write_text("x")
         self.assertIn("text is no folder", headway("where", text, code=4).stderr)
-        self.assertIn("no recording is being made in this folder", headway("where", code=2, cwd=self.folder).stderr)
+
+    def test_no_job_and_no_recording(self):
+        """Jobs are found by sockets of this machine's network: in one of its own there are none."""
+        alone = ["unshare", "-n" if os.geteuid() == 0 else "-rn"]
+        if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no network of its own here, and others may run jobs")
+        done = subprocess.run([*alone, HEADWAY, "where"], capture_output=True, text=True, timeout=60, check=False, cwd=self.folder)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no recording is being made in this folder", done.stderr)
 
     def test_of_an_older_headway(self):
         self.file(now=None)
