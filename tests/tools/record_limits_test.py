@@ -226,9 +226,11 @@ class MemoryOfThreads(Memory):
         self.check(self.most(True, 100_000, 8) - self.most(False, 100_000, 8), 8)
 
 
-STEPS = """#include <mpi.h>
+STEPS = """#include <fcntl.h>
+#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 static long long now(void) {
@@ -236,15 +238,24 @@ static long long now(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
+static volatile long long* counter(int rank) { /* in a file, so that it outlives the process */
+  char name[32];
+  snprintf(name, sizeof name, "steps-of-%d", rank);
+  const int file = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+  if (ftruncate(file, 8)) exit(1);
+  return mmap(NULL, 8, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+}
 int main(int argc, char** argv) {
   int rank;
   const int nap = atoi(argv[1]);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  volatile long long* const steps = counter(rank);
   printf("start %d %d %lld\\n", rank, (int)getpid(), now());
   fflush(stdout);
   for (;;) {
     MPI_Barrier(MPI_COMM_WORLD);
+    ++*steps;
     if (nap) {
       printf("step %d %lld\\n", rank, now());
       fflush(stdout);
@@ -257,12 +268,13 @@ int main(int argc, char** argv) {
 
 class Killed(Recorded):
     BLOCK = 1.0  # s: record_spans.block of tools/record/clocks.c; where a block is not full before
-    LATE = 0.4  # of a rank that had no core just then
+    ROWS = 8064  # of a full block: RECORD_ROWS of tools/record/recorder.h
     RANKS = 2
     LONGER = 1, 4, 12  # blocks, until there is enough to look at on a machine that others use
 
     def killed(self, nap, seconds):
-        """Runs it so long after its start, and kills it. Of each rank its file, when it was killed (ns), its steps."""
+        """Runs it so long after its start, and kills it. Of each rank its file; when they were killed, at first and at last
+        (ns); of each rank when it was through with its steps, where it naps."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         (self.folder / "steps.c").write_text(STEPS)
         program = self.compile(self.folder / "steps.c", "steps")
@@ -280,15 +292,16 @@ class Killed(Recorded):
                 self.assertEqual(len(starts), self.RANKS)
                 last = max(ns for _, ns in starts.values())
                 time.sleep(max(0, last / 1e9 + seconds - time.monotonic()))
-                when = time.monotonic_ns()
+                first = time.monotonic_ns()
                 for pid, _ in starts.values():
                     os.kill(pid, signal.SIGKILL)
+                last = time.monotonic_ns()
             finally:
                 job.kill()
                 job.wait(30)
             steps = re.findall(r"^step (\d) (\d+)$", (self.folder / "said").read_text(), re.M)
         files = [format.read(self.folder / "run" / f"rank-{rank}.hwr") for rank in range(self.RANKS)]
-        return files, when, [[int(ns) for of, ns in steps if int(of) == rank] for rank in range(self.RANKS)]
+        return files, (first, last), [[int(ns) for of, ns in steps if int(of) == rank] for rank in range(self.RANKS)]
 
     def ends(self, file):
         """Of its barriers, ns of CLOCK_MONOTONIC."""
@@ -301,30 +314,33 @@ class Killed(Recorded):
         return clock[-1, 1] + (ends.astype(np.int64) - clock[-1, 0]) * rate
 
     def test_of_a_slow_program_all_up_to_a_second_before(self):
-        """A block is nearly empty when its second is over."""
+        """A block is nearly empty when its second is over. It is written by the next call: a rank that had no core just then
+        is late by as much as its steps lie apart."""
         nap = 0.02
         for blocks in self.LONGER:
-            files, when, steps = self.killed(round(nap * 1e6), (blocks + 0.95) * self.BLOCK)
-            safe = when - (self.BLOCK + nap + self.LATE) * 1e9
-            counts = [sum(ns < safe for ns in of_rank) for of_rank in steps]
+            files, (first, last), steps = self.killed(round(nap * 1e6), (blocks + 0.95) * self.BLOCK)
+            late = [max(np.diff([*of_rank, last]), default=0) for of_rank in steps]
+            safe = [first - (self.BLOCK + nap) * 1e9 - one for one in late]
+            counts = [sum(ns < of for ns in of_rank) for of_rank, of in zip(steps, safe)]
             if min(counts) > 10:
                 break
         self.assertGreater(min(counts), 10)
-        for file, count in zip(files, counts):
+        for file, count, of in zip(files, counts, safe):
             ends = self.ends(file)
             self.assertGreaterEqual(len(ends), count, "what was over by then is there")
-            self.assertGreater(ends.max(), safe)
-            self.assertLess(ends.max(), when + 1e8)
+            self.assertGreater(ends.max(), of)
+            self.assertLess(ends.max(), last + 1e8)
 
     def test_of_a_busy_program_all_up_to_the_last_full_block(self):
         for blocks in self.LONGER:
-            files, when, _ = self.killed(0, (blocks - 0.3) * self.BLOCK)
-            every = [self.ends(file) for file in files]
-            if min(map(len, every)) > 10_000:
+            files, _, _ = self.killed(0, (blocks - 0.3) * self.BLOCK)
+            every = [len(self.ends(file)) for file in files]
+            if min(every) > 10_000:
                 break
-        for ends in every:
-            self.assertGreater(len(ends), 10_000)
-            self.assertLess(when - ends.max(), self.LATE * 1e9)
+        for rank, there in enumerate(every):
+            self.assertGreater(there, 10_000)
+            steps = int.from_bytes((self.folder / f"steps-of-{rank}").read_bytes(), "little")
+            self.assertLessEqual(steps - there, self.ROWS)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -327,13 +328,19 @@ class Line(Recorded):
     def test_a_window_of_time(self):
         source = self.folder / "steps.c"
         source.write_text(
-            "#include <mpi.h>\n#include <unistd.h>\nint main(void) { MPI_Init(0, 0); for (int i = 0; i < 20; ++i) {"
-            " usleep(100000); MPI_Barrier(MPI_COMM_WORLD); } MPI_Finalize(); }\n"
+            "#include <mpi.h>\n#include <stdio.h>\n#include <unistd.h>\nint main(void) { MPI_Init(0, 0); int rank;"
+            " MPI_Comm_rank(MPI_COMM_WORLD, &rank); double first = MPI_Wtime(); for (int i = 0; i < 20; ++i) {"
+            ' usleep(100000); printf("@%d %f\\n", rank, MPI_Wtime() - first); MPI_Barrier(MPI_COMM_WORLD); } MPI_Finalize(); }\n'
         )
-        self.run_it(2, self.compile(source, "steps"), options=("--from", "0.5", "--to", "1.25"))
-        for rank in reading.read(self.folder / "headway-run-1").ranks:
+        done = self.run_it(2, self.compile(source, "steps"), options=("--from", "0.5", "--to", "1.25"))
+        began = [(int(rank), float(at)) for rank, at in re.findall(r"^@(\d) ([\d.]+)$", done.stdout, re.M)]
+        self.assertEqual(len(began), 40)
+        for number, rank in enumerate(reading.read(self.folder / "headway-run-1").ranks):
+            inside, near = (
+                sum(of == number and 0.5 + slack < at < 1.25 - slack for of, at in began) for slack in (0.15, -0.15)
+            )
             count = self.names(rank)["MPI_Barrier"]
-            self.assertTrue(5 <= count <= 9, count)
+            self.assertTrue(0 < count and inside <= count <= near, (inside, count, near))
 
     def test_no_room_on_the_disk(self):
         small = self.folder / "small"

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("HEADWAY_BUILD", ROOT / "build"))
 HEADWAY = BUILD / "bin" / "headway"
 sys.path.insert(0, str(ROOT / "tools" / "headway"))
+sys.path.append(str(ROOT / "tests"))  # for harness
 # No option of the caller's shell may reach a test, nor may the build's folder of it.
 os.environ.pop("HEADWAY_BUILD", None)
 GIVEN_SEED = os.environ.pop("HEADWAY_TEST_SEED", "")
