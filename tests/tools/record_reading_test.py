@@ -227,12 +227,14 @@ class Clocks(Folder):
         for rank in range(4):
             there = [("send", "world", (rank + 1) % 4, 0, 8), ("recv", "world", (rank - 1) % 4, 0)]
             programs.append([*(there[:: -1 if rank % 2 else 1]), ("compute", 10_000_000)] * 200)
-        truth = made.simulate(self.folder, programs, hosts, seed=SEED)
-        run = reading.read(self.folder)
-        self.assertEqual(early(run), [])
-        self.assertLess(self.error(run, truth), 200_000)
-        self.assertNotIn("one way only", " ".join(run.notes))
-        self.assertNotIn("moved forward", " ".join(run.notes))
+        for seed in (SEED, 709924743, 999605098):  # of the latter two no host can be moved alone
+            with self.subTest(seed=seed):
+                truth = made.simulate(self.folder, programs, hosts, seed=seed)
+                run = reading.read(self.folder)
+                self.assertEqual(early(run), [])
+                self.assertLess(self.error(run, truth), 200_000)
+                self.assertNotIn("one way only", " ".join(run.notes))
+                self.assertNotIn("moved forward", " ".join(run.notes))
 
     def test_four_hosts_and_behind(self):
         wrong = (0, 0, 0), (-9_000_000, -80e-6, 2), (3_000_000, 20e-6, 1), (1, 0, 0)

@@ -5,7 +5,7 @@ what bounds that line: a send begins before its receive ends; nobody leaves a ba
 bounds of two hosts say low(x) <= line(x) <= high(x); among the drifts for which a line fits, the middle one is taken
 (of those that clocks usually have, if there are any), and between its bounds the middle offset. Hosts are joined
 along a tree of the pairs that know most of each other; while what other pairs know is missed, one host after the
-other goes into the middle of all that is known of it. What no line can satisfy is mended by moving a rank forward
+other goes into the middle of all that is known of it, and where that does not help, two at a time. What no line can satisfy is mended by moving a rank forward
 from there on; the move is taken back so slowly (one part in 1000) that no interval is turned round.
 """
 
@@ -26,6 +26,7 @@ TAKEN_BACK = 1e-3  # of the time that passes
 STEPS = 60  # of each search
 FITS = 20_000  # of hosts one after the other, while bounds are missed
 PATIENCE = 50  # fits of each host that have to make it better
+AGREES, AGREES_WORK = 50_000, 50_000_000  # moves of two hosts, and all bounds that are looked at for them
 ROUNDING = 2  # ns, of the times of two hosts
 ROUNDS = 200  # of mending
 
@@ -104,6 +105,41 @@ def settle(hosts: list[Host], pairs: list[Pair], movable: list[int]) -> None:
             hosts[at].offset, hosts[at].drift = fit(*(np.concatenate(side) for side in bounds))
 
 
+def agree(hosts: list[Host], pairs: list[Pair], movable: list[int]) -> None:
+    """Where one host alone cannot be moved to miss less, though lines are there that miss nothing (hosts of a ring, each
+    of which waits for the next one): moves the two hosts of the bound that is missed most, until none is. Where that
+    comes to no end nothing is moved: no lines satisfy all bounds."""
+    rows = [(pair.a, pair.b, pair.low.sum(1), pair.low[:, 0]) for pair in pairs]
+    rows += [(pair.b, pair.a, pair.high[:, 0], pair.high.sum(1)) for pair in pairs]
+    first, second = (np.concatenate([np.full(len(row[2]), row[at]) for row in rows]) for at in (0, 1))
+    before, behind = (np.concatenate([row[at] for row in rows]) for at in (2, 3))  # the first host's is not later
+    lines = np.array([[host.offset, host.drift] for host in hosts])
+    start = before.min(initial=np.inf)
+    scale = max(np.ptp(before), 1.0) / 2 if len(before) else 1.0
+    # Of lines through the middle of the run, in its own unit, so that offsets and drifts weigh the same.
+    one, other = ((times - start) / scale - 1 for times in (before, behind))
+    middles = np.stack([lines[:, 0] + lines[:, 1] * (start + scale), lines[:, 1] * scale], 1)
+    may_move = np.isin(np.arange(len(hosts)), movable)
+    weight = may_move[first] * (1 + one**2) + may_move[second] * (1 + other**2)
+    for _ in range(min(AGREES, AGREES_WORK // max(len(before), 1))):
+        misses = before - behind + middles[first, 0] + middles[first, 1] * one - middles[second, 0] - middles[second, 1] * other
+        at = int(np.argmax(misses))
+        if misses[at] <= ROUNDING / 2:
+            break
+        if not weight[at]:
+            return
+        step = (misses[at] + ROUNDING) / weight[at]
+        for host, sign, place in ((first[at], -1, one[at]), (second[at], 1, other[at])):
+            if may_move[host]:
+                middles[host] += sign * step * np.array([1, place])
+                middles[host, 1] = np.clip(middles[host, 1], -FASTEST * scale, FASTEST * scale)
+    else:
+        return
+    for at in movable:
+        drift = middles[at, 1] / scale
+        hosts[at].offset, hosts[at].drift = float(middles[at, 0] - drift * (start + scale)), float(drift)
+
+
 def reached(pairs: list[Pair], roots: list[int], turned: bool) -> set[int]:
     """The hosts that messages have come to, over others, from one of the roots; turned round: that they came from."""
     ways = [(pair.a, pair.b) for pair in pairs if len(pair.low)]
@@ -145,7 +181,10 @@ def align(hosts: list[Host], ranks: list[Rank], bounds: Bounds) -> list[str]:
             done.append(at)
             hosts[at].offset, hosts[at].drift = offset, rate - 1
             todo += [(other, offset + rate * a, rate * b) for other, a, b in lines.get(at, [])]
-    settle(hosts, pairs, [at for at in done if at not in roots])
+    movable = [at for at in done if at not in roots]
+    settle(hosts, pairs, movable)
+    if max((missed(hosts, pair) for pair in pairs), default=0) > ROUNDING:
+        agree(hosts, pairs, movable)
     told = reached(pairs, roots, False) & reached(pairs, roots, True)
     for at in done:
         if at not in told:
