@@ -70,6 +70,7 @@ class FakePages final : public Pages {
   bool any_closed() const { return begin_.load() < end_.load(); }
 
   bool settles() override { return settling.load(); }
+  int waits() const { return opens.load() + matches.load() + alls.load(); }
 
   std::atomic<bool> unmatched{false}, settling{false};
   std::atomic<int> opens{0}, matches{0}, alls{0};
@@ -112,8 +113,9 @@ class Trapped : public testing::Test {
       pthread_sigmask(SIG_BLOCK, &all, nullptr);
       ready = dispatch_.exempt();
       while (!over_) {
-        const uint64_t due = due_;
-        if (due && base::now_ns() >= due) {
+        const uint64_t due = due_, now = base::now_ns();
+        const bool is_awaited = waits_before_ < 0 || pages_.waits() > waits_before_;
+        if (due && now >= due && (is_awaited || now >= due + patience_ns)) {
           due_ = 0;
           const std::function<void()> what = on_due_;  // it may set the next one
           what();
@@ -134,12 +136,13 @@ class Trapped : public testing::Test {
     for (const int fd : {pipe_[0], pipe_[1], socket_[0], socket_[1], file_}) ::close(fd);
   }
 
-  // Closes and traps. The pages open `ms` later, if that is not 0.
+  // Closes and traps. The pages open `ms` later, if that is not 0, and not before somebody waits
+  // for them: a test may lose its core for as long.
   void close(size_t first, size_t count, long ms = 0) {
     Dispatch::pass();
     ASSERT_TRUE(arm());
     pages_.close(buffer_ + first * page_bytes, count * page_bytes);
-    after(ms, [this] { pages_.open(); });
+    after(ms, [this] { pages_.open(); }, pages_.waits());
     Dispatch::resume();
   }
   // The kernel counts a thread for a moment after it has been joined.
@@ -151,8 +154,9 @@ class Trapped : public testing::Test {
     }
     return false;
   }
-  void after(long ms, std::function<void()> what) {
+  void after(long ms, std::function<void()> what, int waits_before = -1) {
     on_due_ = std::move(what);
+    waits_before_ = waits_before;
     if (ms) due_ = base::now_ns() + uint64_t(ms) * 1'000'000;
   }
   // As the engine, inside MPI.
@@ -184,7 +188,9 @@ class Trapped : public testing::Test {
   int pipe_[2] = {-1, -1}, socket_[2] = {-1, -1}, file_ = -1;
   std::thread helper_;
   std::atomic<bool> over_{false};
+  static constexpr uint64_t patience_ns = 1'000'000'000;  // where nobody waits
   std::atomic<uint64_t> due_{0};
+  std::atomic<int> waits_before_{-1};  // -1: what is due waits for nobody
   std::function<void()> on_due_;
   Snapshot begin_{};
 };
