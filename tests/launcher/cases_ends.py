@@ -5,7 +5,7 @@ import re
 import signal
 import time
 
-from harness import (LIMIT, Paths, Terminal, alive, case, environment, equal, expect, folder, mistake, pids_in, places,
+from harness import (LIMIT, Paths, Terminal, alive, case, environment, equal, expect, folder, hangs, mistake, pids_in,
                      python, run, send_with_echo, start, until_near, wait_until, write_pid)
 
 FOREVER = "time.sleep(1000)\n"
@@ -194,7 +194,7 @@ def interrupt_tells_where_the_ranks_stand():
     """Whoever ends a job that hangs wants to know where; and only then."""
     for number in (signal.SIGINT, signal.SIGTERM):
         job = start("-n", "2", mistake("sends_first"))
-        wait_until(lambda: [places(job).get(rank, "")[:11] for rank in (0, 1)] == ["in MPI_Send"] * 2, "both send")
+        wait_until(lambda: hangs(job), "both wait in MPI_Send")
         job.send_signal(number)
         _, err = job.communicate(timeout=LIMIT)
         equal(job.returncode, 128 + number, f"exit code\n{err}")

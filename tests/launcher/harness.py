@@ -200,18 +200,17 @@ def pids_in(path, count):
     return [int(text) for text in numbers()]
 
 
-def places(process):
-    """Where mpiexec says that its ranks are, to whoever asks: {rank: text}; none before it listens."""
+def hangs(process):
+    """What mpiexec says to whoever asks: it knows since its last look, and says it by itself after the next one."""
     with socket.socket(socket.AF_UNIX) as asker:
         asker.settimeout(LIMIT)
         try:
             asker.connect(f"\0headway-mpiexec-{process.pid}")
         except ConnectionRefusedError:
-            return {}
+            return False  # it does not listen yet
         _, files, _, _ = socket.recv_fds(asker, 1, 1)
     with os.fdopen(files[0], "rb") as file:
-        told = json.loads(os.pread(file.fileno(), 1 << 20, 0))
-    return {rank: group["place"] for group in told["groups"] for rank in group["ranks"]}
+        return json.loads(os.pread(file.fileno(), 1 << 20, 0))["hangs"]
 
 
 def write_pid(path):
