@@ -6,7 +6,7 @@ import signal
 import time
 
 from harness import (LIMIT, Paths, Terminal, alive, case, environment, equal, expect, folder, hangs, mistake, pids_in,
-                     python, run, send_with_echo, start, until_near, wait_until, write_pid)
+                     python, run, send_with_echo, start, timed, until_near, wait_until, write_pid)
 
 FOREVER = "time.sleep(1000)\n"
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -182,7 +182,7 @@ WHERE = rf"rank 0 is in MPI_Send \(destination 1, tag 3\){LINE}, rank 1 is in MP
 WHERE += rf"tag 3\){LINE}, and nothing has changed for \d\.\d s\. Likely cause: .* Likely remedy: "
 
 
-@case
+@timed
 def time_limit_tells_where_the_ranks_stand():
     result = run("--timeout", "1.5", "-n", "2", mistake("sends_first"))
     equal((result.code, len(result.own_lines)), (124, 2), "code and lines", result)
@@ -205,7 +205,7 @@ def interrupt_tells_where_the_ranks_stand():
         expect("MPI_" not in err and "nothing has changed" not in err, f"nothing is known: {err}")
 
 
-@case
+@timed
 def a_rank_that_never_comes_to_mpi_init():
     result = run("--timeout", "1.5", "-n", "1", mistake("receives_first"), ":", "-n", "1", "sleep",
                  "1000")

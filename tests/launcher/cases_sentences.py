@@ -8,12 +8,12 @@ import subprocess
 import time
 
 from fake_engines import SLURM, engines
-from harness import Paths, alive, case, equal, expect, start
+from harness import Paths, alive, equal, expect, start, timed
 
 PROGRAM = ("/bin/echo", "x y")
 
 
-@case
+@timed
 def lines_of_srun_wait_for_their_reader():
     """Nobody reads: the time limit counts all the same, and then no line is lost."""
     # Lines of one page each fill pipes to the last byte, so that there is no room for a sentence of mpiexec's.
@@ -48,7 +48,7 @@ def told_within(process, seconds):
     return text.decode()
 
 
-@case
+@timed
 def a_sentence_waits_for_no_reader_of_other_lines():
     """Its job's lines go to stdout, which nobody reads."""
     script = 'i=0; while [ $i -lt 4000 ]; do printf "line %-4090d\n" $i >&2; i=$((i+1)); done; exec /bin/sleep 60'
@@ -63,7 +63,7 @@ def a_sentence_waits_for_no_reader_of_other_lines():
         expect(lines == [f"line {i:<4090}" for i in range(len(lines))] and len(lines) > 30, f"{len(lines)} whole lines in order")
 
 
-@case
+@timed
 def lines_wait_for_no_reader_of_a_sentence():
     """stderr is full, and the job's lines go to stdout, which is read."""
     script = 'trap "" INT TERM; /bin/sleep 2; i=0; while [ $i -lt 100 ]; do echo "line $i" >&2; i=$((i+1)); done'
@@ -88,7 +88,7 @@ def lines_wait_for_no_reader_of_a_sentence():
         expect(b"the time of 1 s (--timeout) is over" in told, f"told: {told[-300:]}")
 
 
-@case
+@timed
 def a_sentence_is_told_as_soon_as_it_is_read():
     """An engine that writes to stderr itself has filled it, and takes its time to end."""
     script = ('trap "" TERM; i=0; while [ $i -lt 40 ]; do printf "line %-4090d\n" $i >&2; i=$((i+1)); done; '

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import pty
@@ -18,6 +19,9 @@ import termios
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(os.path.dirname(HERE), "harness"))
+from tries import until_right  # noqa: E402
+
 PYTHON = sys.executable
 LIMIT = 30.0  # for any single run; the machine is shared
 
@@ -36,6 +40,14 @@ class Paths:
 def case(function):
     CASES[function.__name__] = function
     return function
+
+
+def timed(function):
+    """A case that is about times, such as that of an engine's start: one of four times it must be right."""
+    @functools.wraps(function)
+    def tried():
+        until_right(function, AssertionError)
+    return case(tried)
 
 
 def cache(peer):

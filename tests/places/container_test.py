@@ -91,7 +91,7 @@ before=$(files)
 job=$!
 tries=0
 while [ "$(grep -c ready /tmp/log)" != 4 ]; do
-  tries=$((tries + 1)); [ $tries -lt 200 ] || { cat /tmp/log; echo not started; exit 1; }
+  tries=$((tries + 1)); [ $tries -lt 600 ] || { cat /tmp/log; echo not started; exit 1; }
   sleep 0.05
 done
 echo "ranks $(count ticks)"
@@ -102,7 +102,7 @@ kill -9 VICTIMS
 wait $job || true
 tries=0
 while [ "$(count ticks)" != 0 ] || [ "$(count mpiexec-watch)" != 0 ]; do
-  tries=$((tries + 1)); [ $tries -lt 40 ] || { echo "alive $(count ticks)"; exit 1; }
+  tries=$((tries + 1)); [ $tries -lt 400 ] || { echo "alive $(count ticks)"; exit 1; }
   sleep 0.05
 done
 [ "$(files)" = "$before" ] || { echo "left behind: $(files)"; exit 1; }
