@@ -37,7 +37,8 @@ TEST_P(Closed, WhoTouchesAPageWaitsForItAlone) {
   EXPECT_TRUE(guard_.is_closed(memory.base + 3 * page_bytes + 5, 1));
   std::atomic<int> got{-1};
   std::thread reader([&] { got = uint8_t(memory.base[5 * page_bytes + 9]); });
-  usleep(20'000);
+  // Both threads need a core until a touch is heard of.
+  for (int i = 0; i < 10'000 && guard_.counters.touched < 1 && got.load() < 0; ++i) usleep(1000);
   EXPECT_EQ(got.load(), -1) << "the page was not closed";
   EXPECT_FALSE(put(region, 3, 0, 4 * page_bytes));
   usleep(5'000);

@@ -38,10 +38,9 @@ class Exchange(unittest.TestCase):
             released, given_up = counted["released"], counted["release_given_up"]
             told = f"off {plain:.2f} ms, auto {auto:.2f} ms, {released} released, {given_up} given up"
             print(told, flush=True)
-            self.assertGreater(released, 0, "it is not tried at all, so this test shows nothing")
-            if auto < MOST * plain and released <= MOST_RELEASED and given_up > 0:
+            if auto < MOST * plain and 0 < released <= MOST_RELEASED and given_up > 0:
                 return
-        self.fail(f"{told}: at most {MOST} of the time and {MOST_RELEASED} releases wanted")
+        self.fail(f"{told}: at most {MOST} of the time wanted, and 1 to {MOST_RELEASED} releases, else this test shows nothing")
 
 
 if __name__ == "__main__":
