@@ -36,7 +36,8 @@ typedef struct PutOff {
   TryRange bytes, pages;
   TryEnvelope envelope;
   TryRequest request;
-  bool touched; /* a page of it was opened */
+  enum TryEnd ends; /* why it is over now; TRY_ENDS: it is not */
+  bool touched;     /* a page of it was opened */
 } PutOff;
 
 TRY_API __thread int try_depth __attribute__((tls_model("initial-exec")));
@@ -70,6 +71,11 @@ static TryRange pages_of(TryRange bytes) {
 
 static bool overlap(TryRange one, TryRange other) {
   return one.begin < other.end && other.begin < one.end;
+}
+
+static TryRange common(TryRange one, TryRange other) {
+  return (TryRange){one.begin > other.begin ? one.begin : other.begin,
+                    one.end < other.end ? one.end : other.end};
 }
 
 static bool holds(TryRange one, TryRange other) {
@@ -158,41 +164,52 @@ static bool is_child(void) {
   return true;
 }
 
-static void end_one(int at, enum TryEnd why) {
-  PutOff* one = &self.all[at];
-  if (self.wait(&one->request) != 0) try_give_up("a send that was put off failed");
-  const TryRange pages = one->pages;
-  memmove(one, one + 1, sizeof *one * (size_t)(--try_count - at));
-  open_pages(pages);
-  for (int i = 0; i < try_count; ++i) { /* those of others stay closed */
-    const PutOff* other = &self.all[i];
-    if (!overlap(other->pages, pages)) continue;
-    const uintptr_t begin = other->pages.begin > pages.begin ? other->pages.begin : pages.begin;
-    const uintptr_t end = other->pages.end < pages.end ? other->pages.end : pages.end;
-    close_pages((TryRange){begin, end});
+/* Those that are marked: all are waited for before the first page is opened. A peer that still
+   reads another one would be held up by each change of this process's mappings. */
+static void end_marked(void) {
+  static PutOff over[MOST_PUT_OFF];
+  int over_count = 0, kept = 0;
+  for (int i = 0; i < try_count; ++i) {
+    if (self.all[i].ends != TRY_ENDS && self.wait(&self.all[i].request) != 0)
+      try_give_up("a send that was put off failed");
   }
-  ++try_counts.ended[why];
-  if (try_count == 0) self.action(SIGSEGV, &self.before, NULL);
+  for (int i = 0; i < try_count; ++i) {
+    if (self.all[i].ends == TRY_ENDS) {
+      self.all[kept++] = self.all[i];
+    } else {
+      over[over_count++] = self.all[i];
+    }
+  }
+  try_count = kept;
+  for (int i = 0; i < over_count; ++i) {
+    open_pages(over[i].pages);
+    ++try_counts.ended[over[i].ends];
+  }
+  for (int i = 0; i < over_count; ++i) { /* those of others stay closed */
+    for (int k = 0; k < kept; ++k) {
+      const TryRange both = common(self.all[k].pages, over[i].pages);
+      if (both.begin < both.end) close_pages(both);
+    }
+  }
+  if (over_count && kept == 0) self.action(SIGSEGV, &self.before, NULL);
 }
 
 void try_end_all(enum TryEnd why) {
   if (try_count == 0 || is_child()) return;
-  while (try_count > 0) end_one(0, why);
+  for (int i = 0; i < try_count; ++i) self.all[i].ends = why;
+  end_marked();
   try_touched = false;
 }
 
 /* `exact`: what is written, on these pages; it tells by which of both a send ends. */
 static void end_on(TryRange pages, TryRange exact, enum TryEnd why) {
   if (try_count == 0 || is_child()) return;
-  for (int i = 0; i < try_count;) {
-    const PutOff* one = &self.all[i];
-    if (overlap(one->pages, pages)) {
-      const bool beside = why == TRY_AT_WRITE && !overlap(one->bytes, exact);
-      end_one(i, beside ? TRY_AT_BESIDE : why);
-    } else {
-      ++i;
-    }
+  for (int i = 0; i < try_count; ++i) {
+    PutOff* one = &self.all[i];
+    if (!overlap(one->pages, pages)) continue;
+    one->ends = why == TRY_AT_WRITE && !overlap(one->bytes, exact) ? TRY_AT_BESIDE : why;
   }
+  end_marked();
 }
 
 void try_end_pages(TryRange bytes, enum TryEnd why) {
@@ -201,27 +218,22 @@ void try_end_pages(TryRange bytes, enum TryEnd why) {
 
 void try_end_same(const TryEnvelope* envelope) {
   if (try_count == 0 || is_child()) return;
-  for (int i = 0; i < try_count;) {
+  for (int i = 0; i < try_count; ++i) {
     const TryEnvelope* one = &self.all[i].envelope;
     if (one->line == envelope->line && one->comm == envelope->comm && one->dest == envelope->dest &&
-        one->tag == envelope->tag) {
-      end_one(i, TRY_AT_SEND);
-    } else {
-      ++i;
-    }
+        one->tag == envelope->tag)
+      self.all[i].ends = TRY_AT_SEND;
   }
+  end_marked();
 }
 
 void try_end_touched(void) {
   try_touched = false;
   if (is_child()) return;
-  for (int i = 0; i < try_count;) {
-    if (self.all[i].touched) {
-      end_one(i, TRY_AT_BESIDE);
-    } else {
-      ++i;
-    }
+  for (int i = 0; i < try_count; ++i) {
+    if (self.all[i].touched) self.all[i].ends = TRY_AT_BESIDE;
   }
+  end_marked();
 }
 
 /* ---- somebody writes ---- */
@@ -397,7 +409,7 @@ bool try_put_off(TryRange bytes, const TryEnvelope* envelope, const TryRequest* 
     if (try_count == 0) self.action(SIGSEGV, &self.before, NULL);
     return false;
   }
-  self.all[try_count++] = (PutOff){bytes, pages, *envelope, *request, false};
+  self.all[try_count++] = (PutOff){bytes, pages, *envelope, *request, TRY_ENDS, false};
   ++try_counts.put_off;
   return true;
 }
