@@ -52,11 +52,12 @@ def need_packages(*names):
 
 
 def main(names):
-    """Runs a module's tests, `names` its globals: test.py [SEED [COUNT]] [TEST...]. Says its seed."""
+    """Runs a module's tests, `names` its globals: test.py [SEED [COUNT]] [TEST...]; SEED may be `drawn`. Says its seed."""
     words = sys.argv[1:]
     for name in ("SEED", "COUNT"):
-        if name in names and words and words[0].isdigit():
-            names[name] = int(words.pop(0))
+        if name in names and words and (words[0].isdigit() or (name, words[0]) == ("SEED", "drawn")):
+            word = words.pop(0)
+            names[name] = names[name] if word == "drawn" else int(word)
     print(f"seed {names['SEED']}", flush=True)
     unittest.main(verbosity=1, argv=[sys.argv[0], *words])
 
