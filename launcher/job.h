@@ -103,6 +103,7 @@ class Job {
   void check_waiting();
   void suspect(Failure failure);
   void decide();
+  bool is_another_ending(int than) const;
   void begin_ending(int code, const std::string& sentence);
   void end_by_timeout();
   void stop_with_ranks();
@@ -142,7 +143,7 @@ class Job {
   bool output_lost_ = false;
   uint64_t out_of_memory_before_ = 0;
   // Times in ms of the monotonic clock, -1 for never.
-  int64_t decide_at_ = -1;
+  int64_t decide_at_ = -1, decide_until_ = -1;
   int64_t kill_at_ = -1;
   int64_t give_up_at_ = -1;
   int64_t timeout_at_ = -1;

@@ -19,12 +19,30 @@ namespace {
 
 // A rank that is killed closes its sockets a moment before its parent can see the death. Peers may
 // notice and abort in this moment; they are not the first to fail.
+// While one of the others ends, its end is waited for: a large memory takes its time to go.
 constexpr int64_t verdict_delay_ms = 20;
+constexpr int64_t verdict_patience_ms = 2000;
 constexpr int64_t polite_ms = 300;  // between SIGTERM and SIGKILL
 constexpr int64_t notice_ms = 1000;
 // The same signal once more, so soon after, is the same wish: timeout(1) sends its signal to its
 // child, and at once to the group in which the child is.
 constexpr int64_t echo_ms = 50;
+
+// Whether the kernel ends this process, which has not been waited for yet.
+bool is_ending(pid_t pid) {
+  constexpr unsigned exiting = 4;  // PF_EXITING, set before anything of it is closed
+  std::ifstream file(format("/proc/%d/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  const size_t end = text.rfind(')');  // of the name, which may hold anything
+  char state = 0;
+  unsigned flags = 0;
+  if (end == std::string::npos ||
+      sscanf(text.c_str() + end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2) {
+    return false;
+  }
+  return state == 'Z' || (flags & exiting) != 0;
+}
 
 std::string name_of_signal(int number) {
   const char* name = sigabbrev_np(number);
@@ -226,12 +244,26 @@ void Job::suspect(Failure failure) {
   }
   if (!failure_ || (failure.by_signal && !failure_->by_signal)) failure_ = std::move(failure);
   if (failure_->by_signal) return decide();
-  if (decide_at_ < 0) decide_at_ = now_ms() + verdict_delay_ms;
+  if (decide_at_ >= 0) return;
+  decide_at_ = now_ms() + verdict_delay_ms;
+  decide_until_ = now_ms() + verdict_patience_ms;
+}
+
+bool Job::is_another_ending(int than) const {
+  for (int number = 0; number < size_; ++number) {
+    const Rank& rank = ranks_[size_t(number)];
+    if (number != than && rank.running && is_ending(rank.pid)) return true;
+  }
+  return false;
 }
 
 void Job::decide() {
   decide_at_ = -1;
   if (!failure_ || ending_) return;
+  if (!failure_->by_signal && now_ms() < decide_until_ && is_another_ending(failure_->rank)) {
+    decide_at_ = now_ms() + verdict_delay_ms;
+    return;
+  }
   begin_ending(failure_->code, describe(failure_->rank) + " " + failure_->what +
                                    others_ended(failure_->rank) +
                                    (*failure_->hint ? std::string(".") + failure_->hint : ""));
