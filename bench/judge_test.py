@@ -41,7 +41,9 @@ def verdicts(samples):
 
 class Placement(unittest.TestCase):
     def test_limits(self):
+        self.assertEqual(placement_of([26, 41]), "close")
         self.assertEqual(placement_of([99, 50]), "near")
+        self.assertEqual(placement_of([26, 57]), "mixed")
         self.assertEqual(placement_of([151, 240]), "far")
         self.assertEqual(placement_of([60, 240]), "mixed")
         self.assertEqual(placement_of([120, 120]), "mixed")
@@ -65,12 +67,21 @@ class Placement(unittest.TestCase):
         self.assertIsNone(results.get(Key("shm", "overlap_send", 8, "hot", "any"), "headway"))
         self.assertEqual(results.discarded()["send over at once, copied ahead"], 1)
 
-    def test_near_and_far_stay_apart(self):
+    def test_placements_stay_apart(self):
         results = Results()
+        results.add(sample("mpich", "latency", 1, [0.5], probe=(26, 27)))
         results.add(sample("mpich", "latency", 1, [1]))
         results.add(sample("mpich", "latency", 1, [5], probe=(200, 200)))
         self.assertEqual(results.get(Key("shm", "latency", 1, "hot", "near"), "mpich").median, 1)
         self.assertEqual(results.get(Key("shm", "latency", 1, "hot", "far"), "mpich").median, 5)
+        self.assertEqual(results.get(Key("shm", "latency", 1, "hot", "close"), "mpich").median, 0.5)
+
+    def test_close_cores_are_judged_by_themselves(self):
+        samples = [sample("headway", "rate32", 8, [v] * 3, probe=p) for v, p in ((12, (26, 26)), (10, (57, 57)))]
+        samples += [sample("openmpi", "rate32", 8, [10] * 3, probe=p) for p in ((26, 26), (57, 57))]
+        got = verdicts(samples)
+        met = {place: got[Key("shm", "rate32", 8, "hot", place)].state for place in ("close", "near")}
+        self.assertEqual(met, {"close": "pass", "near": "fail"})
 
 
 class Judgement(unittest.TestCase):

@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa: E402
 
 from headway.measure.statistics import human_size  # noqa: E402
+from headway.measure.validity import PLACEMENTS  # noqa: E402
 from results import Key, Results  # noqa: E402
 from targets import PEERS, Verdict, describe  # noqa: E402
 
@@ -140,7 +141,7 @@ PANEL = {
 
 def placements_panels(results: Results, transport: str, measure: str) -> list[tuple[str, list[Key]]]:
     panels = []
-    for placement in ("near", "far", "any"):
+    for placement in (*PLACEMENTS, "any"):
         for buffers, text in PANEL.items():
             where = f", cores {placement}" if placement != "any" else ""
             words = f"{text}{where}" if transport == "shm" else f"TCP{where}"
@@ -148,11 +149,11 @@ def placements_panels(results: Results, transport: str, measure: str) -> list[tu
     return panels
 
 
-def near_and_far(results: Results, transport: str, measures) -> list[tuple[str, str, list[Key]]]:
-    """Panels, each with its unit: of each measure one where the cores are near and one where they are far."""
+def by_placement(results: Results, transport: str, measures) -> list[tuple[str, str, list[Key]]]:
+    """Panels, each with its unit: of each measure one for each placement of the cores that was seen."""
     panels = []
     for measure, words, unit in measures:
-        for placement in ("near", "far"):
+        for placement in PLACEMENTS:
             keys = keys_of(results, transport, measure, "hot", placement)
             if len({k.size for k in keys}) > 1:
                 panels.append((f"{words}, cores {placement}", unit, keys))
@@ -162,7 +163,7 @@ def near_and_far(results: Results, transport: str, measures) -> list[tuple[str, 
 def steps_plot(path: Path, results: Results, names: list[str], labels: dict[str, str]) -> Path | None:
     """Latency and bandwidth over all sizes, where a size changes the way of a message."""
     words = (("latency_steps", "one-way latency", "µs"), ("window_steps", "window of 16", "MB/s"))
-    panels = near_and_far(results, "shm", words)
+    panels = by_placement(results, "shm", words)
     if not panels:
         return None
     figure, axes = plt.subplots(len(panels), 1, figsize=(8.5, 2.6 * len(panels) + 0.8), squeeze=False)
@@ -181,7 +182,7 @@ def steps_plot(path: Path, results: Results, names: list[str], labels: dict[str,
 
 def wire_plot(path: Path, results: Results, names: list[str], labels: dict[str, str]) -> Path | None:
     """Latency and bandwidth over TCP, side by side, each with its own scale."""
-    panels = near_and_far(results, "tcp", (("latency", "one-way latency", "µs"), ("window", "bandwidth", "MB/s")))
+    panels = by_placement(results, "tcp", (("latency", "one-way latency", "µs"), ("window", "bandwidth", "MB/s")))
     if not panels:
         return None
     figure, axes = plt.subplots(

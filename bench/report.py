@@ -208,7 +208,7 @@ def write_markdown(
         "",
         f"**{met} of {judged} asked figures met** ({len(verdicts) - judged} without data). "
         f"{dropped['all']} results; {dropped['mixed placement']} dropped because the cores changed "
-        f"between near and far, {dropped['l0 moved during an overlap search']} because the "
+        f"between close, near and far, {dropped['l0 moved during an overlap search']} because the "
         "machine changed during an overlap search. "
         f"{dropped['send over at once, copied ahead']} sends were over at once, copied ahead: they have "
         "no overlap to measure.",

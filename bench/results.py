@@ -26,7 +26,7 @@ class Key(NamedTuple):
     measure: str
     size: int
     buffers: str  # hot, many, dirty or cold
-    placement: str  # near, far, or any
+    placement: str  # close, near, far, or any
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import Callable
 
 import shared  # noqa: F401
 from headway.measure.statistics import Stats, human_size, short
+from headway.measure.validity import PLACEMENTS
 from results import Key, Results, more_is_better
 
 K, M = 1024, 1024 * 1024
@@ -267,7 +268,8 @@ class Judge:
 
 
 def in_both(judge: Judge, how: Callable, transport: str, measure: str, size: int, buffers: str, near: float, far: float) -> None:
-    for placement, value in (("near", near), ("far", far), ("any", max(near, far))):
+    """Of close cores the same is asked as of near ones."""
+    for placement, value in (("close", near), ("near", near), ("far", far), ("any", max(near, far))):
         how(Key(transport, measure, size, buffers, placement), value)
 
 
@@ -284,19 +286,19 @@ def judge_all(results: Results, peers: list[str], labels: dict[str, str]) -> lis
         in_both(j, j.ratio, "shm", "window", size, "hot", 1.0, 1.0)
     for size in (64 * K, 256 * K, 1 * M, 4 * M):
         for buffers in ("hot", "many"):
-            for placement in ("near", "far"):
+            for placement in PLACEMENTS:
                 key = Key("shm", "window16", size, buffers, placement)
                 j.of_limit(key, 0.6)
                 j.far_ahead(key, 1.5, 2.0)
     for size in (1, 8, 64, 1 * K):
         in_both(j, j.ratio, "shm", "rate32", size, "hot", 1.1, 1.1)
     for measure in ("latency_steps", "window_steps"):
-        for placement in ("near", "far"):
+        for placement in PLACEMENTS:
             j.no_step(measure, placement, 0.9)
     for size in (1, 1 * K):
         in_both(j, j.ratio, "tcp", "latency", size, "hot", 0.7, 0.7)
     for size in (16 * K, 64 * K, 256 * K, 1 * M, 4 * M):
-        for placement in ("near", "far", "any"):
+        for placement in (*PLACEMENTS, "any"):
             key = Key("tcp", "window", size, "hot", placement)
             j.absolute(key, 0.98 * WIRE_MB_S, True, f"≥ 0.98 × {WIRE_MB_S:g} MB/s")
     for size in (256 * K, 1 * M, 4 * M, 16 * M):

@@ -51,8 +51,8 @@ class Statistics(unittest.TestCase):
 class Validity(unittest.TestCase):
     def test_placements(self):
         self.assertEqual(
-            [validity.placement_of(p) for p in ([60, 70], [200, 300], [60, 200], [0, 60], [])],
-            ["near", "far", "mixed", "unknown", "unknown"],
+            [validity.placement_of(p) for p in ([26, 30], [60, 70], [200, 300], [26, 60], [60, 200], [0, 60], [])],
+            ["close", "near", "far", "mixed", "mixed", "unknown", "unknown"],
         )
 
     def test_a_moved_l0_does_not_count(self):
