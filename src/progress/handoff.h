@@ -157,10 +157,12 @@ class Handoff {
       base::resume_calls();
   }
 
+  // Another thread of the program is at the door: whoever looks at one thing for long breaks off.
+  bool is_wanted() const { return contenders_.load(std::memory_order_relaxed) != 0; }
   // In a wait loop. Gives the engine to other threads that want it, and lets in handlers that were
   // kept out. Call often.
   void breathe() {
-    if (contenders_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (is_wanted()) [[unlikely]]
       give_way();
     admit_handlers();
   }

@@ -1,10 +1,12 @@
 // Which way a message takes between two ranks of a node: two engines in one segment, both of which
 // wait in MPI.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -125,6 +127,40 @@ TEST_F(Ways, AReceiveIsClaimedBehindAMessageThatWasTakenFromTheRing) {
   waits(*engines_[0], true);
   ASSERT_NO_FATAL_FAILURE(advance_until_over({receive, send}));
   EXPECT_EQ(received_[0], sent_[1]);
+}
+
+// A receive that may come at once looks for long, but not while another thread of its rank is at
+// the door.
+TEST_F(Ways, ALookForAMessageIsShortWhereAnotherThreadWantsTheEngine) {
+  exchange({0});  // they have met
+  Engine& engine = *engines_[1];
+  Peer& sender = *engine.peer(0);
+  std::vector<char> got(8, '.');
+  uint64_t length = 0;
+  const auto shortest = [&] {
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 500; ++i) {
+      const uint64_t began = base::ticks();
+      EXPECT_FALSE(
+          engine.receive_now(sender, {2, 0, 7}, UserMemory(got.data(), got.size()), length));
+      least = std::min(least, base::ticks() - began);
+    }
+    return least;
+  };
+  const uint64_t alone = shortest();
+  std::thread other([&] {
+    engine.handoff().enter();
+    engine.handoff().leave();
+  });
+  const uint64_t end = base::now_ns() + 5'000'000'000;
+  while (!engine.handoff().is_wanted() && base::now_ns() < end) sched_yield();
+  EXPECT_TRUE(engine.handoff().is_wanted());
+  const uint64_t beside = shortest();
+  engine.handoff().leave();
+  other.join();
+  engine.handoff().enter();
+  EXPECT_FALSE(engine.handoff().is_wanted());
+  EXPECT_LT(3 * beside, alone);  // an eighth of the looks
 }
 
 // Each core has a message to copy: a stream would copy both twice, which is slow where there is no

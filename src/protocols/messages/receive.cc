@@ -338,7 +338,10 @@ bool Messages::receive_now(Peer& peer, const matching::Key& key, const UserMemor
   }
   if (once) looks = 0;
   const shm::Cell* cell = peer.in.peek();
-  for (int look = 0; !cell && look < looks; ++look) cell = peer.in.peek();
+  for (int look = 0; !cell && look < looks; ++look) {
+    if (look % hot_looks == hot_looks - 1 && handoff_.is_wanted()) break;
+    cell = peer.in.peek();
+  }
   if (!cell) return false;
   const FrameHeader& header = cell->header;
   if (Kind(header.kind) != Kind::eager || (header.flags & flag_synchronous) ||
