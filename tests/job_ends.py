@@ -481,6 +481,15 @@ for soft in (8, 16, 26):
         bench.says(r"^ok")
 
 
+# What is left serves the dials, and then nobody can let a dial in: all wait for each other, unless they are told.
+@case("each limit from 18 to 28 descriptors for a rank, tcp")
+def hard_limits(bench):
+    for descriptors in range(18, 29):
+        bench.run(6, ["run", "0"], {**TCP, "HEADWAY_CONNECT_TIMEOUT": "1s"},
+                  around_rank=["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"])
+        good_or_sentence(bench, "descriptor|open files")
+
+
 # Whatever opens a descriptor may be the one that meets the limit.
 @case("each soft limit from 5 to 22 descriptors, below a hard one")
 def soft_limits(bench):

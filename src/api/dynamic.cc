@@ -49,7 +49,7 @@ int raise_trouble(const Story& story, Trouble trouble, const char* told, const c
                     "pass the whole name that MPI_Open_port gave, while the port is open; the root "
                     "tells more");
     case Trouble::no_socket:
-      return raised(MPI_ERR_OTHER, "a process could not open a socket to be reached at",
+      return raised(MPI_ERR_OTHER, "a process could not open a socket",
                     "see ulimit -n for descriptors, ip link for interfaces");
     case Trouble::gone:
       return raised(MPI_ERR_PORT, "the root of the other side has left while both met",

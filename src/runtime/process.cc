@@ -447,6 +447,10 @@ void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
                                        : "lost contact")
        << " while talking to rank " << peer << ": " << story << ". Likely "
        << (why == Outcome::no_memory ? "remedy: see the machine's memory and ulimit -v."
+           : why == Outcome::no_resource
+               ? "cause: a low limit of open files at one of the two ranks, each of which needs a "
+                 "descriptor for every rank that it talks to over TCP. Likely remedy: ulimit -n in "
+                 "the shell that starts the job, or in its batch system's settings."
            : why == Outcome::truncated
                ? "remedy: receive with the count that is sent, or set HEADWAY_EARLY_RELEASE=off to "
                  "get the error from the receive itself."

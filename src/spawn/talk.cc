@@ -279,7 +279,7 @@ Trouble Ports::accept(const char* name, Talk& talk, waiting::Waiter& waiter,
   while (true) {
     int fd = -1;
     const Port* port = nullptr;
-    bool over = false;
+    bool over = false, starved = false;
     const Port* const at_first = find(name);
     if (!at_first) return Trouble::bad_port;
     const int listener = at_first->listener;
@@ -288,12 +288,14 @@ Trouble Ports::accept(const char* name, Talk& talk, waiting::Waiter& waiter,
         [&] {
           port = find(name);  // another thread may close it
           if (port) fd = tcp::accept_at(port->listener);
+          starved = port && fd < 0 && (errno == EMFILE || errno == ENFILE);
           over = patience.is_over && patience.is_over(patience.what);
-          return !port || fd >= 0 || over;
+          return !port || fd >= 0 || starved || over;
         },
         nullptr, woken ? look_again_ms : without_watch_ms);
     if (woken && port) junctions().unwatch(listener);  // one that was closed is out by itself
     if (!port) return Trouble::bad_port;
+    if (starved) return Trouble::no_socket;  // somebody waits there who cannot be let in
     if (fd < 0) return Trouble::gone;
     const Secret secret = port->secret;
     const Trouble answered = talk.answer(fd, secret, stranger_ms);

@@ -81,6 +81,12 @@ int accept_at(int listener) {
   const int fd = base::with_room(
       [&] { return accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
   if (fd >= 0) set_link_options(fd);
+  if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+    // The system asks for room before it looks whether anybody has come.
+    pollfd entry = {listener, POLLIN, 0};
+    const int error = errno;
+    errno = poll(&entry, 1, 0) == 1 ? error : EAGAIN;
+  }
   return fd;
 }
 

@@ -17,7 +17,8 @@ using PortStory = base::Text<400>;
 // Listens at all addresses of this host. `card`: the text by which others reach it. Below zero:
 // `story` is one sentence for the user.
 int open_port(const char* interface, char (&card)[port_card_room], PortStory& story);
-// The connection of the next one that has come; below zero: nobody has.
+// The connection of the next one that has come; below zero: nobody has, or errno says that there is
+// no descriptor for him (EMFILE, ENFILE).
 int accept_at(int listener);
 // Whether a connection is to be tried at the addresses of that card at all.
 bool is_port_card(const char* card);

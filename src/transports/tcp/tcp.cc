@@ -58,7 +58,7 @@ Outcome Tcp::Impl::open(const Config& c, Receiver* r) {
   timer =
       base::with_room([] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); });
   if (epoll < 0 || timer < 0 || !watch(epoll, listener, listener_mark) ||
-      !watch(epoll, timer, timer_mark)) {
+      !watch(epoll, timer, timer_mark) || !keep_reserve()) {
     explanation.add("no descriptors for TCP: ").add(error_words(errno));
     return Outcome::no_resource;
   }
@@ -310,6 +310,7 @@ void Tcp::Impl::release_all() {
   close_fd(listener);
   close_fd(epoll);
   close_fd(timer);
+  close_fd(reserve);
 }
 
 Outcome Tcp::start(const Config& config, Receiver* receiver) {
@@ -484,6 +485,7 @@ void Tcp::abandon() {
   close_fd(impl_->listener);
   close_fd(impl_->epoll);
   close_fd(impl_->timer);
+  close_fd(impl_->reserve);
   impl_->config.size = 0;  // push() and the others find nobody any more
 }
 

@@ -2,21 +2,40 @@
 // our nonce. Whatever they say changes nothing for others before that.
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/descriptors.h"
 #include "transports/tcp/detail/impl.h"
 
 namespace headway::tcp {
 
+bool Tcp::Impl::keep_reserve() {
+  if (reserve < 0) {
+    reserve = base::with_room([&] { return fcntl(timer, F_DUPFD_CLOEXEC, 0); });
+  }
+  return reserve >= 0;
+}
+
+int Tcp::Impl::accept_one(SocketAddress& from) {
+  from.length = sizeof from.storage;
+  return base::with_room(
+      [&] { return accept4(listener, from.raw(), &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC); });
+}
+
 bool Tcp::Impl::accept_all() {
   bool moved = false;
   for (int round = 0; round < 64; ++round) {
     SocketAddress from;
-    from.length = sizeof from.storage;
-    const int fd = base::with_room(
-        [&] { return accept4(listener, from.raw(), &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC); });
+    int fd = accept_one(from);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && reserve >= 0) {
+      close(reserve);
+      reserve = -1;
+      fd = accept_one(from);
+      if (fd < 0 && errno == EAGAIN && keep_reserve()) break;  // the system asks for room first
+    }
     if (fd < 0) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         // The listener would stay readable: look away until the next tick.
@@ -144,7 +163,7 @@ bool Tcp::Impl::hear_hello(Link& link) {
 // Its connection carries no frames, and nobody need answer but the system.
 void Tcp::Impl::hand_to_watch(Link& link) {
   set_interest(link, 0);
-  if (hosts.descriptor() >= 0) {
+  if (hosts.descriptor() >= 0 && keep_reserve()) {
     hosts.take(link.fd, link.peer, link.remote);
     link.fd = -1;
   }
@@ -165,7 +184,8 @@ void Tcp::Impl::welcome(Link& link) {
   meeting->incoming = &link;
   link.state = LinkState::confirm_wait;
   link.greeting_have = 0;
-  if (!answer_sealed(link, Verdict::accept)) lose_tentative(link);
+  const Verdict said = keep_reserve() ? Verdict::accept : Verdict::starved;
+  if (!answer_sealed(link, said) || said == Verdict::starved) lose_tentative(link);
 }
 
 bool Tcp::Impl::hear_confirm(Link& link) {

@@ -51,8 +51,9 @@ enum class Verdict : uint8_t {
   other_job,   // right protocol, wrong secret
   other_rank,  // this is not the rank that you look for
   other_version,
-  gone,     // the acceptor has given you up or already has a connection
-  stranger  // never said: the connector's own word for an Answer without the right seal
+  gone,      // the acceptor has given you up or already has a connection
+  stranger,  // never said: the connector's own word for an Answer without the right seal
+  starved    // the acceptor has no descriptor left for a connection
 };
 
 struct Answer {

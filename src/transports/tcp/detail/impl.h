@@ -38,6 +38,9 @@ struct Tcp::Impl {
   int epoll = -1;
   int listener = -1;
   int timer = -1;
+  // Kept free, so that who finds no descriptor left here can be told: an accept needs one, too. It
+  // is lent to a stranger until he is heard, and carries no connection.
+  int reserve = -1;
   bool timer_armed = false;
   bool listener_paused = false;  // no descriptors left; tried again at the next tick
   bool resting = false;
@@ -86,7 +89,9 @@ struct Tcp::Impl {
   void attempt_failed(Meeting& meeting, int error, Verdict answer);
   void give_up(Meeting& meeting);
   bool accept_all();
-  void make_room();  // for one more stranger
+  int accept_one(SocketAddress& from);
+  bool keep_reserve();  // false: there is no descriptor left beyond those in use
+  void make_room();     // for one more stranger
   void forget_stranger(Link& link);
   bool greet(Link& link);  // connecting -> answer_wait
   bool hear_answer(Link& link);

@@ -49,7 +49,8 @@ bool ticking(const Meeting& meeting) {
 
 // Trying again soon cannot help.
 bool is_final(const Candidate& candidate) {
-  if (candidate.reject) return candidate.reject != uint8_t(Verdict::crossed);
+  const Verdict answer = Verdict(candidate.reject);
+  if (candidate.reject) return answer != Verdict::crossed && answer != Verdict::starved;
   switch (candidate.error) {
     case ECONNREFUSED:
     case ENETUNREACH:
@@ -97,6 +98,7 @@ const char* verdict_words(Verdict verdict) {
     case Verdict::other_rank: return "another rank answered";
     case Verdict::other_version: return "another version of the library answered";
     case Verdict::gone: return "it has given up this rank";
+    case Verdict::starved: return "that rank has no descriptor left for one more connection";
     case Verdict::stranger:
       return "who answered does not know this job's secret, so it is no rank of it";
   }
@@ -183,7 +185,8 @@ void Tcp::Impl::round_over(Meeting& meeting) {
 bool Tcp::Impl::start_attempt(Meeting& meeting) {
   Candidate& candidate = meeting.candidates[meeting.index];
   const SocketAddress to = socket_address(candidate.address, meeting.port, scope);
-  const int fd = base::with_room([&] {
+  // What is lent to a stranger who has gone is no place for a dial.
+  const int fd = !keep_reserve() ? -1 : base::with_room([&] {
     return socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
   });
   if (fd < 0) {
@@ -382,6 +385,7 @@ void Tcp::Impl::tick() {
     in.data.u64 = 1;
     listener_paused = epoll_ctl(epoll, EPOLL_CTL_MOD, listener, &in) != 0;
   }
+  (void)keep_reserve();
   for (Link *link = strangers, *next; link; link = next) {
     next = link->next;
     if (++link->ticks >= stranger_ticks) dismiss(*link, false);
@@ -453,7 +457,8 @@ void Tcp::Impl::give_up(Meeting& meeting) {
   bool starved = meeting.count > 0, strangers_answered = false, refused = meeting.count > 0;
   for (size_t i = 0; i < meeting.count; ++i) {
     const Candidate& each = meeting.candidates[i];
-    starved &= each.error == EMFILE || each.error == ENFILE;
+    starved &=
+        each.error == EMFILE || each.error == ENFILE || each.reject == uint8_t(Verdict::starved);
     strangers_answered |= is_stranger(each);
     refused &= each.error == ECONNREFUSED;
     story.add(i ? "; " : ": tried ");
