@@ -19,6 +19,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from harness import job, library  # noqa: E402
 from harness.cases import Cases, Skip, Wrong  # noqa: E402
+from harness.live import Live, asked  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 TCP = {"HEADWAY_SHM": "off"}
@@ -262,43 +263,6 @@ for word, told in KEPT.items():
         bench.says(*told)
 
 
-class Live:
-    """A job that runs while the test does something to it; its output can be read meanwhile."""
-
-    def __init__(self, bench: Bench, ranks: int, words: list[str], environment: dict):
-        self.mark = job.new_mark()
-        self.file = tempfile.NamedTemporaryFile("w+b")
-        bench.command = bench.mpi.command(ranks, "die", words)
-        self.process = subprocess.Popen(
-            bench.command, stdin=subprocess.DEVNULL, stdout=self.file, stderr=subprocess.STDOUT,
-            env={**bench.mpi.environment(), **environment, job.MARK: self.mark}, cwd="/tmp")
-        self.bench = bench
-        self.start = time.monotonic()
-
-    def text(self) -> str:
-        return pathlib.Path(self.file.name).read_text(errors="replace")
-
-    def wait_for(self, pattern: str, count: int, timeout: float = 10) -> list:
-        end = time.monotonic() + timeout
-        while time.monotonic() < end and self.process.poll() is None:
-            found = re.findall(pattern, self.text())
-            if len(found) >= count:
-                return found
-            time.sleep(0.05)
-        self.finish(1)
-        raise Wrong(f"'{pattern}' was not printed {count} times")
-
-    def finish(self, timeout: float) -> int | None:
-        try:
-            code = self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            code = None
-        job.kill_all(self.mark)
-        self.process.wait()
-        self.bench.last = job.Result(code, time.monotonic() - self.start, self.text())
-        return code
-
-
 GARBAGE = {
     "nothing": b"",
     "one byte": b"\0",
@@ -382,22 +346,6 @@ def flood(bench):
         raise Wrong(f"the job ended with {bench.last.code} after {made} connections")
 
 
-def asked(bench: Bench, live: Live, ranks: int, *patterns: str) -> None:
-    """Asks them with SIGUSR1, again and again, until they say all that twice, and ends them. Who is asked on its way to its
-    last call says where it is then; who answers again is through with its first answer."""
-    alive, end = [], time.monotonic() + 20
-    while time.monotonic() < end and not all(len(re.findall(pattern, live.text())) > 1 for pattern in patterns):
-        alive = [pid for pid in job._processes(live.mark) if job._name(pid) == "die"]
-        if len(alive) == ranks and all(job._in_mask(pid, "SigCgt", signal.SIGUSR1) for pid in alive):  # else it kills
-            for pid in alive:
-                os.kill(pid, signal.SIGUSR1)
-        time.sleep(0.2)
-    live.finish(0)
-    bench.says(*patterns)
-    if len(alive) != ranks:
-        raise Wrong(f"of {ranks} ranks {len(alive)} were alive")
-
-
 @case("SIGUSR1: a waiting rank tells where it stands and goes on")
 def state_dump(bench):
     folder = tempfile.TemporaryDirectory(prefix="headway-counters-")
@@ -407,6 +355,30 @@ def state_dump(bench):
         counters = json.loads(pathlib.Path(folder.name, f"{rank}.json").read_text())
         if counters["rank"] != rank or counters["posted_receives"] < 1:
             raise Wrong(f"rank {rank} waits in a receive and wrote {counters}")
+
+
+@case("SIGUSR1: the file of counters is whole whenever it is read")
+def counters_are_whole(bench):
+    with tempfile.TemporaryDirectory(prefix="headway-counters-") as folder:
+        live = Live(bench, 2, ["hang", "-", "wait"], {"HEADWAY_COUNTERS": f"{folder}/%r.json"})
+        file, end, asked_for, read = pathlib.Path(folder, "0.json"), time.monotonic() + 20, 0, 0
+        while time.monotonic() < end and asked_for < 300:
+            for pid in live.may_be_asked(2):
+                os.kill(pid, signal.SIGUSR1)
+                asked_for += 1
+            seen = time.monotonic() + 0.003
+            while file.exists() and time.monotonic() < seen:
+                try:
+                    read += "rank" in json.loads(file.read_text())
+                except ValueError as broken:
+                    live.finish(0)
+                    raise Wrong(f"after {asked_for} signals and {read} reads: {broken}") from None
+        live.finish(0)
+        if asked_for < 300 or read < 300:
+            raise Wrong(f"{asked_for} signals, {read} reads in 20 s")
+        left = sorted(path.name for path in pathlib.Path(folder).iterdir())
+        if [name for name in left if not name.startswith(("0.json", "1.json"))]:
+            raise Wrong(f"files nobody asked for: {left}")
 
 
 @case("SIGUSR1: on an inter-communicator a waiting rank tells the sides")

@@ -40,12 +40,14 @@ class Text {
     size_ += n;
     buffer_[size_] = '\0';
   }
-  void write_to(int fd) const {
+  // True if all of it was taken.
+  bool write_to(int fd) const {
     for (size_t done = 0; done < size_;) {
       const ssize_t n = ::write(fd, buffer_ + done, size_ - done);
-      if (n <= 0) return;
+      if (n <= 0) return false;
       done += size_t(n);
     }
+    return true;
   }
   void clear() { buffer_[size_ = 0] = '\0'; }
   const char* c_str() const { return buffer_; }

@@ -1,7 +1,11 @@
 #include "runtime/counters.h"
 
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
 #include <fcntl.h>
 #include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/descriptors.h"
@@ -258,6 +262,11 @@ consteval bool all_rows_have_their_reader() {
 static_assert(all_rows_have_their_reader(),
               "each row of settings/counters.h needs its reader here, in the same order");
 
+int open_to_write(const char* path) {
+  return base::with_room(
+      [&] { return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644); });
+}
+
 }  // namespace
 
 uint64_t read_counter(const Engine& engine, size_t index) { return readers[index].read(engine); }
@@ -272,15 +281,23 @@ void write_counters_file(const Engine& engine, int rank, const char* name) {
       path.append(at, 1);
     }
   }
-  const int fd = base::with_room(
-      [&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644); });
-  if (fd < 0) {
+  // Who reads it while the program runs finds a whole one: the last, or this. Only a plain file can
+  // be put into another's place; a terminal, a pipe or a link is written to.
+  struct stat there;
+  const bool plain = lstat(path.c_str(), &there) == 0 ? S_ISREG(there.st_mode) : errno == ENOENT;
+  static std::atomic<uint32_t> drafts = 0;  // a signal may come while one is written
+  base::Text<1100> draft;
+  draft << path.c_str() << "." << drafts.fetch_add(1, std::memory_order_relaxed) << ".part";
+  int fd = plain ? open_to_write(draft.c_str()) : -1;
+  const bool drafted = fd >= 0;
+  if (!drafted) fd = open_to_write(path.c_str());
+  const auto complain = [&] {
     base::Text<1200> line;
     line << "headway: rank " << rank << ": the counters could not be written to " << path.c_str()
          << "\n";
     line.write_to(2);
-    return;
-  }
+  };
+  if (fd < 0) return complain();
   constexpr size_t row_room = 64;  // quotes, the name, the number
   base::Text<row_room*(settings::counter_count + 1)> text;
   text << "{\"rank\": " << rank;
@@ -288,8 +305,11 @@ void write_counters_file(const Engine& engine, int rank, const char* name) {
     text << ", \"" << settings::counter_table[i].name << "\": " << read_counter(engine, i);
   }
   text << "}\n";
-  text.write_to(fd);
+  const bool whole = text.write_to(fd);  // a disk may be full
   close(fd);
+  if (whole && (!drafted || rename(draft.c_str(), path.c_str()) == 0)) return;
+  if (drafted) unlink(draft.c_str());
+  complain();
 }
 
 void write_summary(const Engine& engine, int rank) {

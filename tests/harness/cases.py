@@ -10,6 +10,7 @@ import os
 import pathlib
 import tempfile
 import time
+import traceback
 
 from harness import job, library, tries
 
@@ -69,17 +70,20 @@ class Tried:
 
 
 def tried(name: str, function, bench) -> Tried:
-    start, found = time.monotonic(), Tried(name)
+    start, found, told = time.monotonic(), Tried(name), []
     try:
         function(bench)
     except Skip as reason:
         return Tried(name, f"skip             {name}: {reason}", skipped=True)
     except Wrong as wrong:
         found.problem = str(wrong) or "wrong"
+    except Exception as broken:  # the test's own fault, perhaps: told as a failure of this case, and the others go on
+        found.problem = f"{type(broken).__name__}: {broken}"
+        told = traceback.format_exc().splitlines()
     lines = [f"{'FAIL' if found.problem else 'ok  '} {time.monotonic() - start:7.2f} s  {name}"
              f"{'  <- ' + found.problem if found.problem else ''}"]
     if found.problem:
-        lines += [f"    command: {' '.join(bench.command)}", *(f"    | {line}" for line in bench.output.splitlines())]
+        lines += [f"    command: {' '.join(bench.command)}", *(f"    | {line}" for line in [*told, *bench.output.splitlines()])]
     found.text = "\n".join(lines)
     return found
 
