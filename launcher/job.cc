@@ -65,7 +65,7 @@ int Job::run() {
   loop();
   close_streams();
   watchdog_.dismiss();
-  if (exit_code_ == 0 && failure_) exit_code_ = failure_->code;
+  if (exit_code_ == 0 && blame_.failure()) exit_code_ = blame_.failure()->code;
   if (exit_code_ == 0 && interrupted_by_ != 0) exit_code_ = 128 + interrupted_by_;
   if (exit_code_ == 0 && output_lost_) exit_code_ = 1;
   return exit_code_;
@@ -266,11 +266,11 @@ bool Job::has_spawned() const {
 bool Job::finished() {
   if (running() != 0) return give_up_at_ >= 0 && now_ms() >= give_up_at_;
   // The jobs that were spawned end before this one, or with it.
-  if (!ending_ && !failure_ && has_spawned()) {
+  if (!ending_ && !blame_.failure() && has_spawned()) {
     if (interrupted_by_ == 0) return false;
     signal_ranks(SIGKILL, true);
   }
-  if (failure_ && !ending_) decide();
+  decide();
   if (ending_ && !killed_) {
     killed_ = true;
     signal_ranks(SIGKILL, true);  // what the ranks had started goes with them

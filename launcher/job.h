@@ -1,6 +1,7 @@
 // Job: starts the ranks, serves them while they run, and ends them together. One thread, one epoll
-// loop. Owner: main. Invariants: the first failure decides the exit code and gets the one line;
-// after it every rank is gone within a second; no rank's process outlives run().
+// loop. Owner: main. Invariants: the first failure decides the exit code and gets the one line,
+// which waits for 2 s at most where another rank was ending already (blame.h); after it every rank
+// is gone within a second; no rank's process outlives run().
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "binding.h"
+#include "blame.h"
 #include "causes.h"
 #include "child.h"
 #include "hang_watch.h"
@@ -46,14 +48,6 @@ class Job {
     std::string unsent;  // answers that did not fit into the socket
     Stream output;
     Stream errors;
-  };
-
-  struct Failure {
-    int rank;
-    int code;
-    bool by_signal;
-    std::string what;  // follows "rank N (...) "
-    const char* hint = "";
   };
 
   // job_start.cc
@@ -103,7 +97,8 @@ class Job {
   void check_waiting();
   void suspect(Failure failure);
   void decide();
-  bool is_another_ending(int than) const;
+  void end_for(const Failure& failure);
+  std::vector<int> ending_ranks() const;
   void begin_ending(int code, const std::string& sentence);
   void end_by_timeout();
   void stop_with_ranks();
@@ -135,7 +130,7 @@ class Job {
   Input input_;
   bool terminal_watched_ = false, pipe_watched_ = false;
 
-  std::optional<Failure> failure_;  // first suspected, then decided
+  Blame blame_;
   bool ending_ = false;
   bool killed_ = false;
   int exit_code_ = 0;
@@ -143,7 +138,7 @@ class Job {
   bool output_lost_ = false;
   uint64_t out_of_memory_before_ = 0;
   // Times in ms of the monotonic clock, -1 for never.
-  int64_t decide_at_ = -1, decide_until_ = -1;
+  int64_t decide_at_ = -1;
   int64_t kill_at_ = -1;
   int64_t give_up_at_ = -1;
   int64_t timeout_at_ = -1;

@@ -17,32 +17,11 @@
 namespace headway::launcher {
 namespace {
 
-// A rank that is killed closes its sockets a moment before its parent can see the death. Peers may
-// notice and abort in this moment; they are not the first to fail.
-// While one of the others ends, its end is waited for: a large memory takes its time to go.
-constexpr int64_t verdict_delay_ms = 20;
-constexpr int64_t verdict_patience_ms = 2000;
 constexpr int64_t polite_ms = 300;  // between SIGTERM and SIGKILL
 constexpr int64_t notice_ms = 1000;
 // The same signal once more, so soon after, is the same wish: timeout(1) sends its signal to its
 // child, and at once to the group in which the child is.
 constexpr int64_t echo_ms = 50;
-
-// Whether the kernel ends this process, which has not been waited for yet.
-bool is_ending(pid_t pid) {
-  constexpr unsigned exiting = 4;  // PF_EXITING, set before anything of it is closed
-  std::ifstream file(format("/proc/%d/stat", pid));
-  std::string text;
-  std::getline(file, text);
-  const size_t end = text.rfind(')');  // of the name, which may hold anything
-  char state = 0;
-  unsigned flags = 0;
-  if (end == std::string::npos ||
-      sscanf(text.c_str() + end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2) {
-    return false;
-  }
-  return state == 'Z' || (flags & exiting) != 0;
-}
 
 std::string name_of_signal(int number) {
   const char* name = sigabbrev_np(number);
@@ -242,31 +221,33 @@ void Job::suspect(Failure failure) {
     const char* name = sigabbrev_np(interrupted_by_);
     return begin_ending(128 + interrupted_by_, format("ended by SIG%s", name ? name : "?"));
   }
-  if (!failure_ || (failure.by_signal && !failure_->by_signal)) failure_ = std::move(failure);
-  if (failure_->by_signal) return decide();
-  if (decide_at_ >= 0) return;
-  decide_at_ = now_ms() + verdict_delay_ms;
-  decide_until_ = now_ms() + verdict_patience_ms;
+  blame_.suspect(std::move(failure), now_ms(), [this] { return ending_ranks(); });
+  decide();
 }
 
-bool Job::is_another_ending(int than) const {
+// Without those that have left MPI, whose end concerns nobody.
+std::vector<int> Job::ending_ranks() const {
+  std::vector<int> ending;
   for (int number = 0; number < size_; ++number) {
     const Rank& rank = ranks_[size_t(number)];
-    if (number != than && rank.running && is_ending(rank.pid)) return true;
+    if (rank.running && pmi_->stage(number) != Stage::left && is_ending(rank.pid)) {
+      ending.push_back(number);
+    }
   }
-  return false;
+  return ending;
 }
 
 void Job::decide() {
   decide_at_ = -1;
-  if (!failure_ || ending_) return;
-  if (!failure_->by_signal && now_ms() < decide_until_ && is_another_ending(failure_->rank)) {
-    decide_at_ = now_ms() + verdict_delay_ms;
-    return;
-  }
-  begin_ending(failure_->code, describe(failure_->rank) + " " + failure_->what +
-                                   others_ended(failure_->rank) +
-                                   (*failure_->hint ? std::string(".") + failure_->hint : ""));
+  if (!blame_.failure() || ending_) return;
+  const auto is_there = [this](int number) { return ranks_[size_t(number)].running; };
+  if (blame_.is_final(now_ms(), is_there, decide_at_)) end_for(*blame_.failure());
+}
+
+void Job::end_for(const Failure& failure) {
+  begin_ending(failure.code, describe(failure.rank) + " " + failure.what +
+                                 others_ended(failure.rank) +
+                                 (*failure.hint ? std::string(".") + failure.hint : ""));
 }
 
 void Job::begin_ending(int code, const std::string& sentence) {
@@ -280,6 +261,7 @@ void Job::begin_ending(int code, const std::string& sentence) {
 }
 
 void Job::end_by_timeout() {
+  if (blame_.failure()) return end_for(*blame_.failure());  // what ends it is known
   std::string who;
   int shown = 0;
   for (int number = 0; number < size_; ++number) {

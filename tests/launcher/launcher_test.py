@@ -3,7 +3,8 @@
 
 import sys
 
-import cases_check  # noqa: F401  (each registers its cases)
+import cases_blame  # noqa: F401  (each registers its cases)
+import cases_check  # noqa: F401
 import cases_cores  # noqa: F401
 import cases_ends  # noqa: F401
 import cases_engines  # noqa: F401
