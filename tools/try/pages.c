@@ -168,16 +168,18 @@ static bool is_child(void) {
    reads another one would be held up by each change of this process's mappings. */
 static void end_marked(void) {
   static PutOff over[MOST_PUT_OFF];
-  int over_count = 0, kept = 0;
+  int over_count = 0, kept = 0, marked = 0;
   for (int i = 0; i < try_count; ++i) {
-    if (self.all[i].ends != TRY_ENDS && self.wait(&self.all[i].request) != 0)
-      try_give_up("a send that was put off failed");
+    if (self.all[i].ends == TRY_ENDS) continue;
+    ++marked;
+    if (self.wait(&self.all[i].request) != 0) try_give_up("a send that was put off failed");
   }
+  if (marked == 0) return;
   for (int i = 0; i < try_count; ++i) {
-    if (self.all[i].ends == TRY_ENDS) {
-      self.all[kept++] = self.all[i];
-    } else {
+    if (self.all[i].ends != TRY_ENDS) {
       over[over_count++] = self.all[i];
+    } else if (kept++ != i) {
+      self.all[kept - 1] = self.all[i];
     }
   }
   try_count = kept;
@@ -191,7 +193,7 @@ static void end_marked(void) {
       if (both.begin < both.end) close_pages(both);
     }
   }
-  if (over_count && kept == 0) self.action(SIGSEGV, &self.before, NULL);
+  if (kept == 0) self.action(SIGSEGV, &self.before, NULL);
 }
 
 void try_end_all(enum TryEnd why) {
@@ -228,12 +230,17 @@ void try_end_same(const TryEnvelope* envelope) {
 }
 
 void try_end_touched(void) {
-  try_touched = false;
-  if (is_child()) return;
-  for (int i = 0; i < try_count; ++i) {
-    if (self.all[i].touched) self.all[i].ends = TRY_AT_BESIDE;
+  if (is_child()) {
+    try_touched = false;
+    return;
   }
-  end_marked();
+  while (try_touched) { /* the waits may touch more of them */
+    try_touched = false;
+    for (int i = 0; i < try_count; ++i) {
+      if (self.all[i].touched) self.all[i].ends = TRY_AT_BESIDE;
+    }
+    end_marked();
+  }
 }
 
 /* ---- somebody writes ---- */
