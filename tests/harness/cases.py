@@ -75,7 +75,7 @@ def tried(name: str, function, bench) -> Tried:
         function(bench)
     except Skip as reason:
         return Tried(name, f"skip             {name}: {reason}", skipped=True)
-    except Wrong as wrong:
+    except (Wrong, tries.Late) as wrong:
         found.problem = str(wrong) or "wrong"
     except Exception as broken:  # the test's own fault, perhaps: told as a failure of this case, and the others go on
         found.problem = f"{type(broken).__name__}: {broken}"
@@ -119,10 +119,10 @@ class Cases:
         return add
 
     def timed(self, name: str):
-        """A case that is about times: one of four times it must be right."""
+        """A case that is about times: one of four times they must be right (`tries.in_time`)."""
         def add(function):
             self.all.append(
-                (name, lambda bench: tries.until_right(lambda: function(bench), Wrong)))
+                (name, lambda bench: tries.until_right(lambda: function(bench), tries.Late)))
             return function
         return add
 

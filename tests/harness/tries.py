@@ -9,6 +9,16 @@ from typing import TypeVar
 Answer = TypeVar("Answer")
 
 
+class Late(AssertionError):
+    """A time, or what depends on times, was not as wanted: a busy machine may be the cause. What is wrong on any machine
+    is an AssertionError, which nobody tries again."""
+
+
+def in_time(right: bool, what: str) -> None:
+    if not right:
+        raise Late(what)
+
+
 def until_right(attempt: Callable[[], Answer], wrong: type[Exception],
                 pauses: tuple[float, ...] = (1, 5, 20)) -> Answer:
     """What `attempt` gives when it does not raise `wrong`: at first, or after one of these pauses, in

@@ -3,7 +3,7 @@
 import os
 import time
 
-from harness import case, equal, expect, folder, python, run, timed
+from harness import case, equal, expect, folder, in_time, python, run, timed
 from cases_ends import FOREVER, INSIDE, death_line
 
 EXIT = 93 if os.uname().machine == "aarch64" else 60  # the number of the call that ends one thread
@@ -65,13 +65,15 @@ def a_time_limit_ends_that_wait():
     with folder() as path:
         code = CORPSE.format(place=path, hold=20) + (
             f"time.sleep(max(0, {limit} - 1 - time.time()))\n"
-            "if pmi_rank.RANK == 1: p.send('cmd=abort exitcode=3 message=peer lost')\n" + FOREVER)
+            "if pmi_rank.RANK == 1:\n"
+            "    p.send('cmd=abort exitcode=3 message=peer lost'); print(time.time(), flush=True)\n" + FOREVER)
         result = run("--timeout", f"{limit - time.time():.3f}", "-n", "3", *python(code))
+        in_time(result.out and float(result.out) < limit - 0.2, f"it was to abort before the limit: {result!r}")
         equal(result.code, 3, "what is known decides", result)
         death_line(result, 1, "MPI_Abort")
 
 
-@case
+@timed
 def a_thread_of_main_that_has_ended_is_no_end():
     """The others of that process go on: nobody waits for it."""
     with folder() as path:
@@ -92,4 +94,4 @@ def a_thread_of_main_that_has_ended_is_no_end():
             + FOREVER)
         result = run("-n", "2", *python(code))
         equal(result.code, 3, "exit code", result)
-        expect(float(result.out) < 1.5, "the verdict comes at once", result)
+        in_time(float(result.out) < 1.5, f"the verdict comes at once: {result!r}")

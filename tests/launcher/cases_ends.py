@@ -5,8 +5,8 @@ import re
 import signal
 import time
 
-from harness import (LIMIT, Paths, Terminal, alive, case, environment, equal, expect, folder, hangs, mistake, pids_in,
-                     python, run, send_with_echo, start, timed, until_near, wait_until, write_pid)
+from harness import (LIMIT, Paths, Terminal, alive, case, environment, equal, expect, folder, hangs, in_time, mistake,
+                     pids_in, python, run, send_with_echo, start, timed, until_near, wait_until, write_pid)
 
 FOREVER = "time.sleep(1000)\n"
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -185,8 +185,8 @@ WHERE += rf"tag 3\){LINE}, and nothing has changed for \d\.\d s\. Likely cause: 
 @timed
 def time_limit_tells_where_the_ranks_stand():
     result = run("--timeout", "1.5", "-n", "2", mistake("sends_first"))
-    equal((result.code, len(result.own_lines)), (124, 2), "code and lines", result)
-    expect(re.search(WHERE, result.own_lines[1]), "where they stand", result)
+    equal(result.code, 124, "exit code", result)
+    in_time(len(result.own_lines) == 2 and re.search(WHERE, result.own_lines[1]), f"where they stand: {result!r}")
 
 
 @case
@@ -209,10 +209,11 @@ def interrupt_tells_where_the_ranks_stand():
 def a_rank_that_never_comes_to_mpi_init():
     result = run("--timeout", "1.5", "-n", "1", mistake("receives_first"), ":", "-n", "1", "sleep",
                  "1000")
-    equal((result.code, len(result.own_lines)), (124, 2), "code and lines", result)
-    expect(re.search("rank 0 is in MPI_Init, rank 1 is before MPI_Init, and nothing has changed for "
-                     r".*\. The others may be waiting for rank 1 .*Likely remedy: ", result.err),
-           "where they stand", result)
+    equal(result.code, 124, "exit code", result)
+    in_time(re.search("rank 0 is in MPI_Init, rank 1 is before MPI_Init, and nothing has changed for "
+                      r".*\. The others may be waiting for rank 1 .*Likely remedy: ", result.err),
+            f"where they stand: {result!r}")
+    equal(len(result.own_lines), 2, "lines", result)
 
 
 @case

@@ -45,10 +45,10 @@ TRIES = 3   # others may have taken the machine
 
 
 def patient(test):
-    """A test whose counts depend on times: right once of four times."""
+    """A test with counts that depend on times (`in_time`): right once of four times."""
     @functools.wraps(test)
     def tried(self):
-        tries.until_right(lambda: test(self), AssertionError)
+        tries.until_right(lambda: test(self), tries.Late)
     return tried
 
 
