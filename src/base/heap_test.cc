@@ -349,11 +349,19 @@ TEST(Heap, AHandlerThatInterruptedItMayWaitForOthers) {
     }
   });
   const uint64_t start = now_ns();
-  for (int i = 0; i < 300 && !starved && now_ns() - start < 10'000'000'000; ++i) {
-    const uint64_t seen = served.load();
+  constexpr int fewest = 20;
+  constexpr uint64_t enough_ns = 10'000'000'000, most_ns = 70'000'000'000;  // of all, of one
+  bool ended = true;
+  for (int i = 0; i < 300 && ended && !starved; ++i) {
+    if (i >= fewest && now_ns() - start > enough_ns) break;
+    const uint64_t seen = served.load(), asked = now_ns();
     pthread_kill(program.native_handle(), SIGUSR1);
-    while (served.load() == seen && !starved) sched_yield();
+    while (served.load() == seen && !starved && ended) {
+      sched_yield();
+      ended = now_ns() - asked < most_ns;
+    }
   }
+  EXPECT_TRUE(ended) << "neither served nor starved in 70 s: the handler never ran";
   stop = true;
   program.join();
   EXPECT_FALSE(starved) << "the handler waited for a minute";

@@ -83,32 +83,44 @@ def missed(hosts: list[Host], pair: Pair) -> float:
     return float(max(too_early.max(initial=0), too_late.max(initial=0)))
 
 
+def worst_of(hosts: list[Host], pairs: list[Pair]) -> float:
+    return max((missed(hosts, pair) for pair in pairs), default=0)
+
+
+def pairs_of(pairs: list[Pair], movable: list[int]) -> dict[int, list[Pair]]:
+    return {at: [pair for pair in pairs if at in (pair.a, pair.b)] for at in movable}
+
+
+def centre(hosts: list[Host], own: dict[int, list[Pair]], order: list[int]) -> None:
+    """Moves one host after the other into the middle of what all others tell of it. `own`: each one's pairs."""
+    for at in order:
+        bounds: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])  # below and above, of this host's line
+        for pair in own[at]:
+            for side, rows in enumerate((pair.low, pair.high)):
+                b_times, a_times = rows[:, 0], rows.sum(1)
+                if pair.b == at:
+                    bounds[side].append(np.stack([b_times, hosts[pair.a].line(a_times) - b_times], 1))
+                elif pair.a == at:
+                    bounds[1 - side].append(np.stack([a_times, hosts[pair.b].line(b_times) - a_times], 1))
+        hosts[at].offset, hosts[at].drift = fit(*(np.concatenate(side) for side in bounds))
+
+
 def settle(hosts: list[Host], pairs: list[Pair], movable: list[int]) -> None:
-    """Moves one host after the other into the middle of what all others tell of it, until no bound is missed, or
-    that does not help any more."""
-    before = np.inf
-    own = {at: [pair for pair in pairs if at in (pair.a, pair.b)] for at in movable}
+    """Centres the hosts until no bound is missed, or that does not help any more."""
+    before, own = np.inf, pairs_of(pairs, movable)
     for sweep in range(max(20, FITS // len(hosts))):
-        worst = max((missed(hosts, pair) for pair in pairs), default=0)
+        worst = worst_of(hosts, pairs)
         if worst <= ROUNDING or (sweep % PATIENCE == 0 and worst > 0.9 * before):
             return
         before = worst if sweep % PATIENCE == 0 else before
-        for at in movable if sweep % 2 == 0 else movable[::-1]:
-            bounds: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])  # below and above, of this host's line
-            for pair in own[at]:
-                for side, rows in enumerate((pair.low, pair.high)):
-                    b_times, a_times = rows[:, 0], rows.sum(1)
-                    if pair.b == at:
-                        bounds[side].append(np.stack([b_times, hosts[pair.a].line(a_times) - b_times], 1))
-                    elif pair.a == at:
-                        bounds[1 - side].append(np.stack([a_times, hosts[pair.b].line(b_times) - a_times], 1))
-            hosts[at].offset, hosts[at].drift = fit(*(np.concatenate(side) for side in bounds))
+        centre(hosts, own, movable if sweep % 2 == 0 else movable[::-1])
 
 
 def agree(hosts: list[Host], pairs: list[Pair], movable: list[int]) -> None:
     """Where one host alone cannot be moved to miss less, though lines are there that miss nothing (hosts of a ring, each
     of which waits for the next one): moves the two hosts of the bound that is missed most, until none is. Where that
-    comes to no end nothing is moved: no lines satisfy all bounds."""
+    comes to no end nothing is moved: no lines satisfy all bounds. What it comes to lies at the rim of what is known, so
+    the hosts are centred once more, where that misses nothing."""
     rows = [(pair.a, pair.b, pair.low.sum(1), pair.low[:, 0]) for pair in pairs]
     rows += [(pair.b, pair.a, pair.high[:, 0], pair.high.sum(1)) for pair in pairs]
     first, second = (np.concatenate([np.full(len(row[2]), row[at]) for row in rows]) for at in (0, 1))
@@ -138,6 +150,11 @@ def agree(hosts: list[Host], pairs: list[Pair], movable: list[int]) -> None:
     for at in movable:
         drift = middles[at, 1] / scale
         hosts[at].offset, hosts[at].drift = float(middles[at, 0] - drift * (start + scale)), float(drift)
+    at_rim = [(host.offset, host.drift) for host in hosts]
+    centre(hosts, pairs_of(pairs, movable), movable)
+    if worst_of(hosts, pairs) > ROUNDING:
+        for host, (offset, drift) in zip(hosts, at_rim):
+            host.offset, host.drift = offset, drift
 
 
 def reached(pairs: list[Pair], roots: list[int], turned: bool) -> set[int]:
@@ -183,7 +200,7 @@ def align(hosts: list[Host], ranks: list[Rank], bounds: Bounds) -> list[str]:
             todo += [(other, offset + rate * a, rate * b) for other, a, b in lines.get(at, [])]
     movable = [at for at in done if at not in roots]
     settle(hosts, pairs, movable)
-    if max((missed(hosts, pair) for pair in pairs), default=0) > ROUNDING:
+    if worst_of(hosts, pairs) > ROUNDING:
         agree(hosts, pairs, movable)
     told = reached(pairs, roots, False) & reached(pairs, roots, True)
     for at in done:
