@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The last lines of each test that failed in ctest's last run, for a log that is read from its end.
+"""What the tests that failed in ctest's last run said, for a log of which somebody keeps little: of each the lines that
+tell a failure, and its last ones.
 
 usage: failed-tests.py build/Testing/Temporary
 """
@@ -8,8 +9,17 @@ import pathlib
 import re
 import sys
 
-LINES = 40  # of each test
+TELLS = re.compile(r"^(again, by itself: )?FAIL|^  failed: |^\[  FAILED  \]|: Failure$|FAILED|Error\b|  <- |Sanitizer")
+TOLD, LAST = 12, 15  # lines of each test
+WIDE = 200
 TESTS = 12
+
+
+def shortened(lines: list[str]) -> list[str]:
+    told = [line for line in lines[:-LAST] if TELLS.search(line)]
+    more = [f"... and {len(told) - TOLD} such lines more"] if len(told) > TOLD else []
+    gap = ["..."] if len(lines) > LAST else []
+    return [line[:WIDE] for line in [*told[:TOLD], *more, *gap, *lines[-LAST:]]]
 
 
 def main() -> int:
@@ -25,7 +35,7 @@ def main() -> int:
         said[part.split(None, 1)[0]] = output.splitlines()[1:]
     for name in names[:TESTS]:
         print(f"-- {name}")
-        for line in said.get(name, ["its output is not in LastTest.log"])[-LINES:]:
+        for line in shortened(said.get(name, ["its output is not in LastTest.log"])):
             print(f"   {line}")
     if len(names) > TESTS:
         print(f"-- and {len(names) - TESTS} more")
