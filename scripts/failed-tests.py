@@ -32,10 +32,10 @@ def main() -> int:
     said = {}
     for part in re.split(r"^\d+/\d+ Testing: ", whole, flags=re.M)[1:]:
         output = part.partition("Output:\n")[2].partition("<end of output>")[0]
-        said[part.split(None, 1)[0]] = output.splitlines()[1:]
+        said[part.partition("\n")[0].strip()] = output.splitlines()[1:]  # a name may have spaces: "...  # GetParam()"
     for name in names[:TESTS]:
         print(f"-- {name}")
-        for line in shortened(said.get(name, ["its output is not in LastTest.log"])):
+        for line in shortened(said.get(name.strip(), ["its output is not in LastTest.log"])):
             print(f"   {line}")
     if len(names) > TESTS:
         print(f"-- and {len(names) - TESTS} more")
