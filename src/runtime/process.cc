@@ -508,6 +508,7 @@ static void tell_sides(base::Text<512>& line, const objects::Comm& comm) {
 // On SIGUSR1: one line on stderr that says where this rank stands, and the file of its counters if
 // there is to be one. Signal context: only reads what it tells.
 void Process::dump_state(int) {
+  const int kept = errno;  // whom it interrupts may be about to look
   const char* call = instance.whereabouts.call.load(std::memory_order_relaxed);
   base::Text<512> line;
   line << "headway: rank " << instance.rank() << " on " << instance.host_ << " pid " << getpid()
@@ -530,6 +531,7 @@ void Process::dump_state(int) {
   if (instance.is_running() && *instance.settings.counters_file) {
     write_counters_file(*instance.engine_, instance.rank(), instance.settings.counters_file);
   }
+  errno = kept;
 }
 
 uint64_t Process::counter(size_t index) const {

@@ -52,6 +52,15 @@ def patient(test):
     return tried
 
 
+def greater(count, least, what=""):
+    """Of what depends on times."""
+    tries.in_time(count > least, f"{what}: {count}, wanted more than {least}")
+
+
+def less(count, most, what=""):
+    tries.in_time(count < most, f"{what}: {count}, wanted less than {most}")
+
+
 def judge(test, run):
     """run("on" or "off") does one job and gives (its output, its errors)."""
     ratio = 0.0

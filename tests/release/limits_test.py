@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from jobs import MPIEXEC, environment, is_refused, patient, sleeper
+from jobs import MPIEXEC, environment, greater, is_refused, less, patient, sleeper
 
 ROUNDS = 40
 
@@ -32,9 +32,9 @@ class Limits(unittest.TestCase):
     @patient
     def test_released_at_all(self):
         """Without this the other tests prove nothing."""
-        self.assertGreater(self.counters("always")["foreseen"], ROUNDS // 2)
-        self.assertGreater(self.counters("matched", late=0, size=8_000_000,
-                                         HEADWAY_SHM="off")["released"], ROUNDS // 4)
+        greater(self.counters("always")["foreseen"], ROUNDS // 2)
+        greater(self.counters("matched", late=0, size=8_000_000,
+                              HEADWAY_SHM="off")["released"], ROUNDS // 4)
 
     def test_off(self):
         self.assertEqual(self.counters("off")["closed_ranges"], 0)
@@ -49,7 +49,7 @@ class Limits(unittest.TestCase):
     def test_waits_just_longer(self):
         """The sender is 3 ms late: longer than 1 ms, shorter than a second."""
         got = self.counters("always", HEADWAY_RELEASE_THRESHOLD="1ms")
-        self.assertGreater(got["foreseen"], ROUNDS // 2)
+        greater(got["foreseen"], ROUNDS // 2)
         got = self.counters("always", HEADWAY_RELEASE_THRESHOLD="1s")
         self.assertEqual(got["foreseen"], 0)
 
@@ -58,16 +58,16 @@ class Limits(unittest.TestCase):
         """Without a whole page inside there is nothing to close."""
         got = self.counters("always", size=3 * 4096 - 1)
         self.assertEqual((got["released"], got["closed_ranges"]), (0, 0))
-        self.assertGreater(self.counters("always", size=3 * 4096)["foreseen"], ROUNDS // 2)
+        greater(self.counters("always", size=3 * 4096)["foreseen"], ROUNDS // 2)
 
     @patient
     def test_touched_at_once(self):
         """A buffer that wins nothing is left alone after three releases; one that wins is not."""
         got = self.counters("auto", parts=0)
-        self.assertGreaterEqual(got["release_given_up"], 1)
-        self.assertLess(got["released"], ROUNDS // 2)
+        greater(got["release_given_up"], 0)
+        less(got["released"], ROUNDS // 2)
         got = self.counters("auto", parts=2)
-        self.assertGreater(got["released"], ROUNDS // 2)
+        greater(got["released"], ROUNDS // 2)
 
     def test_without_a_message_thread(self):
         for mode, size, shm in (("always", 200_000, "on"), ("matched", 8_000_000, "off")):
