@@ -2,6 +2,7 @@
 // also on the message thread and in signal handlers. Thread: that of its owner.
 // Invariant: always NUL-terminated; what does not fit is cut.
 #pragma once
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -44,6 +45,7 @@ class Text {
   bool write_to(int fd) const {
     for (size_t done = 0; done < size_;) {
       const ssize_t n = ::write(fd, buffer_ + done, size_ - done);
+      if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return false;
       done += size_t(n);
     }

@@ -262,9 +262,15 @@ consteval bool all_rows_have_their_reader() {
 static_assert(all_rows_have_their_reader(),
               "each row of settings/counters.h needs its reader here, in the same order");
 
-int open_to_write(const char* path) {
-  return base::with_room(
-      [&] { return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644); });
+int open_to_write(const char* path, int more) {
+  return base::with_room([&] { return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | more, 0644); });
+}
+
+// All of it, and closed: a disk may be full, which some systems tell at the end.
+template <typename Text>
+bool put(const Text& text, int fd) {
+  const bool taken = text.write_to(fd);
+  return close(fd) == 0 && taken;
 }
 
 }  // namespace
@@ -281,23 +287,6 @@ void write_counters_file(const Engine& engine, int rank, const char* name) {
       path.append(at, 1);
     }
   }
-  // Who reads it while the program runs finds a whole one: the last, or this. Only a plain file can
-  // be put into another's place; a terminal, a pipe or a link is written to.
-  struct stat there;
-  const bool plain = lstat(path.c_str(), &there) == 0 ? S_ISREG(there.st_mode) : errno == ENOENT;
-  static std::atomic<uint32_t> drafts = 0;  // a signal may come while one is written
-  base::Text<1100> draft;
-  draft << path.c_str() << "." << drafts.fetch_add(1, std::memory_order_relaxed) << ".part";
-  int fd = plain ? open_to_write(draft.c_str()) : -1;
-  const bool drafted = fd >= 0;
-  if (!drafted) fd = open_to_write(path.c_str());
-  const auto complain = [&] {
-    base::Text<1200> line;
-    line << "headway: rank " << rank << ": the counters could not be written to " << path.c_str()
-         << "\n";
-    line.write_to(2);
-  };
-  if (fd < 0) return complain();
   constexpr size_t row_room = 64;  // quotes, the name, the number
   base::Text<row_room*(settings::counter_count + 1)> text;
   text << "{\"rank\": " << rank;
@@ -305,11 +294,33 @@ void write_counters_file(const Engine& engine, int rank, const char* name) {
     text << ", \"" << settings::counter_table[i].name << "\": " << read_counter(engine, i);
   }
   text << "}\n";
-  const bool whole = text.write_to(fd);  // a disk may be full
-  close(fd);
-  if (whole && (!drafted || rename(draft.c_str(), path.c_str()) == 0)) return;
-  if (drafted) unlink(draft.c_str());
-  complain();
+  // Who reads it while the program runs finds a whole one: the last, or this. Only a plain file can
+  // be put into another's place; a terminal, a pipe or a link is written to, and so is a file in
+  // whose place nothing may be put (one that is mounted by itself).
+  const auto complain = [&] {
+    base::Text<1200> line;
+    line << "headway: rank " << rank << ": the counters could not be written to " << path.c_str()
+         << "\n";
+    line.write_to(2);
+  };
+  struct stat there;
+  const bool is_there = lstat(path.c_str(), &there) == 0;
+  if (is_there ? S_ISREG(there.st_mode) : errno == ENOENT) {
+    static std::atomic<uint32_t> drafts = 0;  // a signal may come while one is written
+    base::Text<1100> draft;
+    draft << path.c_str() << "." << rank << "." << getpid() << "."
+          << drafts.fetch_add(1, std::memory_order_relaxed) << ".part";
+    const int fd = open_to_write(draft.c_str(), O_EXCL | O_NOFOLLOW);
+    if (fd >= 0 && is_there) (void)fchmod(fd, there.st_mode & 0777);
+    if (fd >= 0) {
+      const bool whole = put(text, fd);
+      if (whole && rename(draft.c_str(), path.c_str()) == 0) return;
+      unlink(draft.c_str());
+      if (!whole) return complain();  // what is there stays
+    }
+  }
+  const int fd = open_to_write(path.c_str(), O_TRUNC);
+  if (fd < 0 || !put(text, fd)) complain();
 }
 
 void write_summary(const Engine& engine, int rank) {

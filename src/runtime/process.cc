@@ -431,6 +431,13 @@ void Process::abort(int code, const char* story, const char* reason) {
   _exit(code & 255 ? code & 255 : 1);
 }
 
+// Behind "Likely ".
+constexpr const char* no_room =
+    "cause: a low limit of open files at one of the two ranks, each of which needs a descriptor "
+    "for every rank that it talks to over TCP. Likely remedy: ulimit -n in the shell that starts "
+    "the job, or in its batch system's settings (fs.file-max, where all processes together have "
+    "too many).";
+
 void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
   // What happens to others while this rank has left MPI is no business of its program, as long as
   // that does not come back.
@@ -446,11 +453,8 @@ void Process::on_fatal(Outcome why, uint32_t peer, const char* story) {
            : why == Outcome::truncated ? "too late to return an error"
                                        : "lost contact")
        << " while talking to rank " << peer << ": " << story << ". Likely "
-       << (why == Outcome::no_memory ? "remedy: see the machine's memory and ulimit -v."
-           : why == Outcome::no_resource
-               ? "cause: a low limit of open files at one of the two ranks, each of which needs a "
-                 "descriptor for every rank that it talks to over TCP. Likely remedy: ulimit -n in "
-                 "the shell that starts the job, or in its batch system's settings."
+       << (why == Outcome::no_memory     ? "remedy: see the machine's memory and ulimit -v."
+           : why == Outcome::no_resource ? no_room
            : why == Outcome::truncated
                ? "remedy: receive with the count that is sent, or set HEADWAY_EARLY_RELEASE=off to "
                  "get the error from the receive itself."
@@ -469,10 +473,12 @@ void Process::on_lost_abroad(Outcome why, const spawn::Row& who, const char* sto
   if (why == Outcome::peer_lost) usleep(launcher_first_us);
   base::Text<900> text;
   text << "lost contact with rank " << who.rank << " of the other job " << who.job_name
-       << ", with which this one is connected: " << story
-       << ". Likely cause: that job has died, or a process of it has ended before "
-          "MPI_Comm_disconnect or MPI_Finalize. Likely remedy: see what that job said last. The "
-          "job ends.";
+       << ", with which this one is connected: " << story << ". Likely "
+       << (why == Outcome::no_resource
+               ? no_room
+               : "cause: that job has died, or a process of it has ended before "
+                 "MPI_Comm_disconnect or MPI_Finalize. Likely remedy: see what that job said last.")
+       << " The job ends.";
   base::Text<120> reason;
   reason << "headway: lost contact with rank " << who.rank << " of another job";
   instance.abort(1, text.c_str(), reason.c_str());

@@ -215,6 +215,7 @@ void Tcp::Impl::close_link(Link& link) {
     links.remove(&link);
   }
   close_fd(link.fd);
+  (void)keep_reserve();  // before anybody else takes that room
   link.state = LinkState::closed;
   base::heap_free(link.rx, rx_bytes);
   base::heap_free(link.block, link.block_size);

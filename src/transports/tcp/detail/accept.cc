@@ -33,6 +33,7 @@ bool Tcp::Impl::accept_all() {
     if (fd < 0 && (errno == EMFILE || errno == ENFILE) && reserve >= 0) {
       close(reserve);
       reserve = -1;
+      arm_timer();  // until it is back
       fd = accept_one(from);
       if (fd < 0 && errno == EAGAIN && keep_reserve()) break;  // the system asks for room first
     }

@@ -184,6 +184,7 @@ void Tcp::Impl::round_over(Meeting& meeting) {
 
 bool Tcp::Impl::start_attempt(Meeting& meeting) {
   Candidate& candidate = meeting.candidates[meeting.index];
+  candidate.reject = 0;  // what was answered before is old
   const SocketAddress to = socket_address(candidate.address, meeting.port, scope);
   // What is lent to a stranger who has gone is no place for a dial.
   const int fd = !keep_reserve() ? -1 : base::with_room([&] {
@@ -385,7 +386,6 @@ void Tcp::Impl::tick() {
     in.data.u64 = 1;
     listener_paused = epoll_ctl(epoll, EPOLL_CTL_MOD, listener, &in) != 0;
   }
-  (void)keep_reserve();
   for (Link *link = strangers, *next; link; link = next) {
     next = link->next;
     if (++link->ticks >= stranger_ticks) dismiss(*link, false);
@@ -394,7 +394,7 @@ void Tcp::Impl::tick() {
     next = meeting->next;
     tick_meeting(*meeting);
   }
-  bool again = strangers || listener_paused || broken_links;
+  bool again = strangers || listener_paused || broken_links || !keep_reserve();
   for (const Meeting* each = meetings; each && !again; each = each->next) again = ticking(*each);
   if (again) return;
   const itimerspec never = {};
@@ -454,11 +454,13 @@ void Tcp::Impl::give_up(Meeting& meeting) {
   story.add("no TCP connection from ").add(config.whom).number(config.rank);
   story.add(" to ").add(config.whom).number(peer);
   if (!meeting.count) story.add(": it has told no address that can be reached from here");
-  bool starved = meeting.count > 0, strangers_answered = false, refused = meeting.count > 0;
+  bool no_room_here = meeting.count > 0, no_room_there = false;
+  bool strangers_answered = false, refused = meeting.count > 0;
   for (size_t i = 0; i < meeting.count; ++i) {
     const Candidate& each = meeting.candidates[i];
-    starved &=
-        each.error == EMFILE || each.error == ENFILE || each.reject == uint8_t(Verdict::starved);
+    no_room_here &= !each.reject && (each.error == EMFILE || each.error == ENFILE);
+    // That rank's own word: other addresses may lead nowhere, since it listens at its loopback.
+    no_room_there |= each.reject == uint8_t(Verdict::starved);
     strangers_answered |= is_stranger(each);
     refused &= each.error == ECONNREFUSED;
     story.add(i ? "; " : ": tried ");
@@ -474,6 +476,7 @@ void Tcp::Impl::give_up(Meeting& meeting) {
                                      : error_words(each.error ? each.error : ETIMEDOUT));
     story.add(")");
   }
+  const bool starved = no_room_here || no_room_there;
   story.add(starved ? "; raise the limit of open files (ulimit -n)"
             : misses_loopback(meeting.candidates, meeting.count)
                 ? "; the loopback device is down, through which a host reaches itself (ip link set "
