@@ -1,6 +1,6 @@
 // Job: starts the ranks, serves them while they run, and ends them together. One thread, one epoll
 // loop. Owner: main. Invariants: the first failure decides the exit code and gets the one line,
-// which waits for 2 s at most where another rank was ending already (blame.h); after it every rank
+// which waits for 2 s at most where another rank was dying already (blame.h); after it every rank
 // is gone within a second; no rank's process outlives run().
 #pragma once
 #include <cstdint>
@@ -98,7 +98,7 @@ class Job {
   void suspect(Failure failure);
   void decide();
   void end_for(const Failure& failure);
-  std::vector<int> ending_ranks() const;
+  std::vector<int> dying_ranks() const;
   void begin_ending(int code, const std::string& sentence);
   void end_by_timeout();
   void stop_with_ranks();

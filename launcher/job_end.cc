@@ -221,27 +221,30 @@ void Job::suspect(Failure failure) {
     const char* name = sigabbrev_np(interrupted_by_);
     return begin_ending(128 + interrupted_by_, format("ended by SIG%s", name ? name : "?"));
   }
-  blame_.suspect(std::move(failure), now_ms(), [this] { return ending_ranks(); });
+  blame_.suspect(std::move(failure), now_ms(), [this] { return dying_ranks(); });
   decide();
 }
 
 // Without those that have left MPI, whose end concerns nobody.
-std::vector<int> Job::ending_ranks() const {
-  std::vector<int> ending;
+std::vector<int> Job::dying_ranks() const {
+  std::vector<int> dying;
   for (int number = 0; number < size_; ++number) {
     const Rank& rank = ranks_[size_t(number)];
-    if (rank.running && pmi_->stage(number) != Stage::left && is_ending(rank.pid)) {
-      ending.push_back(number);
+    if (rank.running && pmi_->stage(number) != Stage::left && may_be_killed(rank.pid)) {
+      dying.push_back(number);
     }
   }
-  return ending;
+  return dying;
 }
 
 void Job::decide() {
   decide_at_ = -1;
   if (!blame_.failure() || ending_) return;
-  const auto is_there = [this](int number) { return ranks_[size_t(number)].running; };
-  if (blame_.is_final(now_ms(), is_there, decide_at_)) end_for(*blame_.failure());
+  const auto is_dying = [this](int number) {
+    const Rank& rank = ranks_[size_t(number)];
+    return rank.running && may_be_killed(rank.pid);
+  };
+  if (blame_.is_final(now_ms(), is_dying, decide_at_)) end_for(*blame_.failure());
 }
 
 void Job::end_for(const Failure& failure) {

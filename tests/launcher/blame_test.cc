@@ -1,4 +1,4 @@
-// Which failure is the first, and which processes the system is ending.
+// Which failure is the first, and which processes a signal is ending.
 #include "blame.h"
 
 #include <gtest/gtest.h>
@@ -20,15 +20,15 @@ struct Jury {
   Blame blame;
   std::set<int> there = {0, 1, 2, 3};
   int64_t again_at = -1;
-  void suspect(const Failure& failure, int64_t now, std::vector<int> ending) {
-    blame.suspect(failure, now, [&] { return ending; });
+  void suspect(const Failure& failure, int64_t now, std::vector<int> dying) {
+    blame.suspect(failure, now, [&] { return dying; });
   }
   bool is_final(int64_t now) {
     return blame.is_final(now, [this](int rank) { return there.contains(rank); }, again_at);
   }
 };
 
-TEST(Blame, FallsAtOnceWhereNobodyIsEnding) {
+TEST(Blame, FallsAtOnceWhereNobodyIsDying) {
   Jury jury;
   jury.suspect(abort_of(1), 1000, {});
   EXPECT_TRUE(jury.is_final(1000));
@@ -52,7 +52,7 @@ TEST(Blame, StaysWhereALaterDeathFollows) {
   Jury jury;
   jury.suspect(abort_of(1), 1000, {0});
   jury.suspect(kill_of(2), 1100, {2});
-  EXPECT_FALSE(jury.is_final(1100)) << "rank 0 is still ending";
+  EXPECT_FALSE(jury.is_final(1100)) << "rank 0 is still dying";
   EXPECT_EQ(jury.blame.failure()->rank, 1);
   jury.there.erase(0);  // it ended well
   EXPECT_TRUE(jury.is_final(1200));
@@ -93,38 +93,41 @@ struct Child {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
   }
-  bool comes_to(bool ending) const {
-    for (int i = 0; i < 5000 && is_ending(pid) != ending; ++i) usleep(1000);
-    return is_ending(pid) == ending;
+  bool comes_to(bool killed) const {
+    for (int i = 0; i < 5000 && may_be_killed(pid) != killed; ++i) usleep(1000);
+    return may_be_killed(pid) == killed;
   }
 };
 
-TEST(IsEnding, OneThatLivesIsNot) {
-  const Child child([] { pause(); });
-  EXPECT_FALSE(is_ending(child.pid));
-  EXPECT_FALSE(is_ending(1 << 30));
+// As ps shows it; 0: not there.
+char state_of(pid_t pid) {
+  char state = 0;
+  if (FILE* file = fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r")) {
+    if (fscanf(file, "%*d %*s %c", &state) != 1) state = 0;
+    fclose(file);
+  }
+  return state;
 }
 
-TEST(IsEnding, OneThatWasNotWaitedForIs) {
-  const Child child([] {});
+TEST(MayBeKilled, OneThatLivesIsNot) {
+  const Child child([] { pause(); });
+  EXPECT_FALSE(may_be_killed(child.pid));
+  EXPECT_FALSE(may_be_killed(1 << 30));
+}
+
+TEST(MayBeKilled, OneThatWasNotWaitedForIs) {
+  const Child child([] { raise(SIGKILL); });
   EXPECT_TRUE(child.comes_to(true));
 }
 
-TEST(IsEnding, OneWhoseFirstThreadHasEndedGoesOn) {
+TEST(MayBeKilled, OneWhoseFirstThreadHasEndedGoesOn) {
   const Child child([] {
     std::thread([] { pause(); }).detach();
     syscall(SYS_exit, 0);  // of this thread alone
   });
-  char state = 0;
-  for (int i = 0; i < 5000 && state != 'Z'; ++i) {
-    usleep(1000);
-    if (FILE* file = fopen(("/proc/" + std::to_string(child.pid) + "/stat").c_str(), "r")) {
-      if (fscanf(file, "%*d %*s %c", &state) != 1) state = 0;
-      fclose(file);
-    }
-  }
-  ASSERT_EQ(state, 'Z') << "its first thread never ended";
-  EXPECT_FALSE(is_ending(child.pid));
+  for (int i = 0; i < 5000 && state_of(child.pid) != 'Z'; ++i) usleep(1000);
+  ASSERT_EQ(state_of(child.pid), 'Z') << "its first thread never ended";
+  EXPECT_FALSE(may_be_killed(child.pid));
   kill(child.pid, SIGKILL);
   EXPECT_TRUE(child.comes_to(true));
 }

@@ -7,9 +7,10 @@
 
 #include "try.h"
 
-enum { PAGE = 4096, PAGES = 5, SENDS = 4 };
+enum { PAGE = 65536, PAGES = 2, SENDS = 4 };
 
-/* Of each the last 64 bytes are other variables of the program. */
+/* A page of any system, or several. Of each the last 64 bytes are other variables of the program.
+ */
 static struct {
   char buffer[PAGES * PAGE - 64];
   char beside[64];
