@@ -32,6 +32,7 @@ class Bench:
         self.mpi = mpi
         self.command: list[str] = []
         self.output = ""
+        self.patience = "10s"
 
     def start(self, ranks: int, words: list[str]) -> job.Result:
         """ranks 0: one process without a launcher."""
@@ -40,6 +41,7 @@ class Bench:
         self.command = [*launcher, program, *words]
         environment = {**self.mpi.environment(), "LD_LIBRARY_PATH": str(self.mpi.library)}
         environment.pop("XDG_RUNTIME_DIR", None)
+        environment["HEADWAY_CONNECT_TIMEOUT"] = self.patience
         result = job.run(self.command, environment, 30, "dyn_pair")
         self.output += "".join(f"{words[0]}: {line}\n" for line in (result.output + result.story).splitlines())
         expect(result.code is not None, f"{words[0]}: no end after 30 s")
@@ -82,6 +84,14 @@ def strangers(bench):
     good(served, 2)
     good(stranger, 0)
     good(called, 2)
+
+
+@case("who has no descriptor left to accept or to connect with is told so, and does not wait for ever")
+def crowded(bench):
+    bench.patience = "1s"
+    name = f"test {uuid.uuid4()}"
+    for result in bench.side_by_side((1, ["crowded", name]), (0, ["silent", name]), (1, ["crowds", name])):
+        good(result, 1)
 
 
 class Liar:

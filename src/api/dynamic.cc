@@ -186,7 +186,8 @@ int come_together(const char* call, const char* port_name, MPI_Info info, int ro
   objects::Comm* made = nullptr;
   const auto reach = [&](spawn::Talk& talk) {
     if (side == Side::accepts)
-      return spawn::ports().accept(port_name, talk, process().waiter(), {});
+      return spawn::ports().accept(port_name, talk, process().waiter(),
+                                   {.room_us = process().settings.connect_timeout_us});
     return spawn::ports().connect(port_name, talk, process().waiter(),
                                   process().settings.connect_timeout_us, told);
   };

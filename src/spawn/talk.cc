@@ -280,6 +280,7 @@ Trouble Ports::accept(const char* name, Talk& talk, waiting::Waiter& waiter,
     int fd = -1;
     const Port* port = nullptr;
     bool over = false, starved = false;
+    uint64_t starved_since = 0;  // 0: it is not
     const Port* const at_first = find(name);
     if (!at_first) return Trouble::bad_port;
     const int listener = at_first->listener;
@@ -288,7 +289,13 @@ Trouble Ports::accept(const char* name, Talk& talk, waiting::Waiter& waiter,
         [&] {
           port = find(name);  // another thread may close it
           if (port) fd = tcp::accept_at(port->listener);
-          starved = port && fd < 0 && (errno == EMFILE || errno == ENFILE);
+          if (port && fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+            const uint64_t now = base::now_ns();
+            if (!starved_since) starved_since = now;
+            starved = now - starved_since >= patience.room_us * 1000;
+          } else {
+            starved_since = 0;
+          }
           over = patience.is_over && patience.is_over(patience.what);
           return !port || fd >= 0 || starved || over;
         },
@@ -321,8 +328,10 @@ Trouble Ports::connect(const char* name, Talk& talk, waiting::Waiter& waiter, ui
       },
       nullptr, without_watch_ms);
   if (state == tcp::Dial::State::failed) {
-    story << "nobody listens there (" << dial.story().c_str() << ")";
-    return Trouble::bad_port;
+    const bool starved = dial.is_starved();
+    story << (starved ? "no descriptor is left (" : "nobody listens there (")
+          << dial.story().c_str() << ")";
+    return starved ? Trouble::no_socket : Trouble::bad_port;
   }
   const Trouble greeted = talk.greet(dial.take(), read.secret, {});
   if (greeted == Trouble::bad_port) {

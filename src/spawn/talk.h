@@ -40,6 +40,7 @@ struct PortName {
 struct Patience {
   bool (*is_over)(void* what) = nullptr;
   void* what = nullptr;
+  uint64_t room_us = 10'000'000;  // for a descriptor to become free, where somebody has come
 };
 
 class Talk {
@@ -83,6 +84,7 @@ class Ports {
   // False: no such port is open here.
   [[nodiscard]] bool close(const char* name);
   // Waits for who knows the port. bad_port: it is not open here, or was closed meanwhile.
+  // no_socket: somebody has come, and there was no descriptor for him for as long as patience has.
   Trouble accept(const char* name, Talk& talk, waiting::Waiter& waiter, const Patience& patience);
   // Waits until the port's owner accepts. bad_port: nobody listens there, or not for this name.
   Trouble connect(const char* name, Talk& talk, waiting::Waiter& waiter, uint64_t patience_us,

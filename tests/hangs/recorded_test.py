@@ -95,9 +95,12 @@ class Job:
         except now.Unusable:
             return None
 
-    def youngest(self, ranks):
+    def found(self):
+        return looks.all_ranks(now.files_of(self.run), now.Here())
+
+    @staticmethod
+    def youngest(found, ranks):
         """Seconds since the last of these ranks began its wait; each is of the last message or collective there was."""
-        found = looks.all_ranks(now.files_of(self.run), now.Here())
         at = time.monotonic_ns()
         waits = [(found[rank].page, wait) for rank in ranks if found[rank].page for wait in found[rank].waits]
         for page, wait in waits:
@@ -106,14 +109,14 @@ class Job:
                     raise AssertionError(f"{wait} is of {wait.number}, the last was {last}")
         return min(page.age(wait, at) for page, wait in waits)
 
-
     def stood(self, ranks):
-        """As `youngest`, or nothing while one of them does not wait."""
+        """As `youngest`, or nothing where one of them was not waiting all the while: its start was slow."""
         try:
-            found = looks.all_ranks(now.files_of(self.run), now.Here())
-        except now.Unusable:
+            found = self.found()
+            wait = all(found[rank].page and found[rank].waits for rank in ranks)
+            return self.youngest(found, ranks) if wait else None
+        except (now.Unusable, AssertionError, LookupError):
             return None
-        return self.youngest(ranks) if all(found[rank].page and found[rank].waits for rank in ranks) else None
 
 
 class Slow(Exception):
@@ -152,7 +155,7 @@ def dead_once(peer, program, kind, seed):
             if job.process.poll() is not None or (stood and stood > 3 * WITHIN):
                 return problem  # no slow start: it has ended, or there was more than time enough
             raise Slow(problem)
-        if (took := job.youngest(ranks)) > WITHIN:
+        if (took := job.youngest(job.found(), ranks)) > WITHIN:
             raise Slow(f"told {took:.1f} s after the last rank stood")
         again = job.look()
         if not again or not again["hangs"]:

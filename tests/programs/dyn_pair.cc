@@ -5,6 +5,8 @@
 //   call NAME      waits until the name is there, connects, talks, disconnects
 //   fall NAME      as call, but its last rank dies behind the connection; serve waits for it
 //   silent NAME    connects as a stranger who says nothing, and one who says what makes no sense
+//   crowded NAME   publishes a port, lets no descriptor free, and accepts: an error, not for ever
+//   crowds NAME    the same of connecting
 //   parents        spawns two of itself, of which one dies
 //   disconnects    spawns two that go to MPI_Finalize at once, and disconnects
 //   frees          the same, but frees the communicator
@@ -17,10 +19,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -96,6 +100,48 @@ void be_silent(const char* name) {
   usleep(500'000);
 }
 
+// Until it is told to let them go.
+class AllDescriptors {
+ public:
+  AllDescriptors() {
+    for (int fd = dup(2); fd >= 0; fd = dup(2)) all_.push_back(fd);
+  }
+  ~AllDescriptors() {
+    for (const int fd : all_) close(fd);
+  }
+
+ private:
+  std::vector<int> all_;
+};
+
+void find_no_room(const char* name, bool accepts) {
+  char port[MPI_MAX_PORT_NAME] = "";
+  MPI_Comm comm = MPI_COMM_NULL;
+  if (accepts) {
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Publish_name(name, MPI_INFO_NULL, port);
+  } else {
+    look_up(name, port);
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  int code, kind = MPI_SUCCESS;
+  {
+    const AllDescriptors none_left;
+    code = accepts ? MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &comm)
+                   : MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &comm);
+  }
+  MPI_Error_class(code, &kind);
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  if (kind != MPI_ERR_OTHER || comm != MPI_COMM_NULL) {
+    fprintf(stderr, "class %d: %s\n", kind, text);
+    MPI_Abort(MPI_COMM_WORLD, 8);
+  }
+  if (accepts) MPI_Unpublish_name(name, MPI_INFO_NULL, port);
+  if (accepts) MPI_Close_port(port);
+}
+
 void spawn_some(const char* role, int ranks, bool frees = false) {
   char path[4096] = "";
   std::string word = role;
@@ -115,6 +161,9 @@ void spawn_some(const char* role, int ranks, bool frees = false) {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const char* name = argc > 2 ? argv[2] : "";
+  const bool crowded = what == "crowded" || what == "crowds";
+  const rlimit few = {100, 100};
+  if (crowded && setrlimit(RLIMIT_NOFILE, &few) != 0) return 9;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -123,6 +172,7 @@ int main(int argc, char** argv) {
   if (what == "serve" || what == "late") serve(name, what == "late");
   if (what == "call" || what == "fall") call(name, what == "fall");
   if (what == "silent") be_silent(name);
+  if (crowded) find_no_room(name, what == "crowded");
   if (what == "parents") spawn_some("dies", 2);
   if (what == "disconnects" || what == "frees") {
     for (int i = 0; i < 3; ++i) spawn_some("ends", 2, what == "frees");

@@ -143,6 +143,7 @@ bool Dial::next() {
 
 // That address is not the way.
 void Dial::note(int error) {
+  starved_ &= error == EMFILE || error == ENFILE;
   Line line;
   add_address(line, way_->candidates[way_->index].address);
   if (story_.size()) story_ << "; ";

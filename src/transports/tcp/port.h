@@ -38,6 +38,8 @@ class Dial {
   State look();
   // The connection, which is the caller's from now on.
   int take();
+  // Failed, and for want of descriptors alone.
+  bool is_starved() const { return starved_ && story_.size() > 0; }
   // Which addresses were tried, and what the system said.
   const PortStory& story() const { return story_; }
 
@@ -49,6 +51,7 @@ class Dial {
   Way* way_ = nullptr;
   int fd_ = -1;
   uint64_t patience_ns_ = 0, until_ns_ = 0;
+  bool starved_ = true;  // so far
   PortStory story_;
 };
 
