@@ -87,6 +87,14 @@ static int ends_with_barrier(const struct Setup* s) {
   return s->ranks > 2 && strncmp(s->call, "all", 3) != 0;
 }
 
+// What `all` took without a barrier of `barrier` at its end. Where the two are less than a quarter
+// apart their difference is noise, and may be nothing or less; a fifth of the whole is then more
+// than the calls took (all / 1.25 is the barrier's), so that a batch comes out too short, which
+// `grown` makes good, and not too long, which nothing would.
+static double without(double barrier, double all) {
+  return all > 1.25 * barrier ? all - barrier : all / 5;
+}
+
 static int fitting(double us, double each) {
   double n = us / (each > 0.1 ? each : 0.1);
   return n < 2 ? 2 : n > 20000 ? 20000 : (int)n;
@@ -107,7 +115,7 @@ static int enough_of(const struct Setup* s, size_t bytes) {
   double middle = now_us(), us = s->batch_us;
   MPI_Barrier(MPI_COMM_WORLD);
   double barrier = now_us() - middle, all = middle - start;
-  double each = (all > 1.25 * barrier ? all - barrier : all / 5) / n;
+  double each = without(barrier, all) / n;
   if (ends_with_barrier(s) && us < 10 * barrier) us = 10 * barrier;
   n = fitting(us, each);
   MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -125,8 +133,7 @@ static int grown(const struct Setup* s, size_t bytes, int n) {
     double middle = now_us(), took = middle - start;
     if (ends_with_barrier(s)) {  // a second one tells what of that is the first
       MPI_Barrier(MPI_COMM_WORLD);
-      double barrier = now_us() - middle;
-      took = took > 1.25 * barrier ? took - barrier : took / 5;
+      took = without(now_us() - middle, took);
     }
     int more = took < s->batch_us / 2 ? fitting(s->batch_us, took / n) : n;
     if (more > 8 * n) more = 8 * n;

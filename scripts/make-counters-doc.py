@@ -34,7 +34,10 @@ INTRODUCTION = """\
 Each process counts what its library does, always. There are three ways to see it:
 
 * **A file.** `mpiexec --set COUNTERS=counters-%r.json`: each rank writes all counters as one JSON
-  object when MPI ends, and whenever it gets `SIGUSR1` (`%r` is the rank).
+  object when MPI ends, and whenever it gets `SIGUSR1` (`%r` is the rank). The file is replaced as a whole: who opens
+  it reads one state, so a program that follows it has to open it again (`tail -F`). The new text is written beside it,
+  as `NAME.RANK.PID.N.part`, which a rank that is killed meanwhile leaves behind. A name that is no plain file
+  (`/dev/stderr`, a pipe) is written to.
 * **A tool**, by MPI_T (MPI 5.0, chapter 15). Each counter is a performance variable: its name with
   `headway_` before it, one `unsigned long long`, read-only, continuous, bound to no object. A tool
   asks for a difference by reading twice. Any thread may read, before `MPI_Init` (all are 0) and

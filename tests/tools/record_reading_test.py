@@ -232,7 +232,8 @@ class Clocks(Folder):
                 truth = made.simulate(self.folder, programs, hosts, seed=seed)
                 run = reading.read(self.folder)
                 self.assertEqual(early(run), [])
-                self.assertLess(self.error(run, truth), 200_000)
+                # Of the last one 9 us where the hosts stay at the rim of what is known, 3 in the middle.
+                self.assertLess(self.error(run, truth), 6_000 if seed == 999605098 else 200_000)
                 self.assertNotIn("one way only", " ".join(run.notes))
                 self.assertNotIn("moved forward", " ".join(run.notes))
 
