@@ -66,6 +66,7 @@ bool is_final(const Candidate& candidate) {
 // Somebody answered who is no rank, or not this one.
 bool is_stranger(const Candidate& candidate) {
   if (candidate.error == EPROTO) return true;
+  if (!candidate.reject) return false;
   switch (Verdict(candidate.reject)) {
     case Verdict::other_job:
     case Verdict::other_rank:
