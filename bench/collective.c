@@ -2,21 +2,26 @@
 //   --call allreduce|reduce|bcast|allgather|alltoall|gather|scatter|barrier
 //   --sizes LIST (bytes: of the vector, or of the block of each rank or pair)
 //   --batches N  --batch-us T  --pin 1 (rank r to core r; else the system places the ranks)
+//   --alone N (instead: N calls that stand alone, behind a barrier each, from when the last rank
+//   has
+//     come until the last one has what it gets; all ranks must read one clock: one machine, or
+//     hosts that are simulated on it)
 // Each batch ends with the calls themselves, where every rank needs every other in each of them.
 // Those with a root change it from call to call, so that nobody runs ahead for long; with more than
 // two ranks a barrier ends them, or a rank that only sends in the last calls would be ahead.
 #include "common.h"
 
 struct Setup {
-  int rank, ranks, batches;
+  int rank, ranks, batches, alone;
   double batch_us;
   const char* call;
   char *out, *in;
 };
 
-static void calls(const struct Setup* s, size_t bytes, int n) {
+// The calls `from` to `to` - 1; their numbers give the roots.
+static void calls_from(const struct Setup* s, size_t bytes, int from, int to) {
   int doubles = (int)(bytes / sizeof(double));
-  for (int i = 0; i < n; i++) {
+  for (int i = from; i < to; i++) {
     if (strcmp(s->call, "allreduce") == 0)
       MPI_Allreduce(s->out, s->in, doubles, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     else if (strcmp(s->call, "reduce") == 0)
@@ -37,6 +42,8 @@ static void calls(const struct Setup* s, size_t bytes, int n) {
       MPI_Barrier(MPI_COMM_WORLD);
   }
 }
+
+static void calls(const struct Setup* s, size_t bytes, int n) { calls_from(s, bytes, 0, n); }
 
 // The answer must be right, or its time means nothing.
 static void check(const struct Setup* s, size_t bytes) {
@@ -144,7 +151,35 @@ static int grown(const struct Setup* s, size_t bytes, int n) {
   return n;
 }
 
+static void measure_alone(const struct Setup* s, size_t bytes) {
+  char name[64];
+  snprintf(name, sizeof name, "%s_alone_%d", s->call, s->ranks);
+  size_t blocks = strcmp(s->call, "allgather") == 0 || strcmp(s->call, "alltoall") == 0 ||
+                          strcmp(s->call, "gather") == 0
+                      ? (size_t)s->ranks
+                      : 1;
+  check(s, bytes);
+  for (int i = 0; i < s->alone; i++) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double own[2] = {now_us(), 0}, last[2];
+    calls_from(s, bytes, i, i + 1);
+    // A call may return before its data is there.
+    if (strcmp(s->call, "bcast") == 0)
+      read_lines(s->out, bytes);
+    else
+      read_lines(s->in, bytes * blocks);
+    own[1] = now_us();
+    MPI_Allreduce(own, last, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    double sample = last[1] - last[0];
+    if (s->rank == 0) print_samples(name, bytes, "hot", "us", 0, 0, &sample, 1);
+  }
+}
+
 static void measure(const struct Setup* s, size_t bytes) {
+  if (s->alone > 0) {
+    measure_alone(s, bytes);
+    return;
+  }
   check(s, bytes);
   calls(s, bytes, 1);
   int n = grown(s, bytes, enough_of(s, bytes));
@@ -181,6 +216,7 @@ int main(int argc, char** argv) {
   s.call = arg_text(argc, argv, "--call", "allreduce");
   s.batches = (int)arg_number(argc, argv, "--batches", 5);
   s.batch_us = arg_number(argc, argv, "--batch-us", 10000);
+  s.alone = (int)arg_number(argc, argv, "--alone", 0);
   for (int i = 0; i < n; i++)
     if (sizes[i] > largest) largest = sizes[i];
   int one = strcmp(s.call, "bcast") == 0 || strcmp(s.call, "reduce") == 0;

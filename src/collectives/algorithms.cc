@@ -87,6 +87,33 @@ constexpr Rule node_rules[] = {
     {Kind::alltoall, 64, 4 << 10, Algorithm::by_node},
 };
 
+// On several nodes, measured by bench/wire_rules.py (docs/wire-rules.md): long vectors go in
+// pieces, so that all wires are busy at once; a short block takes longer by every rank that it
+// stops at. These lines come next there.
+constexpr Rule wire_rules[] = {
+    {Kind::bcast, 8, 16 << 10, Algorithm::binomial},
+    {Kind::bcast, 8, any, Algorithm::chain},
+    {Kind::bcast, 16, 32 << 10, Algorithm::binomial},
+    {Kind::bcast, 16, any, Algorithm::chain},
+    {Kind::bcast, 64, 128 << 10, Algorithm::binomial},
+    {Kind::bcast, 64, any, Algorithm::chain},
+    {Kind::bcast, 256, 256 << 10, Algorithm::binomial},
+    {Kind::bcast, 256, 4 << 20, Algorithm::scatter_allgather},
+    {Kind::bcast, 256, any, Algorithm::chain},
+
+    {Kind::gather, 32, any, Algorithm::direct},
+    {Kind::scatter, 32, any, Algorithm::direct},
+
+    {Kind::reduce, 64, 16 << 10, Algorithm::binomial},
+    {Kind::reduce, 64, any, Algorithm::halving},
+    {Kind::reduce, all, 1 << 20, Algorithm::binomial},
+    {Kind::reduce, all, any, Algorithm::halving},
+
+    {Kind::allreduce, 2, 32 << 10, Algorithm::doubling},
+    {Kind::allreduce, all, 8 << 10, Algorithm::doubling},
+    {Kind::allreduce, all, any, Algorithm::halving},
+};
+
 // What may be forced beside what the rules name.
 struct Choice {
   Kind kind;
@@ -98,12 +125,14 @@ constexpr Choice others[] = {
     {Kind::allreduce, Algorithm::direct},  {Kind::reduce_scatter, Algorithm::direct},
     {Kind::scan, Algorithm::direct},       {Kind::reduce_scatter_block, Algorithm::direct},
     {Kind::exscan, Algorithm::direct},     {Kind::allreduce, Algorithm::ring},
-    {Kind::alltoall, Algorithm::by_node},
+    {Kind::alltoall, Algorithm::by_node},  {Kind::bcast, Algorithm::chain},
+    {Kind::reduce, Algorithm::halving},
 };
 
 constexpr const char* algorithm_names[] = {
-    "automatic", "direct",   "binomial", "dissemination", "scatter_allgather", "bruck", "ring",
-    "pairwise",  "doubling", "halving",  "by_node"};
+    "automatic",         "direct",  "binomial", "dissemination",
+    "scatter_allgather", "bruck",   "ring",     "pairwise",
+    "doubling",          "halving", "chain",    "by_node"};
 static_assert(sizeof algorithm_names / sizeof *algorithm_names == size_t(Algorithm::last));
 
 template <size_t N>
@@ -146,10 +175,12 @@ constexpr bool stand_together(const Rule (&table)[N]) {
   }
   return N < UINT8_MAX;
 }
-static_assert(stand_together(rules) && stand_together(crowded_rules) && stand_together(node_rules));
+static_assert(stand_together(rules) && stand_together(crowded_rules) &&
+              stand_together(node_rules) && stand_together(wire_rules));
 constexpr Starts rule_starts(rules);
 constexpr Starts crowded_starts(crowded_rules);
 constexpr Starts node_starts(node_rules);
+constexpr Starts wire_starts(wire_rules);
 
 template <size_t N>
 Algorithm first_of(const Rule (&table)[N], const Starts<N>& starts, Kind kind, int ranks,
@@ -220,7 +251,7 @@ Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm) {
     const protocols::Peers& peers = engine.links().peers();
     const int each =
         ranks_a_node(team.size, [&](int rank) { return peers.node_of(team.process(rank)); });
-    sharing = each > 1 && each < team.size ? Sharing::nodes : Sharing::apart;
+    sharing = each > 1 && each < team.size ? Sharing::nodes : Sharing::wire;
     comm->ranks_a_node.store(uint32_t(each), std::memory_order_relaxed);
   }
   comm->sharing.store(uint8_t(sharing), std::memory_order_release);  // pairs with its load above
@@ -228,7 +259,9 @@ Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm) {
 }
 
 int ranks_a_node_of(protocols::Engine& engine, objects::Comm* comm) {
-  if (sharing_of(engine, comm) != Sharing::nodes) return supposed_ranks_a_node(comm->own.size);
+  const Sharing sharing = sharing_of(engine, comm);
+  if (sharing == Sharing::wire) return 1;
+  if (sharing != Sharing::nodes) return supposed_ranks_a_node(comm->own.size);
   return int(comm->ranks_a_node.load(std::memory_order_relaxed));
 }
 
@@ -246,6 +279,8 @@ Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes, Sha
   } else if (sharing == Sharing::nodes) {
     found = first_of(node_rules, node_starts, kind, ranks, bytes);
   }
+  if (found == Algorithm::automatic && (sharing == Sharing::nodes || sharing == Sharing::wire))
+    found = first_of(wire_rules, wire_starts, kind, ranks, bytes);
   if (found == Algorithm::automatic) found = first_of(rules, rule_starts, kind, ranks, bytes);
   return found == Algorithm::automatic ? Algorithm::direct : found;
 }

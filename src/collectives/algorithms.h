@@ -46,6 +46,7 @@ enum class Algorithm : uint8_t {
   pairwise,           // one partner in each round
   doubling,           // recursive doubling, nearest first
   halving,            // recursive halving, nearest first, then doubling where all want all
+  chain,              // bcast: in pieces from node to node, and in each down a tree
   by_node,            // first within each node, then one message between two ranks of two nodes
   last
 };
@@ -54,14 +55,15 @@ enum class Algorithm : uint8_t {
 // knows the cores of its whole machine, and who shares memory with it.
 enum class Sharing : uint8_t {
   unknown,
-  apart,    // with a core for each rank, or on several nodes
+  apart,    // on one node, with a core for each rank
   crowded,  // on one node that has more ranks than cores
-  nodes     // on several nodes, side by side, with equally many ranks on each, two at least
+  nodes,    // on several nodes, side by side, with equally many ranks on each, two at least
+  wire      // on several nodes, in any other way
 };
 // Looks at the ranks once, then remembers it in the communicator.
 Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm);
-// How many ranks each node has; where they do not lie so, as many as one supposes for algorithms
-// that are forced.
+// How many ranks each node has; 1 where they do not lie so. On one node as many as one supposes for
+// algorithms that are forced.
 int ranks_a_node_of(protocols::Engine& engine, objects::Comm* comm);
 // By which the node of a process is known; 0: it is not, or shares memory with nobody.
 uint64_t node_of(protocols::Engine& engine, uint32_t process);

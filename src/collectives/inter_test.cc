@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/inter_test_world.h"
+#include "collectives/schedule_test_world.h"
 
 namespace headway::collectives {
 namespace {

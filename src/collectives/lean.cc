@@ -427,10 +427,12 @@ bool bcast_now(const Place& place, waiting::Waiter& waiter, const Data& data, in
 bool reduce_now(const Place& place, waiting::Waiter& waiter, const Data& in, const Data& out,
                 const Reduction& reduction, int root, Outcome& outcome) {
   if (!is_lean(in, reduction)) return false;
-  const Kept kept(reduction);
   const int rank = place.team().self, size = place.team().size;
   const uint64_t bytes = in.bytes();
-  if (place.choose(Kind::reduce, bytes) != Algorithm::direct) {
+  const Algorithm algorithm = place.choose(Kind::reduce, bytes);
+  if (algorithm != Algorithm::direct && algorithm != Algorithm::binomial) return false;
+  const Kept kept(reduction);
+  if (algorithm == Algorithm::binomial) {
     alignas(64) char mine[most_bytes];
     memcpy(mine, in.buffer, bytes);
     Talk talk(place, waiter, Kind::reduce, {}, rank == root ? out.memory() : UserMemory());

@@ -93,6 +93,37 @@ TEST(Choice, FollowsTheNodes) {
   EXPECT_EQ(choose(forced, Kind::allgather, 2, 8, Sharing::apart), Algorithm::direct);  // refused
 }
 
+TEST(Choice, KnowsSeveralNodes) {
+  const Forced none;
+  const auto chosen = [&](Kind kind, uint64_t bytes, Sharing sharing, int ranks) {
+    return choose(none, kind, ranks, bytes, sharing);
+  };
+  for (const Sharing several : {Sharing::nodes, Sharing::wire}) {
+    EXPECT_EQ(chosen(Kind::bcast, 16 << 10, several, 8), Algorithm::binomial);
+    EXPECT_EQ(chosen(Kind::bcast, (16 << 10) + 1, several, 8), Algorithm::chain);
+    EXPECT_EQ(chosen(Kind::bcast, 32 << 10, several, 16), Algorithm::binomial);
+    EXPECT_EQ(chosen(Kind::bcast, uint64_t(1) << 40, several, 16), Algorithm::chain);
+    EXPECT_EQ(chosen(Kind::bcast, 1 << 20, several, 200), Algorithm::scatter_allgather);
+    // Of very many what the table for one node has.
+    EXPECT_EQ(chosen(Kind::bcast, 1 << 30, several, 1000), Algorithm::scatter_allgather);
+    EXPECT_EQ(chosen(Kind::reduce, 16 << 10, several, 8), Algorithm::binomial);
+    EXPECT_EQ(chosen(Kind::reduce, 64 << 10, several, 8), Algorithm::halving);
+    EXPECT_EQ(chosen(Kind::reduce, 64 << 10, several, 1000), Algorithm::binomial);
+    EXPECT_EQ(chosen(Kind::allreduce, 16 << 10, several, 2), Algorithm::doubling);
+    EXPECT_EQ(chosen(Kind::allreduce, 16 << 10, several, 8), Algorithm::halving);
+    EXPECT_EQ(chosen(Kind::gather, 8, several, 32), Algorithm::direct);
+    EXPECT_EQ(chosen(Kind::scatter, 512, several, 32), Algorithm::direct);
+    EXPECT_EQ(chosen(Kind::scatter, 512, several, 33), Algorithm::binomial);
+    EXPECT_EQ(chosen(Kind::scan, 8, several, 8), chosen(Kind::scan, 8, Sharing::apart, 8));
+  }
+  EXPECT_EQ(chosen(Kind::alltoall, 512, Sharing::nodes, 8), Algorithm::by_node);
+  EXPECT_EQ(chosen(Kind::alltoall, 512, Sharing::wire, 8), Algorithm::direct);
+  for (const Sharing one : {Sharing::apart, Sharing::crowded}) {
+    EXPECT_NE(chosen(Kind::bcast, 1 << 20, one, 8), Algorithm::chain);
+    EXPECT_NE(chosen(Kind::reduce, 1 << 20, one, 8), Algorithm::halving);
+  }
+}
+
 // By the first and the last line of a table, and by those in between, as they stand there.
 TEST(Choice, FindsTheLinesOfItsKind) {
   const Forced none;

@@ -280,6 +280,47 @@ StepId reduce_halving(Team team, Partial& partial) {
   return partial.ready();
 }
 
+namespace {
+
+// Halving; then each sends the root what it has folded.
+void reduce_by_pieces(Schedule& schedule, Team team, const Data& in, const Data& out, int root) {
+  const Fold fold(team.size);
+  const int rank = team.self, self = fold.position(rank);
+  const bool is_root = rank == root;
+  const uint64_t count = in.count;
+  Partial partial(schedule, team, in, is_root ? out : Data{});
+  Level levels[32] = {};
+  StepId given = no_step;  // the second of a pair gives all away at first
+  if (self >= 0) {
+    halve(team, partial, levels);
+  } else {
+    const StepId sent = partial.give(rank - 1, 0, count);
+    if (partial.is_with_result()) given = sent;
+  }
+  if (!is_root) {
+    if (self < 0) return;
+    const Range own = halved(fold, self, count);
+    partial.give(root, own.low, own.high);
+    return;
+  }
+  if (self >= 0) partial.settle();
+  if (schedule.failed()) return;
+  for (int position = 0; position < fold.power; ++position) {
+    if (position == self) continue;
+    // It is a part of the half that was given away where the two positions part, or of all.
+    int level = 0;
+    while (self >= 0 && !((position ^ self) >> level & 1)) ++level;
+    // This receive is posted behind that of a half which comes from the same rank: it waits for a
+    // send that was launched with that one, or nothing waits, and it is made later.
+    const Range range = halved(fold, position, count);
+    schedule.receive(team, fold.rank(position),
+                     out.part(range.low, range.high - range.low).memory(),
+                     self >= 0 ? levels[level].sent : given);
+  }
+}
+
+}  // namespace
+
 StepId allreduce_doubling(Schedule& schedule, Team team, Partial& partial) {
   const Fold fold(team.size);
   const int rank = team.self;
@@ -307,10 +348,10 @@ Schedule* reduce(const Place& place, const Data& in, const Data& out, const Redu
   if (place.is_inter()) return inter::reduce(place, in, out, reduction, root);
   Schedule* schedule = make_reduction(place, Kind::reduce, in, reduction);
   if (!schedule) return nullptr;
-  if (place.choose(Kind::reduce, in.bytes()) == Algorithm::direct) {
-    fold_direct(*schedule, place.team(), in, out, root);
-  } else {
-    reduce_binomial(*schedule, place.team(), in, out, root);
+  switch (place.choose(Kind::reduce, in.bytes())) {
+    case Algorithm::direct: fold_direct(*schedule, place.team(), in, out, root); break;
+    case Algorithm::halving: reduce_by_pieces(*schedule, place.team(), in, out, root); break;
+    default: reduce_binomial(*schedule, place.team(), in, out, root);
   }
   return schedule;
 }

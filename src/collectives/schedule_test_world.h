@@ -1,7 +1,7 @@
-// For tests: the ranks of an inter-communicator in one process. Their schedules are played without
-// an engine: what is ready is launched in the order of Schedule::work(), ranks begin and messages
-// come when a seed says so, and a message is taken by the first receive that was posted for it.
-// Thread: that of the test.
+// For tests: the ranks of a communicator in one process. Their schedules are played without an
+// engine: what is ready is launched in the order of Schedule::work(), ranks begin and messages come
+// when a seed says so, and a message is taken by the first receive that was posted for it, which
+// may be over later than that of the next one. Thread: that of the test.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -93,8 +93,11 @@ class TestSchedule {
 
 class World {
  public:
-  // `forced`: what every collective is forced to, so that nobody asks how ranks share cores.
-  World(int first, int second, Algorithm forced, uint64_t seed) : random_(seed) {
+  // The two sides of an inter-communicator; or one of `first` ranks, if there is no second: on
+  // nodes of so many each. `forced`: what every collective is forced to, so that nobody asks how
+  // ranks share cores.
+  World(int first, int second, Algorithm forced, uint64_t seed, int ranks_a_node = 1)
+      : random_(seed), ranks_a_node_(ranks_a_node) {
     for (Algorithm& one : forced_.of) one = forced;
     errhandler_.kind = objects::ErrhandlerKind::abort;
     sizes_[0] = first;
@@ -169,9 +172,18 @@ class World {
       groups[of]->find_self(process(one));
     }
     objects::Comm* comm = objects::make_comm(64, groups[side(one)], &errhandler_);
-    objects::bridge(*comm, groups[1 - side(one)], side(one) == 0);
+    if (is_inter()) {
+      objects::bridge(*comm, groups[1 - side(one)], side(one) == 0);
+    } else {
+      comm->ranks_a_node = uint32_t(ranks_a_node_);
+      comm->sharing = uint8_t(Sharing::nodes);
+    }
     for (objects::Group* group : groups) group->release();
     return comm;
+  }
+  bool is_inter() const { return sizes_[1] > 0; }
+  bool is_own_side(size_t one, size_t other) const {
+    return is_inter() && side(one) == side(other);
   }
   static uint32_t process(size_t one) { return uint32_t(7 * one + 3); }
   static size_t number_of(uint32_t process) { return (process - 3) / 7; }
@@ -237,7 +249,7 @@ class World {
   void send(size_t one, StepId id) {
     const Step& step = players_[one]->at(id);
     const size_t to = number_of(step.process);
-    ASSERT_EQ(step.own_side, side(one) == side(to));
+    ASSERT_EQ(step.own_side, is_own_side(one, to));
     ASSERT_EQ(step.source, rank(one));
     ASSERT_NE(to, one);
     Message message{one, step.own_side, step.source, id, random_() % 2 == 0, {}};
@@ -254,7 +266,7 @@ class World {
   void receive(size_t one, StepId id) {
     const Step& step = players_[one]->at(id);
     const size_t from = number_of(step.process);
-    ASSERT_EQ(step.own_side, side(one) == side(from));
+    ASSERT_EQ(step.own_side, is_own_side(one, from));
     ASSERT_EQ(step.source, rank(from));
     std::deque<Message>& waiting = players_[one]->unexpected[{step.own_side, step.source}];
     if (waiting.empty()) {
@@ -284,7 +296,11 @@ class World {
     ASSERT_EQ(message.bytes.size(), step.to.bytes())
         << "rank " << one << " from " << message.from << ": it is another message";
     step.to.write(0, message.bytes.data(), message.bytes.size());
-    players_[one]->done(id);
+    if (random_() % 4) {
+      players_[one]->done(id);
+    } else {
+      late_.emplace_back(one, id);
+    }
     if (!message.is_copied) players_[message.from]->done(message.step);
   }
   static std::vector<char> bytes_of(const Step& step) {
@@ -294,14 +310,14 @@ class World {
   }
 
   std::mt19937_64 random_;
-  int sizes_[2];
+  int sizes_[2], ranks_a_node_;
   objects::Errhandler errhandler_;
   objects::Op op_{.builtin = datatypes::ReduceOp::sum};
   Forced forced_;
   std::vector<objects::Comm*> comms_;
   std::vector<std::unique_ptr<TestSchedule>> players_;
   std::map<std::pair<size_t, size_t>, std::deque<Message>> channels_;
-  std::vector<std::pair<size_t, StepId>> late_;  // copied, and not over for their rank
+  std::vector<std::pair<size_t, StepId>> late_;  // moved, and not over for their rank
 };
 
 }  // namespace headway::collectives
