@@ -2,10 +2,10 @@
 //   --call allreduce|reduce|bcast|allgather|alltoall|gather|scatter|barrier
 //   --sizes LIST (bytes: of the vector, or of the block of each rank or pair)
 //   --batches N  --batch-us T  --pin 1 (rank r to core r; else the system places the ranks)
-//   --alone N (instead: N calls that stand alone, behind a barrier each, from when the last rank
-//   has
-//     come until the last one has what it gets; all ranks must read one clock: one machine, or
-//     hosts that are simulated on it)
+//   --alone N (instead of batches)
+// Calls that stand alone are behind a barrier each, and take from when the last rank has come until
+// the last one has what it gets. All ranks must read one clock: one machine, or hosts that are
+// simulated on it.
 // Each batch ends with the calls themselves, where every rank needs every other in each of them.
 // Those with a root change it from call to call, so that nobody runs ahead for long; with more than
 // two ranks a barrier ends them, or a rank that only sends in the last calls would be ahead.
@@ -158,10 +158,12 @@ static void measure_alone(const struct Setup* s, size_t bytes) {
                           strcmp(s->call, "gather") == 0
                       ? (size_t)s->ranks
                       : 1;
+  double* every = calloc(2 * (size_t)s->ranks, sizeof *every);
+  if (!every) fail("no memory");
   check(s, bytes);
   for (int i = 0; i < s->alone; i++) {
     MPI_Barrier(MPI_COMM_WORLD);
-    double own[2] = {now_us(), 0}, last[2];
+    double own[2] = {now_us(), 0}, came = 0, has = 0;
     calls_from(s, bytes, i, i + 1);
     // A call may return before its data is there.
     if (strcmp(s->call, "bcast") == 0)
@@ -169,10 +171,15 @@ static void measure_alone(const struct Setup* s, size_t bytes) {
     else
       read_lines(s->in, bytes * blocks);
     own[1] = now_us();
-    MPI_Allreduce(own, last, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    double sample = last[1] - last[0];
+    MPI_Gather(own, 2, MPI_DOUBLE, every, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    for (int rank = 0; s->rank == 0 && rank < s->ranks; rank++) {
+      if (every[2 * rank] > came) came = every[2 * rank];
+      if (every[2 * rank + 1] > has) has = every[2 * rank + 1];
+    }
+    double sample = has - came;
     if (s->rank == 0) print_samples(name, bytes, "hot", "us", 0, 0, &sample, 1);
   }
+  free(every);
 }
 
 static void measure(const struct Setup* s, size_t bytes) {

@@ -4,7 +4,7 @@ takes by itself, on simulated clusters (docs/cluster.md). The limits in src/coll
 `wire_rules`, are read off what this finds.
 
     bench/wire_rules.py [--build build] [--rounds 2] [--only bcast,reduce] [--shapes 4x2,8x1]    measures, and prints
-    bench/wire_rules.py --write     keeps it in bench/wire_rules.json, too, and makes docs/wire-rules.md (35 minutes)
+    bench/wire_rules.py --write     keeps it in bench/wire_rules.json, too, and makes docs/wire-rules.md (17 minutes a round)
     bench/wire_rules.py --page      makes the page anew of what is kept
     bench/wire_rules.py --check     ends with 1 where the page is not what is kept
 

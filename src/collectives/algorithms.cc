@@ -91,6 +91,7 @@ constexpr Rule node_rules[] = {
 // pieces, so that all wires are busy at once; a short block takes longer by every rank that it
 // stops at. These lines come next there.
 constexpr Rule wire_rules[] = {
+    {Kind::bcast, 2, any, Algorithm::binomial},
     {Kind::bcast, 8, 16 << 10, Algorithm::binomial},
     {Kind::bcast, 8, any, Algorithm::chain},
     {Kind::bcast, 16, 32 << 10, Algorithm::binomial},
@@ -104,6 +105,7 @@ constexpr Rule wire_rules[] = {
     {Kind::gather, 32, any, Algorithm::direct},
     {Kind::scatter, 32, any, Algorithm::direct},
 
+    {Kind::reduce, 2, any, Algorithm::binomial},
     {Kind::reduce, 64, 16 << 10, Algorithm::binomial},
     {Kind::reduce, 64, any, Algorithm::halving},
     {Kind::reduce, all, 1 << 20, Algorithm::binomial},
@@ -263,6 +265,11 @@ int ranks_a_node_of(protocols::Engine& engine, objects::Comm* comm) {
   if (sharing == Sharing::wire) return 1;
   if (sharing != Sharing::nodes) return supposed_ranks_a_node(comm->own.size);
   return int(comm->ranks_a_node.load(std::memory_order_relaxed));
+}
+
+uint64_t node_of(protocols::Engine& engine, objects::Comm* comm, int rank) {
+  if (sharing_of(engine, comm) == Sharing::wire) return node_of(engine, comm->own.process(rank));
+  return uint64_t(rank / ranks_a_node_of(engine, comm)) + 1;
 }
 
 uint64_t node_of(protocols::Engine& engine, uint32_t process) {

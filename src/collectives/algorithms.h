@@ -65,6 +65,8 @@ Sharing sharing_of(protocols::Engine& engine, objects::Comm* comm);
 // How many ranks each node has; 1 where they do not lie so. On one node as many as one supposes for
 // algorithms that are forced.
 int ranks_a_node_of(protocols::Engine& engine, objects::Comm* comm);
+// By which the node of a rank is known; 0: it is not. On one node by the nodes that one supposes.
+uint64_t node_of(protocols::Engine& engine, objects::Comm* comm, int rank);
 // By which the node of a process is known; 0: it is not, or shares memory with nobody.
 uint64_t node_of(protocols::Engine& engine, uint32_t process);
 

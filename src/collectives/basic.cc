@@ -1,6 +1,6 @@
 // Barrier and broadcast.
+#include "collectives/chain.h"
 #include "collectives/inter.h"
-#include "collectives/nodes.h"
 #include "collectives/phases.h"
 #include "collectives/pieces.h"
 #include "collectives/tree.h"
@@ -99,48 +99,36 @@ void bcast_scatter_allgather(Schedule& schedule, Team team, const UserMemory& me
 // In pieces from node to node, the root's first, and in each node down a tree. A piece is passed on
 // while the next one comes, so that a long message takes little more than its way over one wire.
 // Ranks that pass nothing on have receives alone, which may be released early.
-void bcast_chain(Schedule& schedule, Team team, int ranks_a_node, const UserMemory& memory,
-                 int root) {
-  const Nodes nodes(team, ranks_a_node);
-  const int root_node = root / nodes.each, root_place = root % nodes.each;
-  Team beside;
-  beside.size = nodes.each;
-  beside.self = nodes.place;
-  const Binomial tree(beside, root_place);  // of places
+void bcast_chain(Schedule& schedule, const Place& place, const UserMemory& memory, int root) {
+  const Team team = place.team();
+  Chain chain;
+  if (!chain.make(team, root, [&](int rank) { return place.node_of(rank); })) schedule.fail();
   const uint64_t bytes = memory.bytes();
   char* data = memory.is_flat() ? memory.flat() : schedule.scratch(bytes);
   if (schedule.failed()) return;
-  constexpr int nobody = -1;
-  int from = nobody, next = nobody;
-  if (!tree.is_root()) {
-    from = nodes.rank_of(nodes.node, tree.parent());
-  } else {
-    if (nodes.node != root_node) from = nodes.rank_of(nodes.node_before(1), root_place);
-    if (nodes.node_after(1) != root_node) next = nodes.rank_of(nodes.node_after(1), root_place);
-  }
-  const bool is_root = from == nobody;
-  const bool passes_on = next != nobody || (tree.reach > 1 && tree.has_child(1));
+  const bool is_root = team.self == root, passes_on = chain.passes_on();
   StepId ready = no_step;
   if (is_root && !memory.is_flat()) ready = schedule.copy(memory, UserMemory(data, bytes));
   const StepId everything = memory.is_flat() || is_root ? no_step : schedule.join();
   const Pieces pieces(bytes);
   for (uint64_t piece = 0; piece < pieces.count(); ++piece) {
     const UserMemory part(data + pieces.start(piece), pieces.length(piece));
+    StepId came = no_step;
     if (!is_root) {
-      const StepId came = schedule.receive(team, from, part);
+      came = schedule.receive(team, chain.from(), part);
       schedule.depends(everything, came);
       if (!passes_on) continue;
-      // Pieces are sent in their order, whichever is here first.
+    }
+    if (came != no_step || ready != no_step) {
+      // Pieces are sent in their order, whichever is here first; and what waits for one step alone
+      // does not begin in the order in which it was made.
       const StepId in_order = schedule.join();
       schedule.depends(in_order, came);
       schedule.depends(in_order, ready);
       ready = in_order;
     }
-    if (next != nobody) schedule.send(team, next, part, ready);
-    for (int distance = tree.reach / 2; distance > 0; distance /= 2) {
-      if (!tree.has_child(distance)) continue;
-      schedule.send(team, nodes.rank_of(nodes.node, tree.child(distance)), part, ready);
-    }
+    if (chain.next() != Chain::nobody) schedule.send(team, chain.next(), part, ready);
+    chain.each_beside([&](int rank) { schedule.send(team, rank, part, ready); });
   }
   if (everything != no_step) schedule.copy(UserMemory(data, bytes), memory, everything);
 }
@@ -157,9 +145,7 @@ Schedule* bcast(const Place& place, const Data& data, int root) {
     case Algorithm::scatter_allgather:
       bcast_scatter_allgather(*schedule, place.team(), data.memory(), root);
       break;
-    case Algorithm::chain:
-      bcast_chain(*schedule, place.team(), place.ranks_a_node(), data.memory(), root);
-      break;
+    case Algorithm::chain: bcast_chain(*schedule, place, data.memory(), root); break;
     default: bcast_binomial(*schedule, place.team(), data.memory(), root);
   }
   return schedule;

@@ -107,6 +107,8 @@ struct Place {
     return collectives::choose(forced, kind, team().size, bytes, sharing_of(engine, comm));
   }
   int ranks_a_node() const { return ranks_a_node_of(engine, comm); }
+  // By which the node of a rank is known; 0: it is not.
+  uint64_t node_of(int rank) const { return collectives::node_of(engine, comm, rank); }
 };
 
 // On an inter-communicator (inter.h) a root is what MPI says there, and nothing is in place.

@@ -106,6 +106,8 @@ TEST(Choice, KnowsSeveralNodes) {
     EXPECT_EQ(chosen(Kind::bcast, 1 << 20, several, 200), Algorithm::scatter_allgather);
     // Of very many what the table for one node has.
     EXPECT_EQ(chosen(Kind::bcast, 1 << 30, several, 1000), Algorithm::scatter_allgather);
+    EXPECT_EQ(chosen(Kind::bcast, 1 << 20, several, 2), Algorithm::binomial);
+    EXPECT_EQ(chosen(Kind::reduce, 1 << 20, several, 2), Algorithm::binomial);
     EXPECT_EQ(chosen(Kind::reduce, 16 << 10, several, 8), Algorithm::binomial);
     EXPECT_EQ(chosen(Kind::reduce, 64 << 10, several, 8), Algorithm::halving);
     EXPECT_EQ(chosen(Kind::reduce, 64 << 10, several, 1000), Algorithm::binomial);

@@ -1,11 +1,13 @@
 // Broadcasts and reductions that go in pieces between nodes of several ranks, played in one process
 // in any order that a seed makes (HEADWAY_TEST_SEED, HEADWAY_TEST_SEEDS). Operations do not
 // commute.
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <set>
 #include <vector>
 
+#include "collectives/chain.h"
 #include "collectives/pieces.h"
 #include "collectives/schedule_test_world.h"
 
@@ -64,6 +66,37 @@ TEST(Pieces, OfABroadcastComeInTheirPlaces) {
   });
 }
 
+// What has gaps is packed first, and unpacked at last.
+TEST(Pieces, OfABroadcastWithGapsComeInTheirPlaces) {
+  for (const int count : {1, 2048, 2049, 9001}) {
+    datatypes::Type* gaps = nullptr;
+    ASSERT_EQ(datatypes::make_vector(datatypes::Form::narrow, count, 1, 2, *World::type(), gaps),
+              Outcome::ok);
+    for (int root = 0; root < 6; ++root) {
+      SCOPED_TRACE(testing::Message() << count << ", root " << root);
+      World world(6, 0, Algorithm::chain, uint64_t(root), 2);
+      std::vector<Values> all(6, Values(size_t(count) * 2, -1));
+      const Values sent = values(7, count);
+      const auto has_gaps = [](size_t one) { return one % 2 == 0; };
+      for (size_t i = 0; i < sent.size(); ++i)
+        all[size_t(root)][has_gaps(size_t(root)) ? 2 * i : i] = sent[i];
+      world.play([&](size_t one) {
+        const Data flat{all[one].data(), uint64_t(count), World::type()};
+        return bcast(world.place(one), has_gaps(one) ? Data{all[one].data(), 1, gaps} : flat, root);
+      });
+      for (size_t one = 0; one < 6; ++one) {
+        for (size_t i = 0; i < sent.size(); ++i) {
+          ASSERT_EQ(all[one][has_gaps(one) ? 2 * i : i], sent[i]) << "rank " << one << ", " << i;
+          if (has_gaps(one)) {
+            ASSERT_EQ(all[one][2 * i + 1], -1);
+          }
+        }
+      }
+    }
+    gaps->release();
+  }
+}
+
 // `built_in`: as with an operation of the library's own, which may leave its first partial result
 // in the send buffer.
 void check_reduce(World& world, int count, int root, bool in_place, bool built_in) {
@@ -108,6 +141,67 @@ TEST(Pieces, OfAReductionInPlaceAreFoldedInRankOrder) {
   everywhere(Algorithm::halving, [](World& world, int count, int root) {
     check_reduce(world, count, root, true, root % 2 == 0);
   });
+}
+
+// Who tells whom, from each rank's own view; `between`: from node to node.
+struct Told {
+  std::vector<std::pair<int, int>> between, beside;
+};
+Told told_in(const std::vector<uint64_t>& nodes, int root) {
+  Told told;
+  objects::Team team;
+  team.size = int(nodes.size());
+  std::vector<int> heard;
+  std::vector<int> from(nodes.size());
+  for (team.self = 0; team.self < team.size; ++team.self) {
+    Chain chain;
+    EXPECT_TRUE(chain.make(team, root, [&](int rank) { return nodes[size_t(rank)]; }));
+    from[size_t(team.self)] = chain.from();
+    const size_t before = told.between.size() + told.beside.size();
+    if (chain.next() != Chain::nobody) told.between.emplace_back(team.self, chain.next());
+    chain.each_beside([&](int rank) { told.beside.emplace_back(team.self, rank); });
+    EXPECT_EQ(chain.passes_on(), told.between.size() + told.beside.size() > before);
+  }
+  for (const auto& [teller, hearer] : told.between) {
+    EXPECT_EQ(from[size_t(hearer)], teller);
+    heard.push_back(hearer);
+  }
+  for (const auto& [teller, hearer] : told.beside) {
+    EXPECT_EQ(from[size_t(hearer)], teller);
+    heard.push_back(hearer);
+  }
+  // Everybody but the root hears once.
+  EXPECT_EQ(from[size_t(root)], Chain::nobody);
+  std::sort(heard.begin(), heard.end());
+  EXPECT_EQ(std::set<int>(heard.begin(), heard.end()).size(), nodes.size() - 1);
+  EXPECT_EQ(heard.size(), nodes.size() - 1);
+  EXPECT_EQ(std::count(heard.begin(), heard.end(), root), 0);
+  return told;
+}
+
+TEST(Chain, EntersEachNodeOnce) {
+  const std::vector<uint64_t> layouts[] = {{5, 5, 9, 9, 3, 3}, {5, 9, 5, 9},       {5, 9, 3},
+                                           {5, 5, 5},          {5, 9, 9, 9, 5, 3}, {7, 5, 7, 7, 7}};
+  for (const std::vector<uint64_t>& nodes : layouts) {
+    for (int root = 0; root < int(nodes.size()); ++root) {
+      const Told told = told_in(nodes, root);
+      EXPECT_EQ(told.between.size(), std::set<uint64_t>(nodes.begin(), nodes.end()).size() - 1);
+      for (const auto& [teller, hearer] : told.between)
+        EXPECT_NE(nodes[size_t(teller)], nodes[size_t(hearer)]);
+      for (const auto& [teller, hearer] : told.beside)
+        EXPECT_EQ(nodes[size_t(teller)], nodes[size_t(hearer)]);
+    }
+  }
+}
+
+// Of two jobs, each of which knows its own nodes, all ranks have to come to the same chain.
+TEST(Chain, GoesByRanksWhereANodeIsNotKnown) {
+  for (int root = 0; root < 4; ++root) {
+    const Told one = told_in({5, 5, 0, 0}, root), other = told_in({0, 0, 8, 8}, root);
+    EXPECT_EQ(one.between, other.between);
+    EXPECT_EQ(one.between.size(), 3u);
+    EXPECT_TRUE(one.beside.empty() && other.beside.empty());
+  }
 }
 
 std::vector<uint64_t> lengths_of(const Pieces& pieces) {
