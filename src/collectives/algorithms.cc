@@ -283,11 +283,11 @@ Algorithm choose(const Forced& forced, Kind kind, int ranks, uint64_t bytes, Sha
   Algorithm found = Algorithm::automatic;
   if (sharing == Sharing::crowded) {
     found = first_of(crowded_rules, crowded_starts, kind, ranks, bytes);
-  } else if (sharing == Sharing::nodes) {
-    found = first_of(node_rules, node_starts, kind, ranks, bytes);
+  } else if (sharing != Sharing::apart) {
+    if (sharing == Sharing::nodes) found = first_of(node_rules, node_starts, kind, ranks, bytes);
+    if (found == Algorithm::automatic)
+      found = first_of(wire_rules, wire_starts, kind, ranks, bytes);
   }
-  if (found == Algorithm::automatic && (sharing == Sharing::nodes || sharing == Sharing::wire))
-    found = first_of(wire_rules, wire_starts, kind, ranks, bytes);
   if (found == Algorithm::automatic) found = first_of(rules, rule_starts, kind, ranks, bytes);
   return found == Algorithm::automatic ? Algorithm::direct : found;
 }

@@ -3,7 +3,6 @@
 // order that a seed makes (HEADWAY_TEST_SEED, HEADWAY_TEST_SEEDS). Operations do not commute.
 #include "collectives/inter.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -14,11 +13,6 @@ namespace headway::collectives {
 namespace {
 
 using Values = std::vector<int64_t>;
-
-uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* given = getenv(name);
-  return given ? strtoull(given, nullptr, 0) : otherwise;
-}
 
 int64_t value_of(size_t one, int64_t index, int64_t salt) {
   uint64_t x = uint64_t(one) * 0x9e3779b97f4a7c15 + uint64_t(index) * 0xbf58476d1ce4e5b9 +

@@ -1,6 +1,6 @@
 // Pieces: how a long broadcast is cut. Thread: any. Owns nothing. Invariants: the pieces cover the
 // message in order, and none is empty; the first one's length tells how many there are, so that a
-// rank which expects another length sees that its first message is not the one it waits for.
+// rank which expects fewer is told, and does not take a part for the whole.
 #pragma once
 #include <cstdint>
 

@@ -2,7 +2,6 @@
 // in any order that a seed makes (HEADWAY_TEST_SEED, HEADWAY_TEST_SEEDS). Operations do not
 // commute.
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <set>
 #include <vector>
@@ -15,11 +14,6 @@ namespace headway::collectives {
 namespace {
 
 using Values = std::vector<int64_t>;
-
-uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* given = getenv(name);
-  return given ? strtoull(given, nullptr, 0) : otherwise;
-}
 
 Values values(size_t one, int count) {
   Values all(static_cast<size_t>(count));

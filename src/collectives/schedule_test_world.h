@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <memory>
@@ -19,6 +20,12 @@
 #include "protocols/engine.h"
 
 namespace headway::collectives {
+
+// For seeds.
+inline uint64_t from_environment(const char* name, uint64_t otherwise) {
+  const char* given = getenv(name);
+  return given ? strtoull(given, nullptr, 0) : otherwise;
+}
 
 // x -> p x + q: which comes first matters.
 struct Line {

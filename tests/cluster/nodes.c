@@ -7,28 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Counter {
-  MPI_T_pvar_session session;
-  MPI_T_pvar_handle handle;
-} Counter;
-
-static Counter counter(const char* name) {
-  Counter found;
-  int index, count;
-  if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS ||
-      MPI_T_pvar_session_create(&found.session) != MPI_SUCCESS ||
-      MPI_T_pvar_handle_alloc(found.session, index, NULL, &found.handle, &count) != MPI_SUCCESS) {
-    fprintf(stderr, "there is no counter %s\n", name);
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
-  return found;
-}
-
-static unsigned long long value(Counter of) {
-  unsigned long long now = 0;
-  MPI_T_pvar_read(of.session, of.handle, &now);
-  return now;
-}
+#include "counter.h"
 
 static char byte_of(int from, int to, int call) { return (char)(from * 31 + to * 7 + call); }
 
@@ -71,7 +50,7 @@ int main(int argc, char** argv) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   const int bytes = atoi(argv[1]), calls = atoi(argv[2]), each = atoi(argv[3]);
-  const Counter frames = counter("headway_tcp_frames_out");
+  const Counter frames = counter("headway_tcp_frames_out", MPI_T_PVAR_CLASS_COUNTER);
   MPI_Comm turns;
   MPI_Comm_split(MPI_COMM_WORLD, 0, rank % each, &turns); /* of one key the ranks' order counts */
   measure("side", MPI_COMM_WORLD, frames, bytes, calls);

@@ -9,28 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct Counter {
-  MPI_T_pvar_session session;
-  MPI_T_pvar_handle handle;
-} Counter;
-
-static Counter counter(const char* name) {
-  Counter found;
-  int index, count;
-  if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_AGGREGATE, &index) != MPI_SUCCESS ||
-      MPI_T_pvar_session_create(&found.session) != MPI_SUCCESS ||
-      MPI_T_pvar_handle_alloc(found.session, index, NULL, &found.handle, &count) != MPI_SUCCESS) {
-    fprintf(stderr, "there is no counter %s\n", name);
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
-  return found;
-}
-
-static unsigned long long value(Counter of) {
-  unsigned long long now = 0;
-  MPI_T_pvar_read(of.session, of.handle, &now);
-  return now;
-}
+#include "counter.h"
 
 static int32_t number(int root, int count, int i) {
   return (int32_t)((uint32_t)root * 2654435761u ^ (uint32_t)count * 40503u ^ (uint32_t)i * 7919u);
@@ -121,7 +100,7 @@ int main(int argc, char** argv) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   const int each = atoi(argv[1]), bytes = atoi(argv[2]);
-  const Counter sent = counter("headway_tcp_bytes_out");
+  const Counter sent = counter("headway_tcp_bytes_out", MPI_T_PVAR_CLASS_AGGREGATE);
   MPI_Comm turns;
   MPI_Comm_split(MPI_COMM_WORLD, 0, rank % each, &turns); /* of one key the ranks' order counts */
   measure("side", MPI_COMM_WORLD, sent, bytes);
